@@ -1,0 +1,211 @@
+"""A corpus: text files with one sentence a line, blank lines between documents.
+
+Documents are dealt into buckets, the units of work: which bucket a document
+goes to depends on (seed, file number, document number) alone.
+"""
+
+import dataclasses
+import glob
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from errors import UserError
+
+BUCKET_BYTES = 4_000_000  # text of one bucket, about
+_FLUSH_BYTES = 64_000_000  # text held while dealing
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """What one pass over the files found.
+
+    Attributes:
+        files: paths, in the order they are read.
+        document_bytes: int64 [documents of the corpus], UTF-8 bytes of each.
+        documents_per_file: int64 [len(files)].
+    """
+
+    files: list[str]
+    document_bytes: np.ndarray
+    documents_per_file: np.ndarray
+
+    @property
+    def num_buckets(self) -> int:
+        """Depends on the corpus only; each has at least two documents."""
+        by_size = -(-int(self.document_bytes.sum()) // BUCKET_BYTES)
+        return max(1, min(by_size, len(self.document_bytes) // 2))
+
+    def buckets(self, seed: int) -> np.ndarray:
+        """The bucket of each document.
+
+        Documents are ranked by a hash, and each bucket takes an equal share
+        of the ranks.
+
+        Args:
+            seed: changes which documents meet in a bucket.
+
+        Returns:
+            int64 [documents of the corpus].
+        """
+        keys = np.array(
+            [
+                _document_key(seed, file, document)
+                for file, count in enumerate(self.documents_per_file)
+                for document in range(count)
+            ],
+            dtype=np.uint64,
+        )
+        ranks = np.argsort(np.argsort(keys, kind="stable"), kind="stable")
+        return ranks * self.num_buckets // len(ranks)
+
+
+def list_files(patterns: str, flag: str) -> list[str]:
+    """Files of a comma-separated list of paths and globs.
+
+    Args:
+        patterns: what the user passed; a glob's files are sorted.
+        flag: name of the flag, for the message.
+
+    Raises:
+        UserError: a pattern matches no file, or a folder.
+    """
+    files = []
+    for pattern in patterns.split(","):
+        matches = sorted(glob.glob(pattern))
+        if not matches:
+            raise UserError(
+                f"--{flag}={pattern!r} matches no file",
+                fix="check the path; a comma separates several",
+            )
+        for match in matches:
+            if os.path.isdir(match):
+                raise UserError(
+                    f"--{flag} is a folder",
+                    path=match,
+                    expected="files",
+                    fix=f"pass --{flag}='{match}/*'",
+                )
+        files += matches
+    return files
+
+
+def scan(files: list[str]) -> Corpus:
+    """Reads every file once, checks it and counts its documents.
+
+    Raises:
+        UserError: invalid UTF-8, a file that cannot be read, lone carriage
+            returns for line ends, or no document in the whole corpus.
+    """
+    sizes: list[int] = []
+    per_file = []
+    for path in files:
+        before = len(sizes)
+        for document in documents(path):
+            sizes.append(sum(len(line.encode()) + 1 for line in document))
+        per_file.append(len(sizes) - before)
+    if not sizes:
+        raise UserError(
+            "no document",
+            path=",".join(files),
+            expected="one sentence a line, a blank line between documents",
+        )
+    return Corpus(files, np.array(sizes), np.array(per_file))
+
+
+def documents(path: str) -> Iterator[list[str]]:
+    """Yields the documents of a file, each a list of stripped lines."""
+    document: list[str] = []
+    for line in lines(path):
+        if line:
+            document.append(line)
+        elif document:
+            yield document
+            document = []
+    if document:
+        yield document
+
+
+def lines(path: str) -> Iterator[str]:
+    """Yields the stripped lines of a text file, `.gz` or plain."""
+    opened = gzip.open if path.endswith(".gz") else open
+    try:
+        with opened(path, "rb") as file:
+            for number, raw in enumerate(file, start=1):
+                yield _line(raw, path, number)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(
+            f"cannot be read: {error}", path=path, expected="a text file"
+        ) from None
+
+
+def deal(corpus: Corpus, seed: int, folder: str) -> list[str]:
+    """Writes each bucket's documents to a file of its own.
+
+    Args:
+        corpus: from `scan`.
+        seed: of the dealing.
+        folder: where the files are written; empty.
+
+    Returns:
+        one path a bucket.
+    """
+    buckets = iter(corpus.buckets(seed))
+    paths = [
+        os.path.join(folder, f"bucket-{i:05d}.txt")
+        for i in range(corpus.num_buckets)
+    ]
+    held: dict[int, list[str]] = {}
+    held_bytes = 0
+    for path in corpus.files:
+        for document in documents(path):
+            text = "\n".join(document) + "\n\n"
+            held.setdefault(int(next(buckets)), []).append(text)
+            held_bytes += len(text)
+            if held_bytes > _FLUSH_BYTES:
+                _append(held, paths)
+                held_bytes = 0
+    _append(held, paths)
+    return paths
+
+
+def _append(held: dict[int, list[str]], paths: list[str]) -> None:
+    for bucket in sorted(held):
+        with open(paths[bucket], "a", encoding="utf-8", newline="\n") as file:
+            file.writelines(held[bucket])
+    held.clear()
+
+
+def _line(raw: bytes, path: str, number: int) -> str:
+    try:
+        line = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"invalid UTF-8 byte 0x{raw[error.start]:02x} "
+            f"at column {error.start + 1}",
+            path=path,
+            line=number,
+            fix="convert the file to UTF-8",
+        ) from None
+    if number == 1:
+        line = line.removeprefix("\ufeff")
+        if line.rstrip("\r\n").count("\r") > 1 and not line.endswith("\n"):
+            raise UserError(
+                "line ends are lone carriage returns",
+                path=path,
+                line=number,
+                expected="newlines",
+                fix="convert the file, for example with `tr '\\r' '\\n'`",
+            )
+    return line.strip()
+
+
+def _document_key(seed: int, file: int, document: int) -> int:
+    digest = hashlib.blake2b(
+        f"{seed}/{file}/{document}".encode(), digest_size=8
+    )
+    return int.from_bytes(digest.digest(), "little")

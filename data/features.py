@@ -1,0 +1,39 @@
+"""Names of the tensors that travel from records to the network.
+
+Every writer, parser, model input and signature takes its names from here.
+The names are those of the original release; this file imports nothing.
+"""
+
+INPUT_IDS = "input_ids"  # int [B, S] pieces
+INPUT_MASK = "input_mask"  # int [B, S] 1 = piece, 0 = padding
+SEGMENT_IDS = "segment_ids"  # int [B, S] 0 = first segment, 1 = second
+MASKED_LM_POSITIONS = "masked_lm_positions"  # int [B, P] places in the row
+MASKED_LM_IDS = "masked_lm_ids"  # int [B, P] the pieces that stood there
+MASKED_LM_WEIGHTS = "masked_lm_weights"  # float [B, P] 1 = real, 0 = padding
+NEXT_SENTENCE_LABELS = "next_sentence_labels"  # int [B, 1] 1 = random next
+IS_REAL_EXAMPLE = "is_real_example"  # float [B] 0 = row that fills a batch
+
+ENCODER_INPUTS = (INPUT_IDS, INPUT_MASK, SEGMENT_IDS)
+
+
+def pretraining_schema(
+    max_seq_length: int, max_predictions_per_seq: int
+) -> dict[str, tuple[str, int]]:
+    """The features of a pre-training record, in the order they are written.
+
+    Args:
+        max_seq_length: S, pieces in a row.
+        max_predictions_per_seq: P, masked places in a row.
+
+    Returns:
+        name -> (kind, length), kind "int64" or "float32".
+    """
+    return {
+        INPUT_IDS: ("int64", max_seq_length),
+        INPUT_MASK: ("int64", max_seq_length),
+        SEGMENT_IDS: ("int64", max_seq_length),
+        MASKED_LM_POSITIONS: ("int64", max_predictions_per_seq),
+        MASKED_LM_IDS: ("int64", max_predictions_per_seq),
+        MASKED_LM_WEIGHTS: ("float32", max_predictions_per_seq),
+        NEXT_SENTENCE_LABELS: ("int64", 1),
+    }

@@ -1,0 +1,95 @@
+"""The manifest that stands beside TFRecord shards.
+
+folder/
+    wiki.tfrecord-00000-of-00002    records of `tf.train.Example`
+    wiki.tfrecord-00001-of-00002
+    vocab-3a2f90c1.txt              the vocabulary they were made with
+    manifest.json                   settings, counts, sizes and hashes
+"""
+
+import hashlib
+import json
+import os
+
+from durable import write_whole
+from errors import UserError
+
+MANIFEST = "manifest.json"
+
+
+def write_manifest(
+    folder: str, shards: dict[str, dict], vocab_file: str, run: dict
+) -> None:
+    """Adds a run to the folder's manifest and keeps its vocabulary.
+
+    Args:
+        folder: where the shards are.
+        shards: from `ShardWriter.finish`; a shard of the same name that an
+            earlier run listed is forgotten.
+        vocab_file: copied beside the shards under a name made of its hash.
+        run: settings and statistics, as JSON values.
+    """
+    with open(vocab_file, "rb") as file:
+        content = file.read()
+    digest = hashlib.sha256(content).hexdigest()
+    name = f"vocab-{digest[:8]}.txt"
+    write_whole(os.path.join(folder, name), content)
+    path = os.path.join(folder, MANIFEST)
+    runs = _read_json(path)["runs"] if os.path.exists(path) else []
+    for earlier in runs:
+        for shard in shards:
+            earlier["shards"].pop(shard, None)
+    runs = [earlier for earlier in runs if earlier["shards"]]
+    runs.append(
+        {**run, "vocab_file": name, "vocab_sha256": digest, "shards": shards}
+    )
+    text = json.dumps({"format": 1, "runs": runs}, indent=2) + "\n"
+    write_whole(path, text)
+
+
+def manifest_of(path: str) -> dict | None:
+    """The manifest's entry of the run that wrote a shard.
+
+    Args:
+        path: a TFRecord file.
+
+    Returns:
+        settings and statistics, `vocab_file` as a path, `shards` with this
+        file's entry, or None if no manifest lists the file.
+
+    Raises:
+        UserError: the manifest is damaged, or the file is not as long as it
+            was when it was written.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    manifest = os.path.join(folder, MANIFEST)
+    if not os.path.exists(manifest):
+        return None
+    for run in _read_json(manifest)["runs"]:
+        if name not in run["shards"]:
+            continue
+        expected, found = run["shards"][name]["bytes"], os.path.getsize(path)
+        if expected != found:
+            raise UserError(
+                f"has {found} bytes",
+                path=path,
+                expected=f"{expected} ({MANIFEST})",
+                fix="the file is damaged: make the records again",
+            )
+        return {**run, "vocab_file": os.path.join(folder, run["vocab_file"])}
+    return None
+
+
+def _read_json(path: str) -> dict:
+    try:
+        with open(path, encoding="utf-8") as file:
+            manifest = json.load(file)
+        if manifest["format"] != 1:
+            raise ValueError(f"format {manifest['format']}, expected 1")
+        return manifest
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"not a manifest: {error}",
+            path=path,
+            fix="delete it and make the records again",
+        ) from None

@@ -1,0 +1,189 @@
+"""TFRecord shards to batches, in an order that depends on (seed, step)."""
+
+import numpy as np
+import tensorflow as tf
+
+from data import features
+from errors import UserError
+
+_SHUFFLE_ROWS = 4096
+_FILES_AT_ONCE = 4
+
+
+def training_batches(
+    files: list[str],
+    num_records: int,
+    schema: dict[str, tuple[str, int]],
+    batch_size: int,
+    seed: int,
+    step: int,
+) -> tf.data.Dataset:
+    """Batches without end, from a step on.
+
+    An epoch is every record once, in an order drawn from (seed, epoch); a
+    batch takes only its missing rows from the next epoch. What was used
+    before `step` is skipped unparsed.
+
+    Args:
+        files: shards.
+        num_records: records in all of them.
+        schema: from `features.pretraining_schema`.
+        batch_size: rows of a batch.
+        seed: of the order.
+        step: batches that were used before.
+
+    Returns:
+        dicts of the schema's features, `int32` or `float32
+        [batch_size, length]`, and `is_real_example`, all ones.
+    """
+    epoch, row = divmod(step * batch_size, num_records)
+    return (
+        tf.data.Dataset.range(epoch, np.iinfo(np.int64).max)
+        .flat_map(lambda number: _epoch(files, seed, number))
+        .skip(row)
+        .batch(batch_size, drop_remainder=True)
+        .map(
+            lambda records: _parse(records, schema, batch_size),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        )
+        .prefetch(tf.data.AUTOTUNE)
+    )
+
+
+def evaluation_batches(
+    files: list[str],
+    schema: dict[str, tuple[str, int]],
+    batch_size: int,
+    max_batches: int,
+) -> tf.data.Dataset:
+    """Every record once, in the order of the files.
+
+    The last batch is filled up with rows of zeros whose `is_real_example`
+    is 0.
+
+    Args:
+        files: shards.
+        schema: from `features.pretraining_schema`.
+        batch_size: rows of a batch.
+        max_batches: at most so many batches.
+
+    Returns:
+        batches as `training_batches` gives them.
+    """
+    return (
+        tf.data.TFRecordDataset(files)
+        .take(max_batches * batch_size)
+        .batch(batch_size)
+        .map(lambda records: _parse(records, schema, batch_size))
+        .prefetch(tf.data.AUTOTUNE)
+    )
+
+
+def check_records(
+    path: str, schema: dict[str, tuple[str, int]], vocab_size: int
+) -> int:
+    """Reads a whole shard that no manifest vouches for.
+
+    Args:
+        path: the shard.
+        schema: from `features.pretraining_schema`.
+        vocab_size: ids must be below.
+
+    Returns:
+        the number of records.
+
+    Raises:
+        UserError: a record is damaged, lacks a feature, has one of another
+            length, or an id that the vocabulary does not have. Devices do
+            not report such ids: they read zeros or a wrong row.
+    """
+    count = 0
+    try:
+        for records in tf.data.TFRecordDataset(path).batch(1024):
+            try:
+                batch = tf.io.parse_example(records, _parsing(schema))
+            except tf.errors.InvalidArgumentError:
+                _name_mismatch(records.numpy(), schema, path, count)
+                raise
+            for name in (features.INPUT_IDS, features.MASKED_LM_IDS):
+                ids = batch[name].numpy()
+                bad = np.argwhere((ids < 0) | (ids >= vocab_size))
+                if len(bad):
+                    row, column = bad[0]
+                    raise UserError(
+                        f"record {count + row}: {name} has {ids[row, column]}",
+                        path=path,
+                        expected=f"ids below vocab_size, {vocab_size}",
+                        fix="pass the config of the records' vocabulary",
+                    )
+            count += len(records)
+    except tf.errors.OpError as error:
+        raise UserError(
+            f"cannot be read after record {count}: {error.message}",
+            path=path,
+            expected="TFRecords",
+            fix="make the records again",
+        ) from None
+    return count
+
+
+def _epoch(files: list[str], seed: int, number: tf.Tensor) -> tf.data.Dataset:
+    seed = number + seed * 1_000_003
+    return (
+        tf.data.Dataset.from_tensor_slices(files)
+        .shuffle(len(files), seed=seed, reshuffle_each_iteration=False)
+        .interleave(
+            tf.data.TFRecordDataset,
+            cycle_length=min(_FILES_AT_ONCE, len(files)),
+        )
+        .shuffle(_SHUFFLE_ROWS, seed=seed, reshuffle_each_iteration=False)
+    )
+
+
+def _parsing(schema: dict[str, tuple[str, int]]) -> dict:
+    return {
+        name: tf.io.FixedLenFeature([length], tf.as_dtype(kind))
+        for name, (kind, length) in schema.items()
+    }
+
+
+def _parse(records, schema, batch_size: int) -> dict[str, tf.Tensor]:
+    """Serialized `[<= batch_size]` -> features of exactly `batch_size` rows."""
+    batch = tf.io.parse_example(records, _parsing(schema))
+    batch[features.IS_REAL_EXAMPLE] = tf.ones(tf.shape(records)[:1])
+    missing = batch_size - tf.shape(records)[0]
+    for name, values in batch.items():
+        if values.dtype == tf.int64:
+            values = tf.cast(values, tf.int32)
+        padding = [[0, missing]] + [[0, 0]] * (len(values.shape) - 1)
+        batch[name] = tf.ensure_shape(
+            tf.pad(values, padding), [batch_size, *values.shape[1:]]
+        )
+    return batch
+
+
+def _name_mismatch(records, schema, path: str, first: int) -> None:
+    """Raises a UserError for the first record that does not fit."""
+    for row, record in enumerate(records):
+        try:
+            example = tf.train.Example.FromString(record)
+        except Exception as error:  # protobuf's DecodeError is not public
+            raise UserError(
+                f"record {first + row}: not a tf.train.Example: {error}",
+                path=path,
+            ) from None
+        for name, (kind, length) in schema.items():
+            feature = example.features.feature[name]
+            values = (
+                feature.int64_list if kind == "int64" else feature.float_list
+            )
+            if len(values.value) != length:
+                raise UserError(
+                    f"record {first + row}: {name} has "
+                    f"{len(values.value)} values",
+                    path=path,
+                    expected=f"{length}",
+                    fix="pass the --max_seq_length and "
+                    "--max_predictions_per_seq of the records",
+                )

@@ -1,0 +1,247 @@
+"""Vocabulary files: read strictly, written the same way every time."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+
+from durable import write_whole
+from errors import UserError
+
+PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
+
+# First bytes of files that people pass in place of a vocabulary.
+_OTHER_KINDS = {
+    b"\x80": "a pickle",
+    b"PK\x03\x04": "a zip archive (a PyTorch or Keras file?)",
+    b"\x89HDF": "an HDF5 file",
+    b"\x1f\x8b": "a gzip file",
+    b"\xff\xfe": "a UTF-16 text",
+    b"\xfe\xff": "a UTF-16 text",
+}
+
+
+def read_vocabulary(path: str) -> dict[str, int]:
+    """Reads a vocabulary file: UTF-8, one token a line, its id the line.
+
+    Lines end at a newline only (a token may be any other character, such as
+    U+2028), and ASCII white space around a token is dropped.
+
+    Args:
+        path: the file.
+
+    Returns:
+        token -> id, in the file's order.
+
+    Raises:
+        UserError: the file is missing or another kind of file, has a byte
+            order mark, an invalid byte, an empty line or a token twice, or
+            lacks one of the five special tokens.
+    """
+    raw = _read_bytes(path)
+    vocabulary: dict[str, int] = {}
+    lines = raw.split(b"\n")
+    if lines and not lines[-1].strip():
+        lines.pop()
+    for number, line in enumerate(lines, start=1):
+        token = _decode(line, path, number).strip(" \t\r\n")
+        if not token:
+            raise UserError(
+                "empty line",
+                path=path,
+                line=number,
+                expected="one token a line",
+                fix="remove the line",
+            )
+        if "\t" in token:
+            raise UserError(
+                f"tab in token {token!r}",
+                path=path,
+                line=number,
+                expected="one token a line",
+                fix="a SentencePiece vocabulary cannot be used here",
+            )
+        if token in vocabulary:
+            raise UserError(
+                f"token {token!r} stands on line {vocabulary[token] + 1} too",
+                path=path,
+                line=number,
+                expected="every token once",
+                fix="remove one of the two",
+            )
+        vocabulary[token] = number - 1
+    missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
+    if missing:
+        raise UserError(
+            f"no {' '.join(missing)} among {len(vocabulary)} tokens",
+            path=path,
+            expected=f"the special tokens {' '.join(SPECIAL_TOKENS)}",
+            fix="add them, each on a line of its own",
+        )
+    return vocabulary
+
+
+def vocabulary_hash(path: str) -> str:
+    """The sha256 of the file's bytes, as hexadecimal digits."""
+    return hashlib.sha256(_read_bytes(path)).hexdigest()
+
+
+def count_words(texts: Iterable[str], split) -> Counter:
+    """Counts the words of a corpus as a tokenizer splits them.
+
+    Args:
+        texts: lines of the corpus.
+        split: text -> words, `BasicTokenizer.tokenize`.
+
+    Returns:
+        word -> how often it stands in the corpus.
+    """
+    chunks: Counter = Counter()
+    for text in texts:
+        chunks.update(text.split(" "))
+    words: Counter = Counter()
+    for chunk, count in chunks.items():
+        for word in split(chunk):
+            words[word] += count
+    return words
+
+
+def learn_vocabulary(
+    words: Counter,
+    vocab_size: int,
+    *,
+    min_frequency: int = 2,
+    num_unused: int = 99,
+    max_alphabet: int = 1000,
+    max_chars_per_word: int = 200,
+) -> list[str]:
+    """Learns a WordPiece vocabulary from counted words.
+
+    The pieces are merged by Hugging Face `tokenizers`. It draws the ids of
+    single characters in the order of a hash table, which changes from run to
+    run and decides ties; so the alphabet is chosen and ordered here and
+    handed over as fixed tokens. The same words give the same vocabulary.
+
+    Args:
+        words: word -> count, from `count_words`.
+        vocab_size: length of the vocabulary, special and unused tokens
+            included; a small corpus may give fewer.
+        min_frequency: a pair of pieces is merged when seen so often.
+        num_unused: `[unusedN]` slots after `[PAD]`; 99 puts `[UNK]`, `[CLS]`,
+            `[SEP]` and `[MASK]` at 100 to 103 as in the released files.
+        max_alphabet: this many characters, the most frequent, are kept.
+        max_chars_per_word: longer words are `[UNK]` and teach nothing.
+
+    Returns:
+        the tokens: `[PAD]`, unused, special, characters, merged pieces.
+
+    Raises:
+        UserError: `vocab_size` leaves no room for the characters, or there
+            is no word.
+    """
+    import tokenizers
+
+    words = Counter(
+        {w: n for w, n in words.items() if len(w) <= max_chars_per_word}
+    )
+    head = [PAD, *(f"[unused{i}]" for i in range(num_unused))]
+    head += [UNK, CLS, SEP, MASK]
+    alphabet = _alphabet(words, max_alphabet)
+    if not alphabet:
+        raise UserError("the corpus has no word", expected="text")
+    room = vocab_size - len(head)
+    if room < len(alphabet):
+        raise UserError(
+            f"--vocab_size={vocab_size} is too small",
+            expected=f"at least {len(head) + len(alphabet)}: {len(head)} "
+            f"special and unused tokens and {len(alphabet)} characters",
+        )
+    model = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNK))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=room,
+        min_frequency=min_frequency,
+        special_tokens=alphabet,
+        continuing_subword_prefix="##",
+        show_progress=False,
+    )
+    known = set(alphabet)
+    model.train_from_iterator(_repeat(words, known), trainer)
+    learned = sorted(model.get_vocab().items(), key=lambda item: item[1])
+    pieces = [token for token, _ in learned if token not in known]
+    return head + alphabet + pieces[: room - len(alphabet)]
+
+
+def write_vocabulary(path: str, tokens: list[str]) -> None:
+    """Writes one token a line; the file appears whole or not at all."""
+    write_whole(path, "".join(f"{token}\n" for token in tokens))
+
+
+def _alphabet(words: Counter, max_alphabet: int) -> list[str]:
+    """Single-character pieces of the most frequent characters, in order."""
+    counts: Counter = Counter()
+    for word, count in words.items():
+        for character in word:
+            counts[character] += count
+    kept = sorted(counts, key=lambda c: (-counts[c], c))[:max_alphabet]
+    first = {word[0] for word in words}
+    later = {character for word in words for character in word[1:]}
+    return [c for c in sorted(kept) if c in first] + [
+        f"##{c}" for c in sorted(kept) if c in later
+    ]
+
+
+def _repeat(words: Counter, known: set[str]):
+    """Lines that hold each word as often as it was counted, in order.
+
+    A word with a character outside the alphabet is `[UNK]` as a whole, so
+    it teaches nothing.
+    """
+    for word in sorted(words):
+        letters = {word[0], *(f"##{c}" for c in word[1:])}
+        if letters <= known:
+            left = words[word]
+            while left > 0:
+                yield " ".join([word] * min(left, 1000))
+                left -= 1000
+
+
+def _read_bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except IsADirectoryError:
+        raise UserError(
+            "is a folder", path=path, expected="a vocabulary file"
+        ) from None
+    except OSError as error:
+        raise UserError(
+            error.strerror or str(error),
+            path=path,
+            expected="a vocabulary file",
+        ) from None
+    for start, kind in _OTHER_KINDS.items():
+        if raw.startswith(start):
+            raise UserError(
+                f"this is {kind}", path=path, expected="a vocabulary file"
+            )
+    if raw.startswith(b"\xef\xbb\xbf"):
+        raise UserError(
+            "starts with a UTF-8 byte order mark",
+            path=path,
+            line=1,
+            fix="save it without one",
+        )
+    return raw
+
+
+def _decode(line: bytes, path: str, number: int) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"invalid UTF-8 byte 0x{line[error.start]:02x}",
+            path=path,
+            line=number,
+            fix="save the file as UTF-8",
+        ) from None

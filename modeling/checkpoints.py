@@ -1,0 +1,186 @@
+"""Names of variables in checkpoints: those of the original release.
+
+Nothing else in the project knows them. A checkpoint is name -> array, as
+`tf.train.load_checkpoint` reads it.
+"""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from errors import UserError
+
+
+def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
+    """Original name -> variable of the encoder.
+
+    Args:
+        encoder: from `build_encoder`.
+    """
+    embeddings = encoder.get_layer("embeddings")
+    named = {
+        f"bert/embeddings/{table}": getattr(embeddings, table)
+        for table in (
+            "word_embeddings",
+            "token_type_embeddings",
+            "position_embeddings",
+        )
+    }
+    named |= _norm("bert/embeddings/LayerNorm", embeddings.layer_norm)
+    index = 0
+    while f"layer_{index}" in (layer.name for layer in encoder.layers):
+        block = encoder.get_layer(f"layer_{index}")
+        scope = f"bert/encoder/layer_{index}"
+        for name in ("query", "key", "value"):
+            projection = getattr(block.attention, name)
+            named |= _dense(f"{scope}/attention/self/{name}", projection)
+        output = f"{scope}/attention/output"
+        named |= _dense(f"{output}/dense", block.attention_output)
+        named |= _norm(f"{output}/LayerNorm", block.attention_layer_norm)
+        named |= _dense(f"{scope}/intermediate/dense", block.intermediate)
+        named |= _dense(f"{scope}/output/dense", block.output_dense)
+        named |= _norm(f"{scope}/output/LayerNorm", block.output_layer_norm)
+        index += 1
+    return named | _dense("bert/pooler/dense", encoder.get_layer("pooler"))
+
+
+def pretraining_variables(model: keras.Model) -> dict[str, keras.Variable]:
+    """Original name -> variable of encoder and pre-training heads.
+
+    Args:
+        model: from `build_pretraining_model`.
+    """
+    named = encoder_variables(model.get_layer("bert"))
+    masked_lm = model.get_layer("predictions")
+    transform = "cls/predictions/transform"
+    named |= _dense(f"{transform}/dense", masked_lm.transform)
+    named |= _norm(f"{transform}/LayerNorm", masked_lm.layer_norm)
+    named["cls/predictions/output_bias"] = masked_lm.output_bias
+    next_sentence = model.get_layer("seq_relationship")
+    scope = "cls/seq_relationship"
+    named[f"{scope}/output_weights"] = next_sentence.output_weights
+    named[f"{scope}/output_bias"] = next_sentence.output_bias
+    return named
+
+
+def read(prefix: str) -> dict[str, np.ndarray]:
+    """Reads the network's variables of a checkpoint, never slots or step.
+
+    Args:
+        prefix: such as `bert_model.ckpt`; or a folder, whose newest
+            checkpoint is read.
+
+    Raises:
+        UserError: it is missing, damaged, or not a checkpoint's prefix.
+    """
+    path = resolve(prefix)
+    try:
+        reader = tf.train.load_checkpoint(path)
+        names = reader.get_variable_to_shape_map()
+        return {
+            name: reader.get_tensor(name)
+            for name in names
+            if _is_of_network(name)
+        }
+    except (tf.errors.OpError, ValueError, IndexError, RuntimeError) as error:
+        raise UserError(
+            f"cannot be read: {error}",
+            path=path,
+            fix="the checkpoint is damaged: copy it again",
+        ) from None
+
+
+def resolve(prefix: str) -> str:
+    """The prefix of a checkpoint from what a user gave.
+
+    Raises:
+        UserError: there is no checkpoint.
+    """
+    import os
+
+    if os.path.isdir(prefix):
+        newest = tf.train.latest_checkpoint(prefix)
+        if newest is None:
+            raise UserError(
+                "no checkpoint in this folder",
+                path=prefix,
+                expected="a prefix, such as folder/bert_model.ckpt",
+            )
+        return newest
+    for ending in (".index", ".meta", ".data-00000-of-00001"):
+        if prefix.endswith(ending):
+            raise UserError(
+                f"is a part of a checkpoint ({ending})",
+                path=prefix,
+                fix=f"pass {prefix.removesuffix(ending)}",
+            )
+    if not os.path.exists(f"{prefix}.index"):
+        raise UserError(
+            "no such checkpoint",
+            path=prefix,
+            expected=f"the file {prefix}.index",
+        )
+    return prefix
+
+
+def assign(
+    variables: dict[str, keras.Variable],
+    values: dict[str, np.ndarray],
+    path: str,
+    required: tuple[str, ...] = ("bert/",),
+) -> list[str]:
+    """Sets variables to a checkpoint's values: all at once, or an error.
+
+    Args:
+        variables: original name -> variable.
+        values: original name -> array; more names than wanted do no harm.
+        path: of the checkpoint, for messages.
+        required: variables whose names start so must be there.
+
+    Returns:
+        names of variables that the checkpoint lacks and that keep their
+        fresh values.
+
+    Raises:
+        UserError: a required variable is missing, or shapes differ.
+    """
+    missing = [name for name in variables if name not in values]
+    lacking = [name for name in missing if name.startswith(required)]
+    if lacking:
+        raise UserError(
+            f"lacks {_list(lacking)}; it holds {_list(sorted(values))}",
+            path=path,
+            fix="the config has more layers, or this is another model",
+        )
+    wrong = [
+        f"{name} {list(values[name].shape)} (config: {list(v.shape)})"
+        for name, v in variables.items()
+        if name in values and values[name].shape != tuple(v.shape)
+    ]
+    if wrong:
+        raise UserError(
+            f"other shapes than the config's: {_list(wrong)}",
+            path=path,
+            fix="pass the bert_config.json that belongs to it",
+        )
+    for name, variable in variables.items():
+        if name in values:
+            variable.assign(values[name])
+    return missing
+
+
+def _is_of_network(name: str) -> bool:
+    return not name.endswith(("/adam_m", "/adam_v")) and name != "global_step"
+
+
+def _dense(scope: str, layer: keras.layers.Dense) -> dict:
+    return {f"{scope}/kernel": layer.kernel, f"{scope}/bias": layer.bias}
+
+
+def _norm(scope: str, layer: keras.layers.LayerNormalization) -> dict:
+    return {f"{scope}/gamma": layer.gamma, f"{scope}/beta": layer.beta}
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more

@@ -1,0 +1,180 @@
+"""Sizes of the network, in the original's `bert_config.json`."""
+
+import dataclasses
+import difflib
+import json
+
+from errors import UserError
+
+ACTIVATIONS = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
+
+# Keys of published configs that say nothing about the network built here.
+_HARMLESS = frozenset(
+    [
+        "_name_or_path",
+        "architectures",
+        "attention_type",
+        "bos_token_id",
+        "chunk_size_feed_forward",
+        "classifier_dropout",
+        "directionality",
+        "dtype",
+        "eos_token_id",
+        "finetuning_task",
+        "gradient_checkpointing",
+        "id2label",
+        "is_decoder",
+        "label2id",
+        "model_type",
+        "num_labels",
+        "output_attentions",
+        "output_hidden_states",
+        "output_past",
+        "pad_token_id",
+        "pooler_fc_size",
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+        "problem_type",
+        "return_dict",
+        "sep_token_id",
+        "tie_word_embeddings",
+        "torch_dtype",
+        "transformers_version",
+        "use_cache",
+    ]
+)
+
+# Keys of published configs that must say what is built here.
+_FIXED = {"layer_norm_eps": 1e-12, "position_embedding_type": "absolute"}
+
+
+@dataclasses.dataclass(frozen=True)
+class BertConfig:
+    """Sizes of a BERT; names and defaults are the original's.
+
+    Attributes:
+        vocab_size: V.
+        hidden_size: H, a multiple of `num_attention_heads`.
+        num_hidden_layers: L.
+        num_attention_heads: A.
+        intermediate_size: I.
+        hidden_act: one of `ACTIVATIONS`; "gelu" is the tanh form, as in the
+            original code; "gelu_erf" is the exact form.
+        hidden_dropout_prob: of embeddings and of each sublayer's output.
+        attention_probs_dropout_prob: of attention weights.
+        max_position_embeddings: longest row.
+        type_vocab_size: number of segments.
+        initializer_range: standard deviation of the initial weights.
+    """
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 16
+    initializer_range: float = 0.02
+
+    @classmethod
+    def from_json_file(cls, path: str) -> "BertConfig":
+        """Reads `bert_config.json`.
+
+        Raises:
+            UserError: the file is missing or not JSON, has an unknown,
+                repeated or mistyped key, or sizes that make no network.
+        """
+        try:
+            with open(path, encoding="utf-8") as file:
+                values = json.load(file, object_pairs_hook=_unique)
+        except OSError as error:
+            raise UserError(
+                error.strerror or str(error),
+                path=path,
+                expected="a bert_config.json",
+            ) from None
+        except ValueError as error:
+            raise UserError(
+                f"not JSON: {error}", path=path, expected="a bert_config.json"
+            ) from None
+        try:
+            return cls.from_dict(values)
+        except UserError as error:
+            raise UserError(str(error), path=path) from None
+
+    @classmethod
+    def from_dict(cls, values: dict) -> "BertConfig":
+        """Checks a config's keys, types and ranges.
+
+        Raises:
+            UserError: as for `from_json_file`.
+        """
+        if not isinstance(values, dict):
+            raise UserError("not a JSON object", expected="keys and values")
+        fields = {field.name: field.type for field in dataclasses.fields(cls)}
+        for key, value in values.items():
+            if key in fields:
+                _check_type(key, value, fields[key])
+            elif key in _FIXED:
+                if value != _FIXED[key]:
+                    raise UserError(
+                        f"{key} is {value!r}", expected=repr(_FIXED[key])
+                    )
+            elif key not in _HARMLESS:
+                nearest = difflib.get_close_matches(key, fields, 1, 0.5)
+                hint = f"did you mean {nearest[0]!r}?" if nearest else None
+                raise UserError(f"unknown key {key!r}", fix=hint)
+        if "vocab_size" not in values:
+            raise UserError("no vocab_size", expected="the vocabulary's size")
+        config = cls(**{k: v for k, v in values.items() if k in fields})
+        _check_ranges(config)
+        return config
+
+    def to_json(self) -> str:
+        """The text of a `bert_config.json` with these sizes."""
+        values = dataclasses.asdict(self)
+        return json.dumps(values, indent=2, sort_keys=True) + "\n"
+
+
+def _unique(pairs: list[tuple]) -> dict:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {twice!r} stands twice")
+    return values
+
+
+def _check_type(key: str, value, kind: type) -> None:
+    allowed = (int, float) if kind is float else (kind,)
+    if isinstance(value, bool) or not isinstance(value, allowed):
+        raise UserError(f"{key} is {value!r}", expected=f"a {kind.__name__}")
+
+
+def _check_ranges(config: BertConfig) -> None:
+    for key, value in dataclasses.asdict(config).items():
+        if isinstance(value, int) and value < 1:
+            raise UserError(f"{key} is {value}", expected="1 or more")
+        if key.endswith("_prob") and not 0 <= value < 1:
+            raise UserError(f"{key} is {value}", expected="0 to below 1")
+    if config.initializer_range <= 0:
+        raise UserError(
+            f"initializer_range is {config.initializer_range}",
+            expected="more than 0",
+        )
+    if config.hidden_size % config.num_attention_heads:
+        raise UserError(
+            f"hidden_size is {config.hidden_size}",
+            expected="a multiple of num_attention_heads, "
+            f"{config.num_attention_heads}",
+        )
+    if config.hidden_act not in ACTIVATIONS:
+        raise UserError(
+            f"hidden_act is {config.hidden_act!r}",
+            expected=f"one of {', '.join(ACTIVATIONS)}",
+        )

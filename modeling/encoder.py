@@ -1,0 +1,51 @@
+"""The encoder as a Keras functional model."""
+
+import keras
+from keras import ops
+
+from data import features
+from modeling import layers
+from modeling.config import BertConfig
+
+
+def build_encoder(config: BertConfig, seed: int = 12345) -> keras.Model:
+    """Builds the BERT encoder with fresh weights.
+
+    Args:
+        config: sizes.
+        seed: of the initial weights.
+
+    Returns:
+        a functional model named "bert", with inputs, int32 [B, S] each:
+            input_ids: pieces.
+            input_mask: 1 = piece, 0 = padding.
+            segment_ids: 0 = first segment, 1 = second.
+        and outputs, a dict:
+            sequence_output: float [B, S, H], the last layer.
+            pooled_output: float [B, H], tanh of a dense layer on `[CLS]`.
+            encoder_outputs: L times float [B, S, H], each layer.
+            embedding_output: float [B, S, H], what the first layer reads.
+    """
+    inputs = {
+        name: keras.Input((None,), dtype="int32", name=name)
+        for name in features.ENCODER_INPUTS
+    }
+    x = embedding_output = layers.Embeddings(config, seed)(
+        inputs[features.INPUT_IDS], inputs[features.SEGMENT_IDS]
+    )
+    padding = 1.0 - ops.cast(inputs[features.INPUT_MASK], "float32")
+    adder = ops.expand_dims(padding, (1, 2)) * layers.MASKED_SCORE
+    encoder_outputs = []  # L x [B, S, H]
+    for index in range(config.num_hidden_layers):
+        x = layers.TransformerBlock(config, seed, index)(x, adder)
+        encoder_outputs.append(x)
+    pooler = layers.Factory(config, seed, "pooler").dense(
+        config.hidden_size, "pooler", activation="tanh"
+    )
+    outputs = {
+        "sequence_output": x,
+        "pooled_output": pooler(x[:, 0]),
+        "encoder_outputs": encoder_outputs,
+        "embedding_output": embedding_output,
+    }
+    return keras.Model(inputs, outputs, name="bert")

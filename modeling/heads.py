@@ -1,0 +1,88 @@
+"""What stands on top of the encoder for pre-training."""
+
+import keras
+from keras import ops
+
+from modeling import layers
+from modeling.config import BertConfig
+
+
+class MaskedLMHead(keras.layers.Layer):
+    """Scores every token of the vocabulary at the masked places only.
+
+    Dense and layer norm, then the product with the word embeddings, which
+    are the encoder's own, plus a bias.
+
+    Args:
+        config: sizes.
+        seed: of the initial weights.
+        embeddings: the encoder's embeddings.
+    """
+
+    def __init__(
+        self, config: BertConfig, seed: int, embeddings: layers.Embeddings
+    ):
+        super().__init__(name="predictions")
+        self.config = config
+        make = layers.Factory(config, seed, "predictions")
+        self.transform = make.dense(
+            config.hidden_size,
+            "transform",
+            activation=layers.activation(config.hidden_act),
+        )
+        self.layer_norm = make.layer_norm()
+        self.embeddings = embeddings
+        self.output_bias = self.add_weight(
+            shape=(config.vocab_size,), initializer="zeros", name="output_bias"
+        )
+
+    def build(self, x_shape, positions_shape):
+        """Builds the transform."""
+        self.transform.build(x_shape)
+        self.layer_norm.build(x_shape)
+
+    def call(self, x, positions):
+        """float [B, S, H], int32 [B, P] -> float32 [B, P, V]."""
+        x = ops.take_along_axis(x, ops.expand_dims(positions, -1), axis=1)
+        x = self.layer_norm(self.transform(x))  # [B, P, H]
+        table = ops.cast(self.embeddings.word_embeddings, self.compute_dtype)
+        batch, places, width = ops.shape(x)
+        x = ops.reshape(x, (batch * places, width))
+        logits = ops.matmul(x, ops.transpose(table))  # [B * P, V]
+        logits = ops.reshape(logits, (batch, places, self.config.vocab_size))
+        return ops.cast(logits, "float32") + self.output_bias
+
+    def compute_output_shape(self, x_shape, positions_shape):
+        """[B, P, V]."""
+        return (*positions_shape, self.config.vocab_size)
+
+    def compute_output_spec(self, x, positions):
+        """Logits are float32 at any precision."""
+        shape = self.compute_output_shape(x.shape, positions.shape)
+        return keras.KerasTensor(shape, dtype="float32")
+
+
+class NextSentenceHead(keras.layers.Layer):
+    """Scores whether the second segment follows the first.
+
+    Args:
+        config: sizes.
+        seed: of the initial weights.
+    """
+
+    def __init__(self, config: BertConfig, seed: int):
+        super().__init__(name="seq_relationship")
+        make = layers.Factory(config, seed, "seq_relationship")
+        self.output_weights = self.add_weight(
+            shape=(2, config.hidden_size),
+            initializer=make.initializer("output_weights"),
+            name="output_weights",
+        )
+        self.output_bias = self.add_weight(
+            shape=(2,), initializer="zeros", name="output_bias"
+        )
+
+    def call(self, pooled):
+        """float [B, H] -> float32 [B, 2]; 0 = follows, 1 = random."""
+        logits = ops.matmul(pooled, ops.transpose(self.output_weights))
+        return ops.cast(logits + self.output_bias, "float32")

@@ -1,0 +1,59 @@
+"""Sums of loss and of hits over the rows of a batch."""
+
+from keras import ops
+
+from data import features
+
+MASKED_LM = "masked_lm"
+NEXT_SENTENCE = "next_sentence"
+PRETRAINING_OBJECTIVES = (MASKED_LM, NEXT_SENTENCE)
+
+
+def pretraining_weights(batch: dict) -> dict:
+    """Weight of each objective in a batch: what its loss is divided by.
+
+    Args:
+        batch: tensors of `features.pretraining_schema` and
+            `is_real_example`.
+
+    Returns:
+        masked_lm: float32 scalar, number of masked places; 1e-5 is added as
+            in google-research/bert `run_pretraining.py`.
+        next_sentence: float32 scalar, number of rows.
+    """
+    return {
+        MASKED_LM: ops.sum(batch[features.MASKED_LM_WEIGHTS]) + 1e-5,
+        NEXT_SENTENCE: ops.sum(batch[features.IS_REAL_EXAMPLE]),
+    }
+
+
+def pretraining_sums(batch: dict, outputs: dict) -> dict:
+    """Sums of both objectives over a batch.
+
+    Args:
+        batch: as for `pretraining_weights`.
+        outputs: of the pre-training model.
+
+    Returns:
+        for each objective, float32 scalars: `<objective>_loss`, the sum of
+        cross entropies in nats; `<objective>_accuracy`, the number of right
+        answers; `<objective>_weight`, what to divide both by.
+    """
+    sums = {}
+    for objective, labels, weights in (
+        (MASKED_LM, features.MASKED_LM_IDS, features.MASKED_LM_WEIGHTS),
+        (NEXT_SENTENCE, features.NEXT_SENTENCE_LABELS, None),
+    ):
+        logits = outputs[f"{objective}_logits"]
+        if weights is None:
+            label, weight = batch[labels][:, 0], batch[features.IS_REAL_EXAMPLE]
+        else:
+            label, weight = batch[labels], batch[weights]
+        loss = ops.sparse_categorical_crossentropy(
+            label, logits, from_logits=True
+        )
+        hits = ops.cast(ops.argmax(logits, -1) == label, "float32")
+        sums[f"{objective}_loss"] = ops.sum(loss * weight)
+        sums[f"{objective}_accuracy"] = ops.sum(hits * weight)
+        sums[f"{objective}_weight"] = ops.sum(weight)
+    return sums

@@ -1,0 +1,44 @@
+"""Encoder and heads together, one function a task."""
+
+import keras
+
+from data import features
+from modeling import encoder as encoder_lib
+from modeling import heads
+from modeling.config import BertConfig
+
+
+def build_pretraining_model(
+    config: BertConfig, seed: int = 12345
+) -> keras.Model:
+    """Builds encoder, masked-LM head and next-sentence head.
+
+    Args:
+        config: sizes.
+        seed: of the initial weights.
+
+    Returns:
+        a functional model that takes the encoder's inputs and
+        `masked_lm_positions`, int32 [B, P], and returns a dict:
+            masked_lm_logits: float32 [B, P, V].
+            next_sentence_logits: float32 [B, 2].
+    """
+    encoder = encoder_lib.build_encoder(config, seed)
+    positions = keras.Input(
+        (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
+    )
+    outputs = encoder(encoder.input)
+    masked_lm = heads.MaskedLMHead(
+        config, seed, encoder.get_layer("embeddings")
+    )
+    next_sentence = heads.NextSentenceHead(config, seed)
+    return keras.Model(
+        {**encoder.input, features.MASKED_LM_POSITIONS: positions},
+        {
+            "masked_lm_logits": masked_lm(
+                outputs["sequence_output"], positions
+            ),
+            "next_sentence_logits": next_sentence(outputs["pooled_output"]),
+        },
+        name="pretraining",
+    )

@@ -1,0 +1,428 @@
+"""TFRecords -> pre-trained BERT: masked LM and next sentence prediction.
+
+    python run_pretraining.py --do_train --do_eval \
+        --input_file='records/wiki.tfrecord*' --output_dir=run \
+        --bert_config_file=configs/bert_base.json
+
+The same command goes on from the newest checkpoint in --output_dir.
+"""
+
+import dataclasses
+import os
+import sys
+
+from absl import flags
+
+import common_flags
+from data import corpus, features, manifest
+from durable import write_whole
+from errors import UserError
+from modeling.config import BertConfig
+from progress import say
+
+
+def define_flags(values: flags.FlagValues) -> None:
+    """Defines this script's flags: the original's 22 and a few more."""
+    common_flags.define_model(values)
+    common_flags.define_lengths(values)
+    common_flags.define_seed(values)
+    common_flags.define_devices(values)
+    for name, required, meaning in (
+        ("input_file", True, "TFRecords: files and globs, with commas."),
+        ("output_dir", True, "Folder of the checkpoints and results."),
+        ("eval_input_file", False, "Held-out TFRecords; else input_file."),
+    ):
+        flags.DEFINE_string(
+            name, None, meaning, flag_values=values, required=required
+        )
+    for name, meaning in (
+        ("do_train", "Train."),
+        ("do_eval", "Evaluate the newest checkpoint."),
+        ("use_xla", "Compile forward and backward pass with XLA."),
+    ):
+        flags.DEFINE_bool(name, False, meaning, flag_values=values)
+    for name, default, lowest, meaning in (
+        ("train_batch_size", 32, 1, "Rows of a batch, over all devices."),
+        ("eval_batch_size", 8, 1, "Rows of a batch in evaluation."),
+        ("num_train_steps", 100000, 1, "Last step."),
+        ("num_warmup_steps", 10000, 0, "Steps of linear warm-up."),
+        ("save_checkpoints_steps", 1000, 1, "Steps between checkpoints."),
+        ("keep_checkpoint_max", 5, 1, "So many checkpoints are kept."),
+        ("iterations_per_loop", 1000, 1, "At most so many steps a call."),
+        ("log_steps", 100, 1, "Steps between two points of the curves."),
+        ("max_eval_steps", 100, 1, "At most so many batches evaluated."),
+        ("eval_steps", 1000, 1, "Steps between evaluations of held-out text."),
+    ):
+        flags.DEFINE_integer(
+            name, default, meaning, flag_values=values, lower_bound=lowest
+        )
+    flags.DEFINE_float(
+        "learning_rate",
+        5e-5,
+        "Peak learning rate of Adam.",
+        flag_values=values,
+        lower_bound=0.0,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """Shards that are read together.
+
+    Attributes:
+        files: their paths.
+        listed: the manifest's entry of each, or None.
+    """
+
+    files: list[str]
+    listed: list[dict | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What the command line asks for, checked."""
+
+    flags: flags.FlagValues
+    config: BertConfig
+    schema: dict[str, tuple[str, int]]
+    train: Records
+    held_out: Records | None
+    do_lower_case: bool | None
+    vocab_file: str | None
+
+
+def read_flags(argv: list[str]) -> Job:
+    """Reads and checks the command line."""
+    values = common_flags.parse(argv, define_flags, __doc__)
+    if not values.do_train and not values.do_eval:
+        raise UserError("nothing to do", fix="pass --do_train or --do_eval")
+    config = BertConfig.from_json_file(values.bert_config_file)
+    train = find_records(values.input_file, "input_file")
+    held_out = None
+    if values.eval_input_file:
+        held_out = find_records(values.eval_input_file, "eval_input_file")
+    runs = [run for run in train.listed if run]
+    if held_out:
+        runs += [run for run in held_out.listed if run]
+    lengths = {
+        name: length_from(values, runs, name)
+        for name in ("max_seq_length", "max_predictions_per_seq")
+    }
+    if lengths["max_seq_length"] > config.max_position_embeddings:
+        raise UserError(
+            f"--max_seq_length={lengths['max_seq_length']}",
+            expected="at most max_position_embeddings, "
+            f"{config.max_position_embeddings} ({values.bert_config_file})",
+        )
+    check_vocabulary(runs, config, values.bert_config_file)
+    check_output_dir(values.output_dir, config)
+    return Job(
+        flags=values,
+        config=config,
+        schema=features.pretraining_schema(**lengths),
+        train=train,
+        held_out=held_out,
+        do_lower_case=runs[0]["do_lower_case"] if runs else None,
+        vocab_file=runs[0]["vocab_file"] if runs else None,
+    )
+
+
+def find_records(patterns: str, flag: str) -> Records:
+    """Lists shards and looks each up in its folder's manifest."""
+    files = corpus.list_files(patterns, flag)
+    return Records(files, [manifest.manifest_of(path) for path in files])
+
+
+def length_from(values: flags.FlagValues, runs: list[dict], name: str) -> int:
+    """A length from the flag and the manifests, which must agree."""
+    wanted = {run[name] for run in runs}
+    if values[name].present:
+        wanted.add(values[name].value)
+    if len(wanted) > 1:
+        listed = ", ".join(str(run[name]) for run in runs)
+        raise UserError(
+            f"--{name}={values[name].value}, the records have {listed}",
+            expected="one length",
+            fix="leave the flag out, or make the records again",
+        )
+    return wanted.pop() if wanted else values[name].value
+
+
+def check_vocabulary(
+    runs: list[dict], config: BertConfig, config_file: str
+) -> None:
+    """Refuses records of several vocabularies, or of a larger one."""
+    if len({run["vocab_sha256"] for run in runs}) > 1:
+        raise UserError(
+            "the records were made with different vocabularies: "
+            + ", ".join(sorted({run["vocab_file"] for run in runs})),
+            expected="one vocabulary",
+        )
+    for run in runs:
+        if run["vocab_size"] > config.vocab_size:
+            raise UserError(
+                f"vocab_size is {config.vocab_size}",
+                path=config_file,
+                expected=f"at least {run['vocab_size']}, the tokens of "
+                f"{run['vocab_file']}",
+            )
+
+
+def check_output_dir(folder: str, config: BertConfig) -> None:
+    """Refuses a folder that holds a run of another network."""
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UserError("is a file", path=folder, expected="a folder")
+    path = os.path.join(folder, "bert_config.json")
+    if os.path.exists(path) and BertConfig.from_json_file(path) != config:
+        raise UserError(
+            "holds a run with another config",
+            path=folder,
+            fix="pass another --output_dir, or the config of this run",
+        )
+
+
+def count_records(job: Job, records: Records) -> int:
+    """Records in all shards; those that no manifest lists are checked."""
+    from data import reader
+
+    count = 0
+    for path, run in zip(records.files, records.listed, strict=True):
+        if run:
+            count += run["shards"][os.path.basename(path)]["records"]
+        else:
+            say(f"{path}: not in a manifest, checking every record")
+            count += reader.check_records(
+                path, job.schema, job.config.vocab_size
+            )
+    if count == 0:
+        raise UserError(
+            "no records", path=",".join(records.files), expected="TFRecords"
+        )
+    return count
+
+
+class Pretraining:
+    """One run: the model, its optimizer, and where they are kept."""
+
+    def __init__(self, job: Job):
+        from modeling import checkpoints, dropout, losses, models
+        from training import distribution, loop, optimization
+        from training.saver import Saver
+
+        values = self.values = job.flags
+        self.job = job
+        self.strategy = distribution.make_strategy(
+            distribution.Devices(
+                values.distribution,
+                values.use_tpu,
+                values.tpu_name,
+                values.tpu_zone,
+                values.gcp_project,
+                values.master,
+            )
+        )
+        for flag in ("train_batch_size", "eval_batch_size"):
+            distribution.per_replica_batch(
+                self.strategy, values[flag].value, flag
+            )
+        with self.strategy.scope():
+            model = models.build_pretraining_model(
+                job.config, values.random_seed
+            )
+            self.optimizer = optimization.AdamWeightDecay(
+                optimization.WarmupLinearDecay(
+                    values.learning_rate,
+                    values.num_train_steps,
+                    values.num_warmup_steps,
+                )
+            )
+            self.optimizer.build(model.trainable_variables)
+        self.named = checkpoints.pretraining_variables(model)
+        self.trainer = loop.Trainer(
+            loop.Task(
+                model,
+                losses.PRETRAINING_OBJECTIVES,
+                losses.pretraining_weights,
+                losses.pretraining_sums,
+                dropout.dropout_seed,
+            ),
+            self.optimizer,
+            self.strategy,
+            values.random_seed,
+            values.use_xla,
+        )
+        self.saver = Saver(values.output_dir, values.keep_checkpoint_max)
+
+    def restore(self) -> bool:
+        """Takes up the newest checkpoint of output_dir, if there is one."""
+        restored = self.saver.restore_latest()
+        if restored is None:
+            return False
+        state = self._state()
+        missing = sorted(set(state) - set(restored.values))
+        if missing:
+            raise UserError(
+                f"the checkpoint of step {restored.step} lacks {missing[0]}",
+                path=self.values.output_dir,
+                fix="pass another --output_dir",
+            )
+        for name, variable in state.items():
+            variable.assign(restored.values[name])
+        self.optimizer.iterations.assign(restored.step)
+        say(f"going on from step {restored.step} in {self.values.output_dir}")
+        return True
+
+    def initialize(self) -> None:
+        """Takes the variables that --init_checkpoint has."""
+        from modeling import checkpoints
+
+        path = self.values.init_checkpoint
+        fresh = checkpoints.assign(self.named, checkpoints.read(path), path)
+        say(
+            f"starting from {path}; "
+            + (f"fresh: {', '.join(fresh)}" if fresh else "all variables found")
+        )
+
+    def save(self) -> None:
+        """Writes a checkpoint."""
+        kept = ("random_seed", "train_batch_size", "learning_rate")
+        kept += ("num_train_steps", "num_warmup_steps")
+        settings = {name: self.values[name].value for name in kept}
+        settings["do_lower_case"] = self.job.do_lower_case
+        path = self.saver.save(self.trainer.step, self._state(), settings)
+        say(f"saved {path}")
+
+    def train(self) -> None:
+        """Trains to the last step."""
+        from data import reader
+        from training import logs, loop
+
+        values, step = self.values, self.trainer.step
+        last = values.num_train_steps
+        if step > last:
+            raise UserError(
+                f"the checkpoint is at step {step}",
+                path=values.output_dir,
+                expected=f"at most --num_train_steps={last}",
+                fix="raise --num_train_steps, or pass another --output_dir",
+            )
+        if step == last:
+            say(f"finished: {values.output_dir} is at step {step} of {last}")
+            return
+        if values.num_warmup_steps >= last:
+            say(
+                f"warning: --num_warmup_steps={values.num_warmup_steps} of "
+                f"{last} steps: the learning rate never reaches its peak"
+            )
+        count = count_records(self.job, self.job.train)
+        log = logs.TrainingLog(values.output_dir, step)
+
+        def evaluate():
+            if self.job.held_out:
+                result = self.evaluate(self.job.held_out)
+                logs.tell_evaluation(
+                    self.trainer.step, result, self.trainer.task.objectives
+                )
+                log.write(self.trainer.step, "eval", result)
+
+        self.trainer.train(
+            reader.training_batches(
+                self.job.train.files,
+                count,
+                self.job.schema,
+                values.train_batch_size,
+                values.random_seed,
+                step,
+            ),
+            loop.Schedule(
+                num_train_steps=last,
+                log_steps=values.log_steps,
+                save_steps=values.save_checkpoints_steps,
+                eval_steps=values.eval_steps if self.job.held_out else 0,
+                iterations_per_loop=values.iterations_per_loop,
+                batch_size=values.train_batch_size,
+            ),
+            log,
+            self.save,
+            evaluate,
+        )
+
+    def evaluate(self, records: Records) -> dict[str, float]:
+        """Evaluates the present weights."""
+        from data import reader
+
+        return self.trainer.evaluate(
+            reader.evaluation_batches(
+                records.files,
+                self.job.schema,
+                self.values.eval_batch_size,
+                self.values.max_eval_steps,
+            )
+        )
+
+    def _state(self) -> dict:
+        return {**self.named, **self.optimizer.named_slots(self.named)}
+
+
+def write_results(folder: str, step: int, result: dict[str, float]) -> str:
+    """Writes `eval_results.txt` with the original's keys."""
+    path = os.path.join(folder, "eval_results.txt")
+    result = {"global_step": step, **result}
+    lines = [f"{key} = {result[key]}\n" for key in sorted(result)]
+    write_whole(path, "".join(lines))
+    print("".join(lines), end="")
+    return path
+
+
+def prepare_output_dir(job: Job) -> None:
+    """Makes the folder and puts config and vocabulary there."""
+    folder = job.flags.output_dir
+    try:
+        os.makedirs(folder, exist_ok=True)
+        write_whole(
+            os.path.join(folder, "bert_config.json"), job.config.to_json()
+        )
+        if job.vocab_file:
+            with open(job.vocab_file, "rb") as file:
+                write_whole(os.path.join(folder, "vocab.txt"), file.read())
+    except OSError as error:
+        raise UserError(
+            f"cannot be written: {error.strerror}",
+            path=folder,
+            expected="a folder for the run",
+        ) from None
+
+
+def main(argv: list[str]) -> None:
+    """Runs the script."""
+    job = read_flags(argv)
+    values = job.flags
+    run = Pretraining(job)
+    resumed = run.restore()
+    if not resumed and values.init_checkpoint:
+        run.initialize()
+    elif not resumed and not values.do_train:
+        raise UserError(
+            "no checkpoint",
+            path=values.output_dir,
+            expected="a trained model",
+            fix="pass --do_train or --init_checkpoint",
+        )
+    records = job.held_out or job.train
+    if values.do_eval or job.held_out:
+        count_records(job, records)
+    prepare_output_dir(job)
+    wrote = []
+    if values.do_train:
+        run.train()
+        wrote.append(
+            os.path.join(values.output_dir, f"model.ckpt-{run.trainer.step}")
+        )
+    if values.do_eval:
+        result = run.evaluate(records)
+        wrote.append(write_results(values.output_dir, run.trainer.step, result))
+    print(f"wrote {' and '.join(wrote)}")
+
+
+if __name__ == "__main__":
+    sys.exit(common_flags.run(main, sys.argv))

@@ -1,0 +1,88 @@
+"""What a run tells: a line a report, TensorBoard, `metrics.jsonl`."""
+
+import json
+import os
+
+import tensorflow as tf
+
+from durable import write_whole
+from progress import duration, say
+
+METRICS = "metrics.jsonl"
+
+
+class TrainingLog:
+    """Writes the reports of a run.
+
+    Args:
+        folder: the run's output_dir; curves of training go here, those of
+            evaluation to `eval` in it.
+        step: where the run starts; lines of later steps, which a run that
+            was killed had written, are dropped.
+    """
+
+    def __init__(self, folder: str, step: int):
+        self._path = os.path.join(folder, METRICS)
+        self._writers = {
+            "train": tf.summary.create_file_writer(folder),
+            "eval": tf.summary.create_file_writer(os.path.join(folder, "eval")),
+        }
+        self._drop_after(step)
+
+    def write(self, step: int, kind: str, values: dict[str, float]) -> None:
+        """Adds one report.
+
+        Args:
+            step: global step.
+            kind: "train" or "eval".
+            values: metric -> value.
+        """
+        line = {"step": step, "kind": kind, **values}
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        with self._writers[kind].as_default(step=step):
+            for name, value in values.items():
+                tf.summary.scalar(name, value)
+        self._writers[kind].flush()
+
+    def _drop_after(self, step: int) -> None:
+        if not os.path.exists(self._path):
+            return
+        with open(self._path, encoding="utf-8") as file:
+            lines = [line for line in file if line.endswith("\n")]
+        kept = [line for line in lines if json.loads(line)["step"] <= step]
+        write_whole(self._path, "".join(kept))
+
+
+def tell_training(
+    step: int,
+    last_step: int,
+    values: dict[str, float],
+    objectives: tuple[str, ...],
+    examples_per_second: float,
+    seconds_left: float,
+) -> None:
+    """Prints one line on the state of training, each objective apart."""
+    say(
+        f"step {step}/{last_step} | {_losses(values, objectives)} | "
+        f"lr {values['learning_rate']:.3g} | "
+        f"grad norm {values['gradient_norm']:.3g} | "
+        f"{examples_per_second:.3g} examples/s | "
+        f"{duration(seconds_left)} left"
+    )
+
+
+def tell_evaluation(
+    step: int, values: dict[str, float], objectives: tuple[str, ...]
+) -> None:
+    """Prints one line on an evaluation."""
+    say(f"step {step} held out | {_losses(values, objectives)}")
+
+
+def _losses(values: dict[str, float], objectives: tuple[str, ...]) -> str:
+    parts = " + ".join(
+        f"{objective} {values[f'{objective}_loss']:.4f} "
+        f"(accuracy {values[f'{objective}_accuracy']:.4f})"
+        for objective in objectives
+    )
+    return f"loss {values['loss']:.4f} = {parts}"
