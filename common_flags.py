@@ -1,11 +1,22 @@
 """What the scripts share: flags, and how a script ends. Reads no flag."""
 
+import glob
+import os
 import sys
 from collections.abc import Callable
 
 from absl import flags
 
 from errors import UserError
+
+DEVICE_FLAGS = (
+    "distribution",
+    "use_tpu",
+    "tpu_name",
+    "tpu_zone",
+    "gcp_project",
+    "master",
+)
 
 
 def define_model(values: flags.FlagValues, required: bool = True) -> None:
@@ -139,6 +150,53 @@ def parse(
             fix="write --flag=value; quote values that have spaces",
         )
     return values
+
+
+def check_output_file(path: str, flag: str) -> None:
+    """Refuses a path that cannot become a file, before any work is done.
+
+    Raises:
+        UserError: it is a folder, or in a folder that does not exist.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not path or os.path.isdir(path):
+        raise UserError(f"--{flag}={path!r}", expected="the name of a file")
+    if not os.path.isdir(folder):
+        raise UserError(
+            f"--{flag}={path!r}",
+            expected=f"a folder {folder}",
+            fix="make the folder first",
+        )
+
+
+def list_files(patterns: str, flag: str) -> list[str]:
+    """Files of a comma-separated list of paths and globs.
+
+    Args:
+        patterns: what the user passed; a glob's files are sorted.
+        flag: name of the flag, for the message.
+
+    Raises:
+        UserError: a pattern matches no file, or a folder.
+    """
+    files = []
+    for pattern in patterns.split(","):
+        matches = sorted(glob.glob(pattern))
+        if not matches:
+            raise UserError(
+                f"--{flag}={pattern!r} matches no file",
+                fix="check the path; a comma separates several",
+            )
+        for match in matches:
+            if os.path.isdir(match):
+                raise UserError(
+                    f"--{flag} is a folder",
+                    path=match,
+                    expected="files",
+                    fix=f"pass --{flag}='{match}/*'",
+                )
+        files += matches
+    return files
 
 
 def run(main: Callable[[list[str]], None], argv: list[str]) -> int:

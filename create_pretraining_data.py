@@ -87,7 +87,7 @@ def read_flags(argv: list[str]) -> Job:
             expected="a file name, such as folder/wiki.tfrecord",
         )
     return Job(
-        input_files=corpus_lib.list_files(values.input_file, "input_file"),
+        input_files=common_flags.list_files(values.input_file, "input_file"),
         output_files=outputs,
         vocab_file=values.vocab_file,
         do_lower_case=values.do_lower_case,

@@ -14,7 +14,7 @@ import sys
 from absl import flags
 
 import common_flags
-from data import corpus, features, manifest
+from data import features, manifest
 from durable import write_whole
 from errors import UserError
 from modeling.config import BertConfig
@@ -129,7 +129,7 @@ def read_flags(argv: list[str]) -> Job:
 
 def find_records(patterns: str, flag: str) -> Records:
     """Lists shards and looks each up in its folder's manifest."""
-    files = corpus.list_files(patterns, flag)
+    files = common_flags.list_files(patterns, flag)
     return Records(files, [manifest.manifest_of(path) for path in files])
 
 
@@ -206,77 +206,60 @@ class Pretraining:
 
     def __init__(self, job: Job):
         from modeling import checkpoints, dropout, losses, models
-        from training import distribution, loop, optimization
-        from training.saver import Saver
+        from training import distribution, loop, optimization, saver, state
 
-        values = self.values = job.flags
         self.job = job
-        self.strategy = distribution.make_strategy(
-            distribution.Devices(
-                values.distribution,
-                values.use_tpu,
-                values.tpu_name,
-                values.tpu_zone,
-                values.gcp_project,
-                values.master,
-            )
+        values = job.flags
+        strategy = distribution.make_strategy(
+            **{name: values[name].value for name in common_flags.DEVICE_FLAGS}
         )
         for flag in ("train_batch_size", "eval_batch_size"):
-            distribution.per_replica_batch(
-                self.strategy, values[flag].value, flag
-            )
-        with self.strategy.scope():
+            distribution.check_batch_size(strategy, values[flag].value, flag)
+        self.learning_rate = optimization.WarmupLinearDecay(
+            values.learning_rate,
+            values.num_train_steps,
+            values.num_warmup_steps,
+        )
+        with strategy.scope():
             model = models.build_pretraining_model(
                 job.config, values.random_seed
             )
-            self.optimizer = optimization.AdamWeightDecay(
-                optimization.WarmupLinearDecay(
-                    values.learning_rate,
-                    values.num_train_steps,
-                    values.num_warmup_steps,
-                )
-            )
-            self.optimizer.build(model.trainable_variables)
+            optimizer = optimization.AdamWeightDecay(self.learning_rate)
+            optimizer.build(model.trainable_variables)
         self.named = checkpoints.pretraining_variables(model)
-        self.trainer = loop.Trainer(
-            loop.Task(
-                model,
-                losses.PRETRAINING_OBJECTIVES,
-                losses.pretraining_weights,
-                losses.pretraining_sums,
-                dropout.dropout_seed,
-            ),
-            self.optimizer,
-            self.strategy,
-            values.random_seed,
-            values.use_xla,
+        self.state = state.TrainingState(
+            self.named,
+            optimizer,
+            saver.Saver(values.output_dir, values.keep_checkpoint_max),
         )
-        self.saver = Saver(values.output_dir, values.keep_checkpoint_max)
+        task = loop.Task(
+            model,
+            losses.PRETRAINING_OBJECTIVES,
+            losses.pretraining_weights,
+            losses.pretraining_sums,
+            dropout.dropout_seed,
+        )
+        self.trainer = loop.Trainer(
+            task, optimizer, strategy, values.random_seed, values.use_xla
+        )
 
-    def restore(self) -> bool:
-        """Takes up the newest checkpoint of output_dir, if there is one."""
-        restored = self.saver.restore_latest()
-        if restored is None:
-            return False
-        state = self._state()
-        missing = sorted(set(state) - set(restored.values))
-        if missing:
-            raise UserError(
-                f"the checkpoint of step {restored.step} lacks {missing[0]}",
-                path=self.values.output_dir,
-                fix="pass another --output_dir",
-            )
-        for name, variable in state.items():
-            variable.assign(restored.values[name])
-        self.optimizer.iterations.assign(restored.step)
-        say(f"going on from step {restored.step} in {self.values.output_dir}")
-        return True
-
-    def initialize(self) -> None:
-        """Takes the variables that --init_checkpoint has."""
+    def start(self) -> None:
+        """Takes up the run in output_dir, or --init_checkpoint."""
         from modeling import checkpoints
 
-        path = self.values.init_checkpoint
+        values = self.job.flags
+        if self.state.restore():
+            return
+        if not values.init_checkpoint:
+            if values.do_train:
+                return
+            raise UserError(
+                "no checkpoint",
+                path=values.output_dir,
+                expected="a trained model",
+                fix="pass --do_train or --init_checkpoint",
+            )
+        path = checkpoints.resolve(values.init_checkpoint)
         fresh = checkpoints.assign(self.named, checkpoints.read(path), path)
         say(
             f"starting from {path}; "
@@ -285,83 +268,90 @@ class Pretraining:
 
     def save(self) -> None:
         """Writes a checkpoint."""
-        kept = ("random_seed", "train_batch_size", "learning_rate")
-        kept += ("num_train_steps", "num_warmup_steps")
-        settings = {name: self.values[name].value for name in kept}
+        settings = {
+            name: self.job.flags[name].value
+            for name in (
+                "random_seed",
+                "train_batch_size",
+                "learning_rate",
+                "num_train_steps",
+                "num_warmup_steps",
+            )
+        }
         settings["do_lower_case"] = self.job.do_lower_case
-        path = self.saver.save(self.trainer.step, self._state(), settings)
-        say(f"saved {path}")
+        self.state.save(settings)
 
-    def train(self) -> None:
+    def train(self, num_records: int) -> None:
         """Trains to the last step."""
         from data import reader
         from training import logs, loop
 
-        values, step = self.values, self.trainer.step
-        last = values.num_train_steps
-        if step > last:
-            raise UserError(
-                f"the checkpoint is at step {step}",
-                path=values.output_dir,
-                expected=f"at most --num_train_steps={last}",
-                fix="raise --num_train_steps, or pass another --output_dir",
-            )
-        if step == last:
-            say(f"finished: {values.output_dir} is at step {step} of {last}")
-            return
-        if values.num_warmup_steps >= last:
-            say(
-                f"warning: --num_warmup_steps={values.num_warmup_steps} of "
-                f"{last} steps: the learning rate never reaches its peak"
-            )
-        count = count_records(self.job, self.job.train)
-        log = logs.TrainingLog(values.output_dir, step)
+        values = self.job.flags
+        log = logs.TrainingLog(values.output_dir, self.state.step)
 
         def evaluate():
             if self.job.held_out:
-                result = self.evaluate(self.job.held_out)
+                result = self.evaluate()
                 logs.tell_evaluation(
-                    self.trainer.step, result, self.trainer.task.objectives
+                    self.state.step, result, self.trainer.task.objectives
                 )
-                log.write(self.trainer.step, "eval", result)
+                log.write(self.state.step, "eval", result)
 
         self.trainer.train(
             reader.training_batches(
                 self.job.train.files,
-                count,
+                num_records,
                 self.job.schema,
                 values.train_batch_size,
                 values.random_seed,
-                step,
+                self.state.step,
             ),
             loop.Schedule(
-                num_train_steps=last,
+                num_train_steps=values.num_train_steps,
                 log_steps=values.log_steps,
                 save_steps=values.save_checkpoints_steps,
                 eval_steps=values.eval_steps if self.job.held_out else 0,
                 iterations_per_loop=values.iterations_per_loop,
                 batch_size=values.train_batch_size,
+                learning_rate=self.learning_rate,
             ),
             log,
             self.save,
             evaluate,
         )
 
-    def evaluate(self, records: Records) -> dict[str, float]:
-        """Evaluates the present weights."""
+    def evaluate(self) -> dict[str, float]:
+        """Evaluates the present weights on held-out text, if there is."""
         from data import reader
 
+        values = self.job.flags
         return self.trainer.evaluate(
             reader.evaluation_batches(
-                records.files,
+                (self.job.held_out or self.job.train).files,
                 self.job.schema,
-                self.values.eval_batch_size,
-                self.values.max_eval_steps,
+                values.eval_batch_size,
+                values.max_eval_steps,
             )
         )
 
-    def _state(self) -> dict:
-        return {**self.named, **self.optimizer.named_slots(self.named)}
+
+def check_steps(values: flags.FlagValues, step: int) -> None:
+    """Compares the step of the run with the flags."""
+    last, warmup = values.num_train_steps, values.num_warmup_steps
+    if step > last:
+        raise UserError(
+            f"the checkpoint is at step {step}",
+            path=values.output_dir,
+            expected=f"at most --num_train_steps={last}",
+            fix="raise --num_train_steps, or pass another --output_dir",
+        )
+    if step == last:
+        say(f"finished: {values.output_dir} is at step {step} of {last}")
+    elif warmup >= last:
+        say(
+            f"warning: --num_warmup_steps={warmup} of {last} steps: "
+            "the learning rate never reaches its peak"
+        )
 
 
 def write_results(folder: str, step: int, result: dict[str, float]) -> str:
@@ -397,31 +387,26 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     job = read_flags(argv)
     values = job.flags
+    num_records = count_records(job, job.train)
+    if job.held_out:
+        count_records(job, job.held_out)
     run = Pretraining(job)
-    resumed = run.restore()
-    if not resumed and values.init_checkpoint:
-        run.initialize()
-    elif not resumed and not values.do_train:
-        raise UserError(
-            "no checkpoint",
-            path=values.output_dir,
-            expected="a trained model",
-            fix="pass --do_train or --init_checkpoint",
-        )
-    records = job.held_out or job.train
-    if values.do_eval or job.held_out:
-        count_records(job, records)
+    run.start()
+    if values.do_train:
+        check_steps(values, run.state.step)
     prepare_output_dir(job)
     wrote = []
-    if values.do_train:
-        run.train()
+    if values.do_train and run.state.step < values.num_train_steps:
+        run.train(num_records)
         wrote.append(
-            os.path.join(values.output_dir, f"model.ckpt-{run.trainer.step}")
+            os.path.join(values.output_dir, f"model.ckpt-{run.state.step}")
         )
     if values.do_eval:
-        result = run.evaluate(records)
-        wrote.append(write_results(values.output_dir, run.trainer.step, result))
-    print(f"wrote {' and '.join(wrote)}")
+        wrote.append(
+            write_results(values.output_dir, run.state.step, run.evaluate())
+        )
+    if wrote:
+        print(f"wrote {' and '.join(wrote)}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ goes to depends on (seed, file number, document number) alone.
 """
 
 import dataclasses
-import glob
 import gzip
 import hashlib
 import os
@@ -62,36 +61,6 @@ class Corpus:
         )
         ranks = np.argsort(np.argsort(keys, kind="stable"), kind="stable")
         return ranks * self.num_buckets // len(ranks)
-
-
-def list_files(patterns: str, flag: str) -> list[str]:
-    """Files of a comma-separated list of paths and globs.
-
-    Args:
-        patterns: what the user passed; a glob's files are sorted.
-        flag: name of the flag, for the message.
-
-    Raises:
-        UserError: a pattern matches no file, or a folder.
-    """
-    files = []
-    for pattern in patterns.split(","):
-        matches = sorted(glob.glob(pattern))
-        if not matches:
-            raise UserError(
-                f"--{flag}={pattern!r} matches no file",
-                fix="check the path; a comma separates several",
-            )
-        for match in matches:
-            if os.path.isdir(match):
-                raise UserError(
-                    f"--{flag} is a folder",
-                    path=match,
-                    expected="files",
-                    fix=f"pass --{flag}='{match}/*'",
-                )
-        files += matches
-    return files
 
 
 def scan(files: list[str]) -> Corpus:

@@ -112,7 +112,7 @@ def learn_vocabulary(
     *,
     min_frequency: int = 2,
     num_unused: int = 99,
-    max_alphabet: int = 1000,
+    limit_alphabet: int = 1000,
     max_chars_per_word: int = 200,
 ) -> list[str]:
     """Learns a WordPiece vocabulary from counted words.
@@ -129,7 +129,7 @@ def learn_vocabulary(
         min_frequency: a pair of pieces is merged when seen so often.
         num_unused: `[unusedN]` slots after `[PAD]`; 99 puts `[UNK]`, `[CLS]`,
             `[SEP]` and `[MASK]` at 100 to 103 as in the released files.
-        max_alphabet: this many characters, the most frequent, are kept.
+        limit_alphabet: this many characters, the most frequent, are kept.
         max_chars_per_word: longer words are `[UNK]` and teach nothing.
 
     Returns:
@@ -146,7 +146,7 @@ def learn_vocabulary(
     )
     head = [PAD, *(f"[unused{i}]" for i in range(num_unused))]
     head += [UNK, CLS, SEP, MASK]
-    alphabet = _alphabet(words, max_alphabet)
+    alphabet = _alphabet(words, limit_alphabet)
     if not alphabet:
         raise UserError("the corpus has no word", expected="text")
     room = vocab_size - len(head)
@@ -177,13 +177,13 @@ def write_vocabulary(path: str, tokens: list[str]) -> None:
     write_whole(path, "".join(f"{token}\n" for token in tokens))
 
 
-def _alphabet(words: Counter, max_alphabet: int) -> list[str]:
+def _alphabet(words: Counter, limit_alphabet: int) -> list[str]:
     """Single-character pieces of the most frequent characters, in order."""
     counts: Counter = Counter()
     for word, count in words.items():
         for character in word:
             counts[character] += count
-    kept = sorted(counts, key=lambda c: (-counts[c], c))[:max_alphabet]
+    kept = sorted(counts, key=lambda c: (-counts[c], c))[:limit_alphabet]
     first = {word[0] for word in words}
     later = {character for word in words for character in word[1:]}
     return [c for c in sorted(kept) if c in first] + [

@@ -4,6 +4,8 @@ Nothing else in the project knows them. A checkpoint is name -> array, as
 `tf.train.load_checkpoint` reads it.
 """
 
+import os
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -96,8 +98,6 @@ def resolve(prefix: str) -> str:
     Raises:
         UserError: there is no checkpoint.
     """
-    import os
-
     if os.path.isdir(prefix):
         newest = tf.train.latest_checkpoint(prefix)
         if newest is None:

@@ -1,7 +1,6 @@
 """The encoder as a Keras functional model."""
 
 import keras
-from keras import ops
 
 from data import features
 from modeling import layers
@@ -33,8 +32,9 @@ def build_encoder(config: BertConfig, seed: int = 12345) -> keras.Model:
     x = embedding_output = layers.Embeddings(config, seed)(
         inputs[features.INPUT_IDS], inputs[features.SEGMENT_IDS]
     )
-    padding = 1.0 - ops.cast(inputs[features.INPUT_MASK], "float32")
-    adder = ops.expand_dims(padding, (1, 2)) * layers.MASKED_SCORE
+    adder = layers.AttentionMask(name="attention_mask")(
+        inputs[features.INPUT_MASK]
+    )
     encoder_outputs = []  # L x [B, S, H]
     for index in range(config.num_hidden_layers):
         x = layers.TransformerBlock(config, seed, index)(x, adder)

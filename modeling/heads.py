@@ -36,11 +36,6 @@ class MaskedLMHead(keras.layers.Layer):
             shape=(config.vocab_size,), initializer="zeros", name="output_bias"
         )
 
-    def build(self, x_shape, positions_shape):
-        """Builds the transform."""
-        self.transform.build(x_shape)
-        self.layer_norm.build(x_shape)
-
     def call(self, x, positions):
         """float [B, S, H], int32 [B, P] -> float32 [B, P, V]."""
         x = ops.take_along_axis(x, ops.expand_dims(positions, -1), axis=1)
@@ -51,15 +46,6 @@ class MaskedLMHead(keras.layers.Layer):
         logits = ops.matmul(x, ops.transpose(table))  # [B * P, V]
         logits = ops.reshape(logits, (batch, places, self.config.vocab_size))
         return ops.cast(logits, "float32") + self.output_bias
-
-    def compute_output_shape(self, x_shape, positions_shape):
-        """[B, P, V]."""
-        return (*positions_shape, self.config.vocab_size)
-
-    def compute_output_spec(self, x, positions):
-        """Logits are float32 at any precision."""
-        shape = self.compute_output_shape(x.shape, positions.shape)
-        return keras.KerasTensor(shape, dtype="float32")
 
 
 class NextSentenceHead(keras.layers.Layer):

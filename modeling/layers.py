@@ -103,10 +103,6 @@ class Embeddings(keras.layers.Layer):
         self.layer_norm = make.layer_norm()
         self.dropout = make.dropout(config.hidden_dropout_prob, "dropout")
 
-    def build(self, input_shape):
-        """The tables are built in the constructor, to be shared."""
-        self.layer_norm.build((*input_shape, self.config.hidden_size))
-
     def call(self, input_ids, segment_ids, training=False):
         """int32 [B, S], int32 [B, S] -> float [B, S, H]."""
         length = ops.shape(input_ids)[1]
@@ -121,9 +117,14 @@ class Embeddings(keras.layers.Layer):
         )  # [B, S, H]
         return self.dropout(self.layer_norm(x), training=training)
 
-    def compute_output_shape(self, input_ids_shape, segment_ids_shape):
-        """[B, S, H]."""
-        return (*input_ids_shape, self.config.hidden_size)
+
+class AttentionMask(keras.layers.Layer):
+    """What is added to attention scores, so that padding gets no weight."""
+
+    def call(self, input_mask):
+        """int32 [B, S], 1 = piece -> float32 [B, 1, 1, S]."""
+        padding = 1.0 - ops.cast(input_mask, "float32")
+        return ops.expand_dims(padding, (1, 2)) * MASKED_SCORE
 
 
 class SelfAttention(keras.layers.Layer):
@@ -140,11 +141,6 @@ class SelfAttention(keras.layers.Layer):
             config.attention_probs_dropout_prob, "probs_dropout"
         )
 
-    def build(self, x_shape, adder_shape):
-        """Builds the three projections."""
-        for dense in (self.query, self.key, self.value):
-            dense.build(x_shape)
-
     def call(self, x, adder, training=False):
         """float [B, S, H], float32 [B, 1, 1, S] -> float [B, S, H].
 
@@ -160,10 +156,6 @@ class SelfAttention(keras.layers.Layer):
         context = ops.matmul(self.dropout(probs, training=training), v)
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, S, A, D]
         return ops.reshape(context, ops.shape(x))
-
-    def compute_output_shape(self, x_shape, adder_shape):
-        """[B, S, H]."""
-        return x_shape
 
     def _heads(self, x):
         """[B, S, H] -> [B, A, S, D]."""
@@ -200,15 +192,6 @@ class TransformerBlock(keras.layers.Layer):
         )
         self.output_layer_norm = make.layer_norm("output_LayerNorm")
 
-    def build(self, x_shape, adder_shape):
-        """Builds the sublayers."""
-        self.attention.build(x_shape, adder_shape)
-        self.attention_output.build(x_shape)
-        self.attention_layer_norm.build(x_shape)
-        self.intermediate.build(x_shape)
-        self.output_dense.build((*x_shape[:-1], self.config.intermediate_size))
-        self.output_layer_norm.build(x_shape)
-
     def call(self, x, adder, training=False):
         """float [B, S, H], float32 [B, 1, 1, S] -> float [B, S, H]."""
         attended = self.attention(x, adder, training=training)
@@ -218,10 +201,6 @@ class TransformerBlock(keras.layers.Layer):
         hidden = self.output_dense(self.intermediate(x))
         hidden = self.output_dropout(hidden, training=training)
         return self.output_layer_norm(hidden + x)
-
-    def compute_output_shape(self, x_shape, adder_shape):
-        """[B, S, H]."""
-        return x_shape
 
 
 def _gelu_tanh(x):

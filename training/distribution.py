@@ -1,54 +1,50 @@
 """Which devices a run uses."""
 
-import dataclasses
-
 import tensorflow as tf
 
 from errors import UserError
 
 
-@dataclasses.dataclass(frozen=True)
-class Devices:
-    """What the flags say of the devices; names are those of the flags."""
-
-    distribution: str = "auto"
-    use_tpu: bool = False
-    tpu_name: str | None = None
-    tpu_zone: str | None = None
-    gcp_project: str | None = None
-    master: str | None = None
-
-
-def make_strategy(devices: Devices) -> tf.distribute.Strategy:
+def make_strategy(
+    distribution: str = "auto",
+    use_tpu: bool = False,
+    tpu_name: str | None = None,
+    tpu_zone: str | None = None,
+    gcp_project: str | None = None,
+    master: str | None = None,
+) -> tf.distribute.Strategy:
     """Makes the strategy that the flags ask for.
 
     Args:
-        devices: with "auto", the TPU if `use_tpu`, all GPUs from two on,
-            else one device.
+        distribution: "one_device", "mirrored", "tpu", or "auto": the TPU if
+            `use_tpu`, all GPUs from two on, else one device.
+        use_tpu: whether "auto" means the TPU.
+        tpu_name, master: name or address of the TPU; neither: this host's.
+        tpu_zone, gcp_project: where the name is looked up.
 
     Raises:
         UserError: there is no such device.
     """
-    kind = devices.distribution
     gpus = tf.config.list_logical_devices("GPU")
+    kind = distribution
     if kind == "auto":
         kind = "mirrored" if len(gpus) > 1 else "one_device"
-        kind = "tpu" if devices.use_tpu else kind
+        kind = "tpu" if use_tpu else kind
     if kind == "tpu":
-        return _tpu_strategy(devices)
+        return _tpu_strategy(tpu_name or master, tpu_zone, gcp_project)
     local = gpus or tf.config.list_logical_devices("CPU")
     if kind == "mirrored":
         return tf.distribute.MirroredStrategy([d.name for d in local])
     return tf.distribute.OneDeviceStrategy(local[0].name)
 
 
-def per_replica_batch(
+def check_batch_size(
     strategy: tf.distribute.Strategy, batch_size: int, flag: str
-) -> int:
-    """Rows of a global batch that one replica computes.
+) -> None:
+    """Refuses a batch that does not divide evenly over the devices.
 
     Raises:
-        UserError: the batch does not divide evenly.
+        UserError: with the name of the flag.
     """
     replicas = strategy.num_replicas_in_sync
     if batch_size % replicas:
@@ -56,16 +52,16 @@ def per_replica_batch(
             f"--{flag}={batch_size}",
             expected=f"a multiple of {replicas}, the number of devices",
         )
-    return batch_size // replicas
 
 
-def _tpu_strategy(devices: Devices) -> tf.distribute.Strategy:
-    address = devices.tpu_name or devices.master
+def _tpu_strategy(
+    address: str | None, zone: str | None, project: str | None
+) -> tf.distribute.Strategy:
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu=address or "local",
-            zone=devices.tpu_zone,
-            project=devices.gcp_project,
+            zone=zone,
+            project=project,
         )
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)

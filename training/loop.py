@@ -52,6 +52,7 @@ class Schedule:
         eval_steps: between two evaluations while training, 0 for none.
         iterations_per_loop: at most so many steps in one call.
         batch_size: rows of the whole batch, for the rate.
+        learning_rate: step -> rate, for the reports.
     """
 
     num_train_steps: int
@@ -60,6 +61,7 @@ class Schedule:
     eval_steps: int
     iterations_per_loop: int
     batch_size: int
+    learning_rate: Callable[[int], tf.Tensor]
 
     def next_stop(self, step: int) -> int:
         """The first step after `step` at which something happens."""
@@ -140,7 +142,7 @@ class Trainer:
             report = room == steps
             if report or pace.is_time_for_a_line():
                 values = window.means(self.task.objectives)
-                rate = self.optimizer.learning_rate  # of the next step
+                rate = schedule.learning_rate(step - 1)
                 values["learning_rate"] = float(rate)
                 logs.tell_training(
                     step,

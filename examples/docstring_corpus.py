@@ -1,0 +1,96 @@
+"""Writes a corpus from the English text that comes with Python packages.
+
+    python examples/docstring_corpus.py FOLDER
+
+The docstrings of Python's library, NumPy, Keras and TensorFlow become
+FOLDER/train.txt and, one module in twenty, FOLDER/held_out.txt: one sentence a
+line, a blank line between documents. A document is one module.
+"""
+
+import ast
+import os
+import re
+import sys
+import sysconfig
+import warnings
+import zlib
+
+LIBRARIES = ("numpy", "keras", "tensorflow")
+_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`\"'(])")
+_WORD = re.compile(r"[A-Za-z]{2,}")
+
+
+def main() -> None:
+    """Writes the corpus."""
+    folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
+    seen: set[str] = set()
+    documents: dict[str, list[list[str]]] = {"train": [], "held_out": []}
+    for module, path in modules():
+        lines = sentences(path, seen)
+        if len(lines) >= 4:
+            held_out = zlib.crc32(module.encode()) % 20 == 0
+            documents["held_out" if held_out else "train"].append(lines)
+    for name, texts in documents.items():
+        path = os.path.join(folder, f"{name}.txt")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n\n".join("\n".join(lines) for lines in texts) + "\n")
+        print(f"wrote {sum(map(len, texts)):,} sentences to {path}")
+
+
+def modules():
+    """Yields (name, path) of every Python source, sorted, without tests."""
+    paths = sysconfig.get_paths()
+    roots = [("python", paths["stdlib"])]
+    roots += [
+        (name, os.path.join(paths["purelib"], name)) for name in LIBRARIES
+    ]
+    for name, root in roots:
+        for folder, subfolders, files in os.walk(root):
+            subfolders[:] = sorted(
+                sub
+                for sub in subfolders
+                if sub not in ("site-packages", "__pycache__", "idlelib")
+                and "test" not in sub
+            )
+            for file in sorted(files):
+                if file.endswith(".py") and "test" not in file:
+                    path = os.path.join(folder, file)
+                    yield f"{name}/{os.path.relpath(path, root)}", path
+
+
+def sentences(path: str, seen: set[str]) -> list[str]:
+    """The sentences of a module's docstrings, each once in the corpus."""
+    try:
+        with open(path, encoding="utf-8") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(file.read())
+    except (SyntaxError, ValueError, OSError):
+        return []
+    found = []
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for node in ast.walk(tree):
+        text = ast.get_docstring(node) if isinstance(node, kinds) else None
+        for sentence in split(text or ""):
+            if sentence not in seen:
+                seen.add(sentence)
+                found.append(sentence)
+    return found
+
+
+def split(text: str) -> list[str]:
+    """Prose of a docstring as sentences; code and signatures are left out."""
+    kept = []
+    for block in re.split(r"\n\s*\n", text):
+        block = " ".join(block.split())
+        if not block or block.startswith((">>>", "```", "...", "@", ".. ")):
+            continue
+        for sentence in _SENTENCE_END.split(block):
+            words = _WORD.findall(sentence)
+            if len(words) >= 4 and len("".join(words)) > len(sentence) / 2:
+                kept.append(sentence)
+    return kept
+
+
+if __name__ == "__main__":
+    main()

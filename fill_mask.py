@@ -1,0 +1,192 @@
+"""Checkpoint + sentences with [MASK] -> the most probable words.
+
+    echo 'the capital of france is [MASK] .' |
+        python fill_mask.py --init_checkpoint=run
+
+--init_checkpoint is a prefix or a folder; config and vocabulary are looked
+for beside it.
+"""
+
+import json
+import os
+import sys
+
+from absl import flags
+
+import common_flags
+from data import features, sequences, tokenization, vocabulary
+from errors import UserError
+from modeling.config import BertConfig
+
+
+def define_flags(values: flags.FlagValues) -> None:
+    """Defines this script's flags."""
+    for name, required, meaning in (
+        ("init_checkpoint", True, "A checkpoint's prefix, or its folder."),
+        ("bert_config_file", False, "Default: beside the checkpoint."),
+        ("vocab_file", False, "Default: vocab.txt beside the checkpoint."),
+        ("input_file", False, "A sentence a line. Default: standard input."),
+    ):
+        flags.DEFINE_string(
+            name, None, meaning, flag_values=values, required=required
+        )
+    flags.DEFINE_bool(
+        "do_lower_case",
+        None,
+        "Default: as the checkpoint was trained, or True if unknown.",
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "top_k", 5, "Words for each mask.", flag_values=values, lower_bound=1
+    )
+
+
+def read_flags(argv: list[str]) -> flags.FlagValues:
+    """Reads and checks the command line."""
+    values = common_flags.parse(argv, define_flags, __doc__)
+    folder = values.init_checkpoint
+    if not os.path.isdir(folder):
+        folder = os.path.dirname(os.path.abspath(folder))
+    for flag, name in (
+        ("bert_config_file", "bert_config.json"),
+        ("vocab_file", "vocab.txt"),
+    ):
+        path = values[flag].value or os.path.join(folder, name)
+        if not os.path.isfile(path):
+            raise UserError("no such file", path=path, fix=f"pass --{flag}")
+        values[flag].value = path
+    return values
+
+
+def read_sentences(path: str | None) -> list[str]:
+    """Reads the sentences; each must hold [MASK]."""
+    name = path or "standard input"
+    try:
+        with open(path or 0, encoding="utf-8") as file:
+            lines = [line.strip() for line in file]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot be read: {error}", path=name) from None
+    for number, line in enumerate(lines, start=1):
+        if line and vocabulary.MASK not in line:
+            raise UserError(
+                f"{line[:60]!r} has no mask",
+                path=name,
+                line=number,
+                expected=f"{vocabulary.MASK} where the word is missing",
+            )
+    sentences = [line for line in lines if line]
+    if not sentences:
+        raise UserError(
+            "no sentence", path=name, expected="one sentence a line"
+        )
+    return sentences
+
+
+def trained_lower_case(prefix: str) -> bool:
+    """The casing that a checkpoint of ours was trained with, else True."""
+    path = f"{prefix}.json"
+    if not os.path.exists(path):
+        return True
+    with open(path, encoding="utf-8") as file:
+        settings = json.load(file).get("settings", {})
+    return settings.get("do_lower_case") is not False
+
+
+def tokenize(sentence: str, tokenizer: tokenization.FullTokenizer) -> list[str]:
+    """Splits a sentence into pieces, [MASK] kept whole."""
+    parts = sentence.split(vocabulary.MASK)
+    tokens = tokenizer.tokenize(parts[0])
+    for part in parts[1:]:
+        tokens += [vocabulary.MASK, *tokenizer.tokenize(part)]
+    return tokens
+
+
+def fill(
+    model, tokenizer: tokenization.FullTokenizer, tokens: list[str], top_k: int
+) -> list[list[tuple[str, float]]]:
+    """The best words for each mask of a sentence.
+
+    Args:
+        model: from `build_pretraining_model`.
+        tokenizer: of the model's vocabulary.
+        tokens: pieces of the sentence.
+        top_k: words for each mask.
+
+    Returns:
+        for each mask, (word, probability), best first.
+    """
+    import tensorflow as tf
+
+    vocab = tokenizer.vocab
+    ids, segments = sequences.join_pair(
+        tokenizer.convert_tokens_to_ids(tokens),
+        [],
+        vocab[vocabulary.CLS],
+        vocab[vocabulary.SEP],
+    )
+    masks = [i for i, token in enumerate(ids) if token == vocab["[MASK]"]]
+    logits = model(
+        {
+            features.INPUT_IDS: tf.constant([ids]),
+            features.INPUT_MASK: tf.ones([1, len(ids)], tf.int32),
+            features.SEGMENT_IDS: tf.constant([segments]),
+            features.MASKED_LM_POSITIONS: tf.constant([masks]),
+        }
+    )["masked_lm_logits"][0]  # [masks, V]
+    best = tf.math.top_k(tf.nn.softmax(logits), min(top_k, len(vocab)))
+    return [
+        # A config may have more ids than the vocabulary has tokens.
+        [(tokenizer.inv_vocab.get(i, f"id {i}"), p) for i, p in zip(*pair)]
+        for pair in zip(
+            best.indices.numpy().tolist(),
+            best.values.numpy().tolist(),
+        )
+    ]
+
+
+def load_model(config: BertConfig, path: str):
+    """Builds the model with a checkpoint's weights."""
+    from modeling import checkpoints, models
+
+    model = models.build_pretraining_model(config)
+    checkpoints.assign(
+        checkpoints.pretraining_variables(model),
+        checkpoints.read(path),
+        path,
+        required=("bert/", "cls/predictions/"),
+    )
+    return model
+
+
+def main(argv: list[str]) -> None:
+    """Runs the script."""
+    values = read_flags(argv)
+    config = BertConfig.from_json_file(values.bert_config_file)
+    sentences = read_sentences(values.input_file)
+
+    from modeling import checkpoints
+
+    path = checkpoints.resolve(values.init_checkpoint)
+    lower = values.do_lower_case
+    if lower is None:
+        lower = trained_lower_case(path)
+    tokenization.validate_case_matches_checkpoint(lower, path)
+    tokenizer = tokenization.FullTokenizer(values.vocab_file, lower)
+    rows = [tokenize(sentence, tokenizer) for sentence in sentences]
+    longest = max(map(len, rows)) + 2
+    if longest > config.max_position_embeddings:
+        raise UserError(
+            f"a sentence has {longest} pieces",
+            expected=f"at most {config.max_position_embeddings}, "
+            "max_position_embeddings",
+        )
+    model = load_model(config, path)
+    for sentence, tokens in zip(sentences, rows):
+        print(sentence)
+        for words in fill(model, tokenizer, tokens, values.top_k):
+            shown = [f"{word} {p:.3f}" for word, p in words]
+            print(f"    {', '.join(shown)}")
+
+
+if __name__ == "__main__":
+    sys.exit(common_flags.run(main, sys.argv))

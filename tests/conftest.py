@@ -1,0 +1,30 @@
+"""What every test sees: a quiet TensorFlow with four logical CPUs."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import pytest
+import tensorflow as tf
+
+import common_flags
+
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration()] * 4,
+)
+
+
+@pytest.fixture
+def run_script(capsys):
+    """Runs a script's main with flags; returns (exit code, out, error)."""
+
+    def run(script, *flags, **named):
+        argv = [script.__name__, *flags]
+        argv += [f"--{name}={value}" for name, value in named.items()]
+        capsys.readouterr()
+        code = common_flags.run(script.main, argv)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run

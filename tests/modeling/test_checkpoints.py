@@ -1,0 +1,175 @@
+"""Names, shapes and the reading of checkpoints."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from errors import UserError
+from modeling import checkpoints
+from modeling.config import BertConfig
+from modeling.models import build_pretraining_model
+from tests import small
+from training import optimization, saver, state
+
+
+def published(config: BertConfig) -> dict[str, list[int]]:
+    """Names and shapes of the original's pre-training checkpoint."""
+    v, h, i = config.vocab_size, config.hidden_size, config.intermediate_size
+
+    def dense(scope, rows, columns):
+        return {f"{scope}/kernel": [rows, columns], f"{scope}/bias": [columns]}
+
+    def norm(scope):
+        return {f"{scope}/gamma": [h], f"{scope}/beta": [h]}
+
+    names = {
+        "bert/embeddings/word_embeddings": [v, h],
+        "bert/embeddings/token_type_embeddings": [config.type_vocab_size, h],
+        "bert/embeddings/position_embeddings": [
+            config.max_position_embeddings,
+            h,
+        ],
+        **norm("bert/embeddings/LayerNorm"),
+        **dense("bert/pooler/dense", h, h),
+        **dense("cls/predictions/transform/dense", h, h),
+        **norm("cls/predictions/transform/LayerNorm"),
+        "cls/predictions/output_bias": [v],
+        "cls/seq_relationship/output_weights": [2, h],
+        "cls/seq_relationship/output_bias": [2],
+    }
+    for layer in range(config.num_hidden_layers):
+        scope = f"bert/encoder/layer_{layer}"
+        for name in ("query", "key", "value"):
+            names |= dense(f"{scope}/attention/self/{name}", h, h)
+        names |= dense(f"{scope}/attention/output/dense", h, h)
+        names |= norm(f"{scope}/attention/output/LayerNorm")
+        names |= dense(f"{scope}/intermediate/dense", h, i)
+        names |= dense(f"{scope}/output/dense", i, h)
+        names |= norm(f"{scope}/output/LayerNorm")
+    return names
+
+
+def saved(config: BertConfig, folder) -> dict[str, list[int]]:
+    model = build_pretraining_model(config)
+    optimizer = optimization.AdamWeightDecay()
+    optimizer.build(model.trainable_variables)
+    named = checkpoints.pretraining_variables(model)
+    run = state.TrainingState(named, optimizer, saver.Saver(str(folder)))
+    run.save({})
+    return dict(tf.train.list_variables(str(folder / "model.ckpt-0")))
+
+
+def test_a_saved_checkpoint_has_the_originals_names(tmp_path):
+    config = small.config()
+    names = published(config)
+    slots = {
+        f"{name}/{slot}": shape
+        for name, shape in names.items()
+        for slot in ("adam_m", "adam_v")
+    }
+    assert saved(config, tmp_path) == {**names, **slots, "global_step": []}
+
+
+@pytest.mark.slow
+def test_base_has_the_published_206_variables(tmp_path):
+    names = published(BertConfig(vocab_size=30522, type_vocab_size=2))
+    assert len(names) == 206
+    found = saved(BertConfig(vocab_size=30522, type_vocab_size=2), tmp_path)
+    weights = {
+        name: shape
+        for name, shape in found.items()
+        if not name.endswith(("/adam_m", "/adam_v")) and name != "global_step"
+    }
+    assert weights == names
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A checkpoint with slots and step, and its model."""
+    model = build_pretraining_model(small.config(), seed=5)
+    named = checkpoints.pretraining_variables(model)
+    values = {name: v.numpy() for name, v in named.items()}
+    prefix = str(tmp_path / "bert_model.ckpt")
+    slots = {f"{name}/adam_m": value * 0 for name, value in values.items()}
+    saver.write_tensors(prefix, {**values, **slots, "global_step": np.int64(3)})
+    return prefix, values
+
+
+def fresh_variables(seed=6, **changed):
+    model = build_pretraining_model(small.config(**changed), seed=seed)
+    return checkpoints.pretraining_variables(model)
+
+
+def test_reading_leaves_out_slots_and_step(written):
+    prefix, values = written
+    assert set(checkpoints.read(prefix)) == set(values)
+
+
+def test_every_tensor_comes_back_bit_for_bit(written):
+    prefix, values = written
+    named = fresh_variables()
+    fresh = checkpoints.assign(named, checkpoints.read(prefix), prefix)
+    assert fresh == []
+    for name, variable in named.items():
+        assert variable.numpy().tobytes() == values[name].tobytes(), name
+
+
+def test_missing_heads_stay_fresh_and_are_named(written):
+    prefix, values = written
+    named = fresh_variables()
+    before = named["cls/predictions/output_bias"].numpy()
+    encoder = {n: v for n, v in values.items() if n.startswith("bert/")}
+    fresh = checkpoints.assign(named, encoder, prefix)
+    assert fresh == [name for name in named if name.startswith("cls/")]
+    after = named["cls/predictions/output_bias"].numpy()
+    np.testing.assert_array_equal(before, after)
+
+
+def test_a_missing_encoder_variable_is_an_error(written):
+    prefix, values = written
+    del values["bert/pooler/dense/bias"]
+    with pytest.raises(UserError, match="lacks bert/pooler/dense/bias"):
+        checkpoints.assign(fresh_variables(), values, prefix)
+
+
+def test_more_layers_than_the_checkpoint_is_an_error(written):
+    prefix, values = written
+    named = fresh_variables(num_hidden_layers=3)
+    with pytest.raises(UserError, match=r"and 13 more; it holds"):
+        checkpoints.assign(named, values, prefix)
+
+
+def test_other_shapes_list_both_sides_and_change_nothing(written):
+    prefix, values = written
+    named = fresh_variables(vocab_size=89)
+    before = {name: v.numpy() for name, v in named.items()}
+    message = r"word_embeddings \[97, 15\] \(config: \[89, 15\]\)"
+    with pytest.raises(UserError, match=message):
+        checkpoints.assign(named, values, prefix)
+    for name, variable in named.items():
+        np.testing.assert_array_equal(variable.numpy(), before[name])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("{p}.index", "is a part of a checkpoint"),
+        ("{p}.data-00000-of-00001", "is a part of a checkpoint"),
+        ("{p}-17", "no such checkpoint"),
+        ("{folder}", "no checkpoint in this folder"),
+    ],
+)
+def test_a_wrong_prefix_is_named(written, tmp_path, given, message):
+    path = given.format(p=written[0], folder=tmp_path)
+    with pytest.raises(UserError) as caught:
+        checkpoints.resolve(path)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("part", [".index", ".data-00000-of-00001"])
+def test_a_damaged_file_is_named(written, part):
+    prefix, _ = written
+    with open(prefix + part, "r+b") as file:
+        file.truncate(100)
+    with pytest.raises(UserError, match=r"bert_model.ckpt: cannot be read"):
+        checkpoints.read(prefix)

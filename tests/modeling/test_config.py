@@ -1,0 +1,149 @@
+"""Configs are read strictly, and the published ones are read."""
+
+import json
+import pathlib
+
+import pytest
+
+from errors import UserError
+from modeling.config import BertConfig
+from modeling.models import build_pretraining_model
+
+CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
+SIZES = {"vocab_size": 97, "hidden_size": 6, "num_attention_heads": 3}
+
+
+def test_defaults_are_the_originals():
+    assert BertConfig.from_dict({"vocab_size": 97}) == BertConfig(
+        vocab_size=97,
+        hidden_size=768,
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        intermediate_size=3072,
+        hidden_act="gelu",
+        hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1,
+        max_position_embeddings=512,
+        type_vocab_size=16,
+        initializer_range=0.02,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"hiden_size": 6}, "'hiden_size'; did you mean 'hidden_size'?"),
+        ({"num_hidden_layer": 2}, "did you mean 'num_hidden_layers'?"),
+        ({"colour": "red"}, "unknown key 'colour'"),
+        ({"vocab_size": "97"}, "vocab_size is '97'; expected a int"),
+        ({"hidden_size": 6.0}, "hidden_size is 6.0; expected a int"),
+        ({"num_hidden_layers": True}, "num_hidden_layers is True"),
+        ({"hidden_act": 3}, "hidden_act is 3; expected a str"),
+        ({"hidden_size": -3}, "hidden_size is -3; expected 1 or more"),
+        ({"hidden_size": 7}, "expected a multiple of num_attention_heads, 3"),
+        ({"hidden_dropout_prob": 7}, "hidden_dropout_prob is 7"),
+        ({"attention_probs_dropout_prob": -0.1}, "expected 0 to below 1"),
+        ({"initializer_range": 0}, "initializer_range is 0"),
+        ({"hidden_act": "swish"}, "expected one of gelu, gelu_new"),
+        ({"layer_norm_eps": 1e-5}, "layer_norm_eps is 1e-05; expected 1e-12"),
+        ({"position_embedding_type": "relative_key"}, "expected 'absolute'"),
+    ],
+)
+def test_a_wrong_value_is_named(changed, message):
+    with pytest.raises(UserError) as caught:
+        BertConfig.from_dict({**SIZES, **changed})
+    assert message in str(caught.value)
+
+
+def test_no_vocab_size_is_an_error():
+    with pytest.raises(UserError, match="no vocab_size"):
+        BertConfig.from_dict({"hidden_size": 768})
+
+
+def test_harmless_keys_of_published_configs_are_read():
+    published = {
+        **SIZES,
+        "directionality": "bidi",
+        "pooler_fc_size": 768,
+        "pooler_type": "first_token_transform",
+        "model_type": "bert",
+        "layer_norm_eps": 1e-12,
+        "position_embedding_type": "absolute",
+        "architectures": ["BertForMaskedLM"],
+        "transformers_version": "4.6.0",
+    }
+    assert BertConfig.from_dict(published) == BertConfig(**SIZES)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"vocab_size": 97', "not JSON"),
+        ('{"vocab_size": 97, "vocab_size": 89}', "'vocab_size' stands twice"),
+        ("[97]", "not a JSON object"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path, text, message):
+    path = tmp_path / "bert_config.json"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        BertConfig.from_json_file(str(path))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match="No such file"):
+        BertConfig.from_json_file(str(tmp_path / "nothing.json"))
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    config = BertConfig(**SIZES, hidden_act="relu", hidden_dropout_prob=0.3)
+    path = tmp_path / "bert_config.json"
+    path.write_text(config.to_json())
+    assert BertConfig.from_json_file(str(path)) == config
+    assert len(json.loads(config.to_json())) == 11
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "width", "heads"),
+    [
+        ("tiny", 2, 128, 2),
+        ("mini", 4, 256, 4),
+        ("small", 4, 512, 8),
+        ("medium", 8, 512, 8),
+        ("base", 12, 768, 12),
+        ("large", 24, 1024, 16),
+    ],
+)
+def test_configs_are_the_published_sizes(name, layers, width, heads):
+    config = BertConfig.from_json_file(str(CONFIGS / f"bert_{name}.json"))
+    assert config == BertConfig(
+        vocab_size=30522,
+        num_hidden_layers=layers,
+        hidden_size=width,
+        num_attention_heads=heads,
+        intermediate_size=4 * width,
+        type_vocab_size=2,
+    )
+
+
+def encoder_parameters(config: BertConfig) -> int:
+    """Counted from the sizes alone, pooler included."""
+    h, i = config.hidden_size, config.intermediate_size
+    tables = config.vocab_size + config.type_vocab_size
+    embeddings = (tables + config.max_position_embeddings) * h + 2 * h
+    block = 4 * (h * h + h) + (h * i + i) + (i * h + h) + 4 * h
+    return embeddings + config.num_hidden_layers * block + h * h + h
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "millions"), [("base", 109.48), ("large", 335.14)]
+)
+def test_base_has_110_and_large_340_million_parameters(name, millions):
+    config = BertConfig.from_json_file(str(CONFIGS / f"bert_{name}.json"))
+    model = build_pretraining_model(config)
+    count = model.get_layer("bert").count_params()
+    assert count == encoder_parameters(config)
+    assert count / 1e6 == pytest.approx(millions, abs=0.01)

@@ -1,0 +1,93 @@
+"""Dropout is a function of its seed."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling.dropout import Dropout, dropout_seed
+
+ONES = tf.ones([101, 103])
+
+
+def drop(rate, salt, seed, x=ONES):
+    with dropout_seed(tf.constant(seed)):
+        return Dropout(rate, salt)(x, training=True).numpy()
+
+
+def test_the_same_seed_gives_the_same_mask():
+    assert (drop(0.1, 3, [1, 2]) == drop(0.1, 3, [1, 2])).all()
+
+
+@pytest.mark.parametrize(("salt", "seed"), [(4, [1, 2]), (3, [1, 3])])
+def test_another_seed_or_layer_gives_another_mask(salt, seed):
+    same = (drop(0.5, 3, [1, 2]) == drop(0.5, salt, seed)).mean()
+    assert same == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.25, 0.9])
+def test_share_and_scale(rate):
+    dropped = drop(rate, 3, [1, 2], tf.ones([503, 499]))
+    kept = 1 - round(rate * 65536) / 65536
+    assert (dropped == 0).mean() == pytest.approx(rate, abs=0.004)
+    assert dropped.max() == pytest.approx(1 / kept, rel=1e-6)
+    assert dropped.mean() == pytest.approx(1.0, abs=0.02)
+
+
+def test_neighbours_are_independent():
+    """Two decisions come out of one draw."""
+    zero = drop(0.5, 3, [1, 2], tf.ones([200_000])) == 0
+    pairs = zero.reshape(-1, 2)
+    both = (pairs[:, 0] & pairs[:, 1]).mean()
+    assert both == pytest.approx(0.25, abs=0.01)
+
+
+def test_nothing_is_dropped_outside_training():
+    layer = Dropout(0.5, 3)
+    assert (layer(ONES, training=False).numpy() == 1).all()
+    assert (layer(ONES).numpy() == 1).all()
+    assert (Dropout(0.0, 3)(ONES, training=True).numpy() == 1).all()
+
+
+def test_without_a_seed_each_call_draws_afresh():
+    layer = Dropout(0.5, 3)
+    first, second = (layer(ONES, training=True).numpy() for _ in range(2))
+    assert (first == second).mean() == pytest.approx(0.5, abs=0.03)
+
+
+def test_the_inner_seed_holds_and_the_outer_comes_back():
+    layer = Dropout(0.5, 3)
+    with dropout_seed(tf.constant([1, 2])):
+        before = layer(ONES, training=True).numpy()
+        with dropout_seed(tf.constant([5, 6])):
+            inner = layer(ONES, training=True).numpy()
+        after = layer(ONES, training=True).numpy()
+    assert (before == after).all()
+    assert (before != inner).any()
+
+
+def test_the_gradient_follows_the_mask():
+    x = tf.ones([7, 5])
+    with dropout_seed(tf.constant([1, 2])), tf.GradientTape() as tape:
+        tape.watch(x)
+        y = Dropout(0.5, 3)(x, training=True)
+    np.testing.assert_array_equal(tape.gradient(y, x), y)
+
+
+def test_compiled_and_plain_draw_the_same():
+    layer = Dropout(0.3, 3)
+
+    def call(seed):
+        with dropout_seed(seed):
+            return layer(ONES, training=True)
+
+    compiled = tf.function(call, jit_compile=True)
+    seed = tf.constant([1, 2])
+    np.testing.assert_array_equal(compiled(seed), call(seed))
+
+
+def test_the_config_makes_the_layer_again():
+    layer = Dropout(0.3, 5, name="d")
+    again = Dropout.from_config(layer.get_config())
+    assert (again.rate, again.salt, again.name) == (0.3, 5, "d")
+    assert isinstance(again, keras.layers.Layer)

@@ -1,0 +1,73 @@
+"""Losses against numpy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import losses
+from tests import small
+from tests.numpy_bert import log_softmax
+from tests.small import P, V
+
+ROWS = 5
+
+
+@pytest.fixture
+def batch():
+    batch = small.batch(rows=ROWS)
+    # The last row only fills the batch.
+    batch["is_real_example"][-1] = 0
+    batch["masked_lm_weights"][-1] = 0
+    return {name: tf.constant(values) for name, values in batch.items()}
+
+
+@pytest.fixture
+def outputs():
+    rng = np.random.default_rng(11)
+    return {
+        "masked_lm_logits": rng.normal(0, 3, (ROWS, P, V)).astype("f4"),
+        "next_sentence_logits": rng.normal(0, 3, (ROWS, 2)).astype("f4"),
+    }
+
+
+def test_sums_equal_numpy(batch, outputs):
+    sums = losses.pretraining_sums(batch, outputs)
+    b = {name: values.numpy() for name, values in batch.items()}
+    log_p = log_softmax(outputs["masked_lm_logits"].astype("f8"))
+    nll, hits, n = 0.0, 0, 0
+    for row in range(ROWS):
+        for place in range(P):
+            if b["masked_lm_weights"][row, place]:
+                label = b["masked_lm_ids"][row, place]
+                nll -= log_p[row, place, label]
+                hits += log_p[row, place].argmax() == label
+                n += 1
+    assert float(sums["masked_lm_loss"]) == pytest.approx(nll, rel=1e-6)
+    assert float(sums["masked_lm_accuracy"]) == hits
+    assert float(sums["masked_lm_weight"]) == n
+    log_q = log_softmax(outputs["next_sentence_logits"].astype("f8"))[:-1]
+    labels = b["next_sentence_labels"][:-1, 0]
+    expected = -log_q[np.arange(ROWS - 1), labels].sum()
+    right = (log_q.argmax(-1) == labels).sum()
+    assert float(sums["next_sentence_loss"]) == pytest.approx(expected, 1e-6)
+    assert float(sums["next_sentence_accuracy"]) == right
+    assert float(sums["next_sentence_weight"]) == ROWS - 1
+
+
+def test_weights_are_what_losses_are_divided_by(batch):
+    weights = losses.pretraining_weights(batch)
+    masked = batch["masked_lm_weights"].numpy().sum()
+    assert float(weights["masked_lm"]) == pytest.approx(masked + 1e-5)
+    assert float(weights["next_sentence"]) == ROWS - 1
+
+
+def test_a_batch_without_masks_has_loss_zero(batch, outputs):
+    batch["masked_lm_weights"] = tf.zeros([ROWS, P])
+    loss = losses.pretraining_sums(batch, outputs)["masked_lm_loss"]
+    weight = losses.pretraining_weights(batch)["masked_lm"]
+    assert float(loss / weight) == 0.0
+
+
+def test_objectives_have_their_logits(outputs):
+    names = {f"{name}_logits" for name in losses.PRETRAINING_OBJECTIVES}
+    assert names == set(outputs)

@@ -1,0 +1,182 @@
+"""The network: shapes, initial weights, and numbers against numpy."""
+
+import numpy as np
+import pytest
+
+from modeling import checkpoints, layers
+from modeling.encoder import build_encoder
+from modeling.models import build_pretraining_model
+from tests import numpy_bert, small
+from tests.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S, V
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A model whose every weight is random, biases and norms too."""
+    model = build_pretraining_model(small.config())
+    rng = np.random.default_rng(3)
+    for variable in model.variables:
+        variable.assign(rng.normal(0.3, 0.3, variable.shape))
+    return model
+
+
+@pytest.fixture(scope="module")
+def expected(model):
+    named = checkpoints.pretraining_variables(model)
+    weights = {name: variable.numpy() for name, variable in named.items()}
+    return numpy_bert.forward(weights, small.batch(), L, A)
+
+
+def inputs_of(model, batch):
+    return {name: batch[name] for name in model.input}
+
+
+def log_probs(logits):
+    return numpy_bert.log_softmax(logits.numpy().astype(np.float64))
+
+
+def test_encoder_outputs_have_these_shapes():
+    encoder = build_encoder(small.config())
+    outputs = encoder(inputs_of(encoder, small.batch()))
+    shapes = {
+        name: [x.shape for x in value]
+        if isinstance(value, list)
+        else value.shape
+        for name, value in outputs.items()
+    }
+    assert shapes == {
+        "sequence_output": (B, S, H),
+        "pooled_output": (B, H),
+        "encoder_outputs": [(B, S, H)] * L,
+        "embedding_output": (B, S, H),
+    }
+    last = outputs["encoder_outputs"][-1]
+    np.testing.assert_array_equal(outputs["sequence_output"], last)
+
+
+def test_model_names_its_inputs_and_outputs(model):
+    assert set(model.input) == {
+        "input_ids",
+        "input_mask",
+        "segment_ids",
+        "masked_lm_positions",
+    }
+    outputs = model(inputs_of(model, small.batch()))
+    assert {name: x.shape for name, x in outputs.items()} == {
+        "masked_lm_logits": (B, P, V),
+        "next_sentence_logits": (B, 2),
+    }
+
+
+def test_every_layer_equals_numpy(model, expected):
+    encoder = model.get_layer("bert")
+    outputs = encoder(inputs_of(encoder, small.batch()))
+    for ours, theirs in zip(
+        outputs["encoder_outputs"], expected["encoder_outputs"], strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    np.testing.assert_allclose(
+        outputs["pooled_output"], expected["pooled_output"], atol=1e-5
+    )
+
+
+def test_heads_equal_numpy(model, expected):
+    outputs = model(inputs_of(model, small.batch()))
+    for head in ("masked_lm", "next_sentence"):
+        np.testing.assert_allclose(
+            log_probs(outputs[f"{head}_logits"]), expected[head], atol=1e-5
+        )
+
+
+def test_padding_changes_nothing(model):
+    batch = inputs_of(model, small.batch())
+    other = dict(batch)
+    # What stands behind the mask must not matter.
+    other["input_ids"] = np.where(batch["input_mask"], batch["input_ids"], 5)
+    ours, theirs = model(batch), model(other)
+    for name, logits in ours.items():
+        np.testing.assert_allclose(logits, theirs[name], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gelu", [-0.158808, 0.0, 0.841192]),
+        ("gelu_new", [-0.158808, 0.0, 0.841192]),
+        ("gelu_erf", [-0.158655, 0.0, 0.841345]),
+        ("relu", [0.0, 0.0, 1.0]),
+        ("tanh", [-0.761594, 0.0, 0.761594]),
+    ],
+)
+def test_activations(name, expected):
+    x = np.array([-1.0, 0.0, 1.0], np.float32)
+    np.testing.assert_allclose(layers.activation(name)(x), expected, atol=1e-6)
+
+
+def test_kernels_start_as_a_truncated_normal():
+    config = small.config(
+        hidden_size=310, intermediate_size=410, initializer_range=0.02
+    )
+    named = checkpoints.pretraining_variables(build_pretraining_model(config))
+    kernels = [
+        variable.numpy()
+        for name, variable in named.items()
+        if name.endswith(("/kernel", "_embeddings", "/output_weights"))
+    ]
+    assert len(kernels) == 3 + 6 * L + 1 + 2
+    values = np.concatenate([kernel.ravel() for kernel in kernels])
+    assert np.abs(values).max() <= 0.04
+    # A normal cut off at two deviations keeps 0.8796 of its deviation.
+    assert values.std() == pytest.approx(0.02 * 0.8796, rel=0.01)
+    assert abs(values.mean()) < 1e-4
+
+
+def test_kernels_of_one_shape_start_different():
+    named = checkpoints.pretraining_variables(
+        build_pretraining_model(small.config())
+    )
+    kernels = [
+        variable.numpy().tobytes()
+        for name, variable in named.items()
+        if name.endswith("kernel")
+    ]
+    assert len(set(kernels)) == len(kernels)
+
+
+def test_biases_start_at_zero_and_gammas_at_one():
+    named = checkpoints.pretraining_variables(
+        build_pretraining_model(small.config())
+    )
+    for name, variable in named.items():
+        if name.endswith(("bias", "beta")):
+            assert not variable.numpy().any(), name
+        if name.endswith("gamma"):
+            assert (variable.numpy() == 1).all(), name
+
+
+def test_the_seed_decides_the_weights():
+    weights = [
+        [v.numpy() for v in build_pretraining_model(small.config(), s).weights]
+        for s in (1, 1, 2)
+    ]
+    same, other = zip(*weights[:2], strict=True), zip(*weights[1:], strict=True)
+    assert all((a == b).all() for a, b in same)
+    assert any((a != b).any() for a, b in other)
+
+
+def test_masked_lm_shares_the_word_embeddings(model):
+    named = checkpoints.pretraining_variables(model)
+    count = sum(int(np.prod(v.shape)) for v in named.values())
+    assert model.count_params() == count
+    assert len(model.trainable_variables) == len(named)
+
+
+def test_sizes_of_the_variables(model):
+    named = checkpoints.pretraining_variables(model)
+    shapes = {name: tuple(v.shape) for name, v in named.items()}
+    scope = "bert/encoder/layer_1"
+    assert shapes["bert/embeddings/position_embeddings"] == (POSITIONS, H)
+    assert shapes[f"{scope}/intermediate/dense/kernel"] == (H, INTERMEDIATE)
+    assert shapes[f"{scope}/output/dense/kernel"] == (INTERMEDIATE, H)
+    assert shapes["cls/predictions/output_bias"] == (V,)
+    assert shapes["cls/seq_relationship/output_weights"] == (2, H)

@@ -1,0 +1,43 @@
+"""A small network and batch for tests; sizes are distinct primes."""
+
+import numpy as np
+
+from modeling.config import BertConfig
+
+B, S, P, V = 2, 11, 3, 97
+L, H, A, INTERMEDIATE, POSITIONS = 2, 15, 5, 19, 13
+
+
+def config(**changed) -> BertConfig:
+    """A config of the sizes above, without dropout."""
+    values = {
+        "vocab_size": V,
+        "hidden_size": H,
+        "num_hidden_layers": L,
+        "num_attention_heads": A,
+        "intermediate_size": INTERMEDIATE,
+        "max_position_embeddings": POSITIONS,
+        "type_vocab_size": 2,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "initializer_range": 0.2,
+    }
+    return BertConfig.from_dict({**values, **changed})
+
+
+def batch(seed: int = 7, rows: int = B) -> dict[str, np.ndarray]:
+    """A pre-training batch with padding in rows, masks and rows of zeros."""
+    rng = np.random.default_rng(seed)
+    length = rng.integers(5, S + 1, rows)
+    mask = (np.arange(S) < length[:, None]).astype(np.int32)
+    weights = (np.arange(P) < rng.integers(1, P + 1, rows)[:, None]) * 1.0
+    return {
+        "input_ids": rng.integers(1, V, (rows, S), np.int32) * mask,
+        "input_mask": mask,
+        "segment_ids": (np.arange(S) > length[:, None] // 2) * mask,
+        "masked_lm_positions": rng.integers(1, 5, (rows, P), np.int32),
+        "masked_lm_ids": rng.integers(1, V, (rows, P), np.int32),
+        "masked_lm_weights": weights.astype(np.float32),
+        "next_sentence_labels": rng.integers(0, 2, (rows, 1), np.int32),
+        "is_real_example": np.ones(rows, np.float32),
+    }
