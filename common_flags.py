@@ -181,7 +181,8 @@ def list_files(patterns: str, flag: str) -> list[str]:
     """
     files = []
     for pattern in patterns.split(","):
-        matches = sorted(glob.glob(pattern))
+        exists = os.path.exists(pattern)  # its name may look like a glob
+        matches = [pattern] if exists else sorted(glob.glob(pattern))
         if not matches:
             raise UserError(
                 f"--{flag}={pattern!r} matches no file",

@@ -16,7 +16,7 @@ from absl import flags
 
 import common_flags
 from data import corpus as corpus_lib
-from data import pretraining, tokenization, vocabulary
+from data import manifest, pretraining, tokenization, vocabulary
 from errors import UserError
 from progress import Progress, say
 
@@ -86,6 +86,7 @@ def read_flags(argv: list[str]) -> Job:
             f"--output_file={values.output_file!r} names a folder",
             expected="a file name, such as folder/wiki.tfrecord",
         )
+    manifest.read_runs(folders.pop())  # a damaged one is told now
     return Job(
         input_files=common_flags.list_files(values.input_file, "input_file"),
         output_files=outputs,
@@ -185,7 +186,7 @@ def write_records(
     job: Job, corpus: corpus_lib.Corpus, tokenizer: tokenization.FullTokenizer
 ) -> Statistics:
     """Makes the records of every bucket and writes shards and manifest."""
-    from data import manifest, records
+    from data import records
 
     masking = pretraining.Vocabulary.of(tokenizer.vocab)
     statistics = Statistics()

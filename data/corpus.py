@@ -162,7 +162,7 @@ def _line(raw: bytes, path: str, number: int) -> str:
         ) from None
     if number == 1:
         line = line.removeprefix("\ufeff")
-        if line.rstrip("\r\n").count("\r") > 1 and not line.endswith("\n"):
+        if line.rstrip("\r\n").count("\r") > 1:
             raise UserError(
                 "line ends are lone carriage returns",
                 path=path,

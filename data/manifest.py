@@ -35,7 +35,7 @@ def write_manifest(
     name = f"vocab-{digest[:8]}.txt"
     write_whole(os.path.join(folder, name), content)
     path = os.path.join(folder, MANIFEST)
-    runs = _read_json(path)["runs"] if os.path.exists(path) else []
+    runs = read_runs(folder)
     for earlier in runs:
         for shard in shards:
             earlier["shards"].pop(shard, None)
@@ -62,10 +62,7 @@ def manifest_of(path: str) -> dict | None:
             was when it was written.
     """
     folder, name = os.path.split(os.path.abspath(path))
-    manifest = os.path.join(folder, MANIFEST)
-    if not os.path.exists(manifest):
-        return None
-    for run in _read_json(manifest)["runs"]:
+    for run in read_runs(folder):
         if name not in run["shards"]:
             continue
         expected, found = run["shards"][name]["bytes"], os.path.getsize(path)
@@ -80,16 +77,27 @@ def manifest_of(path: str) -> dict | None:
     return None
 
 
-def _read_json(path: str) -> dict:
+def read_runs(folder: str) -> list[dict]:
+    """The runs that a folder's manifest lists; none without a manifest.
+
+    Raises:
+        UserError: the manifest is damaged.
+    """
+    path = os.path.join(folder, MANIFEST)
+    if not os.path.exists(path):
+        return []
     try:
         with open(path, encoding="utf-8") as file:
             manifest = json.load(file)
         if manifest["format"] != 1:
             raise ValueError(f"format {manifest['format']}, expected 1")
-        return manifest
-    except (ValueError, KeyError, TypeError) as error:
+        for run in manifest["runs"]:
+            for shard in run["shards"].values():
+                int(shard["bytes"])
+        return manifest["runs"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"not a manifest: {error}",
+            f"not a manifest: {error!r}",
             path=path,
             fix="delete it and make the records again",
         ) from None

@@ -1,5 +1,7 @@
 """TFRecord shards to batches, in an order that depends on (seed, step)."""
 
+import os
+
 import numpy as np
 import tensorflow as tf
 
@@ -95,41 +97,44 @@ def check_records(
 
     Raises:
         UserError: a record is damaged, lacks a feature, has one of another
-            length, or an id that the vocabulary does not have. Devices do
-            not report such ids: they read zeros or a wrong row.
+            length, or a number that is out of range. Devices do not report
+            such numbers: they read zeros or a wrong row.
     """
-    count = 0
+    limits = {
+        features.INPUT_IDS: vocab_size,
+        features.MASKED_LM_IDS: vocab_size,
+        features.MASKED_LM_POSITIONS: schema[features.INPUT_IDS][1],
+        features.SEGMENT_IDS: 2,
+        features.NEXT_SENTENCE_LABELS: 2,
+    }
+    count = size = 0
     try:
         for records in tf.data.TFRecordDataset(path).batch(1024):
             try:
                 batch = tf.io.parse_example(records, _parsing(schema))
-            except tf.errors.InvalidArgumentError:
+            # UnicodeDecodeError: TensorFlow fails to quote some records.
+            except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
                 _name_mismatch(records.numpy(), schema, path, count)
                 raise
-            for name in (features.INPUT_IDS, features.MASKED_LM_IDS):
-                ids = batch[name].numpy()
-                bad = np.argwhere((ids < 0) | (ids >= vocab_size))
-                if len(bad):
-                    row, column = bad[0]
-                    raise UserError(
-                        f"record {count + row}: {name} has {ids[row, column]}",
-                        path=path,
-                        expected=f"ids below vocab_size, {vocab_size}",
-                        fix="pass the config of the records' vocabulary",
-                    )
+            for name, limit in limits.items():
+                _check_below(batch[name].numpy(), limit, name, path, count)
             count += len(records)
-    except tf.errors.OpError as error:
+            size += sum(16 + len(record) for record in records.numpy())
+    except tf.errors.OpError:
+        size = -1
+    # A file that ends inside a header ends well, for TensorFlow.
+    if size != os.path.getsize(path):
         raise UserError(
-            f"cannot be read after record {count}: {error.message}",
+            f"cannot be read after record {_count_readable(path)}",
             path=path,
             expected="TFRecords",
             fix="make the records again",
-        ) from None
+        )
     return count
 
 
 def _epoch(files: list[str], seed: int, number: tf.Tensor) -> tf.data.Dataset:
-    seed = number + seed * 1_000_003
+    seed = number + seed * 1_000_003 % 2**62
     return (
         tf.data.Dataset.from_tensor_slices(files)
         .shuffle(len(files), seed=seed, reshuffle_each_iteration=False)
@@ -161,6 +166,28 @@ def _parse(records, schema, batch_size: int) -> dict[str, tf.Tensor]:
             tf.pad(values, padding), [batch_size, *values.shape[1:]]
         )
     return batch
+
+
+def _check_below(values, limit: int, name: str, path: str, first: int) -> None:
+    bad = np.argwhere((values < 0) | (values >= limit))
+    if len(bad):
+        row, column = bad[0]
+        raise UserError(
+            f"record {first + row}: {name} has {values[row, column]}",
+            path=path,
+            expected=f"0 to {limit - 1}",
+            fix="pass the config and lengths that the records were made for",
+        )
+
+
+def _count_readable(path: str) -> int:
+    count = 0
+    try:
+        for _ in tf.data.TFRecordDataset(path):
+            count += 1
+    except tf.errors.OpError:
+        pass
+    return count
 
 
 def _name_mismatch(records, schema, path: str, first: int) -> None:

@@ -184,11 +184,8 @@ def _alphabet(words: Counter, limit_alphabet: int) -> list[str]:
         for character in word:
             counts[character] += count
     kept = sorted(counts, key=lambda c: (-counts[c], c))[:limit_alphabet]
-    first = {word[0] for word in words}
-    later = {character for word in words for character in word[1:]}
-    return [c for c in sorted(kept) if c in first] + [
-        f"##{c}" for c in sorted(kept) if c in later
-    ]
+    inside = {character for word in words for character in word[1:]}
+    return sorted(kept) + [f"##{c}" for c in sorted(inside & set(kept))]
 
 
 def _repeat(words: Counter, known: set[str]):

@@ -34,7 +34,12 @@ def make_strategy(
         return _tpu_strategy(tpu_name or master, tpu_zone, gcp_project)
     local = gpus or tf.config.list_logical_devices("CPU")
     if kind == "mirrored":
-        return tf.distribute.MirroredStrategy([d.name for d in local])
+        # On CPUs one process may hold strategies of several sizes, as tests
+        # do; collective operations would mix their groups up.
+        reduction = None if gpus else tf.distribute.ReductionToOneDevice()
+        return tf.distribute.MirroredStrategy(
+            [device.name for device in local], reduction
+        )
     return tf.distribute.OneDeviceStrategy(local[0].name)
 
 

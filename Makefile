@@ -1,0 +1,40 @@
+# The commands of the project; each makes .venv and installs what it needs.
+
+PYTHON ?= python3.11
+VENV = .venv
+BIN = $(VENV)/bin
+OUT = quickstart
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: quickstart test test-long check bench clean
+
+quickstart: $(VENV)/run
+	examples/quickstart.sh $(BIN)/python $(OUT)
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -m "not long"
+
+test-long: $(VENV)/dev
+	$(BIN)/python -m pytest -m long
+
+check: $(VENV)/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -m "not slow and not long"
+
+bench: $(VENV)/run
+	$(BIN)/python -m benchmarks.pretraining_data
+	$(BIN)/python -m benchmarks.pretraining_step
+
+clean:
+	rm -rf $(VENV) $(OUT)
+
+$(VENV)/run: requirements.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -r requirements.txt
+	touch $@
+
+$(VENV)/dev: requirements-dev.txt requirements.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	touch $@

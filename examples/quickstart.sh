@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# From the docstrings of installed packages to a BERT that fills in words.
+#
+#     examples/quickstart.sh PYTHON FOLDER
+#
+# Every command here can be copied. Running it again goes on from the newest
+# checkpoint.
+set -euo pipefail
+python=$1
+out=$2
+case $python in /*) ;; *) python=$PWD/$python ;; esac
+cd "$(dirname "$0")/.."
+mkdir -p "$out"
+
+show() { printf '\n$ %s\n' "$*"; "$@"; }
+
+show "$python" examples/docstring_corpus.py "$out"
+
+show "$python" create_vocab.py \
+    --input_file="$out/train.txt" \
+    --output_file="$out/vocab.txt" \
+    --vocab_size=8000
+
+for part in train held_out; do
+    show "$python" create_pretraining_data.py \
+        --input_file="$out/$part.txt" \
+        --output_file="$out/$part.tfrecord" \
+        --vocab_file="$out/vocab.txt" \
+        --max_seq_length=64 \
+        --max_predictions_per_seq=10 \
+        --dupe_factor=2
+done
+
+show "$python" run_pretraining.py --do_train --do_eval \
+    --input_file="$out/train.tfrecord" \
+    --eval_input_file="$out/held_out.tfrecord" \
+    --output_dir="$out/run" \
+    --bert_config_file=configs/bert_quickstart.json \
+    --num_train_steps=1000 \
+    --num_warmup_steps=100 \
+    --learning_rate=1e-3 \
+    --eval_batch_size=64 \
+    --max_eval_steps=20 \
+    --eval_steps=500
+
+show "$python" fill_mask.py --init_checkpoint="$out/run" <<'SENTENCES'
+Returns the [MASK] of the array.
+The shape of the input [MASK] must be known.
+A list of [MASK], one for each layer.
+If the file does not exist, an error is [MASK].
+Return True if the two objects are [MASK].
+SENTENCES

@@ -1,0 +1,330 @@
+"""Reading: each epoch is every record once, from any step on."""
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import features, reader, records
+from errors import UserError
+
+S, P, V = 11, 3, 97
+SCHEMA = features.pretraining_schema(S, P)
+
+
+def arrays(numbers):
+    """Rows that hold their number in every feature."""
+    return {
+        name: np.tile(np.array(numbers)[:, None], [1, length]).astype(kind)
+        for name, (kind, length) in SCHEMA.items()
+    }
+
+
+def write(path, serialized):
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in serialized:
+            writer.write(record)
+    return str(path)
+
+
+def shards(folder, sizes):
+    """Files of so many rows each, numbered through."""
+    first = np.cumsum([0, *sizes])
+    return [
+        write(
+            folder / f"{i}.tfrecord",
+            records.encode_examples(arrays(range(start, start + size)))
+            if size
+            else [],
+        )
+        for i, (start, size) in enumerate(zip(first, sizes))
+    ]
+
+
+def take(dataset, batches):
+    return list(dataset.take(batches).as_numpy_iterator())
+
+
+def numbers(batches):
+    """Row numbers; every feature of a row must agree."""
+    found = []
+    for batch in batches:
+        for name, (_, length) in SCHEMA.items():
+            assert batch[name].shape[1] == length
+            assert (batch[name] == batch["input_ids"][:, :1]).all()
+        found += batch["input_ids"][:, 0].tolist()
+    return found
+
+
+def train(files, count, batch_size=5, seed=3, step=0):
+    return reader.training_batches(files, count, SCHEMA, batch_size, seed, step)
+
+
+@pytest.mark.parametrize("buffer", [3, 4096])
+@pytest.mark.parametrize(
+    "sizes, batch_size",
+    [
+        ([23], 5),
+        ([11, 7, 5], 5),
+        ([1, 0, 7, 2, 5, 3, 5], 7),
+        ([7], 17),  # a batch longer than two epochs
+    ],
+)
+def test_an_epoch_is_every_record_once(
+    tmp_path, monkeypatch, sizes, batch_size, buffer
+):
+    monkeypatch.setattr(reader, "_SHUFFLE_ROWS", buffer)
+    files, count = shards(tmp_path, sizes), sum(sizes)
+    batches = -(-5 * count // batch_size)
+    rows = numbers(take(train(files, count, batch_size), batches))
+    assert len(rows) == batches * batch_size
+    epochs = [rows[i * count : (i + 1) * count] for i in range(5)]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(count))] * 5
+    assert len({tuple(epoch) for epoch in epochs}) == 5  # orders differ
+
+
+def equal(batches, others):
+    assert len(batches) == len(others)
+    for batch, other in zip(batches, others, strict=True):
+        assert batch.keys() == other.keys()
+        for name in batch:
+            np.testing.assert_array_equal(batch[name], other[name])
+
+
+@pytest.mark.parametrize("step", [1, 4, 5, 9, 13, 14, 23])
+def test_a_later_start_is_the_same_without_the_first_batches(tmp_path, step):
+    # 23 rows in batches of 5: epochs begin within batches 0, 4, 9, 13 and 18,
+    # and with batch 23.
+    files = shards(tmp_path, [11, 7, 5])
+    everything = take(train(files, 23), 30)
+    equal(take(train(files, 23, step=step), 30 - step), everything[step:])
+
+
+def test_a_far_start_takes_no_reading(tmp_path):
+    files = shards(tmp_path, [11, 7, 5])
+    step = 23 * 10**9
+    rows = numbers(take(train(files, 23, step=step), 23))
+    assert sorted(rows) == sorted([*range(23)] * 5)
+
+
+def test_the_order_depends_on_the_seed_alone(tmp_path):
+    files = shards(tmp_path, [11, 7, 5])
+    first = numbers(take(train(files, 23), 23))
+    assert numbers(take(train(files, 23), 23)) == first
+    assert numbers(take(train(files, 23, seed=4), 23)) != first
+    # Not the neighbour's order, an epoch later.
+    assert numbers(take(train(files, 23, seed=4), 4)) not in (
+        first[start : start + 20] for start in range(0, 115, 23)
+    )
+
+
+@pytest.mark.parametrize("seed", [0, -7, 2**31, 2**63 - 1])
+def test_any_seed_gives_an_order(tmp_path, seed):
+    files = shards(tmp_path, [11, 7, 5])
+    rows = numbers(take(train(files, 23, 23, seed=seed), 1))
+    assert sorted(rows) == [*range(23)] != rows
+
+
+def test_files_are_mixed(tmp_path):
+    files = shards(tmp_path, [31, 31])
+    rows = numbers(take(train(files, 62, batch_size=31), 1))
+    assert 5 < sum(row < 31 for row in rows) < 26
+
+
+@pytest.mark.parametrize("kind", ["training", "evaluation"])
+def test_batches_are_static_int32_and_float32(tmp_path, kind):
+    files = shards(tmp_path, [11])
+    dataset = (
+        train(files, 11)
+        if kind == "training"
+        else reader.evaluation_batches(files, SCHEMA, 5, 7)
+    )
+    assert dataset.element_spec == {
+        "input_ids": tf.TensorSpec([5, 11], tf.int32),
+        "input_mask": tf.TensorSpec([5, 11], tf.int32),
+        "segment_ids": tf.TensorSpec([5, 11], tf.int32),
+        "masked_lm_positions": tf.TensorSpec([5, 3], tf.int32),
+        "masked_lm_ids": tf.TensorSpec([5, 3], tf.int32),
+        "masked_lm_weights": tf.TensorSpec([5, 3], tf.float32),
+        "next_sentence_labels": tf.TensorSpec([5, 1], tf.int32),
+        "is_real_example": tf.TensorSpec([5], tf.float32),
+    }
+    (batch,) = take(dataset, 1)
+    assert batch["is_real_example"].tolist() == [1, 1, 1, 1, 1]
+
+
+def evaluate(files, batch_size, most=97):
+    dataset = reader.evaluation_batches(files, SCHEMA, batch_size, most)
+    return list(dataset.as_numpy_iterator())
+
+
+def test_evaluation_reads_files_in_order_and_fills_the_last_batch(tmp_path):
+    files = shards(tmp_path, [7, 0, 4, 2])
+    batches = evaluate(files, 5)
+    assert numbers(batches) == [*range(13), 0, 0]
+    assert [batch["is_real_example"].tolist() for batch in batches] == [
+        [1, 1, 1, 1, 1],
+        [1, 1, 1, 1, 1],
+        [1, 1, 1, 0, 0],
+    ]
+    back = numbers(evaluate(files[::-1], 13))
+    assert back == [11, 12, 7, 8, 9, 10, *range(7)]
+
+
+@pytest.mark.parametrize(
+    "most, expected", [(1, 5), (2, 10), (3, 13), (4, 13), (97, 13)]
+)
+def test_evaluation_takes_at_most_so_many_batches(tmp_path, most, expected):
+    batches = evaluate(shards(tmp_path, [7, 6]), 5, most)
+    assert sum(batch["is_real_example"].sum() for batch in batches) == expected
+    assert len(batches) == min(most, 3)
+
+
+def check(path, schema=SCHEMA):
+    return reader.check_records(str(path), schema, V)
+
+
+@pytest.mark.parametrize("size", [0, 1, 23, 1024, 1031])
+def test_good_records_are_counted(tmp_path, size):
+    serialized = records.encode_examples(valid(size)) if size else []
+    assert check(write(tmp_path / "a.tfrecord", serialized)) == size
+
+
+def valid(rows):
+    """Rows whose every number is the largest that is allowed."""
+    batch = arrays([1] * rows)
+    batch["input_ids"][:], batch["masked_lm_ids"][:] = V - 1, 0
+    batch["masked_lm_positions"][:] = S - 1
+    return batch
+
+
+def whole(folder, rows):
+    path = folder / f"{rows}.tfrecord"
+    return write(path, records.encode_examples(valid(rows)))
+
+
+def refused(path, schema=SCHEMA):
+    with pytest.raises(UserError) as error:
+        check(path, schema)
+    message = str(error.value)
+    assert message.startswith(f"{path}: ")
+    return message.removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("input_ids", V),
+        ("masked_lm_ids", V),
+        ("masked_lm_positions", S),
+        ("segment_ids", 2),
+        ("next_sentence_labels", 2),
+    ],
+)
+@pytest.mark.parametrize(("row", "bad"), [(0, -1), (17, 2**40), (1029, None)])
+def test_a_number_out_of_range_names_its_record(
+    tmp_path, row, bad, name, limit
+):
+    bad = limit if bad is None else bad
+    batch = valid(1031)
+    batch[name][row, -1] = bad
+    path = write(tmp_path / "a.tfrecord", records.encode_examples(batch))
+    assert refused(path) == (
+        f"record {row}: {name} has {bad}; expected 0 to {limit - 1}; "
+        "pass the config and lengths that the records were made for"
+    )
+
+
+def test_other_lengths_name_feature_and_flags(tmp_path):
+    path = whole(tmp_path, 7)
+    fix = (
+        "; pass the --max_seq_length and --max_predictions_per_seq of the "
+        "records"
+    )
+    assert refused(path, features.pretraining_schema(13, P)) == (
+        f"record 0: input_ids has 11 values; expected 13{fix}"
+    )
+    assert refused(path, features.pretraining_schema(S, 2)) == (
+        f"record 0: masked_lm_positions has 3 values; expected 2{fix}"
+    )
+
+
+@pytest.mark.parametrize("row", [0, 5, 1029])
+def test_a_missing_feature_is_found(tmp_path, row):
+    good = records.encode_examples(valid(7))
+    few = valid(1)
+    del few["segment_ids"]
+    serialized = good * 148
+    serialized[row] = records.encode_examples(few)[0]
+    message = refused(write(tmp_path / "a.tfrecord", serialized))
+    assert message.startswith(
+        f"record {row}: segment_ids has 0 values; expected 11; "
+    )
+
+
+def test_a_feature_of_another_kind_is_found(tmp_path):
+    wrong = valid(2)
+    wrong["input_mask"] = wrong["input_mask"].astype(np.float32)
+    path = write(tmp_path / "a.tfrecord", records.encode_examples(wrong))
+    assert refused(path).startswith("record 0: input_mask has 0 values; ")
+
+
+@pytest.mark.parametrize("row", [0, 5, 1029])
+def test_what_is_not_an_example_is_named(tmp_path, row):
+    serialized = records.encode_examples(valid(7)) * 148
+    serialized[row] = b"\xff no protobuf"
+    message = refused(write(tmp_path / "a.tfrecord", serialized))
+    assert message.startswith(f"record {row}: not a tf.train.Example: ")
+
+
+def test_a_truncated_file_is_refused(tmp_path):
+    path = whole(tmp_path, 23)
+    os.truncate(path, os.path.getsize(path) - 7)
+    assert refused(path).startswith("cannot be read after record ")
+
+
+def test_a_damaged_byte_is_refused(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    raw = bytearray(pathlib.Path(whole(tmp_path, 23)).read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+    assert refused(path).startswith("cannot be read after record ")
+
+
+@pytest.mark.parametrize("good", [0, 22, 1029])
+def test_damage_tells_the_records_before_it(tmp_path, good):
+    path = write(
+        tmp_path / "a.tfrecord",
+        records.encode_examples(valid(good)) if good else [],
+    )
+    with open(path, "ab") as file:
+        file.write(b"neither length nor checksum")
+    assert refused(path).startswith(f"cannot be read after record {good}; ")
+
+
+@pytest.mark.parametrize("tail", [1, 7, 11])
+def test_a_file_that_ends_within_a_header_is_refused(tmp_path, tail):
+    # TensorFlow takes fewer than the header's 12 bytes for the end.
+    path = whole(tmp_path, 23)
+    length = os.path.getsize(path)
+    write(path, records.encode_examples(valid(24)))
+    os.truncate(path, length + tail)
+    assert "cannot be read after record 23; " in refused(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        np.random.default_rng(3).bytes(997),
+        b"[PAD]\n[UNK]\n" * 97,
+        b"\x1f\x8b\x08\x00",  # shorter than a header
+    ],
+)
+def test_files_of_another_kind_are_refused(tmp_path, content):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(content)
+    message = refused(path)
+    assert message.startswith("cannot be read after record 0; ")
+    assert message.endswith("; expected TFRecords; make the records again")

@@ -1,0 +1,205 @@
+"""Records are encoded as protobuf does; shards appear whole or not at all."""
+
+import hashlib
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data import records
+from errors import UserError
+
+
+def parsed(serialized):
+    """A serialized example: name -> (kind, values)."""
+    example = tf.train.Example.FromString(serialized)
+    return {
+        name: (
+            feature.WhichOneof("kind"),
+            list(getattr(feature, feature.WhichOneof("kind")).value),
+        )
+        for name, feature in example.features.feature.items()
+    }
+
+
+def test_examples_hold_what_was_encoded():
+    arrays = {
+        "input_ids": np.array([[5, 7, 0], [-1, 2**40, 3]], np.int64),
+        "weights": np.array([[0.5, -1.0], [0.0, 3.25]], np.float32),
+        "label": np.array([[1], [0]], np.int64),
+    }
+    encoded = records.encode_examples(arrays)
+    assert [parsed(record) for record in encoded] == [
+        {
+            "input_ids": ("int64_list", [5, 7, 0]),
+            "weights": ("float_list", [0.5, -1.0]),
+            "label": ("int64_list", [1]),
+        },
+        {
+            "input_ids": ("int64_list", [-1, 2**40, 3]),
+            "weights": ("float_list", [0.0, 3.25]),
+            "label": ("int64_list", [0]),
+        },
+    ]
+
+
+@pytest.mark.parametrize("length", [1, 2, 131])
+@pytest.mark.parametrize(
+    "dtype, kind, field",
+    [
+        (np.int64, tf.train.Int64List, "int64_list"),
+        (np.float32, tf.train.FloatList, "float_list"),
+    ],
+)
+def test_bytes_are_those_of_protobuf(length, dtype, kind, field):
+    array = np.arange(3 * length).reshape(3, length).astype(dtype)
+    expected = []
+    for row in array:
+        feature = tf.train.Feature(**{field: kind(value=row)})
+        example = tf.train.Example(
+            features=tf.train.Features(feature={"ids": feature})
+        )
+        expected.append(example.SerializeToString(deterministic=True))
+    assert records.encode_examples({"ids": array}) == expected
+
+
+def test_features_stand_in_the_order_given():
+    one = np.ones([1, 1], np.int64)
+    for names in (["b", "a", "c"], ["c", "b", "a"]):
+        (record,) = records.encode_examples(dict.fromkeys(names, one))
+        places = [record.index(name.encode()) for name in names]
+        assert places == sorted(places)
+
+
+@settings(deadline=None, max_examples=50, derandomize=True)
+@given(
+    st.lists(
+        st.lists(st.integers(-(2**63), 2**63 - 1), min_size=3, max_size=3),
+        min_size=1,
+        max_size=5,
+    ),
+    st.floats(width=32, allow_nan=False),
+)
+def test_any_number_survives(rows, number):
+    arrays = {
+        "ids": np.array(rows, np.int64),
+        "weights": np.full([len(rows), 2], number, np.float32),
+    }
+    assert [parsed(r) for r in records.encode_examples(arrays)] == [
+        {
+            "ids": ("int64_list", row),
+            "weights": ("float_list", [number, number]),
+        }
+        for row in rows
+    ]
+
+
+def content(path):
+    return [record.numpy() for record in tf.data.TFRecordDataset(str(path))]
+
+
+def paths(folder, count=2):
+    return [str(folder / f"a.tfrecord-{i}-of-{count}") for i in range(count)]
+
+
+def test_shards_get_their_names_when_all_is_written(tmp_path):
+    folder = tmp_path / "new" / "folder"
+    shards = paths(folder)
+    writer = records.ShardWriter(shards)
+    assert writer.folder == str(folder)
+    for shard, record in ((1, b"x"), (0, b"yy"), (1, b""), (1, b"z" * 97)):
+        writer.write(shard, record)
+    assert os.listdir(folder) == [os.path.basename(writer.scratch)]
+    assert os.path.basename(writer.scratch).startswith(".")
+    assert "tfrecord" not in writer.scratch
+    told = writer.finish()
+    assert sorted(os.listdir(folder)) == sorted(map(os.path.basename, shards))
+    assert content(shards[0]) == [b"yy"]
+    assert content(shards[1]) == [b"x", b"", b"z" * 97]
+    expected = {}
+    for path, count in zip(shards, (1, 3), strict=True):
+        with open(path, "rb") as file:
+            raw = file.read()
+        expected[os.path.basename(path)] = {
+            "records": count,
+            "bytes": len(raw),
+            "sha256": hashlib.sha256(raw).hexdigest(),
+        }
+    assert told == expected
+    # A TFRecord spends 16 bytes beside the record.
+    assert [x["bytes"] for x in told.values()] == [16 + 2, 3 * 16 + 98]
+
+
+def test_a_shard_may_stay_empty(tmp_path):
+    shards = paths(tmp_path)
+    writer = records.ShardWriter(shards)
+    writer.write(0, b"x")
+    told = writer.finish()
+    assert told["a.tfrecord-1-of-2"]["records"] == 0
+    assert content(shards[1]) == []
+
+
+def test_a_relative_path_is_written_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    writer = records.ShardWriter(["a.tfrecord"])
+    writer.write(0, b"x")
+    writer.finish()
+    assert content(tmp_path / "a.tfrecord") == [b"x"]
+
+
+def test_an_earlier_output_stays_until_the_end(tmp_path):
+    shards = paths(tmp_path)
+    first = records.ShardWriter(shards)
+    first.write(0, b"old")
+    first.finish()
+    killed = records.ShardWriter(shards)
+    killed.write(0, b"new")
+    assert content(shards[0]) == [b"old"]
+    last = records.ShardWriter(shards)
+    last.write(0, b"newer")
+    last.finish()
+    assert content(shards[0]) == [b"newer"]
+
+
+def test_the_next_run_sweeps_what_a_killed_one_left(tmp_path):
+    shards = paths(tmp_path)
+    killed = records.ShardWriter(shards)
+    killed.write(0, b"lost")
+    with open(os.path.join(killed.scratch, "bucket"), "w") as file:
+        file.write("text")
+    writer = records.ShardWriter(shards)
+    assert writer.scratch == killed.scratch
+    assert not os.path.exists(os.path.join(writer.scratch, "bucket"))
+    writer.write(0, b"kept")
+    writer.finish()
+    assert content(shards[0]) == [b"kept"]
+    assert sorted(os.listdir(tmp_path)) == sorted(map(os.path.basename, shards))
+
+
+def test_runs_for_other_paths_do_not_meet(tmp_path):
+    one = records.ShardWriter([str(tmp_path / "a.tfrecord")])
+    other = records.ShardWriter([str(tmp_path / "b.tfrecord")])
+    one.write(0, b"a")
+    other.write(0, b"b")
+    other.finish()
+    one.finish()
+    assert content(tmp_path / "a.tfrecord") == [b"a"]
+    assert content(tmp_path / "b.tfrecord") == [b"b"]
+    assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", "b.tfrecord"]
+
+
+@pytest.mark.parametrize("below", [".", "deeper"])
+def test_a_file_in_the_folders_place_is_a_user_error(tmp_path, below):
+    (tmp_path / "folder").write_text("a file")
+    folder = tmp_path / "folder" / below
+    with pytest.raises(UserError) as error:
+        records.ShardWriter(paths(folder))
+    message = str(error.value)
+    assert message.startswith(f"{tmp_path}/folder")
+    assert ": cannot be written: " in message
+    assert message.endswith(
+        "; check the path, its permissions and the free space"
+    )

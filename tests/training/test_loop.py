@@ -1,0 +1,261 @@
+"""The loop on a small BERT: devices, grouping and resuming change nothing."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints, dropout, losses
+from modeling.models import build_pretraining_model
+from tests import small
+from training import logs, loop
+from training.optimization import AdamWeightDecay, WarmupLinearDecay
+
+ROWS, STEPS = 4, 7
+
+
+def batches(start=0):
+    """An endless dataset whose batch at each step is always the same."""
+    rows = [small.batch(seed, ROWS) for seed in range(11)]
+    # Uneven masks: a mean of the replicas' means would be another loss.
+    for batch in rows:
+        batch["masked_lm_weights"][0] = 1
+        batch["masked_lm_weights"][-1] = [1, 0, 0]
+    stacked = {name: np.stack([b[name] for b in rows]) for name in rows[0]}
+    return tf.data.Dataset.from_tensor_slices(stacked).repeat().skip(start)
+
+
+def mirrored(replicas):
+    return tf.distribute.MirroredStrategy(
+        [f"CPU:{i}" for i in range(replicas)],
+        tf.distribute.ReductionToOneDevice(),
+    )
+
+
+def make_trainer(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
+    strategy = strategy or tf.distribute.OneDeviceStrategy("CPU:0")
+    rate = WarmupLinearDecay(peak, STEPS, 2)
+    with strategy.scope():
+        model = build_pretraining_model(small.config(**changed))
+        optimizer = AdamWeightDecay(rate)
+        optimizer.build(model.trainable_variables)
+    task = loop.Task(
+        model,
+        losses.PRETRAINING_OBJECTIVES,
+        losses.pretraining_weights,
+        losses.pretraining_sums,
+        dropout.dropout_seed,
+    )
+    return loop.Trainer(task, optimizer, strategy, seed, use_xla)
+
+
+def schedule(**changed):
+    values = {
+        "num_train_steps": STEPS,
+        "log_steps": 1,
+        "save_steps": 5,
+        "eval_steps": 0,
+        "iterations_per_loop": 100,
+        "batch_size": ROWS,
+        "learning_rate": WarmupLinearDecay(0.01, STEPS, 2),
+    }
+    return loop.Schedule(**{**values, **changed})
+
+
+def train(trainer, folder, plan=None, save=None, evaluate=None):
+    """Trains; returns the reports as `metrics.jsonl` has them."""
+    log = logs.TrainingLog(str(folder), trainer.step)
+    nothing = lambda: None  # noqa: E731
+    trainer.train(
+        batches(trainer.step),
+        plan or schedule(),
+        log,
+        save or nothing,
+        evaluate or nothing,
+    )
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def weights(trainer):
+    named = checkpoints.pretraining_variables(trainer.task.model)
+    return {name: variable.numpy() for name, variable in named.items()}
+
+
+def assert_equal_runs(ours, theirs, atol):
+    for a, b in zip(ours, theirs, strict=True):
+        assert a["step"] == b["step"]
+        for name in ("loss", "masked_lm_loss", "gradient_norm"):
+            assert a[name] == pytest.approx(b[name], abs=atol), a["step"]
+
+
+@pytest.fixture(scope="module")
+def one_device(tmp_path_factory):
+    trainer = make_trainer()
+    lines = train(trainer, tmp_path_factory.mktemp("one"))
+    return lines, weights(trainer)
+
+
+def test_training_lowers_the_loss(tmp_path):
+    lines = train(make_trainer(), tmp_path, schedule(num_train_steps=67))
+    first = np.mean([line["loss"] for line in lines[:11]])
+    last = np.mean([line["loss"] for line in lines[-11:]])
+    assert last < first - 0.5
+
+
+def test_the_first_loss_is_the_models(one_device):
+    trainer = make_trainer()
+    batch = next(iter(batches()))
+    model = trainer.task.model
+    outputs = model({name: batch[name] for name in model.input})
+    sums = losses.pretraining_sums(batch, outputs)
+    expected = sum(
+        float(sums[f"{name}_loss"] / sums[f"{name}_weight"])
+        for name in losses.PRETRAINING_OBJECTIVES
+    )
+    assert one_device[0][0]["loss"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_reports_hold_each_objective_apart(one_device):
+    lines, _ = one_device
+    assert [line["step"] for line in lines] == [1, 2, 3, 4, 5, 6, 7]
+    assert set(lines[0]) == {
+        "step",
+        "kind",
+        "loss",
+        "masked_lm_loss",
+        "masked_lm_accuracy",
+        "next_sentence_loss",
+        "next_sentence_accuracy",
+        "gradient_norm",
+        "learning_rate",
+        "examples_per_second",
+    }
+    for line in lines:
+        both = line["masked_lm_loss"] + line["next_sentence_loss"]
+        assert line["loss"] == pytest.approx(both)
+        expected = schedule().learning_rate(line["step"] - 1)
+        assert line["learning_rate"] == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_mirrored_equals_one_device(tmp_path, one_device, replicas):
+    trainer = make_trainer(mirrored(replicas))
+    assert_equal_runs(train(trainer, tmp_path), one_device[0], 1e-5)
+    for name, value in weights(trainer).items():
+        np.testing.assert_allclose(value, one_device[1][name], atol=2e-4)
+
+
+def test_xla_equals_plain(tmp_path, one_device):
+    lines = train(make_trainer(use_xla=True), tmp_path)
+    assert_equal_runs(lines, one_device[0], 1e-5)
+
+
+@pytest.mark.parametrize("iterations_per_loop", [1, 3])
+def test_grouping_changes_no_bit(tmp_path, iterations_per_loop):
+    ends = []
+    for i, size in enumerate((iterations_per_loop, 100)):
+        trainer = make_trainer(hidden_dropout_prob=0.1)
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        plan = schedule(log_steps=STEPS, iterations_per_loop=size)
+        train(trainer, folder, plan)
+        ends.append(weights(trainer))
+    for name, value in ends[0].items():
+        assert value.tobytes() == ends[1][name].tobytes(), name
+
+
+def test_dropout_differs_between_steps(tmp_path):
+    """With a learning rate of 0 only dropout can change the loss."""
+    trainer = make_trainer(peak=0.0, hidden_dropout_prob=0.5)
+    same = tf.data.Dataset.from_tensors(small.batch(0, ROWS)).repeat()
+    log = logs.TrainingLog(str(tmp_path), 0)
+    trainer.train(same, schedule(), log, lambda: None, lambda: None)
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert len({json.loads(line)["loss"] for line in lines}) == STEPS
+
+
+@pytest.mark.parametrize(("rate", "same"), [(0.0, True), (0.5, False)])
+def test_dropout_differs_between_replicas(tmp_path, rate, same):
+    """Two replicas with the same rows must not drop the same places."""
+    half = small.batch(0, 2)
+    twice = {name: np.concatenate([x, x]) for name, x in half.items()}
+    seen = []
+    for strategy, rows in ((None, half), (mirrored(2), twice)):
+        trainer = make_trainer(strategy, peak=0.0, hidden_dropout_prob=rate)
+        data = iter(tf.data.Dataset.from_tensors(rows).repeat())
+        sums = trainer._train_steps(data, tf.constant(1)).numpy()
+        seen.append(sums[0] / sums[2])  # masked_lm loss / weight
+    assert (seen[0] == pytest.approx(seen[1], rel=1e-4)) == same
+
+
+def test_the_seed_of_dropout_decides(tmp_path):
+    runs = []
+    for i, seed in enumerate((1, 1, 2)):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        trainer = make_trainer(seed=seed, hidden_dropout_prob=0.3)
+        runs.append([line["loss"] for line in train(trainer, folder)])
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+def test_saving_and_evaluating_come_when_they_should(tmp_path):
+    trainer = make_trainer()
+    saved, evaluated = [], []
+    train(
+        trainer,
+        tmp_path,
+        schedule(save_steps=3, eval_steps=2, log_steps=5),
+        lambda: saved.append(trainer.step),
+        lambda: evaluated.append(trainer.step),
+    )
+    assert saved == [3, 6, 7]
+    assert evaluated == [2, 4, 6, 7]
+
+
+def test_reports_of_a_killed_run_are_dropped(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    lines = [{"step": step, "kind": "train"} for step in (5, 10, 15)]
+    whole = "".join(json.dumps(line) + "\n" for line in lines)
+    path.write_text(whole + '{"step": 20, "ki')
+    logs.TrainingLog(str(tmp_path), 10)
+    kept = [json.loads(line)["step"] for line in path.read_text().splitlines()]
+    assert kept == [5, 10]
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_evaluation_counts_every_row_once(replicas):
+    trainer = make_trainer(mirrored(replicas))
+    rows = [
+        {name: values.copy() for name, values in batch.items()}
+        for batch in itertools.islice(batches().as_numpy_iterator(), 3)
+    ]
+    rows[-1]["is_real_example"][1:] = 0
+    rows[-1]["masked_lm_weights"][1:] = 0
+    result = trainer.evaluate(
+        [{n: tf.constant(x) for n, x in row.items()} for row in rows]
+    )
+    merged = {
+        name: tf.constant(
+            np.concatenate([rows[0][name], rows[1][name], rows[2][name][:1]])
+        )
+        for name in rows[0]
+    }
+    model = trainer.task.model
+    outputs = model({name: merged[name] for name in model.input})
+    sums = losses.pretraining_sums(merged, outputs)
+    assert set(result) == {
+        "loss",
+        "masked_lm_loss",
+        "masked_lm_accuracy",
+        "next_sentence_loss",
+        "next_sentence_accuracy",
+    }
+    for name in ("masked_lm", "next_sentence"):
+        for what in ("loss", "accuracy"):
+            mean = sums[f"{name}_{what}"] / sums[f"{name}_weight"]
+            expected = pytest.approx(float(mean), abs=1e-5)
+            assert result[f"{name}_{what}"] == expected

@@ -1,0 +1,169 @@
+"""The optimizer and its schedule against numpy."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints
+from modeling.models import build_pretraining_model
+from tests import small
+from training import optimization
+from training.optimization import AdamWeightDecay, WarmupLinearDecay
+
+
+def expected_rate(step, peak, total, warmup):
+    if step < warmup:
+        return peak * step / warmup
+    return peak * (1 - min(step, total) / total)
+
+
+@pytest.mark.parametrize("warmup", [0, 3, 10])
+def test_the_schedule_is_warmup_then_the_line_from_step_zero(warmup):
+    schedule = WarmupLinearDecay(0.7, 10, warmup)
+    rates = [float(schedule(step)) for step in range(13)]
+    expected = [expected_rate(step, 0.7, 10, warmup) for step in range(13)]
+    np.testing.assert_allclose(rates, expected, atol=1e-7)
+
+
+def test_the_schedule_starts_at_zero_and_drops_where_warmup_ends():
+    schedule = WarmupLinearDecay(1.0, 10, 2)
+    rates = [round(float(schedule(step)), 4) for step in (0, 1, 2, 3, 10)]
+    assert rates == [0.0, 0.5, 0.8, 0.7, 0.0]
+
+
+class NumpyAdam:
+    """The original's update, one variable at a time."""
+
+    def __init__(self, values):
+        self.values = dict(values)
+        self.m = {name: np.zeros_like(v) for name, v in values.items()}
+        self.v = {name: np.zeros_like(v) for name, v in values.items()}
+
+    def step(self, gradients, rate):
+        norm = np.sqrt(sum(np.square(g).sum() for g in gradients.values()))
+        for name, gradient in gradients.items():
+            g = gradient * min(1.0, 1.0 / norm)
+            self.m[name] = 0.9 * self.m[name] + 0.1 * g
+            self.v[name] = 0.999 * self.v[name] + 0.001 * g * g
+            update = self.m[name] / (np.sqrt(self.v[name]) + 1e-6)
+            if not any(part in name for part in ("LayerNorm", "bias")):
+                update += 0.01 * self.values[name]
+            self.values[name] = self.values[name] - rate * update
+        return norm
+
+
+def gradient_at(step, name, shape, scale):
+    seed = [step, *name.encode()]
+    return np.random.default_rng(seed).normal(0, scale, shape)
+
+
+@pytest.mark.parametrize("scale", [0.001, 1.0])
+def test_six_steps_equal_numpy(scale):
+    """With small gradients nothing is clipped, with large ones all are."""
+    model = build_pretraining_model(small.config())
+    named = checkpoints.pretraining_variables(model)
+    reference = NumpyAdam({n: v.numpy().astype("f8") for n, v in named.items()})
+    schedule = WarmupLinearDecay(0.01, 7, 2)
+    optimizer = AdamWeightDecay(schedule)
+    optimizer.build(list(named.values()))
+    for step in range(6):
+        gradients = {
+            name: gradient_at(step, name, v.shape, scale)
+            for name, v in named.items()
+        }
+        norm = reference.step(gradients, expected_rate(step, 0.01, 7, 2))
+        clipped, our_norm = optimization.reduce_and_clip(
+            [tf.constant(g, tf.float32) for g in gradients.values()]
+        )
+        optimizer.update(clipped, list(named.values()), schedule(step))
+        assert float(our_norm) == pytest.approx(norm, rel=1e-5)
+    for name, variable in named.items():
+        np.testing.assert_allclose(
+            variable.numpy(), reference.values[name], atol=1e-5
+        )
+    for name, slot in optimizer.named_slots(named).items():
+        moments = reference.m if name.endswith("adam_m") else reference.v
+        expected = moments[name.rpartition("/")[0]]
+        np.testing.assert_allclose(slot.numpy(), expected, atol=1e-5)
+
+
+def test_layer_norm_and_bias_are_not_decayed():
+    model = build_pretraining_model(small.config())
+    named = checkpoints.pretraining_variables(model)
+    optimizer = AdamWeightDecay(1.0, decay=0.5)
+    optimizer.build(list(named.values()))
+    before = {name: variable.numpy() for name, variable in named.items()}
+    zeros = [tf.zeros(variable.shape) for variable in named.values()]
+    optimizer.update(zeros, list(named.values()), 1.0)
+    decayed, kept = set(), set()
+    for name, variable in named.items():
+        variable.assign(variable + 0)
+        if (variable.numpy() == before[name]).all():
+            kept.add(name)
+        else:
+            np.testing.assert_allclose(
+                variable.numpy(), before[name] / 2, atol=1e-6
+            )
+            decayed.add(name)
+    kinds = {name.rsplit("/", 1)[-1] for name in kept}
+    assert kinds == {"gamma", "beta", "bias", "output_bias"}
+    assert {name.rsplit("/", 1)[-1] for name in decayed} == {
+        "kernel",
+        "word_embeddings",
+        "token_type_embeddings",
+        "position_embeddings",
+        "output_weights",
+    }
+
+
+def test_slots_are_named_after_their_variables():
+    model = build_pretraining_model(small.config())
+    named = checkpoints.pretraining_variables(model)
+    optimizer = AdamWeightDecay()
+    optimizer.build(model.trainable_variables)
+    slots = optimizer.named_slots(named)
+    assert len(slots) == 2 * len(named)
+    for name, variable in named.items():
+        assert slots[f"{name}/adam_m"].shape == variable.shape
+        assert slots[f"{name}/adam_v"].shape == variable.shape
+
+
+def test_sparse_gradients_are_made_dense():
+    sparse = tf.IndexedSlices(tf.ones([2, 3]), tf.constant([1, 1]), [5, 3])
+    (gradient,), norm = optimization.reduce_and_clip([sparse], clip_norm=100.0)
+    np.testing.assert_array_equal(gradient[1], [2, 2, 2])
+    assert float(norm) == pytest.approx(np.sqrt(12))
+
+
+def test_it_trains_under_fit():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(64, 3)).astype("f4")
+    y = x @ np.array([[1.0], [-2.0], [3.0]], "f4")
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile(AdamWeightDecay(0.05, decay=0.0), "mse")
+    losses = model.fit(x, y, epochs=30, verbose=0).history["loss"]
+    assert losses[-1] < losses[0] / 10
+
+
+def test_fit_takes_the_step_that_update_takes():
+    x, y = np.ones((4, 3), "f4"), np.full((4, 1), 9.0, "f4")
+    model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
+    model.build((None, 3))
+    start = model.weights[0].numpy()
+    error = (x @ start - y).mean()
+    gradient = np.full((3, 1), 2 * error)
+    reference = NumpyAdam({"kernel": start.astype("f8")})
+    reference.step({"kernel": gradient}, 0.1)
+    model.compile(AdamWeightDecay(0.1), "mse")
+    model.fit(x, y, verbose=0)
+    np.testing.assert_allclose(
+        model.weights[0].numpy(), reference.values["kernel"], atol=1e-6
+    )
+
+
+def test_the_config_makes_the_optimizer_again():
+    optimizer = AdamWeightDecay(WarmupLinearDecay(0.3, 7, 2), decay=0.5)
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+    assert again.decay == 0.5
+    assert again.get_config() == optimizer.get_config()
