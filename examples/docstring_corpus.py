@@ -16,6 +16,8 @@ import warnings
 import zlib
 
 LIBRARIES = ("numpy", "keras", "tensorflow")
+# A blank line, or a line such as `Args:`.
+_BLOCK_END = re.compile(r"\n\s*\n(?:\s*\w+:\s*\n)?|\n\s*\w+:\s*\n")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`\"'(])")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 
@@ -81,7 +83,7 @@ def sentences(path: str, seen: set[str]) -> list[str]:
 def split(text: str) -> list[str]:
     """Prose of a docstring as sentences; code and signatures are left out."""
     kept = []
-    for block in re.split(r"\n\s*\n", text):
+    for block in _BLOCK_END.split(text):
         block = " ".join(block.split())
         if not block or block.startswith((">>>", "```", "...", "@", ".. ")):
             continue

@@ -19,7 +19,7 @@ _HARMLESS = frozenset(
     pooler_num_fc_layers pooler_size_per_head pooler_type problem_type
     return_dict sep_token_id tie_word_embeddings torch_dtype
     transformers_version use_cache
-    """.split()  # noqa: SIM905 - as a list it takes a page
+    """.split()
 )
 
 # Keys of published configs that must say what is built here.
