@@ -268,16 +268,7 @@ class Pretraining:
 
     def save(self) -> None:
         """Writes a checkpoint."""
-        settings = {
-            name: self.job.flags[name].value
-            for name in (
-                "random_seed",
-                "train_batch_size",
-                "learning_rate",
-                "num_train_steps",
-                "num_warmup_steps",
-            )
-        }
+        settings = self.job.flags.flag_values_dict()
         settings["do_lower_case"] = self.job.do_lower_case
         self.state.save(settings)
 

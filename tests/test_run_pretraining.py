@@ -202,7 +202,9 @@ def test_held_out_text_is_evaluated_while_training(pretrain, folder, tmp_path):
 
 def test_a_line_shows_each_objective_apart(pretrain, tmp_path):
     _, err = pretrain(tmp_path / "run", "--do_train", num_train_steps=3)
-    line = next(x for x in err.splitlines() if x.startswith("step 2/3"))
+    lines = err.splitlines()
+    assert lines[0].endswith(" | compiled")
+    line = next(x for x in lines if x.startswith("step 2/3"))
     assert re.fullmatch(
         r"step 2/3 \| loss \d\.\d{4} = "
         r"masked_lm \d\.\d{4} \(accuracy 0\.\d{4}\) \+ "

@@ -59,16 +59,16 @@ def tell_training(
     last_step: int,
     values: dict[str, float],
     objectives: tuple[str, ...],
-    examples_per_second: float,
     seconds_left: float,
 ) -> None:
     """Prints one line on the state of training, each objective apart."""
+    rate = values["examples_per_second"]
+    pace = f"{rate:.3g} examples/s | {duration(seconds_left)} left"
     say(
         f"step {step}/{last_step} | {_losses(values, objectives)} | "
         f"lr {values['learning_rate']:.3g} | "
         f"grad norm {values['gradient_norm']:.3g} | "
-        f"{examples_per_second:.3g} examples/s | "
-        f"{duration(seconds_left)} left"
+        f"{pace if rate else 'compiled'}"
     )
 
 

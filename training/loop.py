@@ -98,7 +98,7 @@ class Trainer:
         self.task = task
         self.optimizer = optimizer
         self.strategy = strategy
-        self._seed = seed
+        self._seed = seed % 2**31
         self._variables = task.model.trainable_variables
         self._sum_names = tuple(
             f"{objective}_{what}"
@@ -106,11 +106,6 @@ class Trainer:
             for what in ("loss", "accuracy", "weight")
         )
         self._gradients = tf.function(self._gradients, jit_compile=use_xla)
-
-    @property
-    def step(self) -> int:
-        """Steps that were taken."""
-        return int(self.optimizer.iterations.value.numpy())
 
     def train(
         self,
@@ -132,28 +127,29 @@ class Trainer:
         iterator = iter(batches)
         window = _Window(self._sum_names)
         pace = _Pace(schedule)
-        while self.step < schedule.num_train_steps:
-            room = schedule.next_stop(self.step) - self.step
+        step = self.optimizer.step
+        while step < schedule.num_train_steps:
+            room = schedule.next_stop(step) - step
             steps = pace.steps_a_call(room)
-            sums = self._train_steps(iterator, tf.constant(steps))
-            step = self.step
+            sums = self._train_steps(iterator, tf.constant(steps)).numpy()
+            step += steps
             pace.called(steps)
-            window.add(steps, sums.numpy())
+            window.add(sums)
             report = room == steps
             if report or pace.is_time_for_a_line():
                 values = window.means(self.task.objectives)
                 rate = schedule.learning_rate(step - 1)
                 values["learning_rate"] = float(rate)
+                values["examples_per_second"] = pace.examples_per_second
                 logs.tell_training(
                     step,
                     schedule.num_train_steps,
                     values,
                     self.task.objectives,
-                    *pace.rate_and_time_left(step),
+                    pace.seconds_a_step * (schedule.num_train_steps - step),
                 )
                 pace.told()
             if report:
-                values["examples_per_second"] = pace.rate_and_time_left(step)[0]
                 log.write(step, "train", values)
                 window = _Window(self._sum_names)
             is_last = step == schedule.num_train_steps
@@ -174,21 +170,25 @@ class Trainer:
         """
         window = _Window(self._sum_names)
         for batch in batches:
-            window.add(1, self._eval_step(batch).numpy())
+            window.add(self._eval_step(batch).numpy()[None])
         values = window.means(self.task.objectives)
         del values["gradient_norm"]
         return values
 
     @tf.function
     def _train_steps(self, iterator, num_steps):
-        """float32 [names + 1]: sums over the steps, gradient norm last."""
-        total = tf.zeros([len(self._sum_names) + 1])
-        for _ in tf.range(num_steps):
+        """float32 [num_steps, names + 1]: sums, and the gradient norm last.
+
+        Steps are added up outside: how many share a call changes no bit.
+        """
+        sums = tf.TensorArray(tf.float32, num_steps)
+        for i in tf.range(num_steps):
             batch = next(iterator)
             result = self.strategy.run(self._replica_step, args=(batch,))
-            total += self.strategy.experimental_local_results(result)[0]
+            result = self.strategy.experimental_local_results(result)[0]
+            sums = sums.write(i, result)
             self.optimizer.iterations.assign_add(1)
-        return total
+        return sums.stack()
 
     def _replica_step(self, batch):
         context = tf.distribute.get_replica_context()
@@ -268,9 +268,11 @@ class _Window:
         self._steps = 0
         self._sums = [0.0] * (len(names) + 1)
 
-    def add(self, steps: int, sums) -> None:
-        self._steps += steps
-        self._sums = [a + float(b) for a, b in zip(self._sums, sums)]
+    def add(self, sums) -> None:
+        """float32 [steps, names + 1]."""
+        for row in sums.tolist():
+            self._sums = [a + b for a, b in zip(self._sums, row)]
+        self._steps += len(sums)
 
     def means(self, objectives: tuple[str, ...]) -> dict[str, float]:
         sums = dict(zip(self._names, self._sums))
@@ -322,9 +324,12 @@ class _Pace:
     def told(self) -> None:
         self._told = time.monotonic()
 
-    def rate_and_time_left(self, step: int) -> tuple[float, float]:
-        if not self._steps:
-            return 0.0, 0.0
-        step_time = self._seconds / self._steps
-        left = (self._schedule.num_train_steps - step) * step_time
-        return self._schedule.batch_size / step_time, left
+    @property
+    def seconds_a_step(self) -> float:
+        return self._seconds / self._steps if self._steps else 0.0
+
+    @property
+    def examples_per_second(self) -> float:
+        """0 while unknown."""
+        rows = self._schedule.batch_size * self._steps
+        return rows / self._seconds if self._steps else 0.0

@@ -142,6 +142,11 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             variables, ["adam_m", "adam_v"]
         )
 
+    @property
+    def step(self) -> int:
+        """Updates that were made."""
+        return int(self.iterations.value.numpy())
+
     def named_slots(
         self, named: dict[str, keras.Variable]
     ) -> dict[str, keras.Variable]:

@@ -30,7 +30,7 @@ class TrainingState:
     @property
     def step(self) -> int:
         """Steps that were taken."""
-        return int(self._optimizer.iterations.value.numpy())
+        return self._optimizer.step
 
     def save(self, settings: dict) -> None:
         """Writes a checkpoint and says so.
