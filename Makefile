@@ -23,8 +23,11 @@ check: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow and not long"
 
 bench: $(VENV)/run
-	$(BIN)/python -m benchmarks.pretraining_data
 	$(BIN)/python -m benchmarks.pretraining_step
+	test -f $(OUT)/train.txt || $(BIN)/python examples/docstring_corpus.py $(OUT)
+	test -f $(OUT)/vocab.txt || $(BIN)/python create_vocab.py \
+	    --input_file=$(OUT)/train.txt --output_file=$(OUT)/vocab.txt --vocab_size=8000
+	$(BIN)/python -m benchmarks.tokenization $(OUT)/train.txt $(OUT)/vocab.txt
 
 clean:
 	rm -rf $(VENV) $(OUT)

@@ -19,14 +19,14 @@ DEVICE_FLAGS = (
 )
 
 
-def define_model(values: flags.FlagValues, required: bool = True) -> None:
+def define_model(values: flags.FlagValues) -> None:
     """Defines the flags that say which network."""
     flags.DEFINE_string(
         "bert_config_file",
         None,
         "JSON file with the sizes of the network.",
         flag_values=values,
-        required=required,
+        required=True,
     )
     flags.DEFINE_string(
         "init_checkpoint",

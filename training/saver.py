@@ -35,12 +35,10 @@ class Restored:
     Attributes:
         step: its global step.
         values: name -> array.
-        settings: what was saved beside it.
     """
 
     step: int
     values: dict[str, np.ndarray]
-    settings: dict
 
 
 class Saver:
@@ -163,8 +161,7 @@ class Saver:
                 raise ValueError(f"{name} is not {expected['bytes']} bytes")
             if sync_and_hash(part) != expected["sha256"]:
                 raise ValueError(f"{name} is not what was written")
-        values = read_tensors(path)
-        return Restored(step, values, description["settings"])
+        return Restored(step, read_tensors(path))
 
     def _name_newest(self) -> None:
         steps = self.steps()

@@ -54,11 +54,10 @@ def test_the_files_of_a_checkpoint(saver):
 
 def test_the_newest_is_restored(saver):
     for step in (5, 10):
-        saver.save(step, {"a": np.float32(step)}, {"at": step})
+        saver.save(step, {"a": np.float32(step)}, {})
     restored = saver.restore_latest()
     assert restored.step == 10
     assert restored.values["a"] == 10
-    assert restored.settings == {"at": 10}
 
 
 def test_an_empty_folder_restores_nothing(saver, tmp_path):

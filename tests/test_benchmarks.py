@@ -1,0 +1,37 @@
+"""The benchmarks run, at toy sizes; a benchmark is not a test."""
+
+from benchmarks import pretraining_step, tokenization
+from modeling import checkpoints
+from modeling.models import build_pretraining_model
+from tests import small, text
+from tests.small import B, H, L, P, S, V
+
+
+def test_a_step_is_timed():
+    figures = pretraining_step.measure(small.config(), B, S, P, size=13, runs=1)
+    assert figures["seconds"] > 0
+    assert figures["share_of_matmul"] > 0
+
+
+def test_flops_are_those_of_the_matrices():
+    """Every kernel meets every token, the word embeddings every mask."""
+    named = checkpoints.pretraining_variables(
+        build_pretraining_model(small.config())
+    )
+    per_token = sum(
+        int(variable.shape[0] * variable.shape[1])
+        for name, variable in named.items()
+        if name.startswith("bert/encoder") and name.endswith("kernel")
+    )
+    attention = L * 2 * S * H
+    expected = B * S * (per_token + attention)
+    expected += B * P * (H * H + H * V) + B * H * H
+    assert pretraining_step.flops(small.config(), B, S, P) == 6 * expected
+
+
+def test_tokenization_is_timed(tmp_path):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    figures = tokenization.measure(
+        ["the cat sees the dog ."], str(tmp_path / "vocab.txt"), runs=1
+    )
+    assert figures["megabytes_per_second"] > 0
