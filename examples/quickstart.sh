@@ -36,8 +36,8 @@ show "$python" run_pretraining.py --do_train --do_eval \
     --eval_input_file="$out/held_out.tfrecord" \
     --output_dir="$out/run" \
     --bert_config_file=configs/bert_quickstart.json \
-    --num_train_steps=1000 \
-    --num_warmup_steps=100 \
+    --num_train_steps=1500 \
+    --num_warmup_steps=150 \
     --learning_rate=1e-3 \
     --eval_batch_size=64 \
     --max_eval_steps=20 \
