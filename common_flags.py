@@ -205,6 +205,8 @@ def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
 
     A user's mistake is printed on one line and gives 2.
     """
+    # TensorFlow's notes on devices that are not there would bury ours.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
         main(argv)
     except UserError as error:

@@ -165,18 +165,22 @@ def bucket_records(
     job: Job,
     masking: pretraining.Vocabulary,
     statistics: Statistics,
+    progress: Progress,
 ) -> list[bytes]:
     """All copies of a bucket's instances, shuffled and serialized."""
     from data import records
 
     serialized: list[bytes] = []
-    for copy in range(job.settings.dupe_factor):
+    copies = job.settings.dupe_factor
+    for copy in range(copies):
         instances = pretraining.bucket_instances(
             documents, copy, bucket, job.settings, masking
         )
         statistics.add_instances(instances)
         arrays = pretraining.to_arrays(instances, job.settings)
         serialized += records.encode_examples(arrays)
+        count = statistics.counts["instances"]
+        progress.update(bucket * copies + copy + 1, f", {count:,} records")
     seed = f"{job.settings.random_seed}/{bucket}/shuffle"
     random.Random(seed).shuffle(serialized)
     return serialized
@@ -190,39 +194,43 @@ def write_records(
 
     masking = pretraining.Vocabulary.of(tokenizer.vocab)
     statistics = Statistics()
-    writer = records.ShardWriter(job.output_files)
-    paths = corpus_lib.deal(corpus, job.settings.random_seed, writer.scratch)
-    progress = Progress("records", len(paths), "buckets")
-    for bucket, path in enumerate(paths):
-        documents = tokenize_bucket(path, tokenizer)
-        if len(documents) < 2:
-            raise UserError(
-                f"{len(documents)} documents with text",
-                path=",".join(job.input_files),
-                expected="at least 2: a random next sentence comes from "
-                "another document",
-                fix="put a blank line between documents",
+    with records.ShardWriter(job.output_files) as writer:
+        paths = corpus_lib.deal(
+            corpus, job.settings.random_seed, writer.scratch
+        )
+        passes = len(paths) * job.settings.dupe_factor
+        progress = Progress("records", passes, "passes")
+        for bucket, path in enumerate(paths):
+            documents = tokenize_bucket(path, tokenizer)
+            check_documents(len(documents), job)
+            statistics.add_documents(documents, tokenizer.vocab[vocabulary.UNK])
+            serialized = bucket_records(
+                documents, bucket, job, masking, statistics, progress
             )
-        statistics.add_documents(documents, tokenizer.vocab[vocabulary.UNK])
-        for i, record in enumerate(
-            bucket_records(documents, bucket, job, masking, statistics)
-        ):
-            writer.write((bucket + i) % len(job.output_files), record)
-        count = statistics.counts["instances"]
-        progress.update(bucket + 1, f", {count:,} instances")
-    manifest.write_manifest(
-        writer.folder,
-        writer.finish(),
-        job.vocab_file,
-        {
-            **dataclasses.asdict(job.settings),
-            "do_lower_case": job.do_lower_case,
-            "vocab_size": masking.size,
-            "input_files": [os.path.basename(p) for p in job.input_files],
-            "statistics": statistics.counts,
-        },
-    )
+            for i, record in enumerate(serialized):
+                writer.write((bucket + i) % len(job.output_files), record)
+        shards = writer.finish()
+    run = {
+        **dataclasses.asdict(job.settings),
+        "do_lower_case": job.do_lower_case,
+        "vocab_size": masking.size,
+        "input_files": [os.path.basename(p) for p in job.input_files],
+        "statistics": statistics.counts,
+    }
+    manifest.write_manifest(writer.folder, shards, job.vocab_file, run)
     return statistics
+
+
+def check_documents(count: int, job: Job) -> None:
+    """Refuses a corpus that has no other document to draw from."""
+    if count < 2:
+        raise UserError(
+            f"{count} document with text",
+            path=",".join(job.input_files),
+            expected="at least 2: a random next sentence comes from another "
+            "document",
+            fix="put a blank line between documents",
+        )
 
 
 def main(argv: list[str]) -> None:
@@ -231,14 +239,7 @@ def main(argv: list[str]) -> None:
     tokenizer = tokenization.FullTokenizer(job.vocab_file, job.do_lower_case)
     say(f"reading {len(job.input_files)} files")
     corpus = corpus_lib.scan(job.input_files)
-    if len(corpus.document_bytes) < 2:
-        raise UserError(
-            "1 document",
-            path=",".join(job.input_files),
-            expected="at least 2: a random next sentence comes from another "
-            "document",
-            fix="put a blank line between documents",
-        )
+    check_documents(len(corpus.document_bytes), job)
     statistics = write_records(job, corpus, tokenizer)
     print(statistics.report(job.settings.max_seq_length))
     print(

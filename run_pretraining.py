@@ -101,9 +101,8 @@ def read_flags(argv: list[str]) -> Job:
     held_out = None
     if values.eval_input_file:
         held_out = find_records(values.eval_input_file, "eval_input_file")
-    runs = [run for run in train.listed if run]
-    if held_out:
-        runs += [run for run in held_out.listed if run]
+    listed = train.listed + (held_out.listed if held_out else [])
+    runs = [run for run in listed if run]
     lengths = {
         name: length_from(values, runs, name)
         for name in ("max_seq_length", "max_predictions_per_seq")
@@ -152,11 +151,14 @@ def check_vocabulary(
     runs: list[dict], config: BertConfig, config_file: str
 ) -> None:
     """Refuses records of several vocabularies, or of a larger one."""
-    if len({run["vocab_sha256"] for run in runs}) > 1:
+    made = {
+        f"{run['vocab_file']} with do_lower_case={run['do_lower_case']}"
+        for run in runs
+    }
+    if len({run["vocab_sha256"] for run in runs}) > 1 or len(made) > 1:
         raise UserError(
-            "the records were made with different vocabularies: "
-            + ", ".join(sorted({run["vocab_file"] for run in runs})),
-            expected="one vocabulary",
+            f"the records were made with {' and '.join(sorted(made))}",
+            expected="one vocabulary and casing",
         )
     for run in runs:
         if run["vocab_size"] > config.vocab_size:
@@ -358,11 +360,10 @@ def write_results(folder: str, step: int, result: dict[str, float]) -> str:
 def prepare_output_dir(job: Job) -> None:
     """Makes the folder and puts config and vocabulary there."""
     folder = job.flags.output_dir
+    config = os.path.join(folder, "bert_config.json")
     try:
         os.makedirs(folder, exist_ok=True)
-        write_whole(
-            os.path.join(folder, "bert_config.json"), job.config.to_json()
-        )
+        write_whole(config, job.config.to_json())
         if job.vocab_file:
             with open(job.vocab_file, "rb") as file:
                 write_whole(os.path.join(folder, "vocab.txt"), file.read())

@@ -122,6 +122,9 @@ def deal(corpus: Corpus, seed: int, folder: str) -> list[str]:
 
     Returns:
         one path a bucket.
+
+    Raises:
+        UserError: the disk is full.
     """
     buckets = iter(corpus.buckets(seed))
     paths = [
@@ -144,8 +147,16 @@ def deal(corpus: Corpus, seed: int, folder: str) -> list[str]:
 
 def _append(held: dict[int, list[str]], paths: list[str]) -> None:
     for bucket in sorted(held):
-        with open(paths[bucket], "a", encoding="utf-8", newline="\n") as file:
-            file.writelines(held[bucket])
+        path = paths[bucket]
+        try:
+            with open(path, "a", encoding="utf-8", newline="\n") as file:
+                file.writelines(held[bucket])
+        except OSError as error:
+            raise UserError(
+                f"cannot be written: {error.strerror}",
+                path=path,
+                fix="make room for a copy of the corpus' text",
+            ) from None
     held.clear()
 
 

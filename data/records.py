@@ -50,8 +50,9 @@ class ShardWriter:
     """Writes records to shards that get their names when all is written.
 
     Until `finish` the shards stand in a hidden folder beside their final
-    place (`scratch`, free for other temporary files); the next run for the
-    same paths sweeps what a killed one left there.
+    place (`scratch`, free for other temporary files). As a context manager
+    it removes that folder; what a killed run left there, the next run for
+    the same paths sweeps.
 
     Args:
         paths: final paths, all in one folder.
@@ -77,6 +78,12 @@ class ShardWriter:
         ]
         self._writers = [tf.io.TFRecordWriter(path) for path in self._partial]
         self._counts = [0] * len(paths)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
     def write(self, shard: int, record: bytes) -> None:
         """Appends a record to a shard, given by its number."""

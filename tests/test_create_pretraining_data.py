@@ -199,8 +199,8 @@ def test_documents_without_tokens_are_left_out(create, folder):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("cat .\ndog .\n", "1 document; expected at least 2"),
-        ("cat .\n\n\u200b\n", "1 documents with text; expected at least 2"),
+        ("cat .\ndog .\n", "1 document with text; expected at least 2"),
+        ("cat .\n\n\u200b\n", "1 document with text; expected at least 2"),
         ("", "no document; expected one sentence a line"),
         ("\n\n\n", "no document; expected one sentence a line"),
     ],
@@ -209,7 +209,8 @@ def test_too_few_documents_are_an_error(create, folder, content, message):
     (folder / "corpus.txt").write_text(content)
     _, _, err = create("out", code=2)
     assert f"error: {folder}/corpus.txt: {message}" in err
-    assert not (folder / "out" / "0.tfrecord").exists()
+    assert list((folder / "out").glob("*")) == []
+    assert list((folder / "out").glob(".*")) == []
 
 
 def test_a_giant_line_takes_linear_time(create, folder):

@@ -203,7 +203,8 @@ class Trainer:
         gradients, norm = optimization.reduce_and_clip(gradients)
         rate = self.optimizer.learning_rate
         self.optimizer.update(gradients, self._variables, rate)
-        return tf.concat([self._over_replicas(sums, context), [norm]], 0)
+        sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
+        return tf.concat([sums, [norm]], 0)
 
     def _gradients(self, rows, weights, seed):
         """Gradients of this replica's share of the loss, and its sums."""
@@ -229,7 +230,8 @@ class Trainer:
             outputs = self._outputs(rows, training=False)
             sums = self.task.batch_sums(rows, outputs)
             sums = tf.stack([sums[name] for name in self._sum_names])
-            return tf.concat([self._over_replicas(sums, context), [0.0]], 0)
+            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
+            return tf.concat([sums, [0.0]], 0)
 
         result = self.strategy.run(replica_step, args=(batch,))
         return self.strategy.experimental_local_results(result)[0]
@@ -253,11 +255,6 @@ class Trainer:
                 values[start : start + size], [size, *values.shape[1:]]
             )
         return rows
-
-    def _over_replicas(self, sums, context):
-        if context.num_replicas_in_sync == 1:
-            return sums
-        return context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
 
 
 class _Window:
