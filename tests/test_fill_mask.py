@@ -76,6 +76,7 @@ def test_five_words_by_default(fill, original):
     assert re.fullmatch(r"    (\S+ [01]\.\d{3}(, )?){5}", line)
 
 
+@pytest.mark.slow
 def test_a_folder_means_its_newest_checkpoint(fill, run_script, tmp_path):
     text.write_corpus(tmp_path / "corpus.txt", 5)
     text.write_vocabulary(tmp_path / "vocab.txt")

@@ -15,6 +15,8 @@ from data import features, manifest, records
 from tests import small
 from tests.small import P, S
 
+pytestmark = pytest.mark.slow
+
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
     f"word{i}" for i in range(small.V - 5)
 ]

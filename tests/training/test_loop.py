@@ -13,6 +13,7 @@ from tests import small
 from training import logs, loop
 from training.optimization import AdamWeightDecay, WarmupLinearDecay
 
+pytestmark = pytest.mark.slow
 ROWS, STEPS = 4, 7
 
 
