@@ -3,10 +3,11 @@
 PYTHON ?= python3.11
 VENV = .venv
 BIN = $(VENV)/bin
+PEERS = .venv-peers
 OUT = quickstart
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: quickstart test test-long check bench clean
+.PHONY: quickstart test test-long check bench peers clean
 
 quickstart: $(VENV)/run
 	examples/quickstart.sh $(BIN)/python $(OUT)
@@ -14,7 +15,7 @@ quickstart: $(VENV)/run
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not long"
 
-test-long: $(VENV)/dev
+test-long: $(VENV)/dev peers
 	$(BIN)/python -m pytest -m long
 
 check: $(VENV)/dev
@@ -29,8 +30,11 @@ bench: $(VENV)/run
 	    --input_file=$(OUT)/train.txt --output_file=$(OUT)/vocab.txt --vocab_size=8000
 	$(BIN)/python -m benchmarks.tokenization $(OUT)/train.txt $(OUT)/vocab.txt
 
+# Other systems, each in an environment of its own, to compare with.
+peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done
+
 clean:
-	rm -rf $(VENV) $(OUT)
+	rm -rf $(VENV) $(PEERS) $(OUT)
 
 $(VENV)/run: requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,4 +44,15 @@ $(VENV)/run: requirements.txt
 $(VENV)/dev: requirements-dev.txt requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	touch $@
+
+$(PEERS)/huggingface/done: benchmarks/peers/huggingface.txt
+	$(PYTHON) -m venv $(PEERS)/huggingface
+	$(PEERS)/huggingface/bin/python -m pip install --quiet -r $<
+	touch $@
+
+$(PEERS)/model_garden/done: benchmarks/peers/model_garden.txt requirements.txt
+	$(PYTHON) -m venv $(PEERS)/model_garden
+	$(PEERS)/model_garden/bin/python -m pip install --quiet -r requirements.txt
+	$(PEERS)/model_garden/bin/python -m pip install --quiet --no-deps -r $<
 	touch $@

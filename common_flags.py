@@ -36,28 +36,6 @@ def define_model(values: flags.FlagValues) -> None:
     )
 
 
-def define_text(values: flags.FlagValues) -> None:
-    """Defines the flags that say how text becomes ids."""
-    flags.DEFINE_string(
-        "vocab_file",
-        None,
-        "Vocabulary, one token a line.",
-        flag_values=values,
-        required=True,
-    )
-    define_case(values)
-
-
-def define_case(values: flags.FlagValues) -> None:
-    """Defines the flag of the casing."""
-    flags.DEFINE_bool(
-        "do_lower_case",
-        True,
-        "Lower-case the text and strip accents. True for uncased models.",
-        flag_values=values,
-    )
-
-
 def define_seed(values: flags.FlagValues) -> None:
     """Defines the seed of everything random."""
     flags.DEFINE_integer(
@@ -150,23 +128,6 @@ def parse(
             fix="write --flag=value; quote values that have spaces",
         )
     return values
-
-
-def check_output_file(path: str, flag: str) -> None:
-    """Refuses a path that cannot become a file, before any work is done.
-
-    Raises:
-        UserError: it is a folder, or in a folder that does not exist.
-    """
-    folder = os.path.dirname(os.path.abspath(path))
-    if not path or os.path.isdir(path):
-        raise UserError(f"--{flag}={path!r}", expected="the name of a file")
-    if not os.path.isdir(folder):
-        raise UserError(
-            f"--{flag}={path!r}",
-            expected=f"a folder {folder}",
-            fix="make the folder first",
-        )
 
 
 def list_files(patterns: str, flag: str) -> list[str]:

@@ -15,6 +15,7 @@ import sys
 from absl import flags
 
 import common_flags
+import text_flags
 from data import corpus as corpus_lib
 from data import manifest, pretraining, tokenization, vocabulary
 from errors import UserError
@@ -30,7 +31,7 @@ def define_flags(values: flags.FlagValues) -> None:
         flags.DEFINE_string(
             name, None, meaning, flag_values=values, required=True
         )
-    common_flags.define_text(values)
+    text_flags.define_text(values)
     common_flags.define_lengths(values)
     common_flags.define_seed(values)
     flags.DEFINE_bool(

@@ -12,6 +12,7 @@ import sys
 from absl import flags
 
 import common_flags
+import text_flags
 from data import corpus, tokenization, vocabulary
 from errors import UserError
 from progress import Progress, say
@@ -26,7 +27,7 @@ def define_flags(values: flags.FlagValues) -> None:
         flags.DEFINE_string(
             name, None, meaning, flag_values=values, required=True
         )
-    common_flags.define_case(values)
+    text_flags.define_case(values)
     for name, default, lowest, meaning in (
         ("vocab_size", 30522, 1, "Tokens, special and unused ones included."),
         ("min_frequency", 2, 1, "Pieces are merged if seen so often."),
@@ -41,7 +42,7 @@ def define_flags(values: flags.FlagValues) -> None:
 def read_flags(argv: list[str]) -> tuple[flags.FlagValues, list[str]]:
     """Reads and checks the command line: (flags, input files)."""
     values = common_flags.parse(argv, define_flags, __doc__)
-    common_flags.check_output_file(values.output_file, "output_file")
+    text_flags.check_output_file(values.output_file, "output_file")
     return values, common_flags.list_files(values.input_file, "input_file")
 
 

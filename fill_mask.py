@@ -7,13 +7,12 @@
 for beside it.
 """
 
-import json
-import os
 import sys
 
 from absl import flags
 
 import common_flags
+import model_folder
 from data import features, sequences, tokenization, vocabulary
 from errors import UserError
 from modeling.config import BertConfig
@@ -44,17 +43,13 @@ def define_flags(values: flags.FlagValues) -> None:
 def read_flags(argv: list[str]) -> flags.FlagValues:
     """Reads and checks the command line."""
     values = common_flags.parse(argv, define_flags, __doc__)
-    folder = values.init_checkpoint
-    if not os.path.isdir(folder):
-        folder = os.path.dirname(os.path.abspath(folder))
     for flag, name in (
         ("bert_config_file", "bert_config.json"),
         ("vocab_file", "vocab.txt"),
     ):
-        path = values[flag].value or os.path.join(folder, name)
-        if not os.path.isfile(path):
-            raise UserError("no such file", path=path, fix=f"pass --{flag}")
-        values[flag].value = path
+        values[flag].value = model_folder.find(
+            values.init_checkpoint, name, values[flag].value, flag
+        )
     return values
 
 
@@ -80,16 +75,6 @@ def read_sentences(path: str | None) -> list[str]:
             "no sentence", path=name, expected="one sentence a line"
         )
     return sentences
-
-
-def trained_lower_case(prefix: str) -> bool:
-    """The casing that a checkpoint of ours was trained with, else True."""
-    path = f"{prefix}.json"
-    if not os.path.exists(path):
-        return True
-    with open(path, encoding="utf-8") as file:
-        settings = json.load(file).get("settings", {})
-    return settings.get("do_lower_case") is not False
 
 
 def tokenize(sentence: str, tokenizer: tokenization.FullTokenizer) -> list[str]:
@@ -150,10 +135,10 @@ def load_model(config: BertConfig, path: str):
 
     model = models.build_pretraining_model(config)
     checkpoints.assign(
-        checkpoints.pretraining_variables(model),
+        checkpoints.model_variables(model),
         checkpoints.read(path),
         path,
-        required=("bert/", "cls/predictions/"),
+        required=(*checkpoints.ENCODER, "cls/predictions/"),
     )
     return model
 
@@ -169,7 +154,7 @@ def main(argv: list[str]) -> None:
     path = checkpoints.resolve(values.init_checkpoint)
     lower = values.do_lower_case
     if lower is None:
-        lower = trained_lower_case(path)
+        lower = model_folder.recorded_lower_case(path) is not False
     tokenization.validate_case_matches_checkpoint(lower, path)
     tokenizer = tokenization.FullTokenizer(values.vocab_file, lower)
     rows = [tokenize(sentence, tokenizer) for sentence in sentences]

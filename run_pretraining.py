@@ -228,7 +228,7 @@ class Pretraining:
             )
             optimizer = optimization.AdamWeightDecay(self.learning_rate)
             optimizer.build(model.trainable_variables)
-        self.named = checkpoints.pretraining_variables(model)
+        self.named = checkpoints.model_variables(model)
         self.state = state.TrainingState(
             self.named,
             optimizer,

@@ -1,6 +1,7 @@
 """Vocabulary files: read strictly, written the same way every time."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -9,6 +10,8 @@ from errors import UserError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
+
+_UNUSED = r"\[unused\d+\]"
 
 # First bytes of files that people pass in place of a vocabulary.
 _OTHER_KINDS = {
@@ -175,6 +178,63 @@ def learn_vocabulary(
 def write_vocabulary(path: str, tokens: list[str]) -> None:
     """Writes one token a line; the file appears whole or not at all."""
     write_whole(path, "".join(f"{token}\n" for token in tokens))
+
+
+def read_words(path: str) -> list[str]:
+    """Reads words to add to a vocabulary, one a line; blank lines are none.
+
+    Raises:
+        UserError: the file cannot be read, or a word has white space in it
+            or stands there twice.
+    """
+    lines: dict[str, int] = {}
+    for number, line in enumerate(_read_bytes(path).split(b"\n"), start=1):
+        word = _decode(line, path, number).strip(" \t\r")
+        if word in lines or word.split() not in ([], [word]):
+            raise UserError(
+                f"{word!r}" + (" stands there twice" if word in lines else ""),
+                path=path,
+                line=number,
+                expected="one word a line, every word once",
+            )
+        if word:
+            lines[word] = number
+    return list(lines)
+
+
+def place_words(
+    tokens: list[str], words: list[str]
+) -> tuple[list[str], list[int]]:
+    """Finds ids for new words: those of unused slots first, then new ones.
+
+    Args:
+        tokens: of the vocabulary, in order of their ids.
+        words: none of which is a token.
+
+    Returns:
+        the new tokens, and the id of each word.
+    """
+    tokens = list(tokens)
+    free = [i for i, t in enumerate(tokens) if re.fullmatch(_UNUSED, t)]
+    rows = []
+    for word in words:
+        if free:
+            row = free.pop(0)
+            tokens[row] = word
+        else:
+            row = len(tokens)
+            tokens.append(word)
+        rows.append(row)
+    return tokens, rows
+
+
+def looks_lower_case(tokens: Iterable[str]) -> bool:
+    """Whether no token has a capital letter, special tokens aside."""
+    return all(
+        token == token.lower()
+        for token in tokens
+        if not (token.startswith("[") and token.endswith("]"))
+    )
 
 
 def _alphabet(words: Counter, limit_alphabet: int) -> list[str]:

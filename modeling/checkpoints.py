@@ -4,13 +4,26 @@ Nothing else in the project knows them. A checkpoint is name -> array, as
 `tf.train.load_checkpoint` reads it.
 """
 
+import glob
 import os
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+import tensor_file
 from errors import UserError
+
+OUTPUT_HEADS = {  # layer of a model -> scope of its variables
+    "seq_relationship": "cls/seq_relationship/",
+    "classifier": "",
+    "squad": "cls/squad/",
+}
+_POOLER = "bert/pooler/"
+_OF_TRAINING = ("/adam_m", "/adam_v", "global_step")
+ENCODER = ("bert/embeddings/", "bert/encoder/", _POOLER)
+KNOWN = (*ENCODER, "cls/", "output_")
+_POSITIONS = "bert/embeddings/position_embeddings"
 
 
 def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
@@ -46,22 +59,24 @@ def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
     return named | _dense("bert/pooler/dense", encoder.get_layer("pooler"))
 
 
-def pretraining_variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """Original name -> variable of encoder and pre-training heads.
+def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
+    """Original name -> variable of the encoder and of each head there is.
 
     Args:
-        model: from `build_pretraining_model`.
+        model: from one of the builders in `models` and `task_models`.
     """
     named = encoder_variables(model.get_layer("bert"))
-    masked_lm = model.get_layer("predictions")
-    transform = "cls/predictions/transform"
-    named |= _dense(f"{transform}/dense", masked_lm.transform)
-    named |= _norm(f"{transform}/LayerNorm", masked_lm.layer_norm)
-    named["cls/predictions/output_bias"] = masked_lm.output_bias
-    next_sentence = model.get_layer("seq_relationship")
-    scope = "cls/seq_relationship"
-    named[f"{scope}/output_weights"] = next_sentence.output_weights
-    named[f"{scope}/output_bias"] = next_sentence.output_bias
+    layers = {layer.name: layer for layer in model.layers}
+    if "predictions" in layers:
+        masked_lm = layers["predictions"]
+        transform = "cls/predictions/transform"
+        named |= _dense(f"{transform}/dense", masked_lm.transform)
+        named |= _norm(f"{transform}/LayerNorm", masked_lm.layer_norm)
+        named["cls/predictions/output_bias"] = masked_lm.output_bias
+    for name, scope in OUTPUT_HEADS.items():
+        if name in layers:
+            named[f"{scope}output_weights"] = layers[name].output_weights
+            named[f"{scope}output_bias"] = layers[name].output_bias
     return named
 
 
@@ -77,14 +92,8 @@ def read(prefix: str) -> dict[str, np.ndarray]:
     """
     path = resolve(prefix)
     try:
-        reader = tf.train.load_checkpoint(path)
-        names = reader.get_variable_to_shape_map()
-        return {
-            name: reader.get_tensor(name)
-            for name in names
-            if _is_of_network(name)
-        }
-    except (tf.errors.OpError, ValueError, IndexError, RuntimeError) as error:
+        return tensor_file.read(path, omit=_OF_TRAINING)
+    except ValueError as error:
         raise UserError(
             f"cannot be read: {error}",
             path=path,
@@ -100,13 +109,15 @@ def resolve(prefix: str) -> str:
     """
     if os.path.isdir(prefix):
         newest = tf.train.latest_checkpoint(prefix)
-        if newest is None:
+        indexes = glob.glob(os.path.join(glob.escape(prefix), "*.index"))
+        found = [newest] if newest else [x[: -len(".index")] for x in indexes]
+        if len(found) != 1:
             raise UserError(
-                "no checkpoint in this folder",
+                f"{len(found) or 'no'} checkpoints in this folder",
                 path=prefix,
                 expected="a prefix, such as folder/bert_model.ckpt",
             )
-        return newest
+        return found[0]
     for ending in (".index", ".meta", ".data-00000-of-00001"):
         if prefix.endswith(ending):
             raise UserError(
@@ -127,7 +138,7 @@ def assign(
     variables: dict[str, keras.Variable],
     values: dict[str, np.ndarray],
     path: str,
-    required: tuple[str, ...] = ("bert/",),
+    required: tuple[str, ...] = ENCODER,
 ) -> list[str]:
     """Sets variables to a checkpoint's values: all at once, or an error.
 
@@ -135,7 +146,9 @@ def assign(
         variables: original name -> variable.
         values: original name -> array; more names than wanted do no harm.
         path: of the checkpoint, for messages.
-        required: variables whose names start so must be there.
+        required: variables whose names start so must be there; but the
+            pooler may be missing as a whole, as in models that were trained
+            without next sentences.
 
     Returns:
         names of variables that the checkpoint lacks and that keep their
@@ -145,12 +158,15 @@ def assign(
         UserError: a required variable is missing, or shapes differ.
     """
     missing = [name for name in variables if name not in values]
+    if not any(name.startswith(_POOLER) for name in values):
+        required = tuple(x for x in required if not x.startswith(_POOLER))
     lacking = [name for name in missing if name.startswith(required)]
     if lacking:
         raise UserError(
             f"lacks {_list(lacking)}; it holds {_list(sorted(values))}",
             path=path,
-            fix="the config has more layers, or this is another model",
+            fix="the config has more layers, or this is another model or "
+            "format (see convert_checkpoint.py)",
         )
     wrong = [
         f"{name} {list(values[name].shape)} (config: {list(v.shape)})"
@@ -158,19 +174,18 @@ def assign(
         if name in values and values[name].shape != tuple(v.shape)
     ]
     if wrong:
+        fix = "pass the bert_config.json that belongs to it"
+        if wrong[0].startswith(_POSITIONS) and len(wrong) == 1:
+            fix += ", or convert_checkpoint.py --extend_positions"
         raise UserError(
             f"other shapes than the config's: {_list(wrong)}",
             path=path,
-            fix="pass the bert_config.json that belongs to it",
+            fix=fix,
         )
     for name, variable in variables.items():
         if name in values:
             variable.assign(values[name])
     return missing
-
-
-def _is_of_network(name: str) -> bool:
-    return not name.endswith(("/adam_m", "/adam_v")) and name != "global_step"
 
 
 def _dense(scope: str, layer: keras.layers.Dense) -> dict:

@@ -1,4 +1,4 @@
-"""What stands on top of the encoder for pre-training."""
+"""What stands on top of the encoder."""
 
 import keras
 from keras import ops
@@ -48,27 +48,29 @@ class MaskedLMHead(keras.layers.Layer):
         return ops.cast(logits, "float32") + self.output_bias
 
 
-class NextSentenceHead(keras.layers.Layer):
-    """Scores whether the second segment follows the first.
+class OutputHead(keras.layers.Layer):
+    """Scores C classes: x W^T + b, as each task of the original does.
 
     Args:
         config: sizes.
         seed: of the initial weights.
+        classes: C.
+        name: of the layer, from which its initial weights follow.
     """
 
-    def __init__(self, config: BertConfig, seed: int):
-        super().__init__(name="seq_relationship")
-        make = layers.Factory(config, seed, "seq_relationship")
+    def __init__(self, config: BertConfig, seed: int, classes: int, name: str):
+        super().__init__(name=name)
+        make = layers.Factory(config, seed, name)
         self.output_weights = self.add_weight(
-            shape=(2, config.hidden_size),
+            shape=(classes, config.hidden_size),
             initializer=make.initializer("output_weights"),
             name="output_weights",
         )
         self.output_bias = self.add_weight(
-            shape=(2,), initializer="zeros", name="output_bias"
+            shape=(classes,), initializer="zeros", name="output_bias"
         )
 
-    def call(self, pooled):
-        """float [B, H] -> float32 [B, 2]; 0 = follows, 1 = random."""
-        logits = ops.matmul(pooled, ops.transpose(self.output_weights))
+    def call(self, x):
+        """float [..., H] -> float32 [..., C]."""
+        logits = ops.matmul(x, ops.transpose(self.output_weights))
         return ops.cast(logits + self.output_bias, "float32")

@@ -1,4 +1,4 @@
-"""Encoder and heads together, one function a task."""
+"""Encoder and heads together for pre-training."""
 
 import keras
 
@@ -21,7 +21,7 @@ def build_pretraining_model(
         a functional model that takes the encoder's inputs and
         `masked_lm_positions`, int32 [B, P], and returns a dict:
             masked_lm_logits: float32 [B, P, V].
-            next_sentence_logits: float32 [B, 2].
+            next_sentence_logits: float32 [B, 2]; 0 = follows, 1 = random.
     """
     encoder = encoder_lib.build_encoder(config, seed)
     positions = keras.Input(
@@ -31,7 +31,7 @@ def build_pretraining_model(
     masked_lm = heads.MaskedLMHead(
         config, seed, encoder.get_layer("embeddings")
     )
-    next_sentence = heads.NextSentenceHead(config, seed)
+    next_sentence = heads.OutputHead(config, seed, 2, "seq_relationship")
     return keras.Model(
         {**encoder.input, features.MASKED_LM_POSITIONS: positions},
         {

@@ -15,9 +15,7 @@ def test_a_step_is_timed():
 
 def test_flops_are_those_of_the_matrices():
     """Every kernel meets every token, the word embeddings every mask."""
-    named = checkpoints.pretraining_variables(
-        build_pretraining_model(small.config())
-    )
+    named = checkpoints.model_variables(build_pretraining_model(small.config()))
     per_token = sum(
         int(variable.shape[0] * variable.shape[1])
         for name, variable in named.items()

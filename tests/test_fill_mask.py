@@ -8,11 +8,12 @@ import pytest
 
 import create_pretraining_data
 import fill_mask
+import model_folder
 import run_pretraining
+import tensor_file
 from modeling import checkpoints
 from modeling.models import build_pretraining_model
 from tests import small, text
-from training import saver
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +27,14 @@ def original(tmp_path_factory):
     config = small.config(vocab_size=size)
     (folder / "bert_config.json").write_text(config.to_json())
     text.write_vocabulary(folder / "vocab.txt")
-    named = checkpoints.pretraining_variables(build_pretraining_model(config))
+    named = checkpoints.model_variables(build_pretraining_model(config))
     values = {name: v.numpy() for name, v in named.items()}
     values["bert/embeddings/word_embeddings"] *= 0
     bias = np.zeros(size, "f4")
     bias[text.VOCABULARY.index("river")] = 100.0
     bias[text.VOCABULARY.index("stone")] = 99.0
     values["cls/predictions/output_bias"] = bias
-    saver.write_tensors(str(folder / "bert_model.ckpt"), values)
+    tensor_file.write(str(folder / "bert_model.ckpt"), values)
     return folder
 
 
@@ -106,7 +107,8 @@ def test_a_folder_means_its_newest_checkpoint(fill, run_script, tmp_path):
     assert lines[0] == "the [MASK] ."
     assert len(lines[1].split(", ")) == 5
     # The run says that its text was cased.
-    assert not fill_mask.trained_lower_case(str(tmp_path / "run/model.ckpt-2"))
+    recorded = model_folder.recorded_lower_case(f"{tmp_path}/run/model.ckpt-2")
+    assert recorded is False
 
 
 def test_masks_are_kept_whole():

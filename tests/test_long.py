@@ -13,10 +13,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tensor_file
 from data import tokenization
+from modeling import checkpoints
+from modeling.config import BertConfig
+from modeling.encoder import build_encoder
 from tests import small, text
 
 ROOT = pathlib.Path(__file__).parents[1]
+STEPS = 2000  # of the run that is killed: some seconds more than ten kills
 pytestmark = pytest.mark.long
 
 
@@ -34,6 +39,51 @@ def test_every_scalar_value_is_tokenized_as_restated(lower):
         != restated(f"a{chr(code)}b Σ{chr(code)}", lower)
     ]
     assert wrong == []
+
+
+SHAPES = [
+    (layers, width)
+    for layers in (2, 4, 6, 8, 10, 12)
+    for width in (128, 256, 512, 768)
+]
+PUBLISHED = {  # millions of parameters, as the papers round them
+    (2, 128): 4.4,
+    (4, 256): 11.2,
+    (4, 512): 28.8,
+    (8, 512): 41.4,
+    (12, 768): 109.5,
+    (24, 1024): 335.1,
+}
+
+
+@pytest.mark.parametrize(("layers", "width"), [*SHAPES, (24, 1024)])
+def test_every_published_size_is_built_and_comes_back(tmp_path, layers, width):
+    config = BertConfig(
+        vocab_size=30522,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=width // 64,
+        intermediate_size=4 * width,
+        type_vocab_size=2,
+    )
+    encoder = build_encoder(config)
+    block = 4 * (width * width + width) + 4 * width
+    block += 2 * 4 * width * width + 5 * width
+    tables = (30522 + 512 + 2 + 2) * width
+    pooler = width * width + width
+    assert encoder.count_params() == tables + layers * block + pooler
+    if (layers, width) in PUBLISHED:
+        millions = round(encoder.count_params() / 1e6, 1)
+        assert millions == PUBLISHED[layers, width]
+    named = checkpoints.encoder_variables(encoder)
+    before = {name: variable.numpy() for name, variable in named.items()}
+    prefix = str(tmp_path / "bert_model.ckpt")
+    tensor_file.write(prefix, before)
+    for variable in named.values():
+        variable.assign(variable * 0)
+    checkpoints.assign(named, checkpoints.read(prefix), prefix)
+    for name, variable in named.items():
+        assert np.array_equal(variable.numpy(), before[name]), name
 
 
 @pytest.fixture
@@ -69,8 +119,8 @@ def command(tmp_path):
                 f"--input_file={tmp_path}/*.tfrecord",
                 f"--bert_config_file={tmp_path}/config.json",
                 f"--output_dir={output}",
-                "--num_train_steps=300",
-                "--num_warmup_steps=30",
+                f"--num_train_steps={STEPS}",
+                "--num_warmup_steps=200",
                 "--learning_rate=0.001",
                 "--save_checkpoints_steps=20",
                 "--log_steps=10",
@@ -84,7 +134,7 @@ def command(tmp_path):
 
 
 def tensors(folder):
-    reader = tf.train.load_checkpoint(str(folder / "model.ckpt-300"))
+    reader = tf.train.load_checkpoint(str(folder / f"model.ckpt-{STEPS}"))
     names = reader.get_variable_to_shape_map()
     return {name: reader.get_tensor(name) for name in names}
 

@@ -19,6 +19,7 @@ import shutil
 import numpy as np
 import tensorflow as tf
 
+import tensor_file
 from durable import sync_and_hash, write_whole
 from errors import UserError
 from progress import say
@@ -87,7 +88,7 @@ class Saver:
         if os.path.isdir(scratch):
             shutil.rmtree(scratch)
         os.makedirs(scratch)
-        write_tensors(
+        tensor_file.write(
             os.path.join(scratch, name),
             {**values, GLOBAL_STEP: np.int64(step)},
         )
@@ -161,7 +162,7 @@ class Saver:
                 raise ValueError(f"{name} is not {expected['bytes']} bytes")
             if sync_and_hash(part) != expected["sha256"]:
                 raise ValueError(f"{name} is not what was written")
-        return Restored(step, read_tensors(path))
+        return Restored(step, tensor_file.read(path))
 
     def _name_newest(self) -> None:
         steps = self.steps()
@@ -177,30 +178,3 @@ class Saver:
         for file in os.listdir(self.folder):
             if file.startswith(f"{name}."):
                 os.remove(os.path.join(self.folder, file))
-
-
-def write_tensors(prefix: str, values: dict) -> None:
-    """Writes name -> tensor to `prefix.index` and `prefix.data-…`."""
-    names = sorted(values)
-    tf.raw_ops.SaveV2(
-        prefix=prefix,
-        tensor_names=names,
-        shape_and_slices=[""] * len(names),
-        tensors=[tf.convert_to_tensor(values[name]) for name in names],
-    )
-
-
-def read_tensors(prefix: str) -> dict[str, np.ndarray]:
-    """Reads all tensors of a name-based checkpoint.
-
-    Raises:
-        OSError, ValueError: it is missing or damaged.
-    """
-    try:
-        reader = tf.train.load_checkpoint(prefix)
-        return {
-            name: reader.get_tensor(name)
-            for name in reader.get_variable_to_shape_map()
-        }
-    except (tf.errors.OpError, IndexError, RuntimeError) as error:
-        raise ValueError(str(error)) from None

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tensor_file
 from errors import UserError
 from modeling import checkpoints
 from modeling.config import BertConfig
 from modeling.models import build_pretraining_model
+from modeling.task_models import build_classifier, build_span_model
 from tests import small
 from training import optimization, saver, state
 
@@ -53,7 +55,7 @@ def saved(config: BertConfig, folder) -> dict[str, list[int]]:
     model = build_pretraining_model(config)
     optimizer = optimization.AdamWeightDecay()
     optimizer.build(model.trainable_variables)
-    named = checkpoints.pretraining_variables(model)
+    named = checkpoints.model_variables(model)
     run = state.TrainingState(named, optimizer, saver.Saver(str(folder)))
     run.save({})
     return dict(tf.train.list_variables(str(folder / "model.ckpt-0")))
@@ -87,17 +89,17 @@ def test_base_has_the_published_206_variables(tmp_path):
 def written(tmp_path):
     """A checkpoint with slots and step, and its model."""
     model = build_pretraining_model(small.config(), seed=5)
-    named = checkpoints.pretraining_variables(model)
+    named = checkpoints.model_variables(model)
     values = {name: v.numpy() for name, v in named.items()}
     prefix = str(tmp_path / "bert_model.ckpt")
     slots = {f"{name}/adam_m": value * 0 for name, value in values.items()}
-    saver.write_tensors(prefix, {**values, **slots, "global_step": np.int64(3)})
+    tensor_file.write(prefix, {**values, **slots, "global_step": np.int64(3)})
     return prefix, values
 
 
 def fresh_variables(seed=6, **changed):
     model = build_pretraining_model(small.config(**changed), seed=seed)
-    return checkpoints.pretraining_variables(model)
+    return checkpoints.model_variables(model)
 
 
 def test_reading_leaves_out_slots_and_step(written):
@@ -156,14 +158,51 @@ def test_other_shapes_list_both_sides_and_change_nothing(written):
         ("{p}.index", "is a part of a checkpoint"),
         ("{p}.data-00000-of-00001", "is a part of a checkpoint"),
         ("{p}-17", "no such checkpoint"),
-        ("{folder}", "no checkpoint in this folder"),
+        ("{folder}/empty", "no checkpoints in this folder"),
+        ("{folder}", "2 checkpoints in this folder"),
     ],
 )
 def test_a_wrong_prefix_is_named(written, tmp_path, given, message):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other.ckpt.index").write_bytes(b"")
     path = given.format(p=written[0], folder=tmp_path)
     with pytest.raises(UserError) as caught:
         checkpoints.resolve(path)
     assert message in str(caught.value)
+
+
+def test_the_only_checkpoint_of_a_folder_needs_no_name(written, tmp_path):
+    assert checkpoints.resolve(str(tmp_path)) == written[0]
+
+
+def test_a_pooler_that_is_missing_as_a_whole_starts_fresh(written):
+    """As in models that were trained without next sentences."""
+    prefix, values = written
+    left = {n: v for n, v in values.items() if "pooler" not in n}
+    fresh = checkpoints.assign(fresh_variables(), left, prefix)
+    assert fresh == ["bert/pooler/dense/kernel", "bert/pooler/dense/bias"]
+
+
+def test_longer_positions_than_the_checkpoints_name_the_option(written):
+    prefix, values = written
+    named = fresh_variables(max_position_embeddings=17)
+    with pytest.raises(UserError, match="--extend_positions"):
+        checkpoints.assign(named, values, prefix)
+
+
+def test_task_heads_have_the_originals_names():
+    config = small.config()
+    for model, heads in (
+        (build_classifier(config, 5), {"output_weights": 5}),
+        (build_span_model(config), {"cls/squad/output_weights": 2}),
+    ):
+        named = checkpoints.model_variables(model)
+        encoder = {n for n in published(config) if n.startswith("bert/")}
+        (name, rows), *_ = heads.items()
+        bias = name.replace("weights", "bias")
+        assert set(named) == encoder | {name, bias}
+        assert tuple(named[name].shape) == (rows, config.hidden_size)
+        assert tuple(named[bias].shape) == (rows,)
 
 
 @pytest.mark.parametrize("part", [".index", ".data-00000-of-00001"])

@@ -22,7 +22,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def expected(model):
-    named = checkpoints.pretraining_variables(model)
+    named = checkpoints.model_variables(model)
     weights = {name: variable.numpy() for name, variable in named.items()}
     return numpy_bert.forward(weights, small.batch(), L, A)
 
@@ -117,7 +117,7 @@ def test_kernels_start_as_a_truncated_normal():
     config = small.config(
         hidden_size=310, intermediate_size=410, initializer_range=0.02
     )
-    named = checkpoints.pretraining_variables(build_pretraining_model(config))
+    named = checkpoints.model_variables(build_pretraining_model(config))
     kernels = [
         variable.numpy()
         for name, variable in named.items()
@@ -132,9 +132,7 @@ def test_kernels_start_as_a_truncated_normal():
 
 
 def test_kernels_of_one_shape_start_different():
-    named = checkpoints.pretraining_variables(
-        build_pretraining_model(small.config())
-    )
+    named = checkpoints.model_variables(build_pretraining_model(small.config()))
     kernels = [
         variable.numpy().tobytes()
         for name, variable in named.items()
@@ -144,9 +142,7 @@ def test_kernels_of_one_shape_start_different():
 
 
 def test_biases_start_at_zero_and_gammas_at_one():
-    named = checkpoints.pretraining_variables(
-        build_pretraining_model(small.config())
-    )
+    named = checkpoints.model_variables(build_pretraining_model(small.config()))
     for name, variable in named.items():
         if name.endswith(("bias", "beta")):
             assert not variable.numpy().any(), name
@@ -165,14 +161,14 @@ def test_the_seed_decides_the_weights():
 
 
 def test_masked_lm_shares_the_word_embeddings(model):
-    named = checkpoints.pretraining_variables(model)
+    named = checkpoints.model_variables(model)
     count = sum(int(np.prod(v.shape)) for v in named.values())
     assert model.count_params() == count
     assert len(model.trainable_variables) == len(named)
 
 
 def test_sizes_of_the_variables(model):
-    named = checkpoints.pretraining_variables(model)
+    named = checkpoints.model_variables(model)
     shapes = {name: tuple(v.shape) for name, v in named.items()}
     scope = "bert/encoder/layer_1"
     assert shapes["bert/embeddings/position_embeddings"] == (POSITIONS, H)

@@ -10,6 +10,7 @@ import tensorflow as tf
 from modeling import checkpoints, dropout, losses
 from modeling.models import build_pretraining_model
 from tests import small
+from tests.numpy_adam import NumpyAdam
 from training import logs, loop
 from training.optimization import AdamWeightDecay, WarmupLinearDecay
 
@@ -81,7 +82,7 @@ def train(trainer, folder, plan=None, save=None, evaluate=None):
 
 
 def weights(trainer):
-    named = checkpoints.pretraining_variables(trainer.task.model)
+    named = checkpoints.model_variables(trainer.task.model)
     return {name: variable.numpy() for name, variable in named.items()}
 
 
@@ -117,6 +118,43 @@ def test_the_first_loss_is_the_models(one_device):
         for name in losses.PRETRAINING_OBJECTIVES
     )
     assert one_device[0][0]["loss"] == pytest.approx(expected, abs=1e-6)
+
+
+def plain_loss(model, batch):
+    """The sum of both means, written without the project's losses."""
+    outputs = model({name: batch[name] for name in model.input})
+    log_probs = tf.nn.log_softmax(outputs["masked_lm_logits"])
+    picked = tf.gather(log_probs, batch["masked_lm_ids"], batch_dims=2)
+    weights = batch["masked_lm_weights"]
+    masked_lm = -tf.reduce_sum(picked * weights) / tf.reduce_sum(weights)
+    log_probs = tf.nn.log_softmax(outputs["next_sentence_logits"])
+    labels = batch["next_sentence_labels"][:, 0]
+    return masked_lm - tf.reduce_mean(
+        tf.gather(log_probs, labels, batch_dims=1)
+    )
+
+
+def test_six_steps_equal_numpy(tmp_path):
+    """The whole step: loss, clipping, schedule and update."""
+    trainer = make_trainer()
+    named = checkpoints.model_variables(trainer.task.model)
+    reference = NumpyAdam({n: v.numpy().astype("f8") for n, v in named.items()})
+    model = build_pretraining_model(small.config())
+    theirs = checkpoints.model_variables(model)
+    for step, batch in enumerate(batches().take(6)):
+        for name, variable in theirs.items():
+            variable.assign(reference.values[name])
+        with tf.GradientTape() as tape:
+            loss = plain_loss(model, batch)
+        gradients = tape.gradient(loss, [v.value for v in theirs.values()])
+        gradients = [tf.convert_to_tensor(g).numpy() for g in gradients]
+        rate = 0.01 * (step / 2 if step < 2 else 1 - step / STEPS)
+        reference.step(dict(zip(theirs, gradients, strict=True)), rate)
+    train(trainer, tmp_path, schedule(num_train_steps=6))
+    for name, variable in named.items():
+        np.testing.assert_allclose(
+            variable.numpy(), reference.values[name], atol=1e-5, err_msg=name
+        )
 
 
 def test_reports_hold_each_objective_apart(one_device):

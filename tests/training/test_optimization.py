@@ -8,6 +8,7 @@ import tensorflow as tf
 from modeling import checkpoints
 from modeling.models import build_pretraining_model
 from tests import small
+from tests.numpy_adam import NumpyAdam
 from training import optimization
 from training.optimization import AdamWeightDecay, WarmupLinearDecay
 
@@ -32,27 +33,6 @@ def test_the_schedule_starts_at_zero_and_drops_where_warmup_ends():
     assert rates == [0.0, 0.5, 0.8, 0.7, 0.0]
 
 
-class NumpyAdam:
-    """The original's update, one variable at a time."""
-
-    def __init__(self, values):
-        self.values = dict(values)
-        self.m = {name: np.zeros_like(v) for name, v in values.items()}
-        self.v = {name: np.zeros_like(v) for name, v in values.items()}
-
-    def step(self, gradients, rate):
-        norm = np.sqrt(sum(np.square(g).sum() for g in gradients.values()))
-        for name, gradient in gradients.items():
-            g = gradient * min(1.0, 1.0 / norm)
-            self.m[name] = 0.9 * self.m[name] + 0.1 * g
-            self.v[name] = 0.999 * self.v[name] + 0.001 * g * g
-            update = self.m[name] / (np.sqrt(self.v[name]) + 1e-6)
-            if not any(part in name for part in ("LayerNorm", "bias")):
-                update += 0.01 * self.values[name]
-            self.values[name] = self.values[name] - rate * update
-        return norm
-
-
 def gradient_at(step, name, shape, scale):
     seed = [step, *name.encode()]
     return np.random.default_rng(seed).normal(0, scale, shape)
@@ -62,7 +42,7 @@ def gradient_at(step, name, shape, scale):
 def test_six_steps_equal_numpy(scale):
     """With small gradients nothing is clipped, with large ones all are."""
     model = build_pretraining_model(small.config())
-    named = checkpoints.pretraining_variables(model)
+    named = checkpoints.model_variables(model)
     reference = NumpyAdam({n: v.numpy().astype("f8") for n, v in named.items()})
     schedule = WarmupLinearDecay(0.01, 7, 2)
     optimizer = AdamWeightDecay(schedule)
@@ -90,7 +70,7 @@ def test_six_steps_equal_numpy(scale):
 
 def test_layer_norm_and_bias_are_not_decayed():
     model = build_pretraining_model(small.config())
-    named = checkpoints.pretraining_variables(model)
+    named = checkpoints.model_variables(model)
     optimizer = AdamWeightDecay(1.0, decay=0.5)
     optimizer.build(list(named.values()))
     before = {name: variable.numpy() for name, variable in named.items()}
@@ -119,7 +99,7 @@ def test_layer_norm_and_bias_are_not_decayed():
 
 def test_slots_are_named_after_their_variables():
     model = build_pretraining_model(small.config())
-    named = checkpoints.pretraining_variables(model)
+    named = checkpoints.model_variables(model)
     optimizer = AdamWeightDecay()
     optimizer.build(model.trainable_variables)
     slots = optimizer.named_slots(named)

@@ -1,0 +1,40 @@
+"""What stands beside a checkpoint: its config, vocabulary and casing."""
+
+import json
+import os
+
+from errors import UserError
+
+
+def folder_of(path: str) -> str:
+    """The folder of a checkpoint, given as folder or prefix."""
+    if os.path.isdir(path):
+        return path
+    return os.path.dirname(os.path.abspath(path))
+
+
+def find(path: str, name: str, given: str | None, flag: str) -> str:
+    """A file beside a checkpoint, unless a flag gives another.
+
+    Args:
+        path: the checkpoint, as folder or prefix.
+        name: of the file.
+        given: the flag's value.
+        flag: its name, for the message.
+
+    Raises:
+        UserError: there is no such file.
+    """
+    found = given or os.path.join(folder_of(path), name)
+    if not os.path.isfile(found):
+        raise UserError("no such file", path=found, fix=f"pass --{flag}")
+    return found
+
+
+def recorded_lower_case(prefix: str) -> bool | None:
+    """The casing that a checkpoint of ours was trained with, if it says."""
+    path = f"{prefix}.json"
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        return json.load(file).get("settings", {}).get("do_lower_case")

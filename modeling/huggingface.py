@@ -1,0 +1,341 @@
+"""Weights in the files of Hugging Face transformers: safetensors and JSON.
+
+    bert/encoder/layer_0/attention/self/query/kernel   [in, out]
+    bert.encoder.layer.0.attention.self.query.weight   [out, in]
+
+Nothing here reads a pickle.
+"""
+
+import json
+import os
+import re
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from errors import UserError
+from modeling.config import BertConfig
+
+WEIGHTS = "model.safetensors"
+CONFIG = "config.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
+_INDEX = "model.safetensors.index.json"
+
+# Their "gelu" is the erf form, the original's the tanh form.
+_ACTIVATIONS = {
+    "gelu": "gelu_erf",
+    "gelu_python": "gelu_erf",
+    "gelu_new": "gelu",
+    "gelu_fast": "gelu",
+    "gelu_pytorch_tanh": "gelu",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+_THEIR_ACTIVATIONS = {
+    "gelu": "gelu_new",
+    "gelu_new": "gelu_new",
+    "gelu_erf": "gelu",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+_DEFAULTS = {"vocab_size": 30522, "type_vocab_size": 2, "hidden_act": "gelu"}
+_FIXED = {
+    "model_type": "bert",
+    "layer_norm_eps": 1e-12,
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "pruned_heads": {},
+}
+
+_HEADS = {
+    "cls/predictions/output_bias": "cls.predictions.bias",
+    "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
+    "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
+    "output_weights": "classifier.weight",
+    "output_bias": "classifier.bias",
+    "cls/squad/output_weights": "qa_outputs.weight",
+    "cls/squad/output_bias": "qa_outputs.bias",
+}
+_THEIR_HEADS = {theirs: ours for ours, theirs in _HEADS.items()}
+_PART = re.compile(
+    r"bert\.(embeddings|encoder\.layer\.\d+|pooler)\..*\.(weight|bias)"
+    r"|bert\.embeddings\.\w+_embeddings\.weight"
+    r"|cls\.predictions\.transform\.(dense|LayerNorm)\.(weight|bias)"
+)
+_TIED = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+
+
+def read_config(path: str) -> BertConfig:
+    """Reads a `config.json`; the activation is kept, not its name.
+
+    Raises:
+        UserError: it is missing, not JSON, or of another network than BERT.
+    """
+    values = read_json(path)
+    for key, expected in _FIXED.items():
+        if values.get(key, expected) != expected:
+            raise UserError(
+                f"{key} is {values[key]!r}", path=path, expected=repr(expected)
+            )
+    values = {**_DEFAULTS, **values}
+    if values["hidden_act"] not in _ACTIVATIONS:
+        raise UserError(
+            f"hidden_act is {values['hidden_act']!r}",
+            path=path,
+            expected=f"one of {', '.join(_ACTIVATIONS)}",
+        )
+    values["hidden_act"] = _ACTIVATIONS[values["hidden_act"]]
+    try:
+        return BertConfig.from_dict(
+            {k: v for k, v in values.items() if k in BertConfig.__annotations__}
+        )
+    except UserError as error:
+        raise UserError(str(error), path=path) from None
+
+
+def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Reads the weights of a folder, of one file or of several.
+
+    Names with and without `bert.`, and `gamma` and `beta`, are understood;
+    buffers are passed over.
+
+    Args:
+        folder: with `model.safetensors`, or with its index and its parts.
+
+    Returns:
+        original name -> float32 array, and the names of tensors that belong
+        to no head that is known here.
+
+    Raises:
+        UserError: no safetensors, a damaged file, or a masked-LM output that
+            is not the word embeddings.
+    """
+    theirs: dict[str, np.ndarray] = {}
+    for path in _files(folder):
+        try:
+            theirs |= safetensors.numpy.load_file(path)
+        except (OSError, safetensors.SafetensorError, KeyError) as error:
+            raise UserError(
+                f"cannot be read: {error}",
+                path=path,
+                fix="the file is damaged: copy it again",
+            ) from None
+    theirs = {_canonical(name): value for name, value in theirs.items()}
+    _check_tied(theirs, folder)
+    values, left_out = {}, []
+    for name, value in theirs.items():
+        if name in _TIED or name.endswith((".position_ids", ".token_type_ids")):
+            continue
+        original = _original_name(name)
+        if original is None:
+            left_out.append(name)
+            continue
+        if value.dtype.kind not in "fV" and value.dtype.name != "bfloat16":
+            raise UserError(
+                f"{name} is {value.dtype}",
+                path=folder,
+                expected="floating-point weights",
+                fix="convert the weights before they are quantized",
+            )
+        value = value.T if original.endswith("/kernel") else value
+        values[original] = np.ascontiguousarray(value, np.float32)
+    return values, sorted(left_out)
+
+
+def write(
+    folder: str, config: BertConfig, values: dict[str, np.ndarray]
+) -> None:
+    """Writes `config.json` and `model.safetensors`.
+
+    Args:
+        folder: that holds neither.
+        config: sizes.
+        values: original name -> array.
+    """
+    with open(os.path.join(folder, CONFIG), "w", encoding="utf-8") as file:
+        file.write(_config_json(config, values))
+    theirs = {}
+    for name, value in values.items():
+        value = value.T if name.endswith("/kernel") else value
+        theirs[_their_name(name)] = np.ascontiguousarray(value)
+    if _architecture(values) == "BertModel":
+        theirs = {k.removeprefix("bert."): v for k, v in theirs.items()}
+    with open(os.path.join(folder, WEIGHTS), "wb") as file:
+        file.write(safetensors.numpy.save(theirs, {"format": "pt"}))
+
+
+def read_tokenizer(folder: str) -> tuple[list[str] | None, bool | None]:
+    """Reads tokens and casing from `tokenizer.json`, if they are there.
+
+    Returns:
+        tokens in order of their ids, and whether text is lower-cased; None
+        for what the folder does not tell.
+
+    Raises:
+        UserError: the tokenizer is not WordPiece, or its ids have gaps.
+    """
+    tokens = lower = None
+    path = os.path.join(folder, "tokenizer.json")
+    if os.path.isfile(path):
+        tokenizer = read_json(path)
+        model = tokenizer.get("model") or {}
+        if model.get("type", "WordPiece") != "WordPiece":
+            raise UserError(
+                f"the tokenizer is {model['type']}",
+                path=path,
+                expected="WordPiece",
+            )
+        ids = model.get("vocab", {})
+        tokens = sorted(ids, key=ids.get)
+        if sorted(ids.values()) != list(range(len(ids))):
+            raise UserError("ids with gaps", path=path, expected="0, 1, 2, ...")
+        lower = (tokenizer.get("normalizer") or {}).get("lowercase")
+    path = os.path.join(folder, TOKENIZER_CONFIG)
+    if lower is None and os.path.isfile(path):
+        lower = read_json(path).get("do_lower_case")
+    return tokens, lower
+
+
+def write_tokenizer_config(folder: str, do_lower_case: bool) -> None:
+    """Writes the `tokenizer_config.json` that belongs to a `vocab.txt`."""
+    values = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": do_lower_case,
+    }
+    path = os.path.join(folder, TOKENIZER_CONFIG)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(json.dumps(values, indent=2, sort_keys=True) + "\n")
+
+
+def read_json(path: str) -> dict:
+    """Reads a JSON object.
+
+    Raises:
+        UserError: the file is missing or no JSON object.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            values = json.load(file)
+    except OSError as error:
+        raise UserError(error.strerror or str(error), path=path) from None
+    except ValueError as error:
+        raise UserError(f"not JSON: {error}", path=path) from None
+    if not isinstance(values, dict):
+        raise UserError("not a JSON object", path=path)
+    return values
+
+
+def _config_json(config: BertConfig, values: dict[str, np.ndarray]) -> str:
+    """The text of the `config.json` of a model with these weights."""
+    theirs = {
+        key: getattr(config, key)
+        for key in BertConfig.__annotations__
+        if key != "hidden_act"
+    }
+    theirs |= {key: value for key, value in _FIXED.items() if value}
+    theirs["hidden_act"] = _THEIR_ACTIVATIONS[config.hidden_act]
+    theirs["architectures"] = [_architecture(values)]
+    theirs["pad_token_id"] = 0
+    if "output_weights" in values:
+        labels = [f"LABEL_{i}" for i in range(len(values["output_weights"]))]
+        theirs["id2label"] = {str(i): label for i, label in enumerate(labels)}
+        theirs["label2id"] = {label: i for i, label in enumerate(labels)}
+    return json.dumps(theirs, indent=2, sort_keys=True) + "\n"
+
+
+def _files(folder: str) -> list[str]:
+    single, index = (os.path.join(folder, x) for x in (WEIGHTS, _INDEX))
+    if os.path.isfile(single):
+        return [single]
+    if os.path.isfile(index):
+        parts = read_json(index).get("weight_map")
+        if not isinstance(parts, dict) or not parts:
+            raise UserError("no weight_map", path=index)
+        for part in sorted(set(parts.values())):
+            if os.path.basename(part) != part:
+                raise UserError(
+                    f"names {part!r}", path=index, expected="files beside it"
+                )
+        paths = [os.path.join(folder, x) for x in sorted(set(parts.values()))]
+        for path in paths:
+            if not os.path.isfile(path):
+                raise UserError(f"names {path}, which is missing", path=index)
+        return paths
+    listed = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    pickles = [x for x in listed if x.endswith((".bin", ".pt", ".pth"))]
+    if pickles:
+        raise UserError(
+            f"holds {pickles[0]}, a pickle, which could run any code",
+            path=folder,
+            expected=WEIGHTS,
+            fix="where you trust it, make one with transformers: "
+            "AutoModel.from_pretrained(folder).save_pretrained(folder)",
+        )
+    raise UserError(f"no {WEIGHTS}", path=folder, expected="a model's folder")
+
+
+def _canonical(name: str) -> str:
+    """Their present name of a tensor, from any they have used."""
+    if name.startswith(("embeddings.", "encoder.", "pooler.")):
+        name = f"bert.{name}"
+    name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
+    return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+
+
+def _original_name(name: str) -> str | None:
+    if name in _THEIR_HEADS:
+        return _THEIR_HEADS[name]
+    if not _PART.fullmatch(name):
+        return None
+    name = re.sub(r"\.layer\.(\d+)\.", r"/layer_\1/", name).replace(".", "/")
+    if name.endswith("_embeddings/weight"):
+        return name.removesuffix("/weight")
+    if "/LayerNorm/" in name:
+        name = name.replace("/LayerNorm/weight", "/LayerNorm/gamma")
+        return name.replace("/LayerNorm/bias", "/LayerNorm/beta")
+    return name.replace("/weight", "/kernel")
+
+
+def _their_name(name: str) -> str:
+    if name in _HEADS:
+        return _HEADS[name]
+    name = re.sub(r"/layer_(\d+)/", r".layer.\1.", name).replace("/", ".")
+    if name.endswith("_embeddings"):
+        return f"{name}.weight"
+    name = re.sub(r"\.(kernel|gamma)$", ".weight", name)
+    return re.sub(r"\.beta$", ".bias", name)
+
+
+def _check_tied(theirs: dict[str, np.ndarray], folder: str) -> None:
+    for copy, source in _TIED.items():
+        if copy not in theirs:
+            continue
+        if source not in theirs:
+            theirs[source] = theirs[copy]
+        elif not np.array_equal(theirs[copy], theirs[source]):
+            raise UserError(
+                f"{copy} is not {source}",
+                path=folder,
+                expected="the word embeddings as masked-LM output",
+            )
+
+
+def _architecture(values: dict[str, np.ndarray]) -> str:
+    masked_lm = "cls/predictions/output_bias" in values
+    next_sentence = "cls/seq_relationship/output_bias" in values
+    if masked_lm:
+        return "BertForPreTraining" if next_sentence else "BertForMaskedLM"
+    if next_sentence:
+        return "BertForNextSentencePrediction"
+    if "output_bias" in values:
+        return "BertForSequenceClassification"
+    if "cls/squad/output_bias" in values:
+        return "BertForQuestionAnswering"
+    return "BertModel"

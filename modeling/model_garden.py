@@ -1,0 +1,354 @@
+"""Weights of TensorFlow Model Garden, and of the TF-Hub models made with it.
+
+Their checkpoints are graphs of objects. Each variable has a path of edges
+from the root, which restoring follows, and a full name, which is the same in
+every model that holds the encoder; reading goes by the full name.
+
+    encoder/layer_with_weights-4/_attention_layer/_query_dense/kernel
+    transformer/layer_0/self_attention/query/kernel            [H, A, D]
+    bert/encoder/layer_0/attention/self/query/kernel           [H, H]
+"""
+
+import re
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+from errors import UserError
+from modeling.config import BertConfig
+
+PREFIX = "bert_model.ckpt"
+_NOT_WEIGHTS = ("optimizer", "save_counter", "global_step", "do_lower_case")
+_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+KEY_END = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+# Ends of full names -> the original's names. What an older exporter wrote
+# stands second.
+_NAMES = (
+    (r"word_embeddings/embeddings", "bert/embeddings/word_embeddings"),
+    (
+        r"position_embedding/embeddings|"
+        r"embedding_postprocessor/position_embeddings",
+        "bert/embeddings/position_embeddings",
+    ),
+    (
+        r"type_embeddings/embeddings|embedding_postprocessor/type_embeddings",
+        "bert/embeddings/token_type_embeddings",
+    ),
+    (
+        r"(?:embeddings|embedding_postprocessor)/layer_norm/(gamma|beta)",
+        r"bert/embeddings/LayerNorm/\1",
+    ),
+    (
+        r"layer_(\d+)/self_attention/(query|key|value)/(kernel|bias)",
+        r"bert/encoder/layer_\1/attention/self/\2/\3",
+    ),
+    (
+        r"layer_(\d+)/self_attention(?:/attention|)_output/(kernel|bias)",
+        r"bert/encoder/layer_\1/attention/output/dense/\2",
+    ),
+    (
+        r"layer_(\d+)/self_attention_layer_norm/(gamma|beta)",
+        r"bert/encoder/layer_\1/attention/output/LayerNorm/\2",
+    ),
+    (
+        r"layer_(\d+)/intermediate/(kernel|bias)",
+        r"bert/encoder/layer_\1/intermediate/dense/\2",
+    ),
+    (
+        r"layer_(\d+)/output/(kernel|bias)",
+        r"bert/encoder/layer_\1/output/dense/\2",
+    ),
+    (
+        r"layer_(\d+)/output_layer_norm/(gamma|beta)",
+        r"bert/encoder/layer_\1/output/LayerNorm/\2",
+    ),
+    (r"pooler_transform/(kernel|bias)", r"bert/pooler/dense/\1"),
+    (
+        r"cls/predictions/transform/(dense/(?:kernel|bias)"
+        r"|LayerNorm/(?:gamma|beta))",
+        r"cls/predictions/transform/\1",
+    ),
+    (r"cls/predictions/output_bias/bias", "cls/predictions/output_bias"),
+    (r"next_sentence/logits/kernel", "cls/seq_relationship/output_weights"),
+    (r"next_sentence/logits/bias", "cls/seq_relationship/output_bias"),
+    (r"sentence_prediction/logits/kernel", "output_weights"),
+    (r"sentence_prediction/logits/bias", "output_bias"),
+)
+# A head with a pooler of its own has trained that one, not the encoder's.
+_HEAD_POOLER = re.compile(r"(?:^|/)pooler_dense/(kernel|bias)$")
+# Token classifier and span labeler give their variables the same names.
+_LOGITS = re.compile(r"predictions/transform/logits/(kernel|bias)")
+_SPAN_KEY = "model/layer_with_weights-1/layer_with_weights-0/"
+
+
+def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Reads a checkpoint of objects, or of names below `module/`.
+
+    Args:
+        path: its prefix.
+
+    Returns:
+        original name -> float32 array, and names that are not known here.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    try:
+        reader = tf.train.load_checkpoint(path)
+        keys = reader.get_variable_to_shape_map()
+        if _GRAPH not in keys:  # a TF1 hub module
+            named = {name: name for name in keys}
+        else:
+            named = _full_names(reader.get_tensor(_GRAPH))
+        arrays = {k: reader.get_tensor(k) for k in named if k in keys}
+    except (tf.errors.OpError, ValueError, IndexError, RuntimeError) as error:
+        raise UserError(
+            f"cannot be read: {error}",
+            path=path,
+            fix="the checkpoint is damaged: copy it again",
+        ) from None
+    values, poolers, left_out = {}, {}, []
+    for key, array in arrays.items():
+        pooler = _HEAD_POOLER.search(named[key])
+        if pooler:
+            poolers[f"bert/pooler/dense/{pooler.group(1)}"] = array
+            continue
+        name = _original_name(named[key], key)
+        if name is None:
+            left_out.append(named[key])
+        else:
+            values[name] = _original_shape(name, array)
+    return {**values, **poolers}, sorted(left_out)
+
+
+def attention_heads(path: str) -> int | None:
+    """A, if the checkpoint's queries are [H, A, D] and so tell it."""
+    reader = tf.train.load_checkpoint(path)
+    shapes = reader.get_variable_to_shape_map()
+    if _GRAPH in shapes:
+        for key, name in _full_names(reader.get_tensor(_GRAPH)).items():
+            if name.endswith("query/kernel") and len(shapes[key]) == 3:
+                return shapes[key][1]
+    return None
+
+
+def write(
+    prefix: str, config: BertConfig, values: dict[str, np.ndarray]
+) -> str:
+    """Writes a checkpoint that Model Garden's models restore.
+
+    `encoder` fits `BertEncoder`; `masked_lm`,
+    `next_sentence.pooler_dense` and `model` fit `BertPretrainerV2`,
+    `BertClassifier`, `BertTokenClassifier` or `BertSpanLabeler`.
+
+    Args:
+        prefix: `-1` is added to it.
+        config: sizes.
+        values: original name -> array.
+
+    Returns:
+        the prefix that was written.
+
+    Raises:
+        UserError: there are two task heads, of which a checkpoint of theirs
+            holds one.
+    """
+    if "output_bias" in values and "cls/squad/output_bias" in values:
+        raise UserError(
+            "there are a classifier and a span head",
+            expected="one of them: Model Garden's checkpoints hold one",
+        )
+    variables = {
+        name: tf.Variable(_their_shape(name, value, config), name=full_name)
+        for name, value in values.items()
+        for full_name in [_full_name(name)]
+    }
+    return _root(config, variables).save(prefix)
+
+
+def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
+    def layer(scope, *names):
+        """A node with those variables of a scope that there are."""
+        found = {n: variables.get(f"{scope}/{n}") for n in names}
+        return _node({n: v for n, v in found.items() if v is not None})
+
+    def dense(scope):
+        return layer(scope, "kernel", "bias")
+
+    def head(scope):
+        named = {"kernel": "output_weights", "bias": "output_bias"}
+        found = {n: variables.get(f"{scope}{o}") for n, o in named.items()}
+        return _node({n: v for n, v in found.items() if v is not None})
+
+    encoder = _encoder(config, variables, layer)
+    words = variables["bert/embeddings/word_embeddings"]
+    root, model = {"encoder": encoder}, {"encoder_network": encoder}
+    if "cls/predictions/output_bias" in variables:
+        scope = "cls/predictions/transform"
+        root["masked_lm"] = model["masked_lm"] = _node(
+            {
+                "dense": dense(f"{scope}/dense"),
+                "layer_norm": layer(f"{scope}/LayerNorm", "gamma", "beta"),
+                "embedding_table": words,
+                "output_bias/bias": variables["cls/predictions/output_bias"],
+            }
+        )
+    if "cls/seq_relationship/output_bias" in variables:
+        pooler = _node(
+            {  # copies: their two poolers are variables of their own
+                part: tf.Variable(
+                    variables[f"bert/pooler/dense/{part}"],
+                    name=f"next_sentence/pooler_dense/{part}",
+                )
+                for part in ("kernel", "bias")
+            }
+        )
+        root["next_sentence.pooler_dense"] = pooler
+        logits = head("cls/seq_relationship/")
+        parts = _node({"dense": pooler, "out_proj": logits})
+        model["classification_heads"] = _node({"0": parts})
+    if "output_bias" in variables:
+        logits = head("")
+        both = {"out_proj": logits, "kernel": logits.kernel}
+        model["layer_with_weights-0"] = encoder
+        model["layer_with_weights-1"] = _node({**both, "bias": logits.bias})
+    if "cls/squad/output_bias" in variables:
+        model["layer_with_weights-0"] = encoder
+        model["layer_with_weights-1"] = _node(
+            {"layer_with_weights-0": head("cls/squad/")}
+        )
+    return _node({**root, "model": _node(model)})
+
+
+def _encoder(config: BertConfig, variables: dict, layer):
+    """The node of their functional `BertEncoder`."""
+
+    def table(name):
+        return _node({"embeddings": variables[f"bert/embeddings/{name}"]})
+
+    def norm(scope):
+        return layer(scope, "gamma", "beta")
+
+    def dense(scope):
+        return layer(scope, "kernel", "bias")
+
+    def block(scope):
+        parts = ("query", "key", "value")
+        attention = {
+            f"_{part}_dense": dense(f"{scope}/attention/self/{part}")
+            for part in parts
+        }
+        attention["_output_dense"] = dense(f"{scope}/attention/output/dense")
+        return _node(
+            {
+                "_attention_layer": _node(attention),
+                "_attention_layer_norm": norm(
+                    f"{scope}/attention/output/LayerNorm"
+                ),
+                "_intermediate_dense": dense(f"{scope}/intermediate/dense"),
+                "_output_dense": dense(f"{scope}/output/dense"),
+                "_output_layer_norm": norm(f"{scope}/output/LayerNorm"),
+            }
+        )
+
+    ordered = [
+        table("word_embeddings"),
+        table("position_embeddings"),
+        table("token_type_embeddings"),
+        norm("bert/embeddings/LayerNorm"),
+        *(
+            block(f"bert/encoder/layer_{index}")
+            for index in range(config.num_hidden_layers)
+        ),
+        dense("bert/pooler/dense"),
+    ]
+    return _node({f"layer_with_weights-{i}": x for i, x in enumerate(ordered)})
+
+
+def _node(children: dict) -> tf.train.Checkpoint:
+    return tf.train.Checkpoint(**children)
+
+
+def _full_names(serialized: bytes) -> dict[str, str]:
+    """Key in the checkpoint -> full name, optimizers left out."""
+    graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
+        serialized
+    )
+    return {
+        attribute.checkpoint_key: attribute.full_name
+        for node in graph.nodes
+        for attribute in node.attributes
+        if attribute.checkpoint_key.endswith(KEY_END)
+        and not attribute.checkpoint_key.startswith(_NOT_WEIGHTS)
+    }
+
+
+def _original_name(full_name: str, key: str) -> str | None:
+    original = re.search(r"(?:^|/)((?:bert|cls)/.*)", full_name)
+    if original and key == full_name:  # a TF1 hub module
+        return original.group(1)
+    for pattern, name in _NAMES:
+        found = re.search(rf"(?:^|/)(?:{pattern})$", full_name)
+        if found:
+            return found.expand(name)
+    logits = _LOGITS.search(full_name)
+    if logits:
+        scope = "cls/squad/" if key.startswith(_SPAN_KEY) else ""
+        part = {"kernel": "weights", "bias": "bias"}[logits.group(1)]
+        return f"{scope}output_{part}"
+    return None
+
+
+def _full_name(name: str) -> str:
+    """Their full name of one of the original's."""
+    simple = {
+        "bert/embeddings/word_embeddings": "word_embeddings/embeddings",
+        "bert/embeddings/position_embeddings": "position_embedding/embeddings",
+        "bert/embeddings/token_type_embeddings": "type_embeddings/embeddings",
+        "cls/predictions/output_bias": "cls/predictions/output_bias/bias",
+        "cls/seq_relationship/output_weights": "next_sentence/logits/kernel",
+        "cls/seq_relationship/output_bias": "next_sentence/logits/bias",
+        "output_weights": "sentence_prediction/logits/kernel",
+        "output_bias": "sentence_prediction/logits/bias",
+        "cls/squad/output_weights": "predictions/transform/logits/kernel",
+        "cls/squad/output_bias": "predictions/transform/logits/bias",
+    }
+    if name in simple:
+        return simple[name]
+    for ours, theirs in (
+        ("bert/encoder/", "transformer/"),
+        ("bert/embeddings/LayerNorm", "embeddings/layer_norm"),
+        ("bert/pooler/dense", "pooler_transform"),
+        ("attention/self/", "self_attention/"),
+        ("attention/output/dense", "self_attention/attention_output"),
+        ("attention/output/LayerNorm", "self_attention_layer_norm"),
+        ("intermediate/dense", "intermediate"),
+        ("output/dense", "output"),
+        ("output/LayerNorm", "output_layer_norm"),
+    ):
+        name = name.replace(ours, theirs)
+    return name
+
+
+def _original_shape(name: str, array: np.ndarray) -> np.ndarray:
+    if name.endswith("output_weights"):
+        return np.ascontiguousarray(array.T)  # [H, C] -> [C, H]
+    if "/attention/output/dense/kernel" in name:
+        return array.reshape(-1, array.shape[-1])  # [A, D, H] -> [H, H]
+    if "/attention/self/" in name:
+        rows = array.shape[:1] if name.endswith("/kernel") else ()
+        return array.reshape(*rows, -1)  # [H, A, D] -> [H, H], [A, D] -> [H]
+    return array
+
+
+def _their_shape(name: str, array: np.ndarray, config: BertConfig):
+    heads = config.num_attention_heads
+    if name.endswith("output_weights"):
+        return array.T
+    if "/attention/output/dense/kernel" in name:
+        return array.reshape(heads, -1, array.shape[-1])
+    if "/attention/self/" in name:
+        return array.reshape(*array.shape[:-1], heads, -1)
+    return array

@@ -1,0 +1,97 @@
+"""Weights and sizes of a BERT in a SavedModel, without loading its graph.
+
+A graph that is loaded can run code; variables and a proto that are read
+cannot.
+"""
+
+import os
+
+import tensorflow as tf
+from google.protobuf import message
+from tensorflow.core.protobuf import saved_model_pb2
+
+from errors import UserError
+from modeling.config import BertConfig
+
+
+def read_config(folder: str, values: dict, heads: int | None) -> BertConfig:
+    """Sizes of a BERT, from its variables and its proto alone.
+
+    The activation is that of the operations in the graph; dropout rates,
+    which only training needs, are the defaults.
+
+    Args:
+        folder: of the SavedModel.
+        values: original name -> array.
+        heads: attention heads; None takes one for each 64 of the width, as
+            every published model has.
+
+    Raises:
+        UserError: it holds no BERT, or is damaged.
+    """
+    try:
+        words, width = values["bert/embeddings/word_embeddings"].shape
+        first = "bert/encoder/layer_0"
+        config = BertConfig(
+            vocab_size=words,
+            hidden_size=width,
+            num_hidden_layers=sum(
+                name.endswith("/attention/self/query/kernel") for name in values
+            ),
+            num_attention_heads=heads or max(1, width // 64),
+            intermediate_size=len(values[f"{first}/intermediate/dense/bias"]),
+            max_position_embeddings=len(
+                values["bert/embeddings/position_embeddings"]
+            ),
+            type_vocab_size=len(
+                values["bert/embeddings/token_type_embeddings"]
+            ),
+            hidden_act=_activation(folder),
+        )
+    except KeyError as error:
+        raise UserError(f"no {error}", path=folder, expected="a BERT") from None
+    return config
+
+
+def variables_of(folder: str) -> str:
+    """The prefix of a SavedModel's variables.
+
+    Raises:
+        UserError: the folder is no SavedModel.
+    """
+    for part in ("saved_model.pb", "variables/variables.index"):
+        if not os.path.isfile(os.path.join(folder, part)):
+            raise UserError(
+                f"no {part}", path=folder, expected="a SavedModel's folder"
+            )
+    return os.path.join(folder, "variables", "variables")
+
+
+def read_lower_case(path: str) -> bool | None:
+    """The casing that a SavedModel holds as a variable, or None.
+
+    Args:
+        path: the prefix of its variables.
+    """
+    reader = tf.train.load_checkpoint(path)
+    key = "do_lower_case/.ATTRIBUTES/VARIABLE_VALUE"
+    return bool(reader.get_tensor(key)) if reader.has_tensor(key) else None
+
+
+def _activation(folder: str) -> str:
+    """The activation that the graph's operations compute."""
+    path = os.path.join(folder, "saved_model.pb")
+    try:
+        with open(path, "rb") as file:
+            saved = saved_model_pb2.SavedModel.FromString(file.read())
+    except (OSError, message.DecodeError) as error:
+        raise UserError(f"cannot be read: {error}", path=path) from None
+    used = set()
+    for meta in saved.meta_graphs:
+        graph = meta.graph_def
+        used |= {node.op for node in graph.node}
+        for function in graph.library.function:
+            used |= {node.op for node in function.node_def}
+    if used & {"Erf", "Erfc"}:
+        return "gelu_erf"
+    return "relu" if "Relu" in used else "gelu"

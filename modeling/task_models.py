@@ -1,0 +1,52 @@
+"""Encoder and heads together for fine-tuning, one function a task."""
+
+import keras
+
+from modeling import encoder as encoder_lib
+from modeling import heads, layers
+from modeling.config import BertConfig
+
+POOLED_DROPOUT = 0.1  # of the classifier; fixed in the original
+
+
+def build_classifier(
+    config: BertConfig, num_labels: int, seed: int = 12345
+) -> keras.Model:
+    """Builds encoder and classifier on `[CLS]`.
+
+    Args:
+        config: sizes.
+        num_labels: C; 1 for regression.
+        seed: of the initial weights.
+
+    Returns:
+        a functional model that takes the encoder's inputs and returns a
+        dict: logits, float32 [B, C].
+    """
+    encoder = encoder_lib.build_encoder(config, seed)
+    pooled = encoder(encoder.input)["pooled_output"]
+    dropout = layers.Factory(config, seed, "classifier").dropout(
+        POOLED_DROPOUT, "dropout"
+    )
+    head = heads.OutputHead(config, seed, num_labels, "classifier")
+    return keras.Model(
+        encoder.input, {"logits": head(dropout(pooled))}, name="sentence"
+    )
+
+
+def build_span_model(config: BertConfig, seed: int = 12345) -> keras.Model:
+    """Builds encoder and the start and end vectors of question answering.
+
+    Args:
+        config: sizes.
+        seed: of the initial weights.
+
+    Returns:
+        a functional model that takes the encoder's inputs and returns a
+        dict: start_logits and end_logits, float32 [B, S] each.
+    """
+    encoder = encoder_lib.build_encoder(config, seed)
+    sequence = encoder(encoder.input)["sequence_output"]
+    logits = heads.OutputHead(config, seed, 2, "squad")(sequence)  # [B, S, 2]
+    outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+    return keras.Model(encoder.input, outputs, name="span")

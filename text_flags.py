@@ -1,0 +1,46 @@
+"""Flags and checks of the scripts that start from text. Reads no flag."""
+
+import os
+
+from absl import flags
+
+from errors import UserError
+
+
+def define_text(values: flags.FlagValues) -> None:
+    """Defines the flags that say how text becomes ids."""
+    flags.DEFINE_string(
+        "vocab_file",
+        None,
+        "Vocabulary, one token a line.",
+        flag_values=values,
+        required=True,
+    )
+    define_case(values)
+
+
+def define_case(values: flags.FlagValues) -> None:
+    """Defines the flag of the casing."""
+    flags.DEFINE_bool(
+        "do_lower_case",
+        True,
+        "Lower-case the text and strip accents. True for uncased models.",
+        flag_values=values,
+    )
+
+
+def check_output_file(path: str, flag: str) -> None:
+    """Refuses a path that cannot become a file, before any work is done.
+
+    Raises:
+        UserError: it is a folder, or in a folder that does not exist.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not path or os.path.isdir(path):
+        raise UserError(f"--{flag}={path!r}", expected="the name of a file")
+    if not os.path.isdir(folder):
+        raise UserError(
+            f"--{flag}={path!r}",
+            expected=f"a folder {folder}",
+            fix="make the folder first",
+        )
