@@ -205,12 +205,12 @@ def write_records(
             documents = tokenize_bucket(path, tokenizer)
             check_documents(len(documents), job)
             statistics.add_documents(documents, tokenizer.vocab[vocabulary.UNK])
-            serialized = bucket_records(
-                documents, bucket, job, masking, statistics, progress
+            writer.write_part(
+                bucket_records(
+                    documents, bucket, job, masking, statistics, progress
+                )
             )
-            for i, record in enumerate(serialized):
-                writer.write((bucket + i) % len(job.output_files), record)
-        shards = writer.finish()
+        shards = writer.finish(job.settings.random_seed)
     run = {
         **dataclasses.asdict(job.settings),
         "do_lower_case": job.do_lower_case,

@@ -1,14 +1,21 @@
 """TFRecord shards: encoded in batches, written whole or not at all."""
 
+import contextlib
 import hashlib
 import os
+import random
 import shutil
+import struct
+from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
 
 from durable import sync_and_hash
 from errors import UserError
+from progress import Progress
+
+_MERGE_BYTES = 1 << 28  # of buffers, over all parts
 
 
 def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
@@ -49,10 +56,14 @@ def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
 class ShardWriter:
     """Writes records to shards that get their names when all is written.
 
-    Until `finish` the shards stand in a hidden folder beside their final
-    place (`scratch`, free for other temporary files). As a context manager
-    it removes that folder; what a killed run left there, the next run for
-    the same paths sweeps.
+    Records come in parts, one for each bucket of the corpus, and are merged
+    at the end in a random order over all shards, so that neighbours in a
+    shard are not neighbours in the corpus.
+
+    Until `finish` all stands in a hidden folder beside the final place
+    (`scratch`, free for other temporary files). As a context manager it
+    removes that folder; what a killed run left there, the next run for the
+    same paths sweeps.
 
     Args:
         paths: final paths, all in one folder.
@@ -73,11 +84,7 @@ class ShardWriter:
             os.mkdir(self.scratch)
         except OSError as error:
             raise _cannot_write(self.folder, error.strerror) from None
-        self._partial = [
-            os.path.join(self.scratch, str(i)) for i in range(len(paths))
-        ]
-        self._writers = [tf.io.TFRecordWriter(path) for path in self._partial]
-        self._counts = [0] * len(paths)
+        self._counts: list[int] = []
 
     def __enter__(self):
         return self
@@ -85,37 +92,114 @@ class ShardWriter:
     def __exit__(self, *error):
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def write(self, shard: int, record: bytes) -> None:
-        """Appends a record to a shard, given by its number."""
+    def write_part(self, records: list[bytes]) -> None:
+        """Writes records that are merged with those of other parts."""
+        path = self._part_path(len(self._counts))
         try:
-            self._writers[shard].write(record)
+            with tf.io.TFRecordWriter(path) as writer:
+                for record in records:
+                    writer.write(record)
         except tf.errors.OpError as error:
-            raise _cannot_write(self._paths[shard], error.message) from None
-        self._counts[shard] += 1
+            raise _cannot_write(path, error.message) from None
+        self._counts.append(len(records))
 
-    def finish(self) -> dict[str, dict]:
-        """Gives the shards their names.
+    def finish(self, seed: int) -> dict[str, dict]:
+        """Merges the parts and gives the shards their names.
+
+        The n-th record drawn goes to shard n modulo their number. With one
+        part the order stays.
+
+        Args:
+            seed: of the order.
 
         Returns:
             file name -> `{"records", "bytes", "sha256"}`.
         """
+        partial = [f"{self.scratch}/shard-{i}" for i in range(len(self._paths))]
+        chunk = max(1 << 14, min(1 << 18, _MERGE_BYTES // len(self._counts)))
+        parts = [
+            _Part(self._part_path(i), chunk) for i in range(len(self._counts))
+        ]
+        total = sum(self._counts)
+        progress = Progress("shards", total, "records")
+        try:
+            with contextlib.ExitStack() as stack:
+                files = [stack.enter_context(open(x, "wb")) for x in partial]
+                order = draw_parts(self._counts, random.Random(f"{seed}/merge"))
+                for number, part in enumerate(order):
+                    files[number % len(files)].write(parts[part].next_frame())
+                    if number % 10_000 == 0:
+                        progress.update(number)
+        except OSError as error:
+            raise _cannot_write(self.folder, error.strerror) from None
         shards = {}
-        for writer, partial, path, count in zip(
-            self._writers, self._partial, self._paths, self._counts, strict=True
-        ):
-            try:
-                writer.close()
-            except tf.errors.OpError as error:
-                raise _cannot_write(path, error.message) from None
+        for number, (written, path) in enumerate(zip(partial, self._paths)):
             shards[os.path.basename(path)] = {
-                "records": count,
-                "bytes": os.path.getsize(partial),
-                "sha256": sync_and_hash(partial),
+                "records": len(range(number, total, len(partial))),
+                "bytes": os.path.getsize(written),
+                "sha256": sync_and_hash(written),
             }
-        for partial, path in zip(self._partial, self._paths, strict=True):
-            os.replace(partial, path)
+        for written, path in zip(partial, self._paths):
+            os.replace(written, path)
         shutil.rmtree(self.scratch)
         return shards
+
+    def _part_path(self, number: int) -> str:
+        return os.path.join(self.scratch, f"part-{number:05d}")
+
+
+def draw_parts(counts: list[int], rng: random.Random) -> Iterator[int]:
+    """Draws part numbers, each as often as it counts.
+
+    Every order is as probable as any other: at each draw a part's chance is
+    its share of what is left. Memory is that of `counts`.
+
+    Args:
+        counts: records of each part.
+        rng: what is drawn with.
+
+    Yields:
+        numbers of parts.
+    """
+    leaves = 1 << max(0, len(counts) - 1).bit_length()
+    left = [0] * leaves + counts + [0] * (leaves - len(counts))
+    for node in range(leaves - 1, 0, -1):  # a tree of sums, root at 1
+        left[node] = left[2 * node] + left[2 * node + 1]
+    for remaining in range(sum(counts), 0, -1):
+        place, node = rng.randrange(remaining), 1
+        while node < leaves:
+            left[node] -= 1
+            node *= 2
+            if place >= left[node]:
+                place -= left[node]
+                node += 1
+        left[node] -= 1
+        yield node - leaves
+
+
+class _Part:
+    """Frames of a TFRecord file, a chunk at a time; no file stays open."""
+
+    def __init__(self, path: str, chunk: int):
+        self._path, self._chunk = path, chunk
+        self._offset, self._at, self._buffer = 0, 0, b""
+
+    def next_frame(self) -> bytes:
+        """Length, its checksum, the record, its checksum."""
+        self._need(12)
+        (length,) = struct.unpack_from("<Q", self._buffer, self._at)
+        self._need(length + 16)
+        start, self._at = self._at, self._at + length + 16
+        return self._buffer[start : self._at]
+
+    def _need(self, size: int) -> None:
+        if len(self._buffer) - self._at >= size:
+            return
+        with open(self._path, "rb") as file:
+            file.seek(self._offset)
+            more = file.read(max(self._chunk, size))
+        self._offset += len(more)
+        self._buffer, self._at = self._buffer[self._at :] + more, 0
 
 
 def _message(message_type: str, fields: dict) -> tf.Tensor:

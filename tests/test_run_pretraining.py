@@ -31,9 +31,8 @@ def write_records(path, rows, seed=1, listed=True):
         for name, (kind, _) in schema.items()
     }
     writer = records.ShardWriter([str(path)])
-    for record in records.encode_examples(arrays):
-        writer.write(0, record)
-    shards = writer.finish()
+    writer.write_part(records.encode_examples(arrays))
+    shards = writer.finish(1)
     if listed:
         vocab = path.parent / "vocab.txt"
         vocab.write_text("".join(f"{token}\n" for token in VOCABULARY))

@@ -1,7 +1,10 @@
 """Records are encoded as protobuf does; shards appear whole or not at all."""
 
 import hashlib
+import itertools
 import os
+import random
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -110,17 +113,16 @@ def test_shards_get_their_names_when_all_is_written(tmp_path):
     shards = paths(folder)
     writer = records.ShardWriter(shards)
     assert writer.folder == str(folder)
-    for shard, record in ((1, b"x"), (0, b"yy"), (1, b""), (1, b"z" * 97)):
-        writer.write(shard, record)
+    writer.write_part([b"x", b"", b"z" * 97])
     assert os.listdir(folder) == [os.path.basename(writer.scratch)]
     assert os.path.basename(writer.scratch).startswith(".")
     assert "tfrecord" not in writer.scratch
-    told = writer.finish()
+    told = writer.finish(1)
     assert sorted(os.listdir(folder)) == sorted(map(os.path.basename, shards))
-    assert content(shards[0]) == [b"yy"]
-    assert content(shards[1]) == [b"x", b"", b"z" * 97]
+    assert content(shards[0]) == [b"x", b"z" * 97]
+    assert content(shards[1]) == [b""]
     expected = {}
-    for path, count in zip(shards, (1, 3), strict=True):
+    for path, count in zip(shards, (2, 1), strict=True):
         with open(path, "rb") as file:
             raw = file.read()
         expected[os.path.basename(path)] = {
@@ -130,51 +132,87 @@ def test_shards_get_their_names_when_all_is_written(tmp_path):
         }
     assert told == expected
     # A TFRecord spends 16 bytes beside the record.
-    assert [x["bytes"] for x in told.values()] == [16 + 2, 3 * 16 + 98]
+    assert [x["bytes"] for x in told.values()] == [2 * 16 + 98, 16]
 
 
 def test_a_shard_may_stay_empty(tmp_path):
     shards = paths(tmp_path)
     writer = records.ShardWriter(shards)
-    writer.write(0, b"x")
-    told = writer.finish()
+    writer.write_part([b"x"])
+    told = writer.finish(1)
     assert told["a.tfrecord-1-of-2"]["records"] == 0
     assert content(shards[1]) == []
+
+
+def test_parts_are_mixed_over_all_shards(tmp_path, monkeypatch):
+    """Neighbours in a part are not neighbours in a shard."""
+    monkeypatch.setattr(records, "_MERGE_BYTES", 1)  # chunks of 16 kB
+    rows = {
+        part: [f"{part}/{i}".encode() * (1 + 997 * (i % 3)) for i in range(97)]
+        for part in range(5)
+    }
+    found = []
+    for seed in (1, 1, 2):
+        shards = paths(tmp_path, 3)
+        writer = records.ShardWriter(shards)
+        for part in rows.values():
+            writer.write_part(part)
+        writer.finish(seed)
+        found.append([content(path) for path in shards])
+    assert found[0] == found[1] != found[2]
+    assert [len(shard) for shard in found[0]] == [162, 162, 161]
+    merged = [r for rs in itertools.zip_longest(*found[0]) for r in rs if r]
+    for part, expected in rows.items():
+        start = f"{part}/".encode()
+        assert [r for r in merged if r.startswith(start)] == expected
+    changes = sum(a[:2] != b[:2] for a, b in itertools.pairwise(merged))
+    # Of 484 pairs of neighbours 80 % are of two parts; 8.9 deviates it.
+    assert abs(changes - 484 * 0.8) < 5 * 8.9
+
+
+def test_every_order_of_parts_is_as_probable():
+    counts = Counter(
+        tuple(records.draw_parts([3, 0, 2, 1], random.Random(seed)))
+        for seed in range(6000)
+    )
+    assert len(counts) == 60  # 6! / (3! 2! 1!)
+    deviation = (6000 / 60 * (1 - 1 / 60)) ** 0.5
+    assert all(abs(n - 100) < 5 * deviation for n in counts.values())
 
 
 def test_a_relative_path_is_written_here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     writer = records.ShardWriter(["a.tfrecord"])
-    writer.write(0, b"x")
-    writer.finish()
+    writer.write_part([b"x"])
+    writer.finish(1)
     assert content(tmp_path / "a.tfrecord") == [b"x"]
 
 
 def test_an_earlier_output_stays_until_the_end(tmp_path):
     shards = paths(tmp_path)
     first = records.ShardWriter(shards)
-    first.write(0, b"old")
-    first.finish()
+    first.write_part([b"old"])
+    first.finish(1)
     killed = records.ShardWriter(shards)
-    killed.write(0, b"new")
+    killed.write_part([b"new"])
     assert content(shards[0]) == [b"old"]
     last = records.ShardWriter(shards)
-    last.write(0, b"newer")
-    last.finish()
+    last.write_part([b"newer"])
+    last.finish(1)
     assert content(shards[0]) == [b"newer"]
 
 
 def test_the_next_run_sweeps_what_a_killed_one_left(tmp_path):
     shards = paths(tmp_path)
     killed = records.ShardWriter(shards)
-    killed.write(0, b"lost")
+    killed.write_part([b"lost"])
     with open(os.path.join(killed.scratch, "bucket"), "w") as file:
         file.write("text")
     writer = records.ShardWriter(shards)
     assert writer.scratch == killed.scratch
     assert not os.path.exists(os.path.join(writer.scratch, "bucket"))
-    writer.write(0, b"kept")
-    writer.finish()
+    writer.write_part([b"kept"])
+    writer.finish(1)
     assert content(shards[0]) == [b"kept"]
     assert sorted(os.listdir(tmp_path)) == sorted(map(os.path.basename, shards))
 
@@ -182,10 +220,10 @@ def test_the_next_run_sweeps_what_a_killed_one_left(tmp_path):
 def test_runs_for_other_paths_do_not_meet(tmp_path):
     one = records.ShardWriter([str(tmp_path / "a.tfrecord")])
     other = records.ShardWriter([str(tmp_path / "b.tfrecord")])
-    one.write(0, b"a")
-    other.write(0, b"b")
-    other.finish()
-    one.finish()
+    one.write_part([b"a"])
+    other.write_part([b"b"])
+    other.finish(1)
+    one.finish(1)
     assert content(tmp_path / "a.tfrecord") == [b"a"]
     assert content(tmp_path / "b.tfrecord") == [b"b"]
     assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", "b.tfrecord"]
