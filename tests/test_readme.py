@@ -12,6 +12,7 @@ SCRIPTS = (
     "create_vocab",
     "create_pretraining_data",
     "run_pretraining",
+    "convert_checkpoint",
     "fill_mask",
 )
 
@@ -58,7 +59,7 @@ def test_required_flags_are_said_to_be_required(script):
     assert shown == {
         name
         for name in values
-        if values[name].validators and values[name].default is None
+        if any("other than None" in v.message for v in values[name].validators)
     }
 
 
