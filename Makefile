@@ -41,7 +41,7 @@ $(VENV)/run: requirements.txt
 	$(BIN)/python -m pip install --quiet -r requirements.txt
 	touch $@
 
-$(VENV)/dev: requirements-dev.txt requirements.txt
+$(VENV)/dev: requirements-dev.txt requirements-beam.txt requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
 	touch $@

@@ -1,12 +1,12 @@
 """What the scripts share: flags, and how a script ends. Reads no flag."""
 
-import glob
 import os
 import sys
 from collections.abc import Callable
 
 from absl import flags
 
+import storage
 from errors import UserError
 
 DEVICE_FLAGS = (
@@ -142,15 +142,15 @@ def list_files(patterns: str, flag: str) -> list[str]:
     """
     files = []
     for pattern in patterns.split(","):
-        exists = os.path.exists(pattern)  # its name may look like a glob
-        matches = [pattern] if exists else sorted(glob.glob(pattern))
+        exists = storage.exists(pattern)  # its name may look like a glob
+        matches = [pattern] if exists else storage.glob(pattern)
         if not matches:
             raise UserError(
                 f"--{flag}={pattern!r} matches no file",
                 fix="check the path; a comma separates several",
             )
         for match in matches:
-            if os.path.isdir(match):
+            if storage.is_folder(match):
                 raise UserError(
                     f"--{flag} is a folder",
                     path=match,

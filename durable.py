@@ -3,12 +3,18 @@
 import hashlib
 import os
 
+import storage
+
 
 def sync_and_hash(path: str) -> str:
     """Forces a file to the disk; returns its sha256 as hexadecimal digits."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    with storage.open_file(path, "rb") as file:
+        if not storage.is_remote(path):
+            os.fsync(file.fileno())
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def write_whole(path: str, content: str | bytes) -> None:
@@ -21,8 +27,9 @@ def write_whole(path: str, content: str | bytes) -> None:
     if isinstance(content, str):
         content = content.encode()
     temporary = f"{path}.partial"
-    with open(temporary, "wb") as file:
+    with storage.open_file(temporary, "wb") as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+        if not storage.is_remote(path):
+            os.fsync(file.fileno())
+    storage.replace(temporary, path)

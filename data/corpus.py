@@ -8,12 +8,15 @@ import dataclasses
 import gzip
 import hashlib
 import os
+import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+import storage
 from errors import UserError
+from progress import Progress
 
 BUCKET_BYTES = 4_000_000  # text of one bucket, about
 _FLUSH_BYTES = 64_000_000  # text held while dealing
@@ -72,11 +75,18 @@ def scan(files: list[str]) -> Corpus:
     """
     sizes: list[int] = []
     per_file = []
-    for path in files:
+    megabytes = [_size(path) / 1e6 for path in files]
+    progress, done = Progress("corpus", sum(megabytes), "MB"), 0.0
+    for path, size in zip(files, megabytes, strict=True):
         before = len(sizes)
-        for document in documents(path):
+
+        def on_read(position, done=done):
+            progress.update(done + position / 1e6)
+
+        for document in documents(path, on_read):
             sizes.append(sum(len(line.encode()) + 1 for line in document))
         per_file.append(len(sizes) - before)
+        done += size
     if not sizes:
         raise UserError(
             "no document",
@@ -86,10 +96,17 @@ def scan(files: list[str]) -> Corpus:
     return Corpus(files, np.array(sizes), np.array(per_file))
 
 
-def documents(path: str) -> Iterator[list[str]]:
-    """Yields the documents of a file, each a list of stripped lines."""
+def documents(
+    path: str, on_read: Callable[[int], None] | None = None
+) -> Iterator[list[str]]:
+    """Yields the documents of a file, each a list of stripped lines.
+
+    Args:
+        path: of the file.
+        on_read: called now and then with the bytes that were read.
+    """
     document: list[str] = []
-    for line in lines(path):
+    for line in lines(path, on_read):
         if line:
             document.append(line)
         elif document:
@@ -99,17 +116,26 @@ def documents(path: str) -> Iterator[list[str]]:
         yield document
 
 
-def lines(path: str) -> Iterator[str]:
-    """Yields the stripped lines of a text file, `.gz` or plain."""
-    opened = gzip.open if path.endswith(".gz") else open
+def lines(
+    path: str, on_read: Callable[[int], None] | None = None
+) -> Iterator[str]:
+    """Yields the stripped lines of a text file, `.gz` or plain.
+
+    Args:
+        path: of the file.
+        on_read: called now and then with the bytes that were read.
+    """
     try:
-        with opened(path, "rb") as file:
-            for number, raw in enumerate(file, start=1):
+        with storage.open_file(path, "rb") as file:
+            text = file
+            if path.endswith(".gz"):
+                text = gzip.GzipFile(fileobj=file)
+            for number, raw in enumerate(text, start=1):
                 yield _line(raw, path, number)
+                if on_read and number % 10_000 == 0:
+                    on_read(file.tell())
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(
-            f"cannot be read: {error}", path=path, expected="a text file"
-        ) from None
+        raise _unreadable(path, error) from None
 
 
 def deal(corpus: Corpus, seed: int, folder: str) -> list[str]:
@@ -126,6 +152,9 @@ def deal(corpus: Corpus, seed: int, folder: str) -> list[str]:
     Raises:
         UserError: the disk is full.
     """
+    if storage.is_remote(folder):  # to which nothing can be appended
+        with tempfile.TemporaryDirectory() as here:
+            return [storage.copy(x, folder) for x in deal(corpus, seed, here)]
     buckets = iter(corpus.buckets(seed))
     paths = [
         os.path.join(folder, f"bucket-{i:05d}.txt")
@@ -143,6 +172,19 @@ def deal(corpus: Corpus, seed: int, folder: str) -> list[str]:
                 held_bytes = 0
     _append(held, paths)
     return paths
+
+
+def _size(path: str) -> int:
+    try:
+        return storage.size(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: str, error: Exception) -> UserError:
+    return UserError(
+        f"cannot be read: {error}", path=path, expected="a text file"
+    )
 
 
 def _append(held: dict[int, list[str]], paths: list[str]) -> None:

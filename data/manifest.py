@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 
+import storage
 from durable import write_whole
 from errors import UserError
 
@@ -29,7 +30,7 @@ def write_manifest(
         vocab_file: copied beside the shards under a name made of its hash.
         run: settings and statistics, as JSON values.
     """
-    with open(vocab_file, "rb") as file:
+    with storage.open_file(vocab_file, "rb") as file:
         content = file.read()
     digest = hashlib.sha256(content).hexdigest()
     name = f"vocab-{digest[:8]}.txt"
@@ -61,11 +62,11 @@ def manifest_of(path: str) -> dict | None:
         UserError: the manifest is damaged, or the file is not as long as it
             was when it was written.
     """
-    folder, name = os.path.split(os.path.abspath(path))
+    folder, name = os.path.split(storage.absolute(path))
     for run in read_runs(folder):
         if name not in run["shards"]:
             continue
-        expected, found = run["shards"][name]["bytes"], os.path.getsize(path)
+        expected, found = run["shards"][name]["bytes"], storage.size(path)
         if expected != found:
             raise UserError(
                 f"has {found} bytes",
@@ -84,11 +85,11 @@ def read_runs(folder: str) -> list[dict]:
         UserError: the manifest is damaged.
     """
     path = os.path.join(folder, MANIFEST)
-    if not os.path.exists(path):
+    if not storage.exists(path):
         return []
     try:
-        with open(path, encoding="utf-8") as file:
-            manifest = json.load(file)
+        with storage.open_file(path, "rb") as file:
+            manifest = json.loads(file.read())
         if manifest["format"] != 1:
             raise ValueError(f"format {manifest['format']}, expected 1")
         for run in manifest["runs"]:

@@ -4,13 +4,13 @@ import contextlib
 import hashlib
 import os
 import random
-import shutil
 import struct
 from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
 
+import storage
 from durable import sync_and_hash
 from errors import UserError
 from progress import Progress
@@ -56,9 +56,10 @@ def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
 class ShardWriter:
     """Writes records to shards that get their names when all is written.
 
-    Records come in parts, one for each bucket of the corpus, and are merged
-    at the end in a random order over all shards, so that neighbours in a
-    shard are not neighbours in the corpus.
+    Records come in parts, one for each bucket of the corpus, that others
+    write at `part_path`. They are merged at the end in a random order over
+    all shards, so that neighbours in a shard are not neighbours in the
+    corpus.
 
     Until `finish` all stands in a hidden folder beside the final place
     (`scratch`, free for other temporary files). As a context manager it
@@ -74,78 +75,87 @@ class ShardWriter:
 
     def __init__(self, paths: list[str]):
         digest = hashlib.sha256("\n".join(paths).encode()).hexdigest()
-        self.folder = os.path.dirname(os.path.abspath(paths[0]))
-        self.scratch = os.path.join(self.folder, f".partial-{digest[:8]}")
+        self.folder = os.path.dirname(storage.absolute(paths[0]))
+        self.scratch = f"{self.folder}/.partial-{digest[:8]}"
         self._paths = paths
         try:
-            os.makedirs(self.folder, exist_ok=True)
-            if os.path.isdir(self.scratch):
-                shutil.rmtree(self.scratch)
-            os.mkdir(self.scratch)
-        except OSError as error:
-            raise _cannot_write(self.folder, error.strerror) from None
-        self._counts: list[int] = []
+            storage.make_folder(self.folder)
+            storage.remove_folder(self.scratch)
+            storage.make_folder(self.scratch)
+        except (OSError, tf.errors.OpError) as error:
+            raise _cannot_write(self.folder, error) from None
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        storage.remove_folder(self.scratch)
 
-    def write_part(self, records: list[bytes]) -> None:
-        """Writes records that are merged with those of other parts."""
-        path = self._part_path(len(self._counts))
-        try:
-            with tf.io.TFRecordWriter(path) as writer:
-                for record in records:
-                    writer.write(record)
-        except tf.errors.OpError as error:
-            raise _cannot_write(path, error.message) from None
-        self._counts.append(len(records))
+    def part_path(self, number: int) -> str:
+        """Where the records of a bucket belong until `finish`."""
+        return f"{self.scratch}/part-{number:05d}"
 
-    def finish(self, seed: int) -> dict[str, dict]:
+    def finish(self, counts: list[int], seed: int) -> dict[str, dict]:
         """Merges the parts and gives the shards their names.
 
         The n-th record drawn goes to shard n modulo their number. With one
         part the order stays.
 
         Args:
+            counts: records of each part.
             seed: of the order.
 
         Returns:
             file name -> `{"records", "bytes", "sha256"}`.
+
+        Raises:
+            UserError: the disk is full or cannot be written.
         """
-        partial = [f"{self.scratch}/shard-{i}" for i in range(len(self._paths))]
-        chunk = max(1 << 14, min(1 << 18, _MERGE_BYTES // len(self._counts)))
-        parts = [
-            _Part(self._part_path(i), chunk) for i in range(len(self._counts))
-        ]
-        total = sum(self._counts)
-        progress = Progress("shards", total, "records")
+        written = [f"{self.scratch}/shard-{i}" for i in range(len(self._paths))]
         try:
-            with contextlib.ExitStack() as stack:
-                files = [stack.enter_context(open(x, "wb")) for x in partial]
-                order = draw_parts(self._counts, random.Random(f"{seed}/merge"))
-                for number, part in enumerate(order):
-                    files[number % len(files)].write(parts[part].next_frame())
-                    if number % 10_000 == 0:
-                        progress.update(number)
-        except OSError as error:
-            raise _cannot_write(self.folder, error.strerror) from None
-        shards = {}
-        for number, (written, path) in enumerate(zip(partial, self._paths)):
-            shards[os.path.basename(path)] = {
-                "records": len(range(number, total, len(partial))),
-                "bytes": os.path.getsize(written),
-                "sha256": sync_and_hash(written),
-            }
-        for written, path in zip(partial, self._paths):
-            os.replace(written, path)
-        shutil.rmtree(self.scratch)
+            self._merge(counts, seed, written)
+            shards = {}
+            for number, (source, path) in enumerate(zip(written, self._paths)):
+                shards[os.path.basename(path)] = {
+                    "records": len(range(number, sum(counts), len(written))),
+                    "bytes": storage.size(source),
+                    "sha256": sync_and_hash(source),
+                }
+            for source, path in zip(written, self._paths):
+                storage.replace(source, path)
+            storage.remove_folder(self.scratch)
+        except (OSError, tf.errors.OpError) as error:
+            raise _cannot_write(self.folder, error) from None
         return shards
 
-    def _part_path(self, number: int) -> str:
-        return os.path.join(self.scratch, f"part-{number:05d}")
+    def _merge(self, counts: list[int], seed: int, written: list[str]) -> None:
+        chunk = max(1 << 14, min(1 << 18, _MERGE_BYTES // len(counts)))
+        parts = [_Part(self.part_path(i), chunk) for i in range(len(counts))]
+        progress = Progress("shards", sum(counts), "records")
+        with contextlib.ExitStack() as stack:
+            files = [
+                stack.enter_context(storage.open_file(path, "wb"))
+                for path in written
+            ]
+            order = draw_parts(counts, random.Random(f"{seed}/merge"))
+            for number, part in enumerate(order):
+                files[number % len(files)].write(parts[part].next_frame())
+                if number % 10_000 == 0:
+                    progress.update(number)
+
+
+def write_records(path: str, records: list[bytes]) -> None:
+    """Writes a TFRecord file.
+
+    Raises:
+        UserError: the disk is full or cannot be written.
+    """
+    try:
+        with tf.io.TFRecordWriter(path) as writer:
+            for record in records:
+                writer.write(record)
+    except tf.errors.OpError as error:
+        raise _cannot_write(path, error) from None
 
 
 def draw_parts(counts: list[int], rng: random.Random) -> Iterator[int]:
@@ -195,7 +205,7 @@ class _Part:
     def _need(self, size: int) -> None:
         if len(self._buffer) - self._at >= size:
             return
-        with open(self._path, "rb") as file:
+        with storage.open_file(self._path, "rb") as file:
             file.seek(self._offset)
             more = file.read(max(self._chunk, size))
         self._offset += len(more)
@@ -214,7 +224,8 @@ def _message(message_type: str, fields: dict) -> tf.Tensor:
     )
 
 
-def _cannot_write(path: str, cause: str) -> UserError:
+def _cannot_write(path: str, error: Exception) -> UserError:
+    cause = getattr(error, "strerror", None) or getattr(error, "message", error)
     return UserError(
         f"cannot be written: {cause}",
         path=path,

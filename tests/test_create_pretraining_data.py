@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 
 import pytest
 import tensorflow as tf
@@ -33,7 +35,7 @@ def folder(tmp_path):
 def create(folder, run_script):
     """Runs the script on the folder's corpus into a folder of its own."""
 
-    def run(name, *words, code=0, shards=1, **named):
+    def run(name, *words, code=0, shards=1, options=(), **named):
         files = [folder / name / f"{i}.tfrecord" for i in range(shards)]
         named = {
             "input_file": folder / "corpus.txt",
@@ -42,9 +44,11 @@ def create(folder, run_script):
             "max_seq_length": S,
             "max_predictions_per_seq": P,
             "dupe_factor": 3,
+            "num_processes": 1,
             **named,
         }
-        found, out, err = run_script(create_pretraining_data, *words, **named)
+        words += tuple(f"--{key}={value}" for key, value in named.items())
+        found, out, err = run_script(create_pretraining_data, *words, *options)
         assert found == code, err
         return files, out, err
 
@@ -105,12 +109,51 @@ def test_shards_share_the_records_evenly(create):
     assert serialized[0] == serialized[1]
 
 
-def test_many_buckets_share_the_corpus(create, monkeypatch):
+def test_any_number_of_processes_makes_the_same_bytes(create, monkeypatch):
     monkeypatch.setattr(corpus, "BUCKET_BYTES", 997)
-    files, out, _ = create("out", shards=2)
-    again, _, _ = create("again", shards=2)
-    assert digests(files) == digests(again)
+    one, out, _ = create("one", shards=2)
     assert out.startswith("37 documents")
+    three, _, err = create("three", shards=2, num_processes=3)
+    assert digests(one) == digests(three)
+
+
+@pytest.mark.slow
+def test_beam_makes_the_same_bytes(create, monkeypatch):
+    """On Beam's own runner of this machine; its options follow `--`."""
+    monkeypatch.setattr(corpus, "BUCKET_BYTES", 1997)
+    here, _, _ = create("here", shards=2)
+    beam, out, _ = create(
+        "beam",
+        "--runner=DirectRunner",
+        shards=2,
+        options=["--", "--direct_num_workers=1"],
+    )
+    assert digests(here) == digests(beam)
+    manifests = [
+        json.loads((files[0].parent / "manifest.json").read_text())
+        for files in (here, beam)
+    ]
+    assert manifests[0] == manifests[1]
+
+
+def test_shards_on_another_file_system(create, monkeypatch):
+    """TensorFlow's `ram://` stands for `gs://`: the same code serves both."""
+    monkeypatch.setattr(corpus, "BUCKET_BYTES", 1997)
+    here, _, _ = create("here", shards=2)
+    source = here[0].parent.parent / "corpus.txt"
+    tf.io.gfile.copy(str(source), "ram://corpus/corpus.txt", overwrite=True)
+    outputs = [f"ram://records/{file.name}" for file in here]
+    create(
+        "there",
+        input_file="ram://corpus/*.txt",
+        output_file=",".join(outputs),
+    )
+    for file, path in zip(here, outputs, strict=True):
+        with tf.io.gfile.GFile(path, "rb") as there:
+            assert there.read() == file.read_bytes()
+    assert sorted(tf.io.gfile.listdir("ram://records")) == sorted(
+        p.name for p in here[0].parent.iterdir()
+    )
 
 
 def test_dupe_factor_multiplies(create):
@@ -219,3 +262,61 @@ def test_a_giant_line_takes_linear_time(create, folder):
     (folder / "corpus.txt").write_text(f"{giant}\n\ncat .\ndog .\n")
     files, _, _ = create("out", dupe_factor=1)
     assert len(examples(files)) >= 2
+
+
+def test_a_corpus_that_looks_wrong_is_told(create, folder):
+    """A blank line after each sentence makes documents of one sentence."""
+    lines = (folder / "corpus.txt").read_text().split("\n")
+    (folder / "corpus.txt").write_text("\n\n".join(filter(None, lines)))
+    _, out, err = create("out")
+    assert "warning: 1.0 sentences a document: blank lines belong" in err
+    assert "100.0% random next" in out
+
+
+def test_statistics_stand_in_the_manifest(create):
+    files, out, _ = create("out")
+    manifest = json.loads((files[0].parent / "manifest.json").read_text())
+    (run,) = manifest["runs"]
+    found = examples(files)
+    counts = run["statistics"]
+    assert counts["instances"] == len(found)
+    random_next = sum(values(x, "next_sentence_labels")[0] for x in found)
+    assert counts["random_next"] == random_next
+    tokens = sum(sum(values(x, "input_mask")) for x in found)
+    assert run["shares"]["fill"] == pytest.approx(tokens / (len(found) * S))
+    assert f"{run['shares']['fill']:.1%} full" in out
+
+
+def test_a_full_disk_is_told_and_leaves_the_earlier_output(create, folder):
+    """A limit on the size of files stands for a full disk."""
+    files, _, _ = create("out")
+    before = digests(files)
+    kept = sorted(p.name for p in files[0].parent.iterdir())
+    limit = files[0].stat().st_size // 2
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import resource, runpy, signal, sys;"
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+            f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
+            "sys.argv = sys.argv[1:];"
+            "runpy.run_path(sys.argv[0], run_name='__main__')",
+            create_pretraining_data.__file__,
+            f"--input_file={folder}/corpus.txt",
+            f"--vocab_file={folder}/vocab.txt",
+            f"--output_file={files[0]}",
+            f"--max_seq_length={S}",
+            f"--max_predictions_per_seq={P}",
+            "--dupe_factor=3",
+            "--num_processes=1",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 2, done.stderr
+    assert last.startswith(f"error: {files[0].parent}/")
+    assert "cannot be written: " in last
+    assert digests(files) == before
+    assert sorted(p.name for p in files[0].parent.iterdir()) == kept

@@ -31,8 +31,8 @@ def write_records(path, rows, seed=1, listed=True):
         for name, (kind, _) in schema.items()
     }
     writer = records.ShardWriter([str(path)])
-    writer.write_part(records.encode_examples(arrays))
-    shards = writer.finish(1)
+    records.write_records(writer.part_path(0), records.encode_examples(arrays))
+    shards = writer.finish([rows], 1)
     if listed:
         vocab = path.parent / "vocab.txt"
         vocab.write_text("".join(f"{token}\n" for token in VOCABULARY))

@@ -108,16 +108,23 @@ def paths(folder, count=2):
     return [str(folder / f"a.tfrecord-{i}-of-{count}") for i in range(count)]
 
 
+def write_parts(writer, *parts):
+    """Writes the parts; returns how many records each has."""
+    for number, part in enumerate(parts):
+        records.write_records(writer.part_path(number), part)
+    return [len(part) for part in parts]
+
+
 def test_shards_get_their_names_when_all_is_written(tmp_path):
     folder = tmp_path / "new" / "folder"
     shards = paths(folder)
     writer = records.ShardWriter(shards)
     assert writer.folder == str(folder)
-    writer.write_part([b"x", b"", b"z" * 97])
+    write_parts(writer, [b"x", b"", b"z" * 97])
     assert os.listdir(folder) == [os.path.basename(writer.scratch)]
     assert os.path.basename(writer.scratch).startswith(".")
     assert "tfrecord" not in writer.scratch
-    told = writer.finish(1)
+    told = writer.finish([3], 1)
     assert sorted(os.listdir(folder)) == sorted(map(os.path.basename, shards))
     assert content(shards[0]) == [b"x", b"z" * 97]
     assert content(shards[1]) == [b""]
@@ -138,8 +145,8 @@ def test_shards_get_their_names_when_all_is_written(tmp_path):
 def test_a_shard_may_stay_empty(tmp_path):
     shards = paths(tmp_path)
     writer = records.ShardWriter(shards)
-    writer.write_part([b"x"])
-    told = writer.finish(1)
+    write_parts(writer, [b"x"])
+    told = writer.finish([1], 1)
     assert told["a.tfrecord-1-of-2"]["records"] == 0
     assert content(shards[1]) == []
 
@@ -155,9 +162,8 @@ def test_parts_are_mixed_over_all_shards(tmp_path, monkeypatch):
     for seed in (1, 1, 2):
         shards = paths(tmp_path, 3)
         writer = records.ShardWriter(shards)
-        for part in rows.values():
-            writer.write_part(part)
-        writer.finish(seed)
+        counts = write_parts(writer, *rows.values())
+        writer.finish(counts, seed)
         found.append([content(path) for path in shards])
     assert found[0] == found[1] != found[2]
     assert [len(shard) for shard in found[0]] == [162, 162, 161]
@@ -183,36 +189,36 @@ def test_every_order_of_parts_is_as_probable():
 def test_a_relative_path_is_written_here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     writer = records.ShardWriter(["a.tfrecord"])
-    writer.write_part([b"x"])
-    writer.finish(1)
+    write_parts(writer, [b"x"])
+    writer.finish([1], 1)
     assert content(tmp_path / "a.tfrecord") == [b"x"]
 
 
 def test_an_earlier_output_stays_until_the_end(tmp_path):
     shards = paths(tmp_path)
     first = records.ShardWriter(shards)
-    first.write_part([b"old"])
-    first.finish(1)
+    write_parts(first, [b"old"])
+    first.finish([1], 1)
     killed = records.ShardWriter(shards)
-    killed.write_part([b"new"])
+    write_parts(killed, [b"new"])
     assert content(shards[0]) == [b"old"]
     last = records.ShardWriter(shards)
-    last.write_part([b"newer"])
-    last.finish(1)
+    write_parts(last, [b"newer"])
+    last.finish([1], 1)
     assert content(shards[0]) == [b"newer"]
 
 
 def test_the_next_run_sweeps_what_a_killed_one_left(tmp_path):
     shards = paths(tmp_path)
     killed = records.ShardWriter(shards)
-    killed.write_part([b"lost"])
+    write_parts(killed, [b"lost"])
     with open(os.path.join(killed.scratch, "bucket"), "w") as file:
         file.write("text")
     writer = records.ShardWriter(shards)
     assert writer.scratch == killed.scratch
     assert not os.path.exists(os.path.join(writer.scratch, "bucket"))
-    writer.write_part([b"kept"])
-    writer.finish(1)
+    write_parts(writer, [b"kept"])
+    writer.finish([1], 1)
     assert content(shards[0]) == [b"kept"]
     assert sorted(os.listdir(tmp_path)) == sorted(map(os.path.basename, shards))
 
@@ -220,10 +226,10 @@ def test_the_next_run_sweeps_what_a_killed_one_left(tmp_path):
 def test_runs_for_other_paths_do_not_meet(tmp_path):
     one = records.ShardWriter([str(tmp_path / "a.tfrecord")])
     other = records.ShardWriter([str(tmp_path / "b.tfrecord")])
-    one.write_part([b"a"])
-    other.write_part([b"b"])
-    other.finish(1)
-    one.finish(1)
+    write_parts(one, [b"a"])
+    write_parts(other, [b"b"])
+    other.finish([1], 1)
+    one.finish([1], 1)
     assert content(tmp_path / "a.tfrecord") == [b"a"]
     assert content(tmp_path / "b.tfrecord") == [b"b"]
     assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", "b.tfrecord"]

@@ -1,0 +1,207 @@
+"""One bucket of the corpus: text -> a part of the records, and its counts.
+
+A bucket's records depend on the bucket, the settings and the seed alone, not
+on the process or the machine that makes them.
+"""
+
+import dataclasses
+import random
+from collections.abc import Callable
+
+from data import corpus, fast_tokenization, pretraining, vocabulary
+from errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How text becomes records.
+
+    Attributes:
+        vocab_file: the vocabulary.
+        do_lower_case: whether text is lower-cased.
+        settings: of the instances.
+        source: the corpus' files, for messages.
+    """
+
+    vocab_file: str
+    do_lower_case: bool
+    settings: pretraining.Settings
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Bucket:
+    """A unit of work.
+
+    Attributes:
+        number: of the bucket.
+        text_path: where its documents are.
+        part_path: where its records go.
+    """
+
+    number: int
+    text_path: str
+    part_path: str
+
+
+class Worker:
+    """Makes the parts of buckets, one after another.
+
+    Args:
+        recipe: how text becomes records.
+    """
+
+    def __init__(self, recipe: Recipe):
+        self._settings, self._source = recipe.settings, recipe.source
+        self._tokenizer = fast_tokenization.FastTokenizer(
+            recipe.vocab_file, recipe.do_lower_case
+        )
+        self._masking = pretraining.Vocabulary.of(self._tokenizer.vocab)
+
+    def make_part(
+        self, bucket: Bucket, on_copy: Callable[[], None] = lambda: None
+    ) -> dict[str, int]:
+        """Writes a bucket's records, all copies shuffled together.
+
+        Args:
+            bucket: what to make.
+            on_copy: called after each copy of the bucket's instances.
+
+        Returns:
+            counts, as `count_documents` and `count_instances` name them, and
+            `records`.
+
+        Raises:
+            UserError: the bucket has fewer than two documents with text.
+        """
+        from data import records
+
+        documents = self._read_documents(bucket.text_path)
+        counts = count_documents(
+            documents, self._tokenizer.vocab[vocabulary.UNK]
+        )
+        serialized: list[bytes] = []
+        for copy in range(self._settings.dupe_factor):
+            instances = pretraining.bucket_instances(
+                documents, copy, bucket.number, self._settings, self._masking
+            )
+            add_counts(
+                counts,
+                count_instances(
+                    instances, self._tokenizer.vocab[vocabulary.MASK]
+                ),
+            )
+            arrays = pretraining.to_arrays(instances, self._settings)
+            serialized += records.encode_examples(arrays)
+            on_copy()
+        seed = f"{self._settings.random_seed}/{bucket.number}/shuffle"
+        random.Random(seed).shuffle(serialized)
+        records.write_records(bucket.part_path, serialized)
+        return {**counts, "records": len(serialized)}
+
+    def _read_documents(self, path: str) -> list[pretraining.Document]:
+        texts = list(corpus.documents(path))
+        lines = [line for text in texts for line in text]
+        ids = iter(self._tokenizer.ids_of_lines(lines))
+        documents = [[next(ids) for _ in text] for text in texts]
+        # A line may hold nothing but what the tokenizer drops.
+        documents = [list(filter(None, document)) for document in documents]
+        documents = [document for document in documents if document]
+        if len(documents) < 2:
+            raise UserError(
+                f"{len(documents)} document with text",
+                path=self._source,
+                expected="at least 2: a random next sentence comes from "
+                "another document",
+                fix="put a blank line between documents",
+            )
+        return documents
+
+
+def add_counts(counts: dict[str, int], more: dict[str, int]) -> None:
+    """Adds numbers of the same names."""
+    for name, count in more.items():
+        counts[name] = counts.get(name, 0) + count
+
+
+def count_documents(documents: list, unknown_id: int) -> dict[str, int]:
+    """Documents, sentences and tokens of a bucket."""
+    sentences = [sentence for document in documents for sentence in document]
+    return {
+        "documents": len(documents),
+        "sentences": len(sentences),
+        "tokens": sum(map(len, sentences)),
+        "unknown_tokens": sum(s.count(unknown_id) for s in sentences),
+    }
+
+
+def count_instances(
+    instances: list[pretraining.Instance], mask_id: int
+) -> dict[str, int]:
+    """What was masked, and how, and how long the rows are."""
+    masked = replaced = total = 0
+    for instance in instances:
+        ids = instance.ids
+        total += len(instance.masked_lm_ids)
+        for place, was in zip(
+            instance.masked_lm_positions, instance.masked_lm_ids
+        ):
+            masked += ids[place] == mask_id
+            replaced += ids[place] != mask_id and ids[place] != was
+    return {
+        "instances": len(instances),
+        "random_next": sum(x.is_random_next for x in instances),
+        "row_tokens": sum(len(x.ids) for x in instances),
+        "predictions": total,
+        "predictions_masked": int(masked),
+        "predictions_random": int(replaced),
+    }
+
+
+def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:
+    """What of the records is what, each from 0 to 1."""
+    rows, predictions = counts["instances"], counts["predictions"]
+    return {
+        "unknown": counts["unknown_tokens"] / counts["tokens"],
+        "fill": counts["row_tokens"] / (rows * max_seq_length),
+        "predicted": predictions / counts["row_tokens"],
+        "masked": counts["predictions_masked"] / predictions,
+        "random": counts["predictions_random"] / predictions,
+        "random_next": counts["random_next"] / rows,
+    }
+
+
+def warnings(
+    counts: dict[str, int], settings: pretraining.Settings
+) -> list[str]:
+    """What looks wrong in a corpus, one line each, with what to look at."""
+    share = shares(counts, settings.max_seq_length)
+    per_document = counts["sentences"] / counts["documents"]
+    found = []
+    if share["unknown"] > 0.01:
+        found.append(
+            f"{share['unknown']:.1%} of the tokens are [UNK]: is it the "
+            "vocabulary of this language and casing?"
+        )
+    if per_document < 2:
+        found.append(
+            f"{per_document:.1f} sentences a document: blank lines belong "
+            "between documents, not between sentences"
+        )
+    if share["random_next"] > 0.65:
+        found.append(
+            f"{share['random_next']:.0%} of the pairs are random (50 % is "
+            "usual): are there documents of one sentence?"
+        )
+    if share["fill"] < 0.5:
+        found.append(
+            f"the rows are {share['fill']:.0%} full: a smaller "
+            "--max_seq_length wastes less"
+        )
+    if share["predicted"] < 0.8 * settings.masked_lm_prob:
+        found.append(
+            f"{share['predicted']:.1%} of the tokens are predicted, "
+            f"{settings.masked_lm_prob:.0%} are wanted: raise "
+            "--max_predictions_per_seq"
+        )
+    return found

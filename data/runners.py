@@ -1,0 +1,139 @@
+"""Buckets on the processes of this machine, or on an engine through Beam."""
+
+import concurrent.futures
+import json
+import multiprocessing
+import os
+from collections.abc import Callable
+
+import storage
+from data import buckets
+
+_worker: buckets.Worker  # of a process in the pool
+_copies = None  # copies that all processes have made
+
+
+def run_local(
+    work: list[buckets.Bucket],
+    recipe: buckets.Recipe,
+    num_processes: int,
+    on_copies: Callable[[int], None],
+) -> list[dict[str, int]]:
+    """Makes the parts of all buckets.
+
+    Args:
+        work: the buckets.
+        recipe: how text becomes records.
+        num_processes: at most so many; 1 works in this process.
+        on_copies: called now and then with the copies of buckets that are
+            made so far.
+
+    Returns:
+        counts of each bucket, in the order of `work`.
+
+    Raises:
+        UserError: as `Worker.make_part` does.
+    """
+    num_processes = min(num_processes, len(work))
+    if num_processes == 1:
+        return _run_here(work, recipe, on_copies)
+    # TensorFlow's threads do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    made = context.Value("q", 0)
+    with concurrent.futures.ProcessPoolExecutor(
+        num_processes, context, _start_worker, (recipe, made)
+    ) as pool:
+        futures = [pool.submit(_make_part, bucket) for bucket in work]
+        waiting = set(futures)
+        try:
+            while waiting:
+                done, waiting = concurrent.futures.wait(
+                    waiting, 1, concurrent.futures.FIRST_EXCEPTION
+                )
+                on_copies(made.value)
+                for future in done:
+                    future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+        return [future.result() for future in futures]
+
+
+def run_beam(
+    work: list[buckets.Bucket],
+    recipe: buckets.Recipe,
+    runner: str,
+    options: list[str],
+) -> list[dict[str, int]]:
+    """Makes the parts of all buckets on an engine that Apache Beam drives.
+
+    Args:
+        work: the buckets; workers must reach the paths.
+        recipe: how text becomes records; workers must reach `vocab_file`.
+        runner: Beam's name of the engine, such as `DirectRunner`.
+        options: Beam's own command line.
+
+    Returns:
+        counts of each bucket, in the order of `work`.
+    """
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    class MakePart(beam.DoFn):
+        """Makes parts with a worker whose vocabulary is read once."""
+
+        def setup(self):
+            self._worker = buckets.Worker(recipe)
+
+        def process(self, bucket):
+            counts = self._worker.make_part(bucket)
+            with storage.open_file(_counts_path(bucket), "wb") as file:
+                file.write(json.dumps(counts).encode())
+
+    with beam.Pipeline(
+        runner, options=PipelineOptions(options, save_main_session=False)
+    ) as pipeline:
+        (
+            pipeline
+            | "buckets" >> beam.Create(work)
+            | "spread" >> beam.Reshuffle()
+            | "records" >> beam.ParDo(MakePart())
+        )
+    counts = []
+    for bucket in work:
+        with storage.open_file(_counts_path(bucket), "rb") as file:
+            counts.append(json.loads(file.read()))
+    return counts
+
+
+def _counts_path(bucket: buckets.Bucket) -> str:
+    return f"{bucket.part_path}.json"
+
+
+def _run_here(work, recipe, on_copies) -> list[dict[str, int]]:
+    worker, made = buckets.Worker(recipe), 0
+    counts = []
+
+    def on_copy():
+        nonlocal made
+        made += 1
+        on_copies(made)
+
+    for bucket in work:
+        counts.append(worker.make_part(bucket, on_copy))
+    return counts
+
+
+def _start_worker(recipe: buckets.Recipe, made) -> None:
+    global _worker, _copies
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    _worker, _copies = buckets.Worker(recipe), made
+
+
+def _make_part(bucket: buckets.Bucket) -> dict[str, int]:
+    return _worker.make_part(bucket, _on_copy)
+
+
+def _on_copy() -> None:
+    with _copies.get_lock():
+        _copies.value += 1

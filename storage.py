@@ -1,0 +1,90 @@
+"""Files here or on shared storage (`gs://`, `hdfs://`), by their path.
+
+A path with `://` goes through TensorFlow's file systems, which are imported
+only then.
+"""
+
+import glob as local_glob
+import os
+import shutil
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path names another file system than this machine's."""
+    return "://" in path
+
+
+def open_file(path: str, mode: str):
+    """Opens a file in a binary mode, `rb` or `wb`."""
+    return _gfile().GFile(path, mode) if is_remote(path) else open(path, mode)
+
+
+def exists(path: str) -> bool:
+    """Whether there is such a file or folder."""
+    return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
+
+
+def is_folder(path: str) -> bool:
+    """Whether there is such a folder."""
+    return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
+
+
+def size(path: str) -> int:
+    """Bytes of a file."""
+    if is_remote(path):
+        return _gfile().stat(path).length
+    return os.path.getsize(path)
+
+
+def glob(pattern: str) -> list[str]:
+    """Sorted paths that match a pattern."""
+    matches = _gfile() if is_remote(pattern) else local_glob
+    return sorted(matches.glob(pattern))
+
+
+def make_folder(path: str) -> None:
+    """Makes a folder and those above it."""
+    if is_remote(path):
+        _gfile().makedirs(path)
+    else:
+        os.makedirs(path, exist_ok=True)
+
+
+def replace(source: str, target: str) -> None:
+    """Gives a file another name, over a file that has it."""
+    if is_remote(target):
+        _gfile().rename(source, target, overwrite=True)
+    else:
+        os.replace(source, target)
+
+
+def copy(source: str, folder: str) -> str:
+    """Copies a file of this machine to shared storage.
+
+    Returns:
+        the copy's path, `folder` and the file's own name.
+    """
+    target = f"{folder}/{os.path.basename(source)}"
+    _gfile().copy(source, target)
+    return target
+
+
+def remove_folder(path: str) -> None:
+    """Removes a folder with all that is in it, if it is there."""
+    if not is_folder(path):
+        return
+    if is_remote(path):
+        _gfile().rmtree(path)
+    else:
+        shutil.rmtree(path)
+
+
+def absolute(path: str) -> str:
+    """The path, independent of the present folder."""
+    return path if is_remote(path) else os.path.abspath(path)
+
+
+def _gfile():
+    import tensorflow as tf
+
+    return tf.io.gfile
