@@ -127,6 +127,7 @@ def _run_here(work, recipe, on_copies) -> list[dict[str, int]]:
 def _start_worker(recipe: buckets.Recipe, made) -> None:
     global _worker, _copies
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no memory of a GPU for this
     _worker, _copies = buckets.Worker(recipe), made
 
 

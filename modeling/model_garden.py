@@ -118,6 +118,8 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
         name = _original_name(named[key], key)
         if name is None:
             left_out.append(named[key])
+        elif key == named[key]:
+            values[name] = array
         else:
             values[name] = _original_shape(name, array)
     return {**values, **poolers}, sorted(left_out)
@@ -161,9 +163,10 @@ def write(
             expected="one of them: Model Garden's checkpoints hold one",
         )
     variables = {
-        name: tf.Variable(_their_shape(name, value, config), name=full_name)
+        name: tf.Variable(
+            _their_shape(name, value, config), name=_full_name(name)
+        )
         for name, value in values.items()
-        for full_name in [_full_name(name)]
     }
     return _root(config, variables).save(prefix)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tensor_file
 from errors import UserError
 from modeling import checkpoints, model_garden, models, task_models
 from tests import small
@@ -152,6 +153,19 @@ def test_what_is_not_known_is_named_and_optimizers_are_not(tmp_path):
     root = node(optimizer=node(m=slot), head=node(kernel=other))
     path = root.save(str(tmp_path / "ckpt"))
     assert model_garden.read(path) == ({}, ["my_head/kernel"])
+
+
+def test_a_hub_module_of_the_first_format_holds_names_below_module(
+    tmp_path, values
+):
+    prefix = str(tmp_path / "variables")
+    named = {f"module/{name}": value for name, value in values.items()}
+    tensor_file.write(prefix, named)
+    found, left_out = model_garden.read(prefix)
+    assert left_out == []
+    assert set(found) == set(values)
+    for name, value in found.items():
+        np.testing.assert_array_equal(value, values[name], name)
 
 
 def test_two_task_heads_are_refused(tmp_path):
