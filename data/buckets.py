@@ -11,6 +11,8 @@ from collections.abc import Callable
 from data import corpus, fast_tokenization, pretraining, vocabulary
 from errors import UserError
 
+_ENCODED_AT_ONCE = 1024  # rows: larger batches only take more memory
+
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
@@ -91,8 +93,11 @@ class Worker:
                     instances, self._tokenizer.vocab[vocabulary.MASK]
                 ),
             )
-            arrays = pretraining.to_arrays(instances, self._settings)
-            serialized += records.encode_examples(arrays)
+            for start in range(0, len(instances), _ENCODED_AT_ONCE):
+                arrays = pretraining.to_arrays(
+                    instances[start : start + _ENCODED_AT_ONCE], self._settings
+                )
+                serialized += records.encode_examples(arrays)
             on_copy()
         seed = f"{self._settings.random_seed}/{bucket.number}/shuffle"
         random.Random(seed).shuffle(serialized)

@@ -1,6 +1,6 @@
 """The benchmarks run, at toy sizes; a benchmark is not a test."""
 
-from benchmarks import pretraining_step, tokenization
+from benchmarks import pretraining_step, records, tokenization
 from modeling import checkpoints
 from modeling.models import build_pretraining_model
 from tests import small, text
@@ -33,3 +33,16 @@ def test_tokenization_is_timed(tmp_path):
         ["the cat sees the dog ."], str(tmp_path / "vocab.txt"), runs=1
     )
     assert figures["megabytes_per_second"] > 0
+
+
+def test_records_are_timed(tmp_path):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    text.write_corpus(tmp_path / "corpus.txt", 7)
+    figures = records.measure(
+        str(tmp_path / "corpus.txt"),
+        str(tmp_path / "vocab.txt"),
+        1,
+        str(tmp_path),
+    )
+    assert figures["instances_per_second"] > 0
+    assert figures["peak_megabytes_of_a_process"] > 0
