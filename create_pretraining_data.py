@@ -196,6 +196,10 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     job = read_flags(argv)
     vocabulary.read_vocabulary(job.recipe.vocab_file)  # told before all work
+    if job.runner:
+        from data import runners
+
+        runners.check_beam(job.runner)
     say(f"reading {len(job.input_files)} files")
     corpus = corpus_lib.scan(job.input_files)
     counts = write_records(job, corpus)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import storage
 from data import buckets
+from errors import UserError
 
 _worker: buckets.Worker  # of a process in the pool
 _copies = None  # copies that all processes have made
@@ -57,6 +58,27 @@ def run_local(
             pool.shutdown(cancel_futures=True)
             raise
         return [future.result() for future in futures]
+
+
+def check_beam(runner: str) -> None:
+    """Refuses a runner that cannot be had, before there is work to lose.
+
+    Raises:
+        UserError: Beam is not installed, or has no such runner.
+    """
+    try:
+        from apache_beam.runners import runner as runners
+    except ImportError:
+        raise UserError(
+            "--runner needs Apache Beam",
+            fix="pip install -r requirements-beam.txt",
+        ) from None
+    try:
+        runners.create_runner(runner)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise UserError(
+            f"--runner={runner}: {error}", expected="a runner of Apache Beam"
+        ) from None
 
 
 def run_beam(
@@ -126,7 +148,7 @@ def _run_here(work, recipe, on_copies) -> list[dict[str, int]]:
 
 def _start_worker(recipe: buckets.Recipe, made) -> None:
     global _worker, _copies
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # its errors are raised too
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no memory of a GPU for this
     _worker, _copies = buckets.Worker(recipe), made
 

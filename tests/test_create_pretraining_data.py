@@ -136,6 +136,11 @@ def test_beam_makes_the_same_bytes(create, monkeypatch):
     assert manifests[0] == manifests[1]
 
 
+def test_options_of_beam_without_beam_are_an_error(create):
+    _, _, err = create("out", code=2, options=["--", "--project=x"])
+    assert "'--project=x' after -- is for Beam; pass --runner too" in err
+
+
 def test_shards_on_another_file_system(create, monkeypatch):
     """TensorFlow's `ram://` stands for `gs://`: the same code serves both."""
     monkeypatch.setattr(corpus, "BUCKET_BYTES", 1997)

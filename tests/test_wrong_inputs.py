@@ -102,6 +102,8 @@ def written(tmp_path, content, name="file"):
         (create_pretraining_data, {"max_seq_length": 4}, "max_seq_length"),
         (create_pretraining_data, {"masked_lm_prob": 1.5}, "masked_lm_prob"),
         (create_pretraining_data, {"dupe_factor": 0}, "dupe_factor"),
+        (create_pretraining_data, {"num_processes": 0}, "num_processes"),
+        (create_pretraining_data, {"runner": "NoRunner"}, "--runner=NoRunner"),
         (
             create_pretraining_data,
             {"output_file": "a.tfrecord,a.tfrecord"},
