@@ -21,8 +21,7 @@ ALPHABETS = (
     "ßﬁ²½①ＡＢＣǅİıſ🙂\U00020000",
 )
 PIECES = sorted(
-    {c for letters in ALPHABETS for c in letters if c.isprintable()}
-    - {" "}
+    {c for letters in ALPHABETS for c in letters if c.isprintable()} - {" "}
     | {c.lower() for c in string.ascii_letters}
     | set("αβγδςσωабвйе")
 )

@@ -1,0 +1,124 @@
+"""Speed of the tokenizer in the graph beside Hugging Face's, one thread each.
+
+    python -m benchmarks.text_ops CORPUS VOCABULARY
+
+Both take batches of 1,000 lines in one process, in turns (A B A B ...); a
+run is once through the corpus. Hugging Face's runs as it is documented and in
+its fastest form, which makes no offsets; ratios are to the fastest.
+"""
+
+import importlib.metadata
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+BATCH = 1000  # lines
+RUNS = 7
+FASTEST = "hugging face without offsets, one thread"
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import tensorflow as tf  # noqa: E402
+import tokenizers  # noqa: E402
+
+from data import corpus, text_ops  # noqa: E402
+
+
+def graph_run(lines: list[str], function: Callable, threads: int) -> Callable:
+    """A run through the corpus with tf.data, which counts the pieces.
+
+    Args:
+        lines: the corpus.
+        function: string [B] -> ragged tensors of one shape, ids first.
+        threads: of tf.data.
+
+    Returns:
+        a function without arguments.
+    """
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = threads
+    options.threading.max_intra_op_parallelism = 1
+    dataset = (
+        tf.data.Dataset.from_tensor_slices(lines)
+        .batch(BATCH)
+        .map(
+            lambda strings: [rows.flat_values for rows in function(strings)],
+            num_parallel_calls=threads if threads > 1 else None,
+        )
+        .with_options(options)
+    )
+    return lambda: sum(len(flat[0]) for flat in dataset.as_numpy_iterator())
+
+
+def peer_run(lines: list[str], encode: Callable) -> Callable:
+    """The same with Hugging Face's tokenizer."""
+    batches = [lines[i : i + BATCH] for i in range(0, len(lines), BATCH)]
+    return lambda: sum(
+        len(row.ids)
+        for batch in batches
+        for row in encode(batch, add_special_tokens=False)
+    )
+
+
+def measure(lines: list[str], vocab_file: str, runs: int = RUNS) -> list[dict]:
+    """Runs all in turns, after one run each to warm up.
+
+    Args:
+        lines: the corpus.
+        vocab_file: the vocabulary.
+        runs: of each.
+
+    Returns:
+        one figure for each tokenizer.
+    """
+    graph = text_ops.GraphTokenizer(vocab_file, True)
+    peer = tokenizers.BertWordPieceTokenizer(vocab_file, lowercase=True)
+    candidates = {
+        "graph, one thread": graph_run(lines, lambda s: [graph.tokenize(s)], 1),
+        "graph with offsets, one thread": graph_run(
+            lines, graph.tokenize_with_offsets, 1
+        ),
+        "graph, two threads": graph_run(
+            lines, lambda s: [graph.tokenize(s)], 2
+        ),
+        "hugging face, one thread": peer_run(lines, peer.encode_batch),
+        FASTEST: peer_run(lines, peer._tokenizer.encode_batch_fast),
+    }
+    megabytes = sum(len(line.encode()) for line in lines) / 1e6
+    rates = {what: [] for what in candidates}
+    pieces = {what: run() for what, run in candidates.items()}
+    for _ in range(runs):
+        for what, run in candidates.items():
+            start = time.perf_counter()
+            run()
+            rates[what].append(megabytes / (time.perf_counter() - start))
+    medians = {what: statistics.median(r) for what, r in rates.items()}
+    return [
+        {
+            "what": what,
+            "megabytes": round(megabytes, 2),
+            "pieces": pieces[what],
+            "megabytes_per_second": round(medians[what], 2),
+            "min_max": [round(min(rates[what]), 2), round(max(rates[what]), 2)],
+            "ratio": round(medians[what] / medians[FASTEST], 2),
+            "versions": {
+                name: importlib.metadata.version(name)
+                for name in ("tensorflow", "tensorflow-text", "tokenizers")
+            },
+        }
+        for what in candidates
+    ]
+
+
+def main() -> None:
+    """Prints one JSON line for each tokenizer."""
+    lines = [line for line in corpus.lines(sys.argv[1]) if line]
+    for figure in measure(lines, sys.argv[2]):
+        print(json.dumps(figure))
+
+
+if __name__ == "__main__":
+    main()
