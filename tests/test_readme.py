@@ -9,6 +9,7 @@ from absl import flags
 
 ROOT = pathlib.Path(__file__).parents[1]
 SCRIPTS = (
+    "prepare_corpus",
     "create_vocab",
     "create_pretraining_data",
     "run_pretraining",

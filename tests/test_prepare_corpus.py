@@ -1,0 +1,288 @@
+"""prepare_corpus from raw text to a corpus, and what it refuses."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import prepare_corpus
+from data import corpus, raw_text
+
+BOOK = "The cat sleeps. It\nis old.\n\nThe dog\tsees it.\n"
+ARTICLES = [
+    {"id": 2, "text": "Stones\nA stone is hard. It is old."},
+    {"id": 3, "text": " \n"},
+    {"id": 5, "text": "Fish swim! Do birds?"},
+]
+CORPUS = (
+    "Stones\nA stone is hard.\nIt is old.\n\nFish swim!\nDo birds?\n\n"
+    "The cat sleeps.\nIt is old.\nThe dog sees it.\n"
+)
+
+
+@pytest.fixture
+def raw(tmp_path):
+    """A folder with an article file and a book, and others to be left out."""
+    folder = tmp_path / "raw"
+    (folder / "books" / ".git").mkdir(parents=True)
+    (folder / "books" / ".git" / "config").write_text("Hidden.")
+    (folder / ".hidden.txt").write_text("Hidden.")
+    lines = "".join(json.dumps(article) + "\n" for article in ARTICLES)
+    with gzip.open(folder / "articles.jsonl.gz", "wt") as file:
+        file.write(lines)
+    (folder / "books" / "book.txt").write_text(BOOK)
+    return folder
+
+
+def test_a_folder_becomes_a_corpus(run_script, raw, tmp_path):
+    output = tmp_path / "corpus.txt"
+    code, out, err = run_script(
+        prepare_corpus, input_file=raw, output_file=output, num_processes=1
+    )
+    assert code == 0, err
+    assert output.read_text() == CORPUS
+    assert out == f"wrote 8 sentences of 3 documents (0.0 MB) to {output}\n"
+    assert err.splitlines() == [
+        "reading 2 files",
+        "note: 1 of 4 documents have no text and are left out",
+    ]
+    assert [len(d) for d in corpus.documents(str(output))] == [3, 2, 3]
+    assert sorted(tmp_path.iterdir()) == [output, raw]
+
+
+def test_lists_globs_and_folders_keep_their_order(run_script, raw, tmp_path):
+    output = tmp_path / "corpus.txt"
+    code, _, err = run_script(
+        prepare_corpus,
+        input_file=f"{raw}/b*,{raw}/articles.jsonl.gz,{raw}/books/book.txt",
+        output_file=output,
+        num_processes=1,
+    )
+    assert code == 0, err
+    at = CORPUS.index("The cat")
+    articles, book = CORPUS[:at], CORPUS[at:]
+    assert output.read_text() == f"{book}\n{articles}{book}"
+
+
+def test_files_of_a_folder_are_sorted_by_their_paths(tmp_path):
+    names = ["a/b/c.txt", "a/d.txt", "e.txt", "f/g.txt", "h.txt"]
+    for name in reversed(names):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = prepare_corpus.files_below(str(tmp_path))
+    assert found == [f"{tmp_path}/{name}" for name in names]
+
+
+def test_blank_lines_between_documents(run_script, raw, tmp_path):
+    output = tmp_path / "corpus.txt"
+    code, _, err = run_script(
+        prepare_corpus,
+        input_file=raw / "books",
+        output_file=output,
+        document_boundary="blank_line",
+        num_processes=1,
+    )
+    assert code == 0, err
+    assert output.read_text() == (
+        "The cat sleeps.\nIt is old.\n\nThe dog sees it.\n"
+    )
+    assert "warning" not in err
+
+
+def test_processes_change_no_byte(run_script, tmp_path, monkeypatch):
+    monkeypatch.setattr(raw_text, "_CHUNK", 97)
+    for number in range(23):
+        text = f"Number {number} is here. It is old!\n\nSo? " * (number % 7)
+        (tmp_path / f"{number}.txt").write_text(text)
+    contents = set()
+    for processes in (1, 2, 3):
+        output = tmp_path / f"corpus-{processes}.gz"
+        code, out, err = run_script(
+            prepare_corpus,
+            input_file=f"{tmp_path}/*.txt",
+            output_file=output,
+            num_processes=processes,
+        )
+        assert code == 0, err
+        assert "of 19 documents" in out
+        contents.add(output.read_bytes())
+    assert len(contents) == 1
+    lines = gzip.decompress(contents.pop()).decode().splitlines()
+    assert lines.count("") == 18
+    assert lines.count("Number 20 is here.") == 6
+
+
+def test_compressed_bytes_do_not_tell_the_time(run_script, raw, tmp_path):
+    contents = []
+    for name in ("one.gz", "two.gz"):
+        code, _, err = run_script(
+            prepare_corpus,
+            input_file=raw,
+            output_file=tmp_path / name,
+            num_processes=1,
+        )
+        assert code == 0, err
+        contents.append((tmp_path / name).read_bytes())
+    assert gzip.decompress(contents[0]).decode() == CORPUS
+    assert contents[0] == contents[1]
+    assert contents[0][4:8] == bytes(4)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("One. Two.", "warning: one document; "),
+        (
+            "One.\n\nTwo.\n\nA cat. A dog.",
+            "warning: 2 of 3 documents have one sente",
+        ),
+    ],
+)
+def test_warnings(run_script, tmp_path, content, message):
+    path = tmp_path / "raw.txt"
+    path.write_text(content)
+    boundary = "blank_line" if "\n" in content else "file"
+    code, _, err = run_script(
+        prepare_corpus,
+        input_file=path,
+        output_file=tmp_path / "corpus.txt",
+        document_boundary=boundary,
+        num_processes=1,
+    )
+    assert code == 0, err
+    assert message in err
+    assert err.count("warning") == 1
+
+
+def test_no_tensorflow_is_imported():
+    code = "import sys, prepare_corpus; print('tensorflow' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=prepare_corpus.__file__.rpartition("/")[0],
+        check=True,
+    )
+    assert done.stdout == "False\n"
+
+
+def test_a_killed_run_leaves_the_output_as_it_was(tmp_path):
+    output, pipe = tmp_path / "corpus.txt", tmp_path / "pipe"
+    output.write_text("precious\n")
+    os.mkfifo(pipe)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            prepare_corpus.__file__,
+            f"--input_file={pipe}",
+            f"--output_file={output}",
+            "--num_processes=1",
+        ],
+        stderr=subprocess.DEVNULL,
+    )
+    with open(pipe, "w") as file:  # it waits for the reader
+        file.write("One. Two.\n")
+        file.flush()
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("corpus.txt", "corpus.txt.partial", "pipe"),
+    ]
+    assert output.read_text() == "precious\n"
+
+
+@pytest.fixture
+def refused(run_script, tmp_path):
+    """Runs the script; returns its one line. The output stays as it was."""
+    output = tmp_path / "corpus.txt"
+    output.write_text("precious\n")
+
+    def run(**changed):
+        named = {"output_file": output, "num_processes": 1, **changed}
+        before = sorted(tmp_path.rglob("*"))
+        code, out, err = run_script(prepare_corpus, **named)
+        assert (code, out) == (2, "")
+        assert sorted(tmp_path.rglob("*")) == before
+        assert output.read_text() == "precious\n"
+        lines = [x for x in err.splitlines() if not x.startswith("reading ")]
+        assert len(lines) == 1, err
+        return lines[0].removeprefix("error: ")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"One.\nTw\xffo.", ":2: invalid UTF-8 byte 0xff at column 3"),
+        ("a.txt", b" \n\n", ": no text in it; expected at least one document"),
+        ("a.jsonl", b"\n", ": no text in it"),
+        ("a.json", b'{"text": ""}\n', ": no text in it"),
+        ("a.jsonl", b'{"text": "A."}\n{"text": ', ":2: broken JSON at column"),
+        ("a.json", b'{\n"text": "A."\n}', ":1: broken JSON at column 2: "),
+        ("a.json", b"[" * 100_000, ":1: JSON that cannot be read: "),
+        ("a.jsonl", b'\n["A."]', ':2: JSON that is no object: ["A."]; expect'),
+        ("a.jsonl", b'{"body": "A.", "id": 2}', "the fields are 'body', 'id';"),
+        ("a.jsonl", b"{}", "the fields are none; expected a JSON object a"),
+        ("a.jsonl", b'{"text": null}', ":1: 'text' is no string: null; expec"),
+        ("a.jsonl", b'{"text": "\\ud800"}', ":1: half a surrogate pair, \\ud8"),
+        ("a.txt.gz", b"One.", "cannot be read: Not a gzipped file"),
+        ("a.txt.gz", gzip.compress(b"One.")[:-9], "cannot be read: Compressed"),
+    ],
+)
+def test_wrong_files(refused, tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    line = refused(input_file=path)
+    assert line.startswith(str(path))
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"input_file": "/none/*.txt"}, "matches no file"),
+        ({"input_file": "{folder}/good.txt,"}, "--input_file='' matches no"),
+        ({"input_file": "{folder}/empty"}, "empty: no file in this folder"),
+        ({"language": "xx"}, "--language='xx' is unknown; expected one of am,"),
+        ({"document_boundary": "line"}, "document_boundary"),
+        ({"num_processes": 0}, "num_processes"),
+        ({"output_file": "{folder}"}, "expected the name of a file"),
+        ({"output_file": "/none/corpus.txt"}, "make the folder first"),
+        ({"output_file": "{folder}/good.txt"}, "good.txt: is input and outpu"),
+        ({"input_file": "{folder}"}, "corpus.txt: is input and output"),
+        ({"output_file": "{folder}/pipe"}, "pipe: is no ordinary file"),
+        ({"text_feild": "text"}, "Unknown command line flag"),
+    ],
+)
+def test_wrong_flags(refused, tmp_path, flags, message):
+    (tmp_path / "good.txt").write_text("One. Two.")
+    (tmp_path / "empty").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "empty" / ".hidden").write_text("One.")
+    filled = {
+        name: value.format(folder=tmp_path) if name.endswith("file") else value
+        for name, value in flags.items()
+    }
+    good = {"input_file": tmp_path / "good.txt"}
+    assert message in refused(**{**good, **filled})
+
+
+def test_a_mistake_is_told_from_among_processes(refused, tmp_path):
+    """The pool ends, and what was written before is gone."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"One. Two.\n\n" * 100_000 + b"\xff")
+    line = refused(input_file=path, num_processes=2)
+    assert ":200001: invalid UTF-8 byte 0xff" in line
+
+
+def test_an_output_that_cannot_be_written(refused, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("One.")
+    (tmp_path / "b.txt.partial").mkdir()
+    line = refused(input_file=path, output_file=tmp_path / "b.txt")
+    assert line.endswith("b.txt: cannot be written: Is a directory")
