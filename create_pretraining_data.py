@@ -5,10 +5,16 @@ that end in .gz are decompressed. Example:
 
     python create_pretraining_data.py --input_file='wiki/*.txt.gz' \
         --output_file=records/wiki.tfrecord --vocab_file=vocab.txt
+
+Languages, or other groups, may have names, so that small ones count for more:
+
+    --input_file='en=wiki/en/*.gz,sw=wiki/sw/*.gz'
 """
 
 import dataclasses
+import math
 import os
+import re
 import sys
 
 from absl import flags
@@ -16,8 +22,9 @@ from absl import flags
 import common_flags
 import storage
 import text_flags
-from data import buckets, manifest, pretraining, vocabulary
+from data import buckets, groups, manifest, packing, vocabulary
 from data import corpus as corpus_lib
+from data.settings import Settings
 from errors import UserError
 from progress import Progress, say
 
@@ -25,7 +32,11 @@ from progress import Progress, say
 def define_flags(values: flags.FlagValues) -> None:
     """Defines this script's flags."""
     for name, meaning in (
-        ("input_file", "Corpus: files and globs, separated by commas."),
+        (
+            "input_file",
+            "Corpus: files and globs, separated by commas; or name=path of "
+            "each language.",
+        ),
         ("output_file", "TFRecord files to write, separated by commas."),
     ):
         flags.DEFINE_string(
@@ -34,12 +45,16 @@ def define_flags(values: flags.FlagValues) -> None:
     text_flags.define_text(values)
     common_flags.define_lengths(values)
     common_flags.define_seed(values)
-    flags.DEFINE_bool(
-        "do_whole_word_mask",
-        False,
-        "Mask all pieces of a word or none.",
-        flag_values=values,
-    )
+    for name, meaning in (
+        ("do_whole_word_mask", "Mask all pieces of a word or none."),
+        (
+            "word_boundaries",
+            "The corpus is cut into words by white space, Chinese too; what "
+            "--do_whole_word_mask masks are these.",
+        ),
+        ("pack_sequences", "Several instances in a row, less padding."),
+    ):
+        flags.DEFINE_bool(name, False, meaning, flag_values=values)
     flags.DEFINE_integer(
         "num_processes",
         None,
@@ -54,16 +69,26 @@ def define_flags(values: flags.FlagValues) -> None:
         "or DataflowRunner; Beam's own options follow --.",
         flag_values=values,
     )
-    flags.DEFINE_integer(
-        "dupe_factor",
-        10,
-        "How often the corpus is gone through, with other masks.",
-        flag_values=values,
-        lower_bound=1,
-    )
+    for name, default, meaning in (
+        (
+            "dupe_factor",
+            10,
+            "How often the corpus is gone through, with other masks.",
+        ),
+        ("max_ngram", 1, "Mask spans of at most so many words or pieces."),
+    ):
+        flags.DEFINE_integer(
+            name, default, meaning, flag_values=values, lower_bound=1
+        )
     for name, default, meaning in (
         ("masked_lm_prob", 0.15, "Share of the pieces that is masked."),
         ("short_seq_prob", 0.1, "Share of documents cut into short rows."),
+        (
+            "smoothing",
+            0.7,
+            "Of name=path inputs: each has a share in the records like the "
+            "power of its share in the corpus.",
+        ),
     ):
         flags.DEFINE_float(
             name,
@@ -77,9 +102,18 @@ def define_flags(values: flags.FlagValues) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What the command line asks for."""
+    """What the command line asks for.
 
-    input_files: list[str]
+    Attributes:
+        inputs: files of each group of the corpus; one group without a name.
+        output_files: shards.
+        recipe: how text becomes records.
+        num_processes: at most so many.
+        runner: Beam's name of an engine.
+        options: Beam's own command line.
+    """
+
+    inputs: dict[str, list[str]]
     output_files: list[str]
     recipe: buckets.Recipe
     num_processes: int
@@ -116,26 +150,95 @@ def read_flags(argv: list[str]) -> Job:
         raise UserError(
             f"{options[0]!r} after -- is for Beam", fix="pass --runner too"
         )
-    settings = pretraining.Settings(
-        **{
-            field.name: values[field.name].value
-            for field in dataclasses.fields(pretraining.Settings)
-        }
-    )
-    inputs = common_flags.list_files(values.input_file, "input_file")
+    inputs = read_inputs(values.input_file)
+    files = [path for group in inputs.values() for path in group]
     return Job(
-        input_files=inputs,
+        inputs=inputs,
         output_files=outputs,
         recipe=buckets.Recipe(
             values.vocab_file,
             values.do_lower_case,
-            settings,
-            source=",".join(inputs),
+            read_settings(values),
+            source=",".join(files),
         ),
         num_processes=values.num_processes or os.cpu_count() or 1,
         runner=values.runner,
         options=options,
     )
+
+
+def read_settings(values: flags.FlagValues) -> Settings:
+    """Reads how instances are made."""
+    if values.word_boundaries and not values.do_whole_word_mask:
+        raise UserError(
+            "--word_boundaries changes nothing",
+            fix="pass --do_whole_word_mask too",
+        )
+    return Settings(
+        **{
+            field.name: values[field.name].value
+            for field in dataclasses.fields(Settings)
+        }
+    )
+
+
+def read_inputs(patterns: str) -> dict[str, list[str]]:
+    """Lists the files of each group of the corpus."""
+    named: dict[str, list[str]] = {}
+    for pattern in patterns.split(","):
+        name, path = "", pattern
+        found = re.fullmatch(r"([\w.-]+)=(.+)", pattern)
+        # The name of a file may have such a sign in it.
+        if found and not (storage.exists(pattern) or storage.glob(pattern)):
+            name, path = found.groups()
+        named.setdefault(name, []).append(path)
+    if "" in named and len(named) > 1:
+        raise UserError(
+            f"--input_file: {named[''][0]!r} has no name, others have",
+            expected="name=path for each",
+        )
+    return {
+        name: common_flags.list_files(",".join(paths), "input_file")
+        for name, paths in named.items()
+    }
+
+
+def scan(job: Job) -> dict[str, corpus_lib.Corpus]:
+    """Reads the corpus once, group by group."""
+    corpora = {}
+    for name, files in job.inputs.items():
+        say(f"reading {len(files)} files{f' of {name}' if name else ''}")
+        corpora[name] = corpus_lib.scan(files)
+        buckets.check_documents(
+            len(corpora[name].document_bytes), ",".join(files)
+        )
+    return corpora
+
+
+def deal(
+    corpora: dict[str, corpus_lib.Corpus], settings: Settings, writer
+) -> dict[str, list[buckets.Bucket]]:
+    """Deals the documents of each group into buckets."""
+    copies = groups.copies(
+        {
+            name: int(corpus.document_bytes.sum())
+            for name, corpus in corpora.items()
+        },
+        settings.dupe_factor,
+        settings.smoothing,
+    )
+    work: dict[str, list[buckets.Bucket]] = {}
+    first = 0
+    for name, corpus in corpora.items():
+        paths = corpus_lib.deal(
+            corpus, settings.random_seed, writer.scratch, first
+        )
+        work[name] = [
+            buckets.Bucket(number, path, writer.part_path(number), copies[name])
+            for number, path in enumerate(paths, first)
+        ]
+        first += len(paths)
+    return work
 
 
 def make_parts(work: list[buckets.Bucket], job: Job) -> list[dict[str, int]]:
@@ -144,49 +247,90 @@ def make_parts(work: list[buckets.Bucket], job: Job) -> list[dict[str, int]]:
 
     if job.runner:
         return runners.run_beam(work, job.recipe, job.runner, job.options)
-    copies = job.recipe.settings.dupe_factor
-    progress = Progress("records", len(work) * copies, "passes")
+    passes = sum(math.ceil(bucket.copies) for bucket in work)
+    progress = Progress("records", passes, "passes")
     return runners.run_local(
         work, job.recipe, job.num_processes, progress.update
     )
 
 
-def write_records(job: Job, corpus: corpus_lib.Corpus) -> dict[str, int]:
+def write_records(
+    job: Job, corpora: dict[str, corpus_lib.Corpus]
+) -> dict[str, int]:
     """Writes shards and manifest; returns what was counted."""
     from data import records
 
     settings = job.recipe.settings
     with records.ShardWriter(job.output_files) as writer:
-        paths = corpus_lib.deal(corpus, settings.random_seed, writer.scratch)
-        work = [
-            buckets.Bucket(number, path, writer.part_path(number))
-            for number, path in enumerate(paths)
-        ]
-        parts = make_parts(work, job)
-        counts = [part.pop("records") for part in parts]
-        shards = writer.finish(counts, settings.random_seed)
+        work = deal(corpora, settings, writer)
+        parts = make_parts([b for group in work.values() for b in group], job)
+        shards = writer.finish(
+            [part["records"] for part in parts], settings.random_seed
+        )
+    unread = iter(parts)
+    counts: dict[str, dict[str, int]] = {name: {} for name in work}
+    for name, group in work.items():
+        for _ in group:
+            buckets.add_counts(counts[name], next(unread))
     totals: dict[str, int] = {}
-    for part in parts:
-        buckets.add_counts(totals, part)
+    for group in counts.values():
+        buckets.add_counts(totals, group)
+    run = describe_run(job, totals)
+    if any(counts):
+        run["groups"] = {
+            name: {**counts[name], "copies": work[name][0].copies}
+            for name in counts
+        }
+    manifest.write_manifest(writer.folder, shards, job.recipe.vocab_file, run)
+    for name in filter(None, counts):
+        print(tell_group(name, counts[name], totals, work[name][0].copies))
+    return totals
+
+
+def describe_run(job: Job, totals: dict[str, int]) -> dict:
+    """What the manifest keeps of the settings and the records."""
+    settings = job.recipe.settings
     run = {
         **dataclasses.asdict(settings),
         "do_lower_case": job.recipe.do_lower_case,
         "vocab_size": len(vocabulary.read_vocabulary(job.recipe.vocab_file)),
-        "input_files": [os.path.basename(p) for p in job.input_files],
+        "input_files": [
+            os.path.basename(path)
+            for group in job.inputs.values()
+            for path in group
+        ],
         "statistics": totals,
         "shares": buckets.shares(totals, settings.max_seq_length),
     }
-    manifest.write_manifest(writer.folder, shards, job.recipe.vocab_file, run)
-    return totals
+    if settings.pack_sequences:
+        run["max_sequences_per_row"] = packing.max_sequences_per_row(
+            settings.max_seq_length
+        )
+    return run
 
 
-def report(counts: dict[str, int], settings: pretraining.Settings) -> str:
+def tell_group(
+    name: str, counts: dict[str, int], totals: dict[str, int], copies: float
+) -> str:
+    """One line with the share of a group before and after."""
+    before = counts["tokens"] / totals["tokens"]
+    after = counts["instances"] / totals["instances"]
+    return (
+        f"{name}: {before:.1%} of the tokens, gone through {copies:.2f} times, "
+        f"{after:.1%} of the instances"
+    )
+
+
+def report(counts: dict[str, int], settings: Settings) -> str:
     """One line with the shares that a user should look at."""
     share = buckets.shares(counts, settings.max_seq_length)
+    rows = f"{counts['instances']:,} instances"
+    if settings.pack_sequences:
+        rows += f" in {counts['records']:,} rows"
     return (
         f"{counts['documents']:,} documents, {counts['sentences']:,} "
         f"sentences, {counts['tokens']:,} tokens ({share['unknown']:.2%} "
-        f"[UNK]); {counts['instances']:,} instances, {share['fill']:.1%} full, "
+        f"[UNK]); {rows}, {share['fill']:.1%} full, "
         f"{share['predicted']:.1%} predicted ({share['masked']:.0%} masked, "
         f"{share['random']:.0%} random), {share['random_next']:.1%} random next"
     )
@@ -200,15 +344,12 @@ def main(argv: list[str]) -> None:
         from data import runners
 
         runners.check_beam(job.runner)
-    say(f"reading {len(job.input_files)} files")
-    corpus = corpus_lib.scan(job.input_files)
-    counts = write_records(job, corpus)
+    counts = write_records(job, scan(job))
     print(report(counts, job.recipe.settings))
     for line in buckets.warnings(counts, job.recipe.settings):
         say(f"warning: {line}")
     print(
-        f"wrote {counts['instances']:,} records to "
-        f"{', '.join(job.output_files)}"
+        f"wrote {counts['records']:,} records to {', '.join(job.output_files)}"
     )
 
 

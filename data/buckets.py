@@ -5,10 +5,22 @@ on the process or the machine that makes them.
 """
 
 import dataclasses
+import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from data import corpus, fast_tokenization, pretraining, vocabulary
+import numpy as np
+
+from data import (
+    corpus,
+    fast_tokenization,
+    masking,
+    packing,
+    pretraining,
+    vocabulary,
+    word_boundaries,
+)
+from data.settings import Settings
 from errors import UserError
 
 _ENCODED_AT_ONCE = 1024  # rows: larger batches only take more memory
@@ -27,7 +39,7 @@ class Recipe:
 
     vocab_file: str
     do_lower_case: bool
-    settings: pretraining.Settings
+    settings: Settings
     source: str
 
 
@@ -39,11 +51,14 @@ class Bucket:
         number: of the bucket.
         text_path: where its documents are.
         part_path: where its records go.
+        copies: how often it is gone through; of the last copy, the share
+            behind the point is made.
     """
 
     number: int
     text_path: str
     part_path: str
+    copies: float
 
 
 class Worker:
@@ -55,10 +70,11 @@ class Worker:
 
     def __init__(self, recipe: Recipe):
         self._settings, self._source = recipe.settings, recipe.source
-        self._tokenizer = fast_tokenization.FastTokenizer(
-            recipe.vocab_file, recipe.do_lower_case
-        )
-        self._masking = pretraining.Vocabulary.of(self._tokenizer.vocab)
+        kind = fast_tokenization.FastTokenizer
+        if recipe.settings.word_boundaries:
+            kind = word_boundaries.SegmentedTokenizer
+        self._tokenizer = kind(recipe.vocab_file, recipe.do_lower_case)
+        self._masking = masking.Vocabulary.of(self._tokenizer.vocab)
 
     def make_part(
         self, bucket: Bucket, on_copy: Callable[[], None] = lambda: None
@@ -80,29 +96,41 @@ class Worker:
 
         documents = self._read_documents(bucket.text_path)
         counts = count_documents(
-            documents, self._tokenizer.vocab[vocabulary.UNK]
+            documents, self._tokenizer.vocab[vocabulary.UNK], self._masking.size
         )
         serialized: list[bytes] = []
-        for copy in range(self._settings.dupe_factor):
+        for copy in range(math.ceil(bucket.copies)):
             instances = pretraining.bucket_instances(
-                documents, copy, bucket.number, self._settings, self._masking
+                documents,
+                copy,
+                bucket.number,
+                self._settings,
+                self._masking,
+                min(1.0, bucket.copies - copy),
             )
             add_counts(
-                counts,
-                count_instances(
-                    instances, self._tokenizer.vocab[vocabulary.MASK]
-                ),
+                counts, count_instances(instances, self._masking.mask_id)
             )
-            for start in range(0, len(instances), _ENCODED_AT_ONCE):
-                arrays = pretraining.to_arrays(
-                    instances[start : start + _ENCODED_AT_ONCE], self._settings
-                )
+            for arrays in self._rows(instances, f"{bucket.number}/{copy}"):
                 serialized += records.encode_examples(arrays)
             on_copy()
         seed = f"{self._settings.random_seed}/{bucket.number}/shuffle"
         random.Random(seed).shuffle(serialized)
         records.write_records(bucket.part_path, serialized)
         return {**counts, "records": len(serialized)}
+
+    def _rows(
+        self, instances: list[pretraining.Instance], place: str
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Arrays of some rows at a time; `place` decides what is packed."""
+        settings = self._settings
+        rows, to_arrays = instances, pretraining.to_arrays
+        if settings.pack_sequences:
+            rng = random.Random(f"{settings.random_seed}/{place}/pack")
+            rows = packing.pack(instances, settings, rng)
+            to_arrays = packing.to_arrays
+        for start in range(0, len(rows), _ENCODED_AT_ONCE):
+            yield to_arrays(rows[start : start + _ENCODED_AT_ONCE], settings)
 
     def _read_documents(self, path: str) -> list[pretraining.Document]:
         texts = list(corpus.documents(path))
@@ -112,15 +140,24 @@ class Worker:
         # A line may hold nothing but what the tokenizer drops.
         documents = [list(filter(None, document)) for document in documents]
         documents = [document for document in documents if document]
-        if len(documents) < 2:
-            raise UserError(
-                f"{len(documents)} document with text",
-                path=self._source,
-                expected="at least 2: a random next sentence comes from "
-                "another document",
-                fix="put a blank line between documents",
-            )
+        check_documents(len(documents), self._source)
         return documents
+
+
+def check_documents(count: int, source: str) -> None:
+    """Refuses a corpus in which there is no other document.
+
+    Raises:
+        UserError: fewer than two.
+    """
+    if count < 2:
+        raise UserError(
+            f"{count} document with text",
+            path=source,
+            expected="at least 2: a random next sentence comes from another "
+            "document",
+            fix="put a blank line between documents",
+        )
 
 
 def add_counts(counts: dict[str, int], more: dict[str, int]) -> None:
@@ -129,14 +166,23 @@ def add_counts(counts: dict[str, int], more: dict[str, int]) -> None:
         counts[name] = counts.get(name, 0) + count
 
 
-def count_documents(documents: list, unknown_id: int) -> dict[str, int]:
-    """Documents, sentences and tokens of a bucket."""
+def count_documents(
+    documents: list, unknown_id: int, vocab_size: int
+) -> dict[str, int]:
+    """Documents, sentences and tokens of a bucket.
+
+    Args:
+        documents: with ids that may be marked (`word_boundaries`).
+        unknown_id: of `[UNK]`.
+        vocab_size: V, which is added to marked ids.
+    """
+    unknown = (unknown_id, unknown_id + vocab_size)
     sentences = [sentence for document in documents for sentence in document]
     return {
         "documents": len(documents),
         "sentences": len(sentences),
         "tokens": sum(map(len, sentences)),
-        "unknown_tokens": sum(s.count(unknown_id) for s in sentences),
+        "unknown_tokens": sum(s.count(i) for s in sentences for i in unknown),
     }
 
 
@@ -165,20 +211,18 @@ def count_instances(
 
 def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:
     """What of the records is what, each from 0 to 1."""
-    rows, predictions = counts["instances"], counts["predictions"]
+    predictions = counts["predictions"]
     return {
         "unknown": counts["unknown_tokens"] / counts["tokens"],
-        "fill": counts["row_tokens"] / (rows * max_seq_length),
+        "fill": counts["row_tokens"] / (counts["records"] * max_seq_length),
         "predicted": predictions / counts["row_tokens"],
         "masked": counts["predictions_masked"] / predictions,
         "random": counts["predictions_random"] / predictions,
-        "random_next": counts["random_next"] / rows,
+        "random_next": counts["random_next"] / counts["instances"],
     }
 
 
-def warnings(
-    counts: dict[str, int], settings: pretraining.Settings
-) -> list[str]:
+def warnings(counts: dict[str, int], settings: Settings) -> list[str]:
     """What looks wrong in a corpus, one line each, with what to look at."""
     share = shares(counts, settings.max_seq_length)
     per_document = counts["sentences"] / counts["documents"]
@@ -201,7 +245,7 @@ def warnings(
     if share["fill"] < 0.5:
         found.append(
             f"the rows are {share['fill']:.0%} full: a smaller "
-            "--max_seq_length wastes less"
+            "--max_seq_length or --pack_sequences wastes less"
         )
     if share["predicted"] < 0.8 * settings.masked_lm_prob:
         found.append(

@@ -138,13 +138,14 @@ def lines(
         raise _unreadable(path, error) from None
 
 
-def deal(corpus: Corpus, seed: int, folder: str) -> list[str]:
+def deal(corpus: Corpus, seed: int, folder: str, first: int = 0) -> list[str]:
     """Writes each bucket's documents to a file of its own.
 
     Args:
         corpus: from `scan`.
         seed: of the dealing.
-        folder: where the files are written; empty.
+        folder: where the files are written.
+        first: number of the first bucket, from which the rest count on.
 
     Returns:
         one path a bucket.
@@ -154,11 +155,12 @@ def deal(corpus: Corpus, seed: int, folder: str) -> list[str]:
     """
     if storage.is_remote(folder):  # to which nothing can be appended
         with tempfile.TemporaryDirectory() as here:
-            return [storage.copy(x, folder) for x in deal(corpus, seed, here)]
+            paths = deal(corpus, seed, here, first)
+            return [storage.copy(path, folder) for path in paths]
     buckets = iter(corpus.buckets(seed))
     paths = [
         os.path.join(folder, f"bucket-{i:05d}.txt")
-        for i in range(corpus.num_buckets)
+        for i in range(first, first + corpus.num_buckets)
     ]
     held: dict[int, list[str]] = {}
     held_bytes = 0

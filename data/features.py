@@ -11,6 +11,10 @@ MASKED_LM_POSITIONS = "masked_lm_positions"  # int [B, P] places in the row
 MASKED_LM_IDS = "masked_lm_ids"  # int [B, P] the pieces that stood there
 MASKED_LM_WEIGHTS = "masked_lm_weights"  # float [B, P] 1 = real, 0 = padding
 NEXT_SENTENCE_LABELS = "next_sentence_labels"  # int [B, 1] 1 = random next
+POSITION_IDS = "position_ids"  # int [B, S] place in its own instance
+SEQUENCE_IDS = "sequence_ids"  # int [B, S] instance of the row, 0 = padding
+NEXT_SENTENCE_POSITIONS = "next_sentence_positions"  # int [B, K] of `[CLS]`
+NEXT_SENTENCE_WEIGHTS = "next_sentence_weights"  # float [B, K] 1 = real
 IS_REAL_EXAMPLE = "is_real_example"  # float [B] 0 = row that fills a batch
 
 ENCODER_INPUTS = (INPUT_IDS, INPUT_MASK, SEGMENT_IDS)
@@ -36,4 +40,29 @@ def pretraining_schema(
         MASKED_LM_IDS: ("int64", max_predictions_per_seq),
         MASKED_LM_WEIGHTS: ("float32", max_predictions_per_seq),
         NEXT_SENTENCE_LABELS: ("int64", 1),
+    }
+
+
+def packed_schema(
+    max_seq_length: int,
+    max_predictions_per_seq: int,
+    max_sequences_per_row: int,
+) -> dict[str, tuple[str, int]]:
+    """The features of a record that holds several instances.
+
+    Args:
+        max_seq_length: S, pieces in a row.
+        max_predictions_per_seq: P, masked places in a row.
+        max_sequences_per_row: K, instances in a row.
+
+    Returns:
+        name -> (kind, length), kind "int64" or "float32".
+    """
+    return {
+        **pretraining_schema(max_seq_length, max_predictions_per_seq),
+        POSITION_IDS: ("int64", max_seq_length),
+        SEQUENCE_IDS: ("int64", max_seq_length),
+        NEXT_SENTENCE_POSITIONS: ("int64", max_sequences_per_row),
+        NEXT_SENTENCE_LABELS: ("int64", max_sequences_per_row),
+        NEXT_SENTENCE_WEIGHTS: ("float32", max_sequences_per_row),
     }

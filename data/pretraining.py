@@ -10,62 +10,10 @@ import random
 
 import numpy as np
 
-from data import features, sequences
+from data import features, masking, sequences
+from data.settings import Settings
 
 Document = list[list[int]]  # sentences of ids
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """How instances are made; the names are those of the flags.
-
-    Attributes:
-        max_seq_length: S, ids in a row, special tokens included; at least 5.
-        max_predictions_per_seq: P, at most so many masked places in a row.
-        masked_lm_prob: share of a row's tokens that is masked.
-        short_seq_prob: share of documents cut into shorter sequences.
-        dupe_factor: how often the corpus is gone through, with other masks.
-        do_whole_word_mask: mask all pieces of a word or none.
-        random_seed: of everything that is drawn.
-    """
-
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    masked_lm_prob: float = 0.15
-    short_seq_prob: float = 0.1
-    dupe_factor: int = 10
-    do_whole_word_mask: bool = False
-    random_seed: int = 12345
-
-
-@dataclasses.dataclass(frozen=True)
-class Vocabulary:
-    """What masking must know of a vocabulary.
-
-    Attributes:
-        size: V, number of tokens.
-        cls_id, sep_id, mask_id: ids of `[CLS]`, `[SEP]` and `[MASK]`.
-        continuation_ids: ids of the pieces that start with `##`.
-    """
-
-    size: int
-    cls_id: int
-    sep_id: int
-    mask_id: int
-    continuation_ids: frozenset[int]
-
-    @classmethod
-    def of(cls, vocab: dict[str, int]) -> "Vocabulary":
-        """Takes what is needed from token -> id."""
-        return cls(
-            size=len(vocab),
-            cls_id=vocab["[CLS]"],
-            sep_id=vocab["[SEP]"],
-            mask_id=vocab["[MASK]"],
-            continuation_ids=frozenset(
-                i for token, i in vocab.items() if token.startswith("##")
-            ),
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,25 +40,29 @@ def bucket_instances(
     copy: int,
     bucket: int,
     settings: Settings,
-    vocabulary: Vocabulary,
+    vocabulary: masking.Vocabulary,
+    share: float = 1.0,
 ) -> list[Instance]:
     """Instances of one copy of a bucket, a function of its arguments alone.
 
     Args:
         documents: at least two, none empty.
-        copy: 0 to `dupe_factor` - 1.
+        copy: number of the copy, from 0.
         bucket: number of the bucket in the corpus.
         settings: lengths, shares and seed.
         vocabulary: of the ids in `documents`.
+        share: chance of each document to be used.
     """
-    rng = random.Random(f"{settings.random_seed}/{bucket}/{copy}")
+    place = f"{settings.random_seed}/{bucket}/{copy}"
+    rng, choice = random.Random(place), random.Random(f"{place}/share")
     instances = []
     for index in range(len(documents)):
-        instances.extend(
-            create_instances_from_document(
-                documents, index, settings, vocabulary, rng
+        if choice.random() < share:
+            instances.extend(
+                create_instances_from_document(
+                    documents, index, settings, vocabulary, rng
+                )
             )
-        )
     return instances
 
 
@@ -118,7 +70,7 @@ def create_instances_from_document(
     documents: list[Document],
     index: int,
     settings: Settings,
-    vocabulary: Vocabulary,
+    vocabulary: masking.Vocabulary,
     rng: random.Random,
 ) -> list[Instance]:
     """Cuts one document into sentence pairs and masks them.
@@ -159,7 +111,7 @@ def create_instances_from_document(
             ids, segment_ids = sequences.join_pair(
                 a, b, vocabulary.cls_id, vocabulary.sep_id
             )
-            masked, positions, labels = mask_tokens(
+            masked, positions, labels = masking.mask_tokens(
                 ids, settings, vocabulary, rng
             )
             instances.append(
@@ -171,60 +123,6 @@ def create_instances_from_document(
     return instances
 
 
-def mask_tokens(
-    ids: list[int],
-    settings: Settings,
-    vocabulary: Vocabulary,
-    rng: random.Random,
-) -> tuple[list[int], list[int], list[int]]:
-    """Chooses 15 % of the places; 80 % become `[MASK]`, 10 % a random piece.
-
-    With whole-word masking a word that does not fit what is left to choose
-    is passed over.
-
-    Args:
-        ids: a row; `[CLS]` and `[SEP]` are never chosen.
-        settings: shares, and whether whole words are masked.
-        vocabulary: random pieces are any of its `size` tokens.
-        rng: everything random is drawn from it.
-
-    Returns:
-        (ids after masking, chosen places ascending, what stood there).
-    """
-    candidates: list[list[int]] = []
-    for place, token in enumerate(ids):
-        if token in (vocabulary.cls_id, vocabulary.sep_id):
-            continue
-        if (
-            settings.do_whole_word_mask
-            and candidates
-            and token in vocabulary.continuation_ids
-        ):
-            candidates[-1].append(place)
-        else:
-            candidates.append([place])
-    rng.shuffle(candidates)
-    wanted = min(
-        settings.max_predictions_per_seq,
-        max(1, int(round(len(ids) * settings.masked_lm_prob))),
-    )
-    masked = list(ids)
-    chosen: list[int] = []
-    for places in candidates:
-        if len(chosen) >= wanted:
-            break
-        if len(chosen) + len(places) > wanted:
-            continue
-        for place in places:
-            if rng.random() < 0.8:
-                masked[place] = vocabulary.mask_id
-            elif rng.random() >= 0.5:
-                masked[place] = rng.randint(0, vocabulary.size - 1)
-            chosen.append(place)
-    chosen.sort()
-    return masked, chosen, [ids[place] for place in chosen]
-
-
 def to_arrays(
     instances: list[Instance], settings: Settings
 ) -> dict[str, np.ndarray]:
@@ -233,27 +131,28 @@ def to_arrays(
     Returns:
         name -> `int64` or `float32 [N, length]`.
     """
-    rows: dict[str, list[list]] = {
-        features.INPUT_IDS: [x.ids for x in instances],
-        features.INPUT_MASK: [[1] * len(x.ids) for x in instances],
-        features.SEGMENT_IDS: [x.segment_ids for x in instances],
-        features.MASKED_LM_POSITIONS: [
-            x.masked_lm_positions for x in instances
-        ],
-        features.MASKED_LM_IDS: [x.masked_lm_ids for x in instances],
-        features.MASKED_LM_WEIGHTS: [
-            [1.0] * len(x.masked_lm_ids) for x in instances
-        ],
-        features.NEXT_SENTENCE_LABELS: [
-            [int(x.is_random_next)] for x in instances
-        ],
-    }
+    rows = [instance_rows(instance) for instance in instances]
     schema = features.pretraining_schema(
         settings.max_seq_length, settings.max_predictions_per_seq
     )
     return {
-        name: sequences.pad_rows(rows[name], length, np.dtype(kind))
+        name: sequences.pad_rows(
+            [row[name] for row in rows], length, np.dtype(kind)
+        )
         for name, (kind, length) in schema.items()
+    }
+
+
+def instance_rows(instance: Instance) -> dict[str, list]:
+    """The features of an instance, not padded."""
+    return {
+        features.INPUT_IDS: instance.ids,
+        features.INPUT_MASK: [1] * len(instance.ids),
+        features.SEGMENT_IDS: instance.segment_ids,
+        features.MASKED_LM_POSITIONS: instance.masked_lm_positions,
+        features.MASKED_LM_IDS: instance.masked_lm_ids,
+        features.MASKED_LM_WEIGHTS: [1.0] * len(instance.masked_lm_ids),
+        features.NEXT_SENTENCE_LABELS: [int(instance.is_random_next)],
     }
 
 

@@ -185,7 +185,7 @@ class BasicTokenizer:
             )
         # str.split: normalisation may leave nothing, or white space.
         return "".join(
-            f" {character} " if _is_punctuation(character) else character
+            f" {character} " if is_punctuation(character) else character
             for character in word
         ).split()
 
@@ -271,7 +271,7 @@ def _is_cjk(code: int) -> bool:
     return any(first <= code <= last for first, last in _CJK_BLOCKS)
 
 
-def _is_punctuation(character: str) -> bool:
+def is_punctuation(character: str) -> bool:
     """ASCII signs count as punctuation, `^`, `$` and "`" too."""
     code = ord(character)
     if 33 <= code <= 47 or 58 <= code <= 64:

@@ -10,7 +10,8 @@ import random
 import numpy as np
 import pytest
 
-from data import pretraining
+from data import masking, pretraining
+from data.settings import Settings
 
 CLS, SEP, MASK, FIRST = 2, 3, 4, 5
 S, P, DOCUMENTS, COPIES = 67, 11, 53, 59
@@ -33,10 +34,10 @@ def make_corpus():
 @pytest.fixture(scope="module")
 def made():
     documents, size = make_corpus()
-    settings = pretraining.Settings(max_seq_length=S, max_predictions_per_seq=P)
-    masking = pretraining.Vocabulary(size, CLS, SEP, MASK, frozenset())
+    settings = Settings(max_seq_length=S, max_predictions_per_seq=P)
+    known = masking.Vocabulary(size, CLS, SEP, MASK, frozenset())
     copies = [
-        pretraining.bucket_instances(documents, copy, 0, settings, masking)
+        pretraining.bucket_instances(documents, copy, 0, settings, known)
         for copy in range(COPIES)
     ]
     assert sum(map(len, copies)) >= 20_000

@@ -3,14 +3,16 @@
 import pytest
 
 from data import buckets, pretraining
+from data.settings import Settings
 
-SETTINGS = pretraining.Settings(max_seq_length=31, max_predictions_per_seq=5)
+SETTINGS = Settings(max_seq_length=31, max_predictions_per_seq=5)
 GOOD = {
     "documents": 10,
     "sentences": 100,
     "tokens": 2000,
     "unknown_tokens": 4,
     "instances": 50,
+    "records": 50,
     "random_next": 26,
     "row_tokens": 1400,
     "predictions": 200,
@@ -50,8 +52,8 @@ def test_instances_are_counted():
 
 
 def test_documents_are_counted():
-    documents = [[[5, 6], [1]], [[7, 8, 1]]]
-    assert buckets.count_documents(documents, unknown_id=1) == {
+    documents = [[[5, 6], [1]], [[7, 8, 1 + 97]]]  # the last one marked
+    assert buckets.count_documents(documents, 1, 97) == {
         "documents": 2,
         "sentences": 3,
         "tokens": 6,

@@ -12,16 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import pretraining
+from data import masking, pretraining
+from data.settings import Settings
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
 FIRST = 5  # ids below are special tokens
 
 
 def vocabulary(size, continuation_ids=()):
-    return pretraining.Vocabulary(
-        size, CLS, SEP, MASK, frozenset(continuation_ids)
-    )
+    return masking.Vocabulary(size, CLS, SEP, MASK, frozenset(continuation_ids))
 
 
 def numbered(lengths):
@@ -66,25 +65,13 @@ def wanted(length, options):
     return min(options.max_predictions_per_seq, max(1, share))
 
 
-def test_vocabulary_knows_special_tokens_and_continuations():
-    lines = ["[PAD]", "[MASK]", "[SEP]", "a", "##a", "[CLS]", "#", "##"]
-    vocab = {token: i for i, token in enumerate(lines)}
-    assert pretraining.Vocabulary.of(vocab) == pretraining.Vocabulary(
-        size=8,
-        cls_id=5,
-        sep_id=2,
-        mask_id=1,
-        continuation_ids=frozenset({4, 7}),
-    )
-
-
 LENGTHS = st.lists(
     st.lists(st.integers(1, 19), min_size=1, max_size=11),
     min_size=2,
     max_size=7,
 )
 SETTINGS = st.builds(
-    pretraining.Settings,
+    Settings,
     max_seq_length=st.sampled_from([5, 7, 13, 31, 61]),
     max_predictions_per_seq=st.sampled_from([1, 3, 11]),
     masked_lm_prob=st.sampled_from([0.0, 0.02, 0.15, 0.3]),
@@ -135,7 +122,7 @@ def test_every_sentence_is_used_in_its_turn(sentences, seed):
     # Sentences of one token fill rows exactly, so nothing is truncated: the
     # first segments, with the second ones that follow them, are the document.
     documents = numbered([[1] * count for count in sentences])
-    options = pretraining.Settings(max_seq_length=13, random_seed=seed)
+    options = Settings(max_seq_length=13, random_seed=seed)
     used = []
     for instance in instances_of(documents, options):
         a, b = unmasked(instance)
@@ -145,7 +132,7 @@ def test_every_sentence_is_used_in_its_turn(sentences, seed):
 
 def test_single_sentences_are_followed_by_another_document():
     documents = numbered([[3]] * 101)
-    options = pretraining.Settings(max_seq_length=17)
+    options = Settings(max_seq_length=17)
     instances = instances_of(documents, options)
     assert [unmasked(x)[0] for x in instances] == [d[0] for d in documents]
     assert all(x.is_random_next for x in instances)
@@ -155,7 +142,7 @@ def test_the_random_document_is_never_the_same():
     # Of two documents the draw misses ten times in a row about every 1024th
     # time; the original then takes the document itself.
     documents = numbered([[1] * 1009, [1] * 1009])
-    options = pretraining.Settings(max_seq_length=5, short_seq_prob=0.0)
+    options = Settings(max_seq_length=5, short_seq_prob=0.0)
     randoms = 0
     for copy in range(7):
         for instance in instances_of(documents, options, copy):
@@ -179,7 +166,7 @@ def test_ten_failed_draws_take_the_next_document(index):
     (instance,) = pretraining.create_instances_from_document(
         documents,
         index,
-        pretraining.Settings(max_seq_length=11),
+        Settings(max_seq_length=11),
         vocabulary(97),
         _Stuck(3),
     )
@@ -188,67 +175,9 @@ def test_ten_failed_draws_take_the_next_document(index):
     assert unmasked(instance) == (documents[index][0], documents[other][0])
 
 
-def masked_row(length, size, rng, **options):
-    row = [CLS, *(rng.randrange(FIRST, size) for _ in range(length)), SEP]
-    return row, pretraining.mask_tokens(
-        row, pretraining.Settings(**options), vocabulary(size), rng
-    )
-
-
 def near(count, n, p):
     """Within five standard deviations of a binomial count."""
     return abs(count - n * p) < 5 * math.sqrt(n * p * (1 - p))
-
-
-def test_80_percent_become_mask_and_10_percent_random():
-    rng, kinds = random.Random(12345), Counter()
-    size = 1009
-    while kinds.total() < 20_000:
-        row, (ids, places, labels) = masked_row(
-            125, size, rng, max_predictions_per_seq=20
-        )
-        assert [row[place] for place in places] == labels
-        untouched = set(range(len(row))) - set(places)
-        assert all(ids[place] == row[place] for place in untouched)
-        for place in places:
-            kinds[
-                "mask"
-                if ids[place] == MASK
-                else "kept"
-                if ids[place] == row[place]
-                else "random"
-            ] += 1
-    n = kinds.total()
-    # A random piece is the old one, or [MASK], once in V times each.
-    assert near(kinds["mask"], n, 0.8 + 0.1 / size)
-    assert near(kinds["kept"], n, 0.1 + 0.1 / size)
-    assert near(kinds["random"], n, 0.1 - 0.2 / size)
-
-
-def test_every_place_is_masked_as_often():
-    rng, counts = random.Random(7), Counter()
-    rows = 5000
-    for _ in range(rows):
-        _, (_, places, _) = masked_row(18, 97, rng)
-        assert len(places) == 3  # 15 % of 20
-        counts.update(places)
-    assert set(counts) == set(range(1, 19))
-    assert all(near(counts[place], rows, 3 / 18) for place in counts)
-
-
-def test_random_pieces_come_from_the_whole_vocabulary():
-    rng, seen = random.Random(5), set()
-    row = [CLS, *[FIRST] * 997, SEP]
-    options = pretraining.Settings(
-        masked_lm_prob=1.0, max_predictions_per_seq=997
-    )
-    for _ in range(7):
-        ids, places, _ = pretraining.mask_tokens(
-            row, options, vocabulary(97), rng
-        )
-        assert places == list(range(1, 998))
-        seen.update(ids[1:-1])
-    assert seen == set(range(97))  # [PAD] and [CLS] too
 
 
 def corpus(seed, documents=401):
@@ -262,7 +191,7 @@ def corpus(seed, documents=401):
 
 
 def test_15_percent_of_the_rows_is_masked():
-    instances = instances_of(corpus(3), pretraining.Settings())
+    instances = instances_of(corpus(3), Settings())
     rows = sum(len(x.ids) for x in instances)
     masks = sum(len(x.masked_lm_ids) for x in instances)
     assert rows > 100_000
@@ -273,7 +202,7 @@ def test_half_of_the_pairs_are_random():
     # A document of two sentences gives one pair if the next is the actual
     # one; else it gives two, since the second sentence is put back.
     documents = numbered([[1, 1]] * 4001)
-    options = pretraining.Settings(max_seq_length=11)
+    options = Settings(max_seq_length=11)
     instances = instances_of(documents, options)
     actual = sum(not x.is_random_next for x in instances)
     assert len(instances) == 2 * 4001 - actual
@@ -284,7 +213,7 @@ def test_10_percent_of_the_documents_are_cut_short():
     # Sentences of one token: the first actual pair is as long as its target,
     # which is drawn from 2 to 10 for short ones.
     documents = numbered([[1] * 10] * 8009)
-    options = pretraining.Settings(max_seq_length=13)
+    options = Settings(max_seq_length=13)
     lengths = Counter(
         len(x.ids) - 3
         for x in instances_of(documents, options)
@@ -296,55 +225,8 @@ def test_10_percent_of_the_documents_are_cut_short():
     assert near(lengths[10], n, 0.9 + 0.1 / 9)
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
-@given(
-    st.lists(st.sampled_from([5, 5, 7, SEP]), min_size=1, max_size=53),
-    st.sampled_from([1, 2, 5, 11]),
-    st.integers(0, 1 << 31),
-)
-def test_whole_words_are_masked_or_left(body, most, seed):
-    continuation = 7
-    row = [CLS, *body, 5, SEP]
-    options = pretraining.Settings(
-        max_predictions_per_seq=most,
-        masked_lm_prob=0.3,
-        do_whole_word_mask=True,
-    )
-    _, places, labels = pretraining.mask_tokens(
-        row, options, vocabulary(97, [continuation]), random.Random(seed)
-    )
-    words = []
-    for place, token in enumerate(row):
-        if token == continuation and words:
-            words[-1].add(place)
-        elif token not in (CLS, SEP):
-            words.append({place})
-    left = wanted(len(row), options) - len(places)
-    assert left >= 0
-    assert [row[place] for place in places] == labels
-    for word in words:
-        assert word <= set(places) or not word & set(places)
-        # A word is left when it does not fit what is still to be chosen.
-        assert word <= set(places) or len(word) > left
-
-
-def test_pieces_are_masked_one_by_one_without_whole_words():
-    # 1 of 5 pieces of one word.
-    row = [CLS, 5, 7, 7, 7, 7, SEP]
-    options = pretraining.Settings()
-    _, places, _ = pretraining.mask_tokens(
-        row, options, vocabulary(97, [7]), random.Random(3)
-    )
-    assert len(places) == 1
-    whole = dataclasses.replace(options, do_whole_word_mask=True)
-    _, places, _ = pretraining.mask_tokens(
-        row, whole, vocabulary(97, [7]), random.Random(3)
-    )
-    assert places == []  # five pieces do not fit one mask
-
-
 def test_a_bucket_is_a_function_of_its_arguments():
-    documents, options = corpus(11, documents=7), pretraining.Settings()
+    documents, options = corpus(11, documents=7), Settings()
     known = vocabulary(FIRST + sum(len(flat(d)) for d in documents))
 
     def make(copy=3, bucket=5, options=options):
@@ -382,7 +264,7 @@ def test_instances_are_padded_to_the_schema():
             masked_lm_ids=[13],
         ),
     ]
-    options = pretraining.Settings(max_seq_length=11, max_predictions_per_seq=3)
+    options = Settings(max_seq_length=11, max_predictions_per_seq=3)
     arrays = pretraining.to_arrays(instances, options)
     assert {name: array.tolist() for name, array in arrays.items()} == {
         "input_ids": [
@@ -421,7 +303,7 @@ def test_instances_equal_those_of_the_original_release():
         ]
         for _ in range(41)
     ]
-    options = pretraining.Settings(max_seq_length=31, max_predictions_per_seq=5)
+    options = Settings(max_seq_length=31, max_predictions_per_seq=5)
     rng = random.Random(12345)
     rows = [
         [

@@ -1,0 +1,241 @@
+"""Which places of a row are masked, and what is put there."""
+
+import dataclasses
+import math
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data import masking
+from data.settings import Settings
+
+PAD, CLS, SEP, MASK = 0, 2, 3, 4
+FIRST = 5  # ids below are special tokens
+
+
+def vocabulary(size, continuation_ids=()):
+    return masking.Vocabulary(size, CLS, SEP, MASK, frozenset(continuation_ids))
+
+
+def near(count, n, p):
+    """Within five standard deviations of a binomial count."""
+    return abs(count - n * p) < 5 * math.sqrt(n * p * (1 - p))
+
+
+def wanted(length, options):
+    share = int(round(length * options.masked_lm_prob))
+    return min(options.max_predictions_per_seq, max(1, share))
+
+
+def test_vocabulary_knows_special_tokens_and_continuations():
+    lines = ["[PAD]", "[MASK]", "[SEP]", "a", "##a", "[CLS]", "#", "##"]
+    vocab = {token: i for i, token in enumerate(lines)}
+    assert masking.Vocabulary.of(vocab) == masking.Vocabulary(
+        size=8,
+        cls_id=5,
+        sep_id=2,
+        mask_id=1,
+        continuation_ids=frozenset({4, 7}),
+    )
+
+
+def masked_row(length, size, rng, **options):
+    row = [CLS, *(rng.randrange(FIRST, size) for _ in range(length)), SEP]
+    return row, masking.mask_tokens(
+        row, Settings(**options), vocabulary(size), rng
+    )
+
+
+def test_80_percent_become_mask_and_10_percent_random():
+    rng, kinds = random.Random(12345), Counter()
+    size = 1009
+    while kinds.total() < 20_000:
+        row, (ids, places, labels) = masked_row(
+            125, size, rng, max_predictions_per_seq=20
+        )
+        assert [row[place] for place in places] == labels
+        untouched = set(range(len(row))) - set(places)
+        assert all(ids[place] == row[place] for place in untouched)
+        for place in places:
+            kinds[
+                "mask"
+                if ids[place] == MASK
+                else "kept"
+                if ids[place] == row[place]
+                else "random"
+            ] += 1
+    n = kinds.total()
+    # A random piece is the old one, or [MASK], once in V times each.
+    assert near(kinds["mask"], n, 0.8 + 0.1 / size)
+    assert near(kinds["kept"], n, 0.1 + 0.1 / size)
+    assert near(kinds["random"], n, 0.1 - 0.2 / size)
+
+
+def test_every_place_is_masked_as_often():
+    rng, counts = random.Random(7), Counter()
+    rows = 5000
+    for _ in range(rows):
+        _, (_, places, _) = masked_row(18, 97, rng)
+        assert len(places) == 3  # 15 % of 20
+        counts.update(places)
+    assert set(counts) == set(range(1, 19))
+    assert all(near(counts[place], rows, 3 / 18) for place in counts)
+
+
+def test_random_pieces_come_from_the_whole_vocabulary():
+    rng, seen = random.Random(5), set()
+    row = [CLS, *[FIRST] * 997, SEP]
+    options = Settings(masked_lm_prob=1.0, max_predictions_per_seq=997)
+    for _ in range(7):
+        ids, places, _ = masking.mask_tokens(row, options, vocabulary(97), rng)
+        assert places == list(range(1, 998))
+        seen.update(ids[1:-1])
+    assert seen == set(range(97))  # [PAD] and [CLS] too
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(
+    st.lists(st.sampled_from([5, 5, 7, SEP]), min_size=1, max_size=53),
+    st.sampled_from([1, 2, 5, 11]),
+    st.integers(0, 1 << 31),
+)
+def test_whole_words_are_masked_or_left(body, most, seed):
+    continuation = 7
+    row = [CLS, *body, 5, SEP]
+    options = Settings(
+        max_predictions_per_seq=most,
+        masked_lm_prob=0.3,
+        do_whole_word_mask=True,
+    )
+    _, places, labels = masking.mask_tokens(
+        row, options, vocabulary(97, [continuation]), random.Random(seed)
+    )
+    words = []
+    for place, token in enumerate(row):
+        if token == continuation and words:
+            words[-1].add(place)
+        elif token not in (CLS, SEP):
+            words.append({place})
+    left = wanted(len(row), options) - len(places)
+    assert left >= 0
+    assert [row[place] for place in places] == labels
+    for word in words:
+        assert word <= set(places) or not word & set(places)
+        # A word is left when it does not fit what is still to be chosen.
+        assert word <= set(places) or len(word) > left
+
+
+def test_pieces_are_masked_one_by_one_without_whole_words():
+    # 1 of 5 pieces of one word.
+    row = [CLS, 5, 7, 7, 7, 7, SEP]
+    options = Settings()
+    _, places, _ = masking.mask_tokens(
+        row, options, vocabulary(97, [7]), random.Random(3)
+    )
+    assert len(places) == 1
+    whole = dataclasses.replace(options, do_whole_word_mask=True)
+    _, places, _ = masking.mask_tokens(
+        row, whole, vocabulary(97, [7]), random.Random(3)
+    )
+    assert places == []  # five pieces do not fit one mask
+
+
+LONG_ROW = [CLS, *[FIRST] * 499, SEP, *[FIRST] * 499, SEP]
+
+
+def spans_of(places):
+    """Lengths of runs of neighbours."""
+    runs = []
+    for before, place in zip([-2, *places], places):
+        if place == before + 1:
+            runs[-1] += 1
+        else:
+            runs.append(1)
+    return runs
+
+
+def test_spans_are_chosen_with_a_chance_of_one_by_their_length():
+    # Few spans in a long row, so that they hardly meet.
+    options = Settings(max_ngram=3, max_predictions_per_seq=8)
+    rng, counts = random.Random(5), Counter()
+    for _ in range(3000):
+        _, places, _ = masking.mask_tokens(
+            LONG_ROW, options, vocabulary(97), rng
+        )
+        assert len(places) == 8
+        counts.update(spans_of(places))
+    n = counts.total()
+    # The last span of a row is cut to what is left; two spans may touch.
+    for length, share in ((1, 6 / 11), (2, 3 / 11), (3, 2 / 11)):
+        assert counts[length] / n == pytest.approx(share, abs=0.08)
+    assert sum(counts[length] for length in counts if length > 3) / n < 0.03
+
+
+@settings(deadline=None, max_examples=200, derandomize=True)
+@given(
+    st.lists(st.sampled_from([5, 5, 7, SEP]), min_size=1, max_size=53),
+    st.integers(2, 5),
+    st.booleans(),
+    st.integers(0, 1 << 31),
+)
+def test_spans_hold_whole_words_of_one_segment(body, ngram, whole, seed):
+    continuation = 7
+    row = [CLS, 5, *body, 5, SEP]
+    options = Settings(
+        max_predictions_per_seq=11,
+        masked_lm_prob=0.3,
+        do_whole_word_mask=whole,
+        max_ngram=ngram,
+    )
+    known = vocabulary(97, [continuation])
+    masked, places, labels = masking.mask_tokens(
+        row, options, known, random.Random(seed)
+    )
+    again = masking.mask_tokens(row, options, known, random.Random(seed))
+    assert again == (masked, places, labels)
+    assert places == sorted(set(places))
+    assert len(places) <= wanted(len(row), options)
+    there = len(row) - row.count(CLS) - row.count(SEP)
+    if not whole:
+        assert len(places) == min(there, wanted(len(row), options))
+    assert [row[place] for place in places] == labels
+    assert not {CLS, SEP} & set(labels)
+    if whole:
+        chosen = set(places)
+        for place in range(2, len(row)):
+            if row[place] == continuation and row[place - 1] != SEP:
+                assert (place in chosen) == (place - 1 in chosen)
+
+
+def test_spans_do_not_cross_a_separator():
+    row = [CLS, 5, SEP, 5, SEP]
+    options = Settings(max_ngram=2, masked_lm_prob=1.0)
+    firsts = Counter()
+    for seed in range(101):
+        options = dataclasses.replace(options, max_predictions_per_seq=1)
+        _, places, _ = masking.mask_tokens(
+            row, options, vocabulary(97), random.Random(seed)
+        )
+        firsts.update(places)
+    assert set(firsts) == {1, 3}
+
+
+def test_marked_pieces_are_masked_with_their_word():
+    size = 97
+    row = [CLS, 5, 6 + size, 7 + size, 8, SEP, 9, 10 + size, SEP]
+    options = Settings(
+        do_whole_word_mask=True, word_boundaries=True, masked_lm_prob=0.34
+    )
+    plain = [token % size for token in row]
+    seen = set()
+    for seed in range(53):
+        masked, places, labels = masking.mask_tokens(
+            row, options, vocabulary(size), random.Random(seed)
+        )
+        assert max(masked) < size
+        assert labels == [plain[place] for place in places]
+        seen.add(tuple(places))
+    assert seen == {(1, 2, 3), (4, 6, 7)}

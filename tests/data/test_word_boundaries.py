@@ -1,0 +1,53 @@
+"""Ids with the words of segmented text marked."""
+
+import random
+
+import pytest
+
+from data import tokenization, word_boundaries
+
+TOKENS = (
+    "[PAD] [UNK] [CLS] [SEP] [MASK] 我 们 使 用 语 言 un ##aff ##able , 。 a"
+)
+V = len(TOKENS.split())
+
+
+@pytest.fixture
+def vocab_file(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("".join(f"{t}\n" for t in TOKENS.split()), "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "line, pieces",
+    [
+        ("我们 使用 语言", "我 +们 使 +用 语 +言"),
+        ("我 们", "我 们"),
+        ("语言。 a", "语 +言 。 a"),  # punctuation is a word of its own
+        ("unaffable, a", "un +##aff +##able , a"),
+        ("。我们", "。 我 +们"),
+        ("我x们", "我 +[UNK] +们"),
+        ("我\u3000们\xa0我\x85们", "我 们 我 +们"),
+        ("", ""),
+    ],
+)
+def test_what_continues_a_word_is_marked(vocab_file, line, pieces):
+    tokenizer = word_boundaries.SegmentedTokenizer(vocab_file)
+    expected = [
+        tokenizer.vocab[piece.removeprefix("+")] + V * piece.startswith("+")
+        for piece in pieces.split()
+    ]
+    assert tokenizer.ids_of_lines([line, line]) == [expected, expected]
+
+
+def test_unmarked_ids_are_those_of_the_tokenizer(vocab_file):
+    tokenizer = word_boundaries.SegmentedTokenizer(vocab_file)
+    exact = tokenization.FullTokenizer(vocab_file)
+    rng = random.Random(7)
+    alphabet = "我们使a un,。 \x1c\x0b\x85\u2028\u3000\xad\u0301\tΣ"
+    for _ in range(2000):
+        line = "".join(rng.choices(alphabet, k=rng.randrange(17)))
+        (ids,) = tokenizer.ids_of_lines([line])
+        plain = exact.convert_tokens_to_ids(exact.tokenize(line))
+        assert [token % V for token in ids] == plain, line
