@@ -89,26 +89,6 @@ def vocabulary_hash(path: str) -> str:
     return hashlib.sha256(_read_bytes(path)).hexdigest()
 
 
-def count_words(texts: Iterable[str], split) -> Counter:
-    """Counts the words of a corpus as a tokenizer splits them.
-
-    Args:
-        texts: lines of the corpus.
-        split: text -> words, `BasicTokenizer.tokenize`.
-
-    Returns:
-        word -> how often it stands in the corpus.
-    """
-    chunks: Counter = Counter()
-    for text in texts:
-        chunks.update(text.split(" "))
-    words: Counter = Counter()
-    for chunk, count in chunks.items():
-        for word in split(chunk):
-            words[word] += count
-    return words
-
-
 def learn_vocabulary(
     words: Counter,
     vocab_size: int,
@@ -126,7 +106,7 @@ def learn_vocabulary(
     handed over as fixed tokens. The same words give the same vocabulary.
 
     Args:
-        words: word -> count, from `count_words`.
+        words: word -> count, from `word_counts.count_corpus`.
         vocab_size: length of the vocabulary, special and unused tokens
             included; a small corpus may give fewer.
         min_frequency: a pair of pieces is merged when seen so often.
@@ -215,7 +195,7 @@ def place_words(
         the new tokens, and the id of each word.
     """
     tokens = list(tokens)
-    free = [i for i, t in enumerate(tokens) if re.fullmatch(_UNUSED, t)]
+    free = unused_slots(tokens)
     rows = []
     for word in words:
         if free:
@@ -226,6 +206,11 @@ def place_words(
             tokens.append(word)
         rows.append(row)
     return tokens, rows
+
+
+def unused_slots(tokens: list[str]) -> list[int]:
+    """Ids of the `[unusedN]` tokens, in order."""
+    return [i for i, t in enumerate(tokens) if re.fullmatch(_UNUSED, t)]
 
 
 def looks_lower_case(tokens: Iterable[str]) -> bool:

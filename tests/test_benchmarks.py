@@ -1,6 +1,8 @@
 """The benchmarks run, at toy sizes; a benchmark is not a test."""
 
-from benchmarks import pretraining_step, records, tokenization
+import sys
+
+from benchmarks import pretraining_step, records, tokenization, vocabulary
 from modeling import checkpoints
 from modeling.models import build_pretraining_model
 from tests import small, text
@@ -46,3 +48,22 @@ def test_records_are_timed(tmp_path):
     )
     assert figures["instances_per_second"] > 0
     assert figures["peak_megabytes_of_a_process"] > 0
+
+
+def test_a_vocabulary_is_timed(tmp_path):
+    text.write_corpus(tmp_path / "source.txt", 7)
+    figures = vocabulary.measure(
+        str(tmp_path / "source.txt"), str(tmp_path), 150, runs=1
+    )
+    assert figures["ratio"] > 0
+    assert 10 < figures["peer_peak_megabytes"] < 1000
+    assert 10 < figures["peak_megabytes"] < 1000
+
+
+def test_memory_is_that_of_all_processes():
+    child = "b = b'x' * 60_000_000; sum(range(10**7))"
+    command = f"[sys.executable, '-c', {child!r}]"
+    parent = "import subprocess, sys; b = b'x' * 70_000_000; "
+    parent += f"subprocess.run({command})"
+    _, peak = vocabulary.run([sys.executable, "-c", parent])
+    assert 130 < peak < 230

@@ -125,26 +125,6 @@ def test_written_vocabulary_is_read_back(tmp_path):
     assert os.listdir(tmp_path) == ["vocab.txt"]
 
 
-def test_words_are_counted_as_the_tokenizer_splits_them():
-    texts = ["Ab, ab  推推", "ΟΔΟΣ ab\u2028x", "", "a\xadb"]
-    split = tokenization.BasicTokenizer().tokenize
-    assert vocabulary.count_words(texts, split) == {
-        "ab": 4,
-        ",": 1,
-        "推": 2,
-        "οδος": 1,
-        "x": 1,
-    }
-
-
-@settings(deadline=None, max_examples=100, derandomize=True)
-@given(st.lists(st.text(max_size=23), max_size=5), st.booleans())
-def test_counting_equals_splitting_whole_lines(texts, lower):
-    split = tokenization.BasicTokenizer(do_lower_case=lower).tokenize
-    expected = Counter(word for text in texts for word in split(text))
-    assert vocabulary.count_words(texts, split) == expected
-
-
 def test_special_tokens_stand_where_the_released_files_have_them():
     tokens = vocabulary.learn_vocabulary(Counter({"ab": 3, "b": 1}), 109)
     assert tokens[0] == "[PAD]"

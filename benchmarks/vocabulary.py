@@ -1,0 +1,103 @@
+"""Time and memory of create_vocab beside Hugging Face's trainer.
+
+    python -m benchmarks.vocabulary CORPUS
+
+Both learn 30,522 tokens in processes of their own; ours counts with two, the
+peer reads an unpacked copy with all threads it likes. Runs alternate.
+"""
+
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import tokenizers
+
+from data import corpus
+
+ROOT = pathlib.Path(__file__).parents[1]
+PEER = """
+import sys, tokenizers
+trained = tokenizers.BertWordPieceTokenizer(lowercase=True)
+trained.train(sys.argv[1], vocab_size=int(sys.argv[2]), show_progress=False)
+trained.save_model(sys.argv[3])
+"""
+
+
+def run(command: list[str], every: float = 0.05) -> tuple[float, float]:
+    """Runs a command: (seconds, peak MB of it and its children together).
+
+    Resident memory is looked at every so many seconds; what processes share
+    is counted for each.
+    """
+    peak, start = 0, time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while process.returncode is None:
+        peak = max(peak, _memory(process.pid))
+        try:
+            process.wait(every)
+        except subprocess.TimeoutExpired:
+            continue
+    seconds = time.perf_counter() - start
+    if process.returncode:
+        raise SystemExit(f"{command} ended with {process.returncode}")
+    return seconds, peak / 1e6
+
+
+def measure(source: str, folder: str, vocab_size: int, runs: int = 3) -> dict:
+    """Median times of both, and the median of their ratios."""
+    plain = os.path.join(folder, "corpus.txt")
+    with open(plain, "w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in corpus.lines(source))
+    ours = [
+        sys.executable,
+        str(ROOT / "create_vocab.py"),
+        f"--input_file={source}",
+        f"--output_file={folder}/ours.txt",
+        f"--vocab_size={vocab_size}",
+        "--num_processes=2",
+    ]
+    peer = [sys.executable, "-c", PEER, plain, str(vocab_size), folder]
+    pairs = [(run(ours), run(peer)) for _ in range(runs)]
+    ratios = sorted(a[0] / b[0] for a, b in pairs)
+    return {
+        "what": "create_vocab, two processes",
+        "megabytes": round(os.path.getsize(plain) / 1e6, 2),
+        "seconds": round(statistics.median(a[0] for a, _ in pairs), 2),
+        "peer_seconds": round(statistics.median(b[0] for _, b in pairs), 2),
+        "ratio": round(statistics.median(ratios), 3),
+        "ratio_min_max": [round(ratios[0], 3), round(ratios[-1], 3)],
+        "peak_megabytes": round(max(a[1] for a, _ in pairs)),
+        "peer_peak_megabytes": round(max(b[1] for _, b in pairs)),
+        "tokenizers": tokenizers.__version__,
+        "python": sys.version.split()[0],
+    }
+
+
+def _memory(pid: int) -> int:
+    """Resident bytes of a process and all below it; 0 for one that ended."""
+    try:
+        folder = pathlib.Path(f"/proc/{pid}")
+        pages = int((folder / "statm").read_text().split()[1])
+        children = [
+            int(child)
+            for thread in (folder / "task").iterdir()
+            for child in (thread / "children").read_text().split()
+        ]
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") + sum(map(_memory, children))
+
+
+def main() -> None:
+    """Prints one JSON line."""
+    with tempfile.TemporaryDirectory() as folder:
+        print(json.dumps(measure(sys.argv[1], folder, 30522)))
+
+
+if __name__ == "__main__":
+    main()

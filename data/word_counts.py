@@ -1,0 +1,261 @@
+"""Words of a corpus of any size, counted on all cores in bounded memory.
+
+files -> lines -> every 100th is held out
+               -> chunks of 2 MB -> words of a chunk -> one table
+
+Chunks depend on the corpus alone and are added in their order, so the counts
+are the same for any number of processes.
+"""
+
+import collections
+import concurrent.futures
+import dataclasses
+import itertools
+import multiprocessing
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import storage
+from data import corpus, tokenization
+from errors import UserError
+from progress import Progress
+
+CHUNK_SIZE = 2_000_000  # characters that are counted at once
+TABLE_SIZE = 8_000_000  # of a table; learning from it takes 1.5 GB at the most
+HELD_OUT_SIZE = 2_000_000  # characters
+HELD_OUT_EVERY = 100  # lines
+FEWEST_LINES = 1000  # of a corpus that lines are held out of
+LONGEST_WORD = 200  # characters; the tokenizer makes longer ones [UNK]
+
+_ASCII_WORDS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
+
+_worker: "WordCounter"  # of a process in the pool
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """What was counted.
+
+    Attributes:
+        words: word -> count, to learn from.
+        held_out: the same of the lines that were held out; those of `words`
+            if the corpus is too short for that.
+        is_held_out: whether `words` was counted without them.
+        dropped_below: when the table was full, words seen less often than so
+            were dropped; 0 if it never was.
+    """
+
+    words: Counter
+    held_out: Counter
+    is_held_out: bool
+    dropped_below: int
+
+
+class WordCounter:
+    """Counts words as the tokenizer splits them.
+
+    Args:
+        do_lower_case: lower-case and strip accents.
+    """
+
+    def __init__(self, do_lower_case: bool):
+        self._lower = do_lower_case
+        self._split = tokenization.BasicTokenizer(do_lower_case).tokenize
+
+    def count(self, text: str) -> Counter:
+        """Returns word -> how often it stands in the text."""
+        words: Counter = Counter()
+        for part, count in Counter(text.split(" ")).items():
+            if part.isascii() and part.isprintable():
+                # What is no letter or digit here is a punctuation mark.
+                part = part.lower() if self._lower else part
+                found = _ASCII_WORDS.findall(part)
+            else:
+                found = self._split(part)
+            for word in found:
+                words[word] += count
+        return words
+
+
+class WordTable:
+    """Counts of bounded size: a full table drops its rarest words.
+
+    A word takes 4 and its length. Of a full table the most frequent words
+    stay, up to half the size; among equally frequent ones a hash decides, so
+    that no alphabet is preferred. Words that are too long for any vocabulary
+    are not counted.
+
+    Args:
+        size: of a full table.
+    """
+
+    def __init__(self, size: int):
+        self.words: Counter = Counter()
+        self.dropped_below = 0
+        self._size, self._used = size, 0
+
+    def add(self, counts: Counter) -> None:
+        """Adds the counts of one chunk."""
+        words = self.words
+        for word, count in counts.items():
+            if word in words:
+                words[word] += count
+            elif len(word) <= LONGEST_WORD:
+                words[word] = count
+                self._used += _size(word)
+        if self._used > self._size:
+            self._drop()
+
+    def _drop(self) -> None:
+        def rank(word):  # by the count, then by a hash of 32 bits
+            return zlib.crc32(word.encode()) - (self.words[word] << 32)
+
+        kept: Counter = Counter()
+        self._used = 0
+        for word in sorted(self.words, key=rank):
+            if self._used + _size(word) > self._size // 2:
+                self.dropped_below = max(
+                    self.dropped_below, self.words[word] + 1
+                )
+                break
+            kept[word] = self.words[word]
+            self._used += _size(word)
+        self.words = kept
+
+
+class HeldOut:
+    """Lines that are kept back to measure what was learned from the others.
+
+    Every hundredth line is kept. When they are too many, every second one is
+    given back, and half as many are kept from there on.
+
+    Attributes:
+        lines: that are held out.
+        seen: lines of the corpus, blank ones not counted.
+    """
+
+    def __init__(self):
+        self.lines: list[str] = []
+        self.seen = 0
+
+    def filter(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yields the lines to learn from, all of a short corpus."""
+        every, size = HELD_OUT_EVERY, 0
+        for line in filter(None, lines):
+            self.seen += 1
+            if self.seen % every:
+                yield line
+                continue
+            self.lines.append(line)
+            size += len(line)
+            while size > HELD_OUT_SIZE:
+                yield from self.lines[::2]
+                del self.lines[::2]
+                every *= 2
+                size = sum(map(len, self.lines))
+        if self.seen < FEWEST_LINES:
+            yield from self.lines
+            self.lines.clear()
+
+
+def count_corpus(
+    files: list[str], do_lower_case: bool, num_processes: int
+) -> Counts:
+    """Counts the words of all files.
+
+    Args:
+        files: of the corpus.
+        do_lower_case: lower-case and strip accents.
+        num_processes: at most so many count; the counts are the same for any
+            number.
+
+    Returns:
+        the counts of words to learn from and of held-out words.
+
+    Raises:
+        UserError: a file cannot be read or is not UTF-8, or no line has text.
+    """
+    held_out, table = HeldOut(), WordTable(TABLE_SIZE)
+    counter = WordCounter(do_lower_case)
+    chunks = _chunks(held_out.filter(_lines(files)))
+    first = list(itertools.islice(chunks, num_processes))
+    chunks = itertools.chain(first, chunks)
+    if len(first) < 2:
+        for chunk in chunks:
+            table.add(counter.count(chunk))
+    else:
+        _count_in_pool(chunks, do_lower_case, len(first), table)
+    if not held_out.seen:
+        raise UserError(
+            "no document", path=",".join(files), expected="lines of text"
+        )
+    words = table.words
+    if held_out.lines:
+        words = counter.count(" ".join(held_out.lines))
+    return Counts(table.words, words, bool(held_out.lines), table.dropped_below)
+
+
+def _lines(files: list[str]) -> Iterator[str]:
+    sizes = [storage.size(path) / 1e6 for path in files]
+    progress, done = Progress("counting words", sum(sizes), "MB"), 0.0
+    for path, size in zip(files, sizes, strict=True):
+
+        def on_read(position, done=done):
+            progress.update(done + position / 1e6)
+
+        yield from corpus.lines(path, on_read)
+        done += size
+
+
+def _chunks(lines: Iterable[str]) -> Iterator[str]:
+    """Joins lines; nothing in the tokenizer looks past a space."""
+    held, size = [], 0
+    for line in lines:
+        held.append(line)
+        size += len(line) + 1
+        if size >= CHUNK_SIZE:
+            yield " ".join(held)
+            held, size = [], 0
+    if held:
+        yield " ".join(held)
+
+
+def _count_in_pool(
+    chunks: Iterable[str],
+    do_lower_case: bool,
+    num_processes: int,
+    table: WordTable,
+) -> None:
+    """Adds the counts of all chunks in their order, a few at a time."""
+    waiting: collections.deque = collections.deque()
+    with concurrent.futures.ProcessPoolExecutor(
+        num_processes,
+        multiprocessing.get_context("spawn"),
+        _start_worker,
+        (do_lower_case,),
+    ) as pool:
+        try:
+            for chunk in chunks:
+                waiting.append(pool.submit(_count, chunk))
+                if len(waiting) > num_processes + 1:
+                    table.add(waiting.popleft().result())
+            while waiting:
+                table.add(waiting.popleft().result())
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _start_worker(do_lower_case: bool) -> None:
+    global _worker
+    _worker = WordCounter(do_lower_case)
+
+
+def _count(chunk: str) -> Counter:
+    return _worker.count(chunk)
+
+
+def _size(word: str) -> int:
+    return len(word) + 4
