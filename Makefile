@@ -29,6 +29,7 @@ bench: $(VENV)/run
 	test -f $(OUT)/vocab.txt || $(BIN)/python create_vocab.py \
 	    --input_file=$(OUT)/train.txt --output_file=$(OUT)/vocab.txt --vocab_size=8000
 	$(BIN)/python -m benchmarks.tokenization $(OUT)/train.txt $(OUT)/vocab.txt
+	$(BIN)/python -m benchmarks.vocabulary $(OUT)/train.txt
 
 # Other systems, each in an environment of its own, to compare with.
 peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done
