@@ -15,7 +15,7 @@ from absl import flags
 
 import common_flags
 import text_flags
-from data import vocabulary, vocabulary_fit, word_counts
+from data import vocabulary, vocabulary_fit, vocabulary_learner, word_counts
 from errors import UserError
 from progress import say
 
@@ -117,7 +117,7 @@ def extend(
 
 def learn(counts: word_counts.Counts, values: flags.FlagValues) -> list[str]:
     """Learns a new vocabulary."""
-    tokens = vocabulary.learn_vocabulary(
+    tokens = vocabulary_learner.learn_vocabulary(
         counts.words,
         values.vocab_size,
         min_frequency=values.min_frequency,

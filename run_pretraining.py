@@ -14,7 +14,8 @@ import sys
 from absl import flags
 
 import common_flags
-from data import features, manifest
+import pretraining_records
+from data import features
 from durable import write_whole
 from errors import UserError
 from modeling.config import BertConfig
@@ -39,6 +40,7 @@ def define_flags(values: flags.FlagValues) -> None:
         ("do_train", "Train."),
         ("do_eval", "Evaluate the newest checkpoint."),
         ("use_xla", "Compile forward and backward pass with XLA."),
+        ("dynamic_masking", "Draw the masks of the records at each epoch."),
     ):
         flags.DEFINE_bool(name, False, meaning, flag_values=values)
     for name, default, lowest, meaning in (
@@ -66,29 +68,12 @@ def define_flags(values: flags.FlagValues) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Records:
-    """Shards that are read together.
-
-    Attributes:
-        files: their paths.
-        listed: the manifest's entry of each, or None.
-    """
-
-    files: list[str]
-    listed: list[dict | None]
-
-
-@dataclasses.dataclass(frozen=True)
 class Job:
     """What the command line asks for, checked."""
 
     flags: flags.FlagValues
     config: BertConfig
-    schema: dict[str, tuple[str, int]]
-    train: Records
-    held_out: Records | None
-    do_lower_case: bool | None
-    vocab_file: str | None
+    inputs: pretraining_records.Inputs
 
 
 def read_flags(argv: list[str]) -> Job:
@@ -97,77 +82,9 @@ def read_flags(argv: list[str]) -> Job:
     if not values.do_train and not values.do_eval:
         raise UserError("nothing to do", fix="pass --do_train or --do_eval")
     config = BertConfig.from_json_file(values.bert_config_file)
-    train = find_records(values.input_file, "input_file")
-    held_out = None
-    if values.eval_input_file:
-        held_out = find_records(values.eval_input_file, "eval_input_file")
-    listed = train.listed + (held_out.listed if held_out else [])
-    runs = [run for run in listed if run]
-    lengths = {
-        name: length_from(values, runs, name)
-        for name in ("max_seq_length", "max_predictions_per_seq")
-    }
-    if lengths["max_seq_length"] > config.max_position_embeddings:
-        raise UserError(
-            f"--max_seq_length={lengths['max_seq_length']}",
-            expected="at most max_position_embeddings, "
-            f"{config.max_position_embeddings} ({values.bert_config_file})",
-        )
-    check_vocabulary(runs, config, values.bert_config_file)
+    inputs = pretraining_records.read_inputs(values, config)
     check_output_dir(values.output_dir, config)
-    return Job(
-        flags=values,
-        config=config,
-        schema=features.pretraining_schema(**lengths),
-        train=train,
-        held_out=held_out,
-        do_lower_case=runs[0]["do_lower_case"] if runs else None,
-        vocab_file=runs[0]["vocab_file"] if runs else None,
-    )
-
-
-def find_records(patterns: str, flag: str) -> Records:
-    """Lists shards and looks each up in its folder's manifest."""
-    files = common_flags.list_files(patterns, flag)
-    return Records(files, [manifest.manifest_of(path) for path in files])
-
-
-def length_from(values: flags.FlagValues, runs: list[dict], name: str) -> int:
-    """A length from the flag and the manifests, which must agree."""
-    wanted = {run[name] for run in runs}
-    if values[name].present:
-        wanted.add(values[name].value)
-    if len(wanted) > 1:
-        listed = ", ".join(str(run[name]) for run in runs)
-        raise UserError(
-            f"--{name}={values[name].value}, the records have {listed}",
-            expected="one length",
-            fix="leave the flag out, or make the records again",
-        )
-    return wanted.pop() if wanted else values[name].value
-
-
-def check_vocabulary(
-    runs: list[dict], config: BertConfig, config_file: str
-) -> None:
-    """Refuses records of several vocabularies, or of a larger one."""
-    made = {
-        f"{run['vocab_file']} with do_lower_case={run['do_lower_case']}"
-        for run in runs
-    }
-    if len({run["vocab_sha256"] for run in runs}) > 1 or len(made) > 1:
-        raise UserError(
-            f"the records were made with {' and '.join(sorted(made))}",
-            expected="one vocabulary and casing",
-        )
-    for run in runs:
-        if run["vocab_size"] > config.vocab_size:
-            raise UserError(
-                f"vocab_size is {config.vocab_size}",
-                path=config_file,
-                expected=f"at least {run['vocab_size']}, the tokens of "
-                f"{run['vocab_file']}",
-            )
+    return Job(values, config, inputs)
 
 
 def check_output_dir(folder: str, config: BertConfig) -> None:
@@ -181,26 +98,6 @@ def check_output_dir(folder: str, config: BertConfig) -> None:
             path=folder,
             fix="pass another --output_dir, or the config of this run",
         )
-
-
-def count_records(job: Job, records: Records) -> int:
-    """Records in all shards; those that no manifest lists are checked."""
-    from data import reader
-
-    count = 0
-    for path, run in zip(records.files, records.listed, strict=True):
-        if run:
-            count += run["shards"][os.path.basename(path)]["records"]
-        else:
-            say(f"{path}: not in a manifest, checking every record")
-            count += reader.check_records(
-                path, job.schema, job.config.vocab_size
-            )
-    if count == 0:
-        raise UserError(
-            "no records", path=",".join(records.files), expected="TFRecords"
-        )
-    return count
 
 
 class Pretraining:
@@ -224,7 +121,9 @@ class Pretraining:
         )
         with strategy.scope():
             model = models.build_pretraining_model(
-                job.config, values.random_seed
+                job.config,
+                values.random_seed,
+                packed=features.SEQUENCE_IDS in job.inputs.schema,
             )
             optimizer = optimization.AdamWeightDecay(self.learning_rate)
             optimizer.build(model.trainable_variables)
@@ -271,19 +170,42 @@ class Pretraining:
     def save(self) -> None:
         """Writes a checkpoint."""
         settings = self.job.flags.flag_values_dict()
-        settings["do_lower_case"] = self.job.do_lower_case
+        settings["do_lower_case"] = self.job.inputs.do_lower_case
         self.state.save(settings)
+
+    def training_batches(self, num_records: int):
+        """Batches from the present step on."""
+        from data import dynamic_masking, masking, reader, vocabulary
+
+        inputs, values = self.job.inputs, self.job.flags
+        batches = reader.training_batches(
+            inputs.train.files,
+            num_records,
+            inputs.schema,
+            values.train_batch_size,
+            values.random_seed,
+            self.state.step,
+        )
+        if inputs.masks is None:
+            return batches
+        vocab = vocabulary.read_vocabulary(inputs.vocab_file)
+        return dynamic_masking.remask_batches(
+            batches,
+            inputs.masks,
+            masking.Vocabulary.of(vocab),
+            num_records,
+            self.state.step,
+        )
 
     def train(self, num_records: int) -> None:
         """Trains to the last step."""
-        from data import reader
         from training import logs, loop
 
         values = self.job.flags
         log = logs.TrainingLog(values.output_dir, self.state.step)
 
         def evaluate():
-            if self.job.held_out:
+            if self.job.inputs.held_out:
                 result = self.evaluate()
                 logs.tell_evaluation(
                     self.state.step, result, self.trainer.task.objectives
@@ -291,19 +213,12 @@ class Pretraining:
                 log.write(self.state.step, "eval", result)
 
         self.trainer.train(
-            reader.training_batches(
-                self.job.train.files,
-                num_records,
-                self.job.schema,
-                values.train_batch_size,
-                values.random_seed,
-                self.state.step,
-            ),
+            self.training_batches(num_records),
             loop.Schedule(
                 num_train_steps=values.num_train_steps,
                 log_steps=values.log_steps,
                 save_steps=values.save_checkpoints_steps,
-                eval_steps=values.eval_steps if self.job.held_out else 0,
+                eval_steps=values.eval_steps if self.job.inputs.held_out else 0,
                 iterations_per_loop=values.iterations_per_loop,
                 batch_size=values.train_batch_size,
                 learning_rate=self.learning_rate,
@@ -320,8 +235,8 @@ class Pretraining:
         values = self.job.flags
         return self.trainer.evaluate(
             reader.evaluation_batches(
-                (self.job.held_out or self.job.train).files,
-                self.job.schema,
+                (self.job.inputs.held_out or self.job.inputs.train).files,
+                self.job.inputs.schema,
                 values.eval_batch_size,
                 values.max_eval_steps,
             )
@@ -364,8 +279,8 @@ def prepare_output_dir(job: Job) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
         write_whole(config, job.config.to_json())
-        if job.vocab_file:
-            with open(job.vocab_file, "rb") as file:
+        if job.inputs.vocab_file:
+            with open(job.inputs.vocab_file, "rb") as file:
                 write_whole(os.path.join(folder, "vocab.txt"), file.read())
     except OSError as error:
         raise UserError(
@@ -379,9 +294,14 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     job = read_flags(argv)
     values = job.flags
-    num_records = count_records(job, job.train)
-    if job.held_out:
-        count_records(job, job.held_out)
+    inputs = job.inputs
+    num_records, *_ = [
+        pretraining_records.count_records(
+            records, inputs.schema, job.config.vocab_size
+        )
+        for records in (inputs.train, inputs.held_out)
+        if records
+    ]
     run = Pretraining(job)
     run.start()
     if values.do_train:

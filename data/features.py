@@ -18,6 +18,7 @@ NEXT_SENTENCE_WEIGHTS = "next_sentence_weights"  # float [B, K] 1 = real
 IS_REAL_EXAMPLE = "is_real_example"  # float [B] 0 = row that fills a batch
 
 ENCODER_INPUTS = (INPUT_IDS, INPUT_MASK, SEGMENT_IDS)
+PACKED_INPUTS = (POSITION_IDS, SEQUENCE_IDS, NEXT_SENTENCE_POSITIONS)
 
 
 def pretraining_schema(

@@ -1,40 +1,57 @@
 """The encoder as a Keras functional model."""
 
 import keras
+from keras import ops
 
 from data import features
 from modeling import layers
 from modeling.config import BertConfig
 
 
-def build_encoder(config: BertConfig, seed: int = 12345) -> keras.Model:
+def build_encoder(
+    config: BertConfig, seed: int = 12345, packed: bool = False
+) -> keras.Model:
     """Builds the BERT encoder with fresh weights.
 
     Args:
         config: sizes.
         seed: of the initial weights.
+        packed: rows hold several sequences.
 
     Returns:
         a functional model named "bert", with inputs, int32 [B, S] each:
             input_ids: pieces.
             input_mask: 1 = piece, 0 = padding.
             segment_ids: 0 = first segment, 1 = second.
+            position_ids: place in the sequence; only if `packed`.
+            sequence_ids: number in the row, 0 = padding; only if `packed`.
+            next_sentence_positions: int32 [B, K] places of `[CLS]`; only if
+                `packed`.
         and outputs, a dict:
             sequence_output: float [B, S, H], the last layer.
-            pooled_output: float [B, H], tanh of a dense layer on `[CLS]`.
+            pooled_output: float [B, H], tanh of a dense layer on `[CLS]`;
+                if `packed`, [B, K, H].
             encoder_outputs: L times float [B, S, H], each layer.
             embedding_output: float [B, S, H], what the first layer reads.
     """
     inputs = {
         name: keras.Input((None,), dtype="int32", name=name)
         for name in features.ENCODER_INPUTS
+        + (features.PACKED_INPUTS if packed else ())
     }
     x = embedding_output = layers.Embeddings(config, seed)(
-        inputs[features.INPUT_IDS], inputs[features.SEGMENT_IDS]
+        inputs[features.INPUT_IDS],
+        inputs[features.SEGMENT_IDS],
+        inputs.get(features.POSITION_IDS),
     )
-    adder = layers.AttentionMask(name="attention_mask")(
-        inputs[features.INPUT_MASK]
-    )
+    if packed:
+        adder = layers.SequenceMask(name="sequence_mask")(
+            inputs[features.SEQUENCE_IDS]
+        )
+    else:
+        adder = layers.AttentionMask(name="attention_mask")(
+            inputs[features.INPUT_MASK]
+        )
     encoder_outputs = []  # L x [B, S, H]
     for index in range(config.num_hidden_layers):
         x = layers.TransformerBlock(config, seed, index)(x, adder)
@@ -42,9 +59,13 @@ def build_encoder(config: BertConfig, seed: int = 12345) -> keras.Model:
     pooler = layers.Factory(config, seed, "pooler").dense(
         config.hidden_size, "pooler", activation="tanh"
     )
+    first = x[:, 0]
+    if packed:
+        places = inputs[features.NEXT_SENTENCE_POSITIONS]
+        first = ops.take_along_axis(x, places[:, :, None], axis=1)
     outputs = {
         "sequence_output": x,
-        "pooled_output": pooler(x[:, 0]),
+        "pooled_output": pooler(first),
         "encoder_outputs": encoder_outputs,
         "embedding_output": embedding_output,
     }

@@ -103,9 +103,15 @@ class Embeddings(keras.layers.Layer):
         self.layer_norm = make.layer_norm()
         self.dropout = make.dropout(config.hidden_dropout_prob, "dropout")
 
-    def call(self, input_ids, segment_ids, training=False):
-        """int32 [B, S], int32 [B, S] -> float [B, S, H]."""
+    def call(self, input_ids, segment_ids, position_ids=None, training=False):
+        """Three times int32 [B, S] -> float [B, S, H].
+
+        Without `position_ids` a row is one sequence.
+        """
         length = ops.shape(input_ids)[1]
+        positions = self.position_embeddings[:length]
+        if position_ids is not None:
+            positions = ops.take(self.position_embeddings, position_ids, axis=0)
         # A matrix product gives a dense gradient for the two rows.
         segments = ops.one_hot(
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
@@ -113,7 +119,7 @@ class Embeddings(keras.layers.Layer):
         x = (
             ops.take(self.word_embeddings, input_ids, axis=0)
             + ops.matmul(segments, self.token_type_embeddings)
-            + self.position_embeddings[:length]
+            + positions
         )  # [B, S, H]
         return self.dropout(self.layer_norm(x), training=training)
 
@@ -125,6 +131,16 @@ class AttentionMask(keras.layers.Layer):
         """int32 [B, S], 1 = piece -> float32 [B, 1, 1, S]."""
         padding = 1.0 - ops.cast(input_mask, "float32")
         return ops.expand_dims(padding, (1, 2)) * MASKED_SCORE
+
+
+class SequenceMask(keras.layers.Layer):
+    """What keeps attention inside each sequence of a row."""
+
+    def call(self, sequence_ids):
+        """int32 [B, S], 0 = padding -> float32 [B, 1, S, S]."""
+        keys = ops.expand_dims(sequence_ids, 1)
+        other = ops.expand_dims(sequence_ids, 2) != keys
+        return ops.expand_dims(ops.cast(other, "float32"), 1) * MASKED_SCORE
 
 
 class SelfAttention(keras.layers.Layer):
@@ -142,7 +158,7 @@ class SelfAttention(keras.layers.Layer):
         )
 
     def call(self, x, adder, training=False):
-        """float [B, S, H], float32 [B, 1, 1, S] -> float [B, S, H].
+        """float [B, S, H], float32 [B, 1, 1 or S, S] -> float [B, S, H].
 
         `adder` is added to the scores.
         """
@@ -193,7 +209,7 @@ class TransformerBlock(keras.layers.Layer):
         self.output_layer_norm = make.layer_norm("output_LayerNorm")
 
     def call(self, x, adder, training=False):
-        """float [B, S, H], float32 [B, 1, 1, S] -> float [B, S, H]."""
+        """float [B, S, H], float32 [B, 1, 1 or S, S] -> float [B, S, H]."""
         attended = self.attention(x, adder, training=training)
         attended = self.attention_output(attended)
         attended = self.attention_dropout(attended, training=training)

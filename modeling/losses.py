@@ -13,17 +13,17 @@ def pretraining_weights(batch: dict) -> dict:
     """Weight of each objective in a batch: what its loss is divided by.
 
     Args:
-        batch: tensors of `features.pretraining_schema` and
-            `is_real_example`.
+        batch: tensors of `features.pretraining_schema` or `packed_schema`
+            and `is_real_example`.
 
     Returns:
         masked_lm: float32 scalar, number of masked places; 1e-5 is added as
             in google-research/bert `run_pretraining.py`.
-        next_sentence: float32 scalar, number of rows.
+        next_sentence: float32 scalar, number of sequences.
     """
     return {
         MASKED_LM: ops.sum(batch[features.MASKED_LM_WEIGHTS]) + 1e-5,
-        NEXT_SENTENCE: ops.sum(batch[features.IS_REAL_EXAMPLE]),
+        NEXT_SENTENCE: ops.sum(_next_sentence_weights(batch)),
     }
 
 
@@ -39,16 +39,19 @@ def pretraining_sums(batch: dict, outputs: dict) -> dict:
         cross entropies in nats; `<objective>_accuracy`, the number of right
         answers; `<objective>_weight`, what to divide both by.
     """
+    weights = {
+        MASKED_LM: batch[features.MASKED_LM_WEIGHTS],
+        NEXT_SENTENCE: _next_sentence_weights(batch),
+    }
+    labels = {
+        MASKED_LM: batch[features.MASKED_LM_IDS],
+        NEXT_SENTENCE: batch[features.NEXT_SENTENCE_LABELS],
+    }
     sums = {}
-    for objective, labels, weights in (
-        (MASKED_LM, features.MASKED_LM_IDS, features.MASKED_LM_WEIGHTS),
-        (NEXT_SENTENCE, features.NEXT_SENTENCE_LABELS, None),
-    ):
+    for objective in PRETRAINING_OBJECTIVES:
         logits = outputs[f"{objective}_logits"]
-        if weights is None:
-            label, weight = batch[labels][:, 0], batch[features.IS_REAL_EXAMPLE]
-        else:
-            label, weight = batch[labels], batch[weights]
+        label, weight = labels[objective], weights[objective]
+        logits = ops.reshape(logits, (*ops.shape(label), logits.shape[-1]))
         loss = ops.sparse_categorical_crossentropy(
             label, logits, from_logits=True
         )
@@ -57,3 +60,10 @@ def pretraining_sums(batch: dict, outputs: dict) -> dict:
         sums[f"{objective}_accuracy"] = ops.sum(hits * weight)
         sums[f"{objective}_weight"] = ops.sum(weight)
     return sums
+
+
+def _next_sentence_weights(batch: dict):
+    """float32 [B, K]; K = 1 in rows of one sequence."""
+    if features.NEXT_SENTENCE_WEIGHTS in batch:
+        return batch[features.NEXT_SENTENCE_WEIGHTS]
+    return ops.expand_dims(batch[features.IS_REAL_EXAMPLE], 1)

@@ -9,21 +9,23 @@ from modeling.config import BertConfig
 
 
 def build_pretraining_model(
-    config: BertConfig, seed: int = 12345
+    config: BertConfig, seed: int = 12345, packed: bool = False
 ) -> keras.Model:
     """Builds encoder, masked-LM head and next-sentence head.
 
     Args:
         config: sizes.
         seed: of the initial weights.
+        packed: rows hold several sequences.
 
     Returns:
         a functional model that takes the encoder's inputs and
         `masked_lm_positions`, int32 [B, P], and returns a dict:
             masked_lm_logits: float32 [B, P, V].
-            next_sentence_logits: float32 [B, 2]; 0 = follows, 1 = random.
+            next_sentence_logits: float32 [B, 2]; 0 = follows, 1 = random;
+                if `packed`, [B, K, 2].
     """
-    encoder = encoder_lib.build_encoder(config, seed)
+    encoder = encoder_lib.build_encoder(config, seed, packed)
     positions = keras.Input(
         (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
     )

@@ -1,0 +1,98 @@
+"""Counted words to a WordPiece vocabulary, the same every time."""
+
+from collections import Counter
+
+from data.vocabulary import CLS, MASK, PAD, SEP, UNK
+from errors import UserError
+
+
+def learn_vocabulary(
+    words: Counter,
+    vocab_size: int,
+    *,
+    min_frequency: int = 2,
+    num_unused: int = 99,
+    limit_alphabet: int = 1000,
+    max_chars_per_word: int = 200,
+) -> list[str]:
+    """Learns a WordPiece vocabulary from counted words.
+
+    The pieces are merged by Hugging Face `tokenizers`. It draws the ids of
+    single characters in the order of a hash table, which changes from run to
+    run and decides ties; so the alphabet is chosen and ordered here and
+    handed over as fixed tokens. The same words give the same vocabulary.
+
+    Args:
+        words: word -> count, from `word_counts.count_corpus`.
+        vocab_size: length of the vocabulary, special and unused tokens
+            included; a small corpus may give fewer.
+        min_frequency: a pair of pieces is merged when seen so often.
+        num_unused: `[unusedN]` slots after `[PAD]`; 99 puts `[UNK]`, `[CLS]`,
+            `[SEP]` and `[MASK]` at 100 to 103 as in the released files.
+        limit_alphabet: this many characters, the most frequent, are kept.
+        max_chars_per_word: longer words are `[UNK]` and teach nothing.
+
+    Returns:
+        the tokens: `[PAD]`, unused, special, characters, merged pieces.
+
+    Raises:
+        UserError: `vocab_size` leaves no room for the characters, or there
+            is no word.
+    """
+    import tokenizers
+
+    words = Counter(
+        {w: n for w, n in words.items() if len(w) <= max_chars_per_word}
+    )
+    head = [PAD, *(f"[unused{i}]" for i in range(num_unused))]
+    head += [UNK, CLS, SEP, MASK]
+    alphabet = _alphabet(words, limit_alphabet)
+    if not alphabet:
+        raise UserError("the corpus has no word", expected="text")
+    room = vocab_size - len(head)
+    if room < len(alphabet):
+        raise UserError(
+            f"--vocab_size={vocab_size} is too small",
+            expected=f"at least {len(head) + len(alphabet)}: {len(head)} "
+            f"special and unused tokens and {len(alphabet)} characters",
+        )
+    model = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNK))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=room,
+        min_frequency=min_frequency,
+        special_tokens=alphabet,
+        continuing_subword_prefix="##",
+        show_progress=False,
+    )
+    known = set(alphabet)
+    model.train_from_iterator(_repeat(words, known), trainer)
+    learned = sorted(model.get_vocab().items(), key=lambda item: item[1])
+    pieces = [token for token, _ in learned if token not in known]
+    return head + alphabet + pieces[: room - len(alphabet)]
+
+
+def _alphabet(words: Counter, limit_alphabet: int) -> list[str]:
+    """Single-character pieces of the most frequent characters, in order."""
+    counts: Counter = Counter()
+    for word, count in words.items():
+        for character in word:
+            counts[character] += count
+    kept = sorted(counts, key=lambda c: (-counts[c], c))[:limit_alphabet]
+    inside = {character for word in words for character in word[1:]}
+    return sorted(kept) + [f"##{c}" for c in sorted(inside & set(kept))]
+
+
+def _repeat(words: Counter, known: set[str]):
+    """Lines that hold each word as often as it was counted, in order.
+
+    A word with a character outside the alphabet is `[UNK]` as a whole, so
+    it teaches nothing.
+    """
+    for word in sorted(words):
+        letters = {word[0], *(f"##{c}" for c in word[1:])}
+        if letters <= known:
+            left = words[word]
+            while left > 0:
+                yield " ".join([word] * min(left, 1000))
+                left -= 1000

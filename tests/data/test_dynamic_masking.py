@@ -1,0 +1,166 @@
+"""Masks that are drawn again at each epoch."""
+
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import dynamic_masking, features, masking, packing, pretraining
+from data.settings import Settings
+
+CLS, SEP, MASK, FIRST, V = 2, 3, 4, 5, 997
+OPTIONS = Settings(max_seq_length=61, max_predictions_per_seq=11)
+KNOWN = masking.Vocabulary(V, CLS, SEP, MASK, frozenset())
+NAMES = [
+    features.INPUT_IDS,
+    features.MASKED_LM_POSITIONS,
+    features.MASKED_LM_IDS,
+    features.MASKED_LM_WEIGHTS,
+    features.INPUT_MASK,
+]
+
+
+@pytest.fixture(scope="module")
+def instances():
+    rng = random.Random(3)
+    documents = [
+        [
+            [rng.randrange(FIRST, V) for _ in range(rng.randint(1, 19))]
+            for _ in range(rng.randint(2, 17))
+        ]
+        for _ in range(11)
+    ]
+    return pretraining.bucket_instances(documents, 0, 0, OPTIONS, KNOWN)
+
+
+@pytest.fixture(scope="module")
+def plain(instances):
+    return narrow(pretraining.to_arrays(instances, OPTIONS))
+
+
+@pytest.fixture(scope="module")
+def packed(instances):
+    rows = packing.pack(instances, OPTIONS, random.Random(1))
+    return narrow(packing.to_arrays(rows, OPTIONS))
+
+
+def narrow(arrays):
+    """As the reader gives them: int32 in place of int64."""
+    return {
+        name: values.astype("i4") if values.dtype == "i8" else values
+        for name, values in arrays.items()
+    }
+
+
+def remask(arrays, first=0, records=None, options=OPTIONS, known=KNOWN):
+    names = list(NAMES)
+    if features.SEQUENCE_IDS in arrays:
+        names[-1] = features.SEQUENCE_IDS
+    found = dynamic_masking.remask_rows(
+        tuple(arrays[name] for name in names),
+        options,
+        known,
+        records or len(arrays["input_ids"]),
+        first,
+    )
+    return {**arrays, **dict(zip(NAMES, found))}
+
+
+def texts(arrays):
+    """Ids without masks."""
+    ids = arrays["input_ids"].copy()
+    rows, columns = arrays["masked_lm_weights"].nonzero()
+    places = arrays["masked_lm_positions"][rows, columns]
+    ids[rows, places] = arrays["masked_lm_ids"][rows, columns]
+    return ids
+
+
+@pytest.mark.parametrize("kind", ["plain", "packed"])
+def test_the_text_stays_and_the_masks_change(kind, request):
+    before = request.getfixturevalue(kind)
+    after = remask(before)
+    np.testing.assert_array_equal(texts(after), texts(before))
+    changed = after["masked_lm_positions"] != before["masked_lm_positions"]
+    assert changed.any(axis=1).mean() > 0.9
+    for name in NAMES:
+        assert after[name].dtype == before[name].dtype
+        assert after[name].shape == before[name].shape
+    # As many places, none on a special token, none in the padding.
+    np.testing.assert_array_equal(
+        after["masked_lm_weights"], before["masked_lm_weights"]
+    )
+    real = after["masked_lm_weights"] > 0
+    assert after["masked_lm_ids"][real].min() >= FIRST
+    assert not after["masked_lm_ids"][~real].any()
+
+
+def test_each_instance_of_a_packed_row_keeps_its_number_of_masks(packed):
+    def counts(arrays):
+        rows, columns = arrays["masked_lm_weights"].nonzero()
+        places = arrays["masked_lm_positions"][rows, columns]
+        numbers = arrays["sequence_ids"][rows, places]
+        return sorted(zip(rows.tolist(), numbers.tolist()))
+
+    assert counts(remask(packed)) == counts(packed)
+
+
+def test_masks_depend_on_seed_epoch_and_record_alone(plain):
+    rows = len(plain["input_ids"])
+    whole = remask(plain)
+    half = {name: values[rows // 2 :] for name, values in plain.items()}
+    second = remask(half, first=rows // 2, records=rows)
+    for name in NAMES:
+        np.testing.assert_array_equal(second[name], whole[name][rows // 2 :])
+    # The masks that a row came with do not matter.
+    again = remask(remask(plain, first=rows))
+    np.testing.assert_array_equal(again["input_ids"], whole["input_ids"])
+    for other in (
+        remask(plain, first=rows),  # the next epoch
+        remask(plain, options=Settings(**{**vars(OPTIONS), "random_seed": 7})),
+    ):
+        differ = other["masked_lm_positions"] != whole["masked_lm_positions"]
+        assert differ.any(axis=1).mean() > 0.9
+
+
+def test_words_are_masked_whole(plain):
+    continuation = frozenset(range(FIRST, V, 2))
+    known = masking.Vocabulary(V, CLS, SEP, MASK, continuation)
+    options = Settings(**{**vars(OPTIONS), "do_whole_word_mask": True})
+    after = remask(plain, options=options, known=known)
+    for ids, places, weights in zip(
+        texts(after), after["masked_lm_positions"], after["masked_lm_weights"]
+    ):
+        chosen = set(places[weights > 0].tolist())
+        for place in range(2, len(ids)):
+            if ids[place] in continuation and ids[place - 1] >= FIRST:
+                assert (place in chosen) == (place - 1 in chosen)
+
+
+def test_a_data_set_resumes_with_the_same_masks(plain):
+    size = 7
+    rows = len(plain["input_ids"])
+    batches = (
+        tf.data.Dataset.from_tensor_slices(plain)
+        .repeat()
+        .batch(size, drop_remainder=True)
+    )
+
+    def take(step, count):
+        remasked = dynamic_masking.remask_batches(
+            batches.skip(step), OPTIONS, KNOWN, rows, step
+        )
+        assert remasked.element_spec == batches.element_spec
+        return list(remasked.take(count).as_numpy_iterator())
+
+    straight = take(0, 2 * rows // size)
+    for step, batch in enumerate(take(3, 5), start=3):
+        for name, values in batch.items():
+            np.testing.assert_array_equal(values, straight[step][name])
+    first = {
+        name: np.concatenate([batch[name] for batch in straight])[:rows]
+        for name in NAMES
+    }
+    for name, values in remask(plain).items():
+        if name in NAMES:
+            np.testing.assert_array_equal(first[name], values)

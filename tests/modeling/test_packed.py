@@ -1,0 +1,92 @@
+"""Several sequences in a row: the numbers of a row for each."""
+
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import masking, packing, pretraining
+from data.settings import Settings
+from modeling import losses
+from modeling.models import build_pretraining_model
+from tests import small
+
+OPTIONS = Settings(max_seq_length=61, max_predictions_per_seq=11)
+CLS, SEP, MASK, FIRST = 2, 3, 4, 5
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """The same instances, (one a row, several a row)."""
+    rng = random.Random(5)
+    documents = [
+        [
+            [rng.randrange(FIRST, small.V) for _ in range(rng.randint(1, 9))]
+            for _ in range(rng.randint(2, 5))
+        ]
+        for _ in range(13)
+    ]
+    known = masking.Vocabulary(small.V, CLS, SEP, MASK, frozenset())
+    instances = pretraining.bucket_instances(documents, 0, 0, OPTIONS, known)
+    packed = packing.pack(instances, OPTIONS, random.Random(1))
+    assert len(packed) < 0.7 * len(instances)
+    order = [x for row in packed for x in row]
+    return (
+        batch_of(pretraining.to_arrays(order, OPTIONS)),
+        batch_of(packing.to_arrays(packed, OPTIONS)),
+    )
+
+
+def batch_of(arrays):
+    batch = {
+        name: tf.cast(v, tf.int32) if v.dtype == "i8" else tf.constant(v)
+        for name, v in arrays.items()
+    }
+    batch["is_real_example"] = tf.ones(len(arrays["input_ids"]))
+    return batch
+
+
+def run(batch, packed):
+    config = small.config(max_position_embeddings=61)
+    model = build_pretraining_model(config, seed=7, packed=packed)
+    with tf.GradientTape() as tape:
+        outputs = model({name: batch[name] for name in model.input})
+        sums = losses.pretraining_sums(batch, outputs)
+        weights = losses.pretraining_weights(batch)
+        loss = sum(sums[f"{x}_loss"] / weights[x] for x in weights)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    return sums, weights, outputs, model, gradients
+
+
+def test_packed_losses_and_gradients_are_those_of_single_rows(rows):
+    plain, weights, outputs, model, gradients = run(rows[0], packed=False)
+    packed, packed_weights, packed_outputs, other, others = run(rows[1], True)
+    for name, value in plain.items():
+        np.testing.assert_allclose(packed[name], value, rtol=1e-5)
+    for name, value in weights.items():
+        np.testing.assert_allclose(packed_weights[name], value)
+    real = rows[1]["next_sentence_weights"].numpy() > 0
+    np.testing.assert_allclose(
+        packed_outputs["next_sentence_logits"].numpy()[real],
+        outputs["next_sentence_logits"],
+        atol=1e-5,
+    )
+    paths = [variable.path for variable in model.trainable_variables]
+    assert paths == [variable.path for variable in other.trainable_variables]
+    for path, ours, theirs in zip(paths, gradients, others, strict=True):
+        ours, theirs = (tf.convert_to_tensor(g).numpy() for g in (ours, theirs))
+        np.testing.assert_allclose(ours, theirs, atol=1e-5, err_msg=path)
+
+
+def test_a_sequence_does_not_see_its_neighbours(rows):
+    batch = dict(rows[1])
+    _, _, before, model, _ = run(batch, packed=True)
+    first = batch["sequence_ids"] == 1
+    batch["input_ids"] = tf.where(first, 7, batch["input_ids"])
+    after = model({name: batch[name] for name in model.input})
+    logits = [x["next_sentence_logits"].numpy() for x in (before, after)]
+    real = rows[1]["next_sentence_weights"].numpy()[:, 1] > 0
+    assert real.sum() > 2
+    np.testing.assert_array_equal(logits[0][real, 1], logits[1][real, 1])
+    assert (logits[0][:, 0] != logits[1][:, 0]).any(axis=1).all()
