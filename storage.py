@@ -36,6 +36,14 @@ def size(path: str) -> int:
     return os.path.getsize(path)
 
 
+def tell_free(path: str) -> str:
+    """The space left where a path is, as `, 12.3 MB free`, if it is known."""
+    if is_remote(path):
+        return ""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    return f", {shutil.disk_usage(folder).free / 1e6:.1f} MB free"
+
+
 def glob(pattern: str) -> list[str]:
     """Sorted paths that match a pattern."""
     matches = _gfile() if is_remote(pattern) else local_glob

@@ -199,7 +199,8 @@ def _append(held: dict[int, list[str]], paths: list[str]) -> None:
             raise UserError(
                 f"cannot be written: {error.strerror}",
                 path=path,
-                fix="make room for a copy of the corpus' text",
+                fix="make room for a copy of the corpus' text"
+                f"{storage.tell_free(path)}",
             ) from None
     held.clear()
 

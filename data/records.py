@@ -125,7 +125,10 @@ class ShardWriter:
                 storage.replace(source, path)
             storage.remove_folder(self.scratch)
         except (OSError, tf.errors.OpError) as error:
-            raise _cannot_write(self.folder, error) from None
+            size = sum(
+                storage.size(self.part_path(i)) for i in range(len(counts))
+            )
+            raise _cannot_write(self.folder, error, size) from None
         return shards
 
     def _merge(self, counts: list[int], seed: int, written: list[str]) -> None:
@@ -155,7 +158,8 @@ def write_records(path: str, records: list[bytes]) -> None:
             for record in records:
                 writer.write(record)
     except tf.errors.OpError as error:
-        raise _cannot_write(path, error) from None
+        size = sum(16 + len(record) for record in records)
+        raise _cannot_write(path, error, size) from None
 
 
 def draw_parts(counts: list[int], rng: random.Random) -> Iterator[int]:
@@ -224,10 +228,14 @@ def _message(message_type: str, fields: dict) -> tf.Tensor:
     )
 
 
-def _cannot_write(path: str, error: Exception) -> UserError:
+def _cannot_write(path: str, error: Exception, size: int = 0) -> UserError:
+    """What to tell; `size` bytes were to be written."""
     cause = getattr(error, "strerror", None) or getattr(error, "message", error)
+    found = f"cannot be written: {cause}"
+    if size:
+        found += f" ({size / 1e6:.1f} MB{storage.tell_free(path)})"
     return UserError(
-        f"cannot be written: {cause}",
+        found,
         path=path,
         fix="check the path, its permissions and the free space",
     )

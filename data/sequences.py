@@ -32,6 +32,29 @@ def join_pair(
     return ids, segments
 
 
+def truncate_pair(
+    a: list[int], b: list[int], max_tokens: int
+) -> tuple[list[int], list[int]]:
+    """Shortens the longer segment at its end until both fit.
+
+    What `_truncate_seq_pair` of the original's run_classifier.py keeps; of
+    two as long ones, `b` gives way.
+
+    Args:
+        a: ids of the first segment.
+        b: ids of the second segment.
+        max_tokens: what is left of both together at most.
+
+    Returns:
+        the two segments, shortened.
+    """
+    half = max_tokens // 2
+    return (
+        a[: max(max_tokens - len(b), max_tokens - half)],
+        b[: max(max_tokens - len(a), half)],
+    )
+
+
 def truncate_pair_randomly(
     a: list[int], b: list[int], max_tokens: int, rng: random.Random
 ) -> tuple[list[int], list[int]]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 
@@ -323,5 +324,6 @@ def test_a_full_disk_is_told_and_leaves_the_earlier_output(create, folder):
     assert done.returncode == 2, done.stderr
     assert last.startswith(f"error: {files[0].parent}/")
     assert "cannot be written: " in last
+    assert re.search(r"\([\d.]+ MB, [\d.]+ MB free\)", last)
     assert digests(files) == before
     assert sorted(p.name for p in files[0].parent.iterdir()) == kept

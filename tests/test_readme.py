@@ -14,6 +14,7 @@ SCRIPTS = (
     "create_pretraining_data",
     "run_pretraining",
     "convert_checkpoint",
+    "extract_features",
     "fill_mask",
 )
 

@@ -1,0 +1,78 @@
+"""Speed of extract_features by length, beside rows padded to the maximum.
+
+    python -m benchmarks.features LINES MODEL_FOLDER [MAX_SEQ_LENGTH]
+
+MODEL_FOLDER holds a checkpoint, bert_config.json and vocab.txt. Both ways run
+in turns (A B A B ...) over the same lines, vectors of the pieces' mean.
+"""
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+
+import tensorflow as tf
+
+import extract_features
+from data import batching
+
+RUNS = 3
+
+
+def measure(lines: str, model: str, length: int, runs: int = RUNS) -> dict:
+    """Times both ways.
+
+    Args:
+        lines: the input file.
+        model: folder of the model.
+        length: maximum sequence length.
+        runs: of each way.
+    """
+    by_length = batching.bucket_lengths
+    ways = {"by length": by_length, "padded": lambda longest: [longest]}
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    with tempfile.TemporaryDirectory() as folder:
+        job = extract_features.read_flags(
+            [
+                "extract_features.py",
+                f"--input_file={lines}",
+                f"--output_file={folder}/vectors.npz",
+                f"--vocab_file={model}/vocab.txt",
+                f"--bert_config_file={model}/bert_config.json",
+                f"--init_checkpoint={model}",
+                f"--max_seq_length={length}",
+                "--layers=-1",
+                "--pooling=mean",
+            ]
+        )
+        for _ in range(runs):
+            for way, lengths in ways.items():
+                batching.bucket_lengths = lengths
+                start = time.perf_counter()
+                reader = extract_features.Reader(job)
+                count = sum(1 for _ in extract_features.extract(job, reader))
+                seconds[way].append(time.perf_counter() - start)
+        batching.bucket_lengths = by_length
+    ratios = [b / a for a, b in zip(seconds["by length"], seconds["padded"])]
+    return {
+        "what": "extract_features",
+        "lines": count,
+        "max_seq_length": length,
+        "seconds": {
+            way: round(statistics.median(s), 2) for way, s in seconds.items()
+        },
+        "ratio": round(statistics.median(ratios), 2),
+        "min_max": [round(min(ratios), 2), round(max(ratios), 2)],
+        "tensorflow": tf.__version__,
+    }
+
+
+def main() -> None:
+    """Prints one JSON line."""
+    lines, model, *length = sys.argv[1:]
+    print(json.dumps(measure(lines, model, int(length[0]) if length else 128)))
+
+
+if __name__ == "__main__":
+    main()

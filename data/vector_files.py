@@ -1,0 +1,208 @@
+"""Vectors of texts to files: the original's JSON lines, npz, TFRecords."""
+
+import json
+import os
+import zipfile
+from typing import NamedTuple
+
+import numpy as np
+
+from durable import sync_and_hash
+
+
+class Vectors(NamedTuple):
+    """What was computed for one line of text.
+
+    Attributes:
+        tokens: its T pieces, `[CLS]` and `[SEP]` included.
+        ids: theirs.
+        values: float32 [T, ...], or [...] of the text as a whole; ... is
+            [K, D] for K layers apart, [D] for layers that were mixed.
+    """
+
+    tokens: list[str]
+    ids: list[int]
+    values: np.ndarray
+
+
+class Writer:
+    """Writes the vectors of texts, one after another.
+
+    The file gets its name when the `with` block ends well; else nothing is
+    left of it.
+
+    Args:
+        path: the file.
+        output_format: `jsonl`, `npz` or `tfrecord`.
+        layers: numbers of the K layers; None if they were mixed.
+        pooled: whether there is one vector a text.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        output_format: str,
+        layers: list[int] | None,
+        pooled: bool,
+    ):
+        self._path, self._partial = path, f"{path}.partial"
+        kind = {"jsonl": _JsonLines, "npz": _Npz, "tfrecord": _TFRecords}
+        self._file = kind[output_format](self._partial, layers, pooled)
+        self.count = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self._file.close(kind is None)
+        if kind is None:
+            sync_and_hash(self._partial)
+            os.replace(self._partial, self._path)
+        elif os.path.exists(self._partial):
+            os.remove(self._partial)
+
+    def write(self, vectors: Vectors) -> None:
+        """Writes the vectors of the next text."""
+        self._file.write(self.count, vectors)
+        self.count += 1
+
+
+class _JsonLines:
+    """The lines of google-research/bert `extract_features.py`.
+
+    Its key `linex_index` is spelt so there, and relied on.
+    """
+
+    def __init__(self, path: str, layers: list[int] | None, pooled: bool):
+        self._layers, self._pooled = layers, pooled
+        self._file = open(  # noqa: SIM115 (closed by `close`)
+            path, "w", encoding="utf-8", newline="\n"
+        )
+
+    def write(self, number: int, vectors: Vectors) -> None:
+        line: dict = {"linex_index": number}
+        if self._pooled:
+            line |= self._values(vectors.values)
+        else:
+            line["features"] = [
+                {"token": token, **self._values(values)}
+                for token, values in zip(
+                    vectors.tokens, vectors.values, strict=True
+                )
+            ]
+        self._file.write(json.dumps(line) + "\n")
+
+    def close(self, well: bool) -> None:
+        self._file.close()
+
+    def _values(self, values: np.ndarray) -> dict:
+        rounded = [
+            [round(float(x), 6) for x in row] for row in np.atleast_2d(values)
+        ]
+        if self._layers is None:
+            return {"values": rounded[0]}
+        return {
+            "layers": [
+                {"index": index, "values": row}
+                for index, row in zip(self._layers, rounded, strict=True)
+            ]
+        }
+
+
+class _Npz:
+    """Arrays for `numpy.load`: values, and of single pieces whose they are.
+
+        values      float32 [N, ...], or [pieces of all texts, ...]
+        input_ids   int32 [pieces of all texts]
+        row_splits  int64 [N + 1] where the pieces of each text begin and end
+        layers      int64 [K]
+
+    Values go to a file of their own first, so that memory does not grow.
+    """
+
+    def __init__(self, path: str, layers: list[int] | None, pooled: bool):
+        self._path, self._layers, self._pooled = path, layers, pooled
+        self._raw_path = f"{path}.values"
+        self._raw = open(self._raw_path, "wb")  # noqa: SIM115 (by `close`)
+        self._shape: tuple[int, ...] = (0,)
+        self._count = 0
+        self._ids: list[np.ndarray] = []
+        self._splits = [0]
+
+    def write(self, number: int, vectors: Vectors) -> None:
+        values = vectors.values[None] if self._pooled else vectors.values
+        self._raw.write(values.astype("<f4").tobytes())
+        self._shape = values.shape[1:]
+        self._count += len(values)
+        self._ids.append(np.array(vectors.ids, np.int32))
+        self._splits.append(self._splits[-1] + len(vectors.ids))
+
+    def close(self, well: bool) -> None:
+        self._raw.close()
+        if well:
+            with zipfile.ZipFile(self._path, "w", allowZip64=True) as archive:
+                self._write_arrays(archive)
+        os.remove(self._raw_path)
+
+    def _write_arrays(self, archive: zipfile.ZipFile) -> None:
+        with archive.open(_entry("values"), "w", force_zip64=True) as file:
+            np.lib.format.write_array_header_1_0(
+                file,
+                {
+                    "descr": "<f4",
+                    "fortran_order": False,
+                    "shape": (self._count, *self._shape),
+                },
+            )
+            with open(self._raw_path, "rb") as raw:
+                while chunk := raw.read(1 << 20):
+                    file.write(chunk)
+        arrays = {}
+        if self._layers is not None:
+            arrays["layers"] = np.array(self._layers)
+        if not self._pooled:
+            arrays["input_ids"] = np.concatenate(self._ids)
+            arrays["row_splits"] = np.array(self._splits)
+        for name, array in arrays.items():
+            with archive.open(_entry(name), "w") as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+
+
+class _TFRecords:
+    """One `tf.train.Example` a text.
+
+    linex_index int64, tokens bytes [T], layers int64 [K], values float32,
+    flat.
+    """
+
+    def __init__(self, path: str, layers: list[int] | None, pooled: bool):
+        import tensorflow as tf
+
+        self._tf, self._layers = tf, layers
+        self._file = tf.io.TFRecordWriter(path)
+
+    def write(self, number: int, vectors: Vectors) -> None:
+        train = self._tf.train
+        tokens = [token.encode() for token in vectors.tokens]
+        found = {
+            "linex_index": train.Feature(
+                int64_list=train.Int64List(value=[number])
+            ),
+            "tokens": train.Feature(bytes_list=train.BytesList(value=tokens)),
+            "layers": train.Feature(
+                int64_list=train.Int64List(value=self._layers or [])
+            ),
+            "values": train.Feature(
+                float_list=train.FloatList(value=vectors.values.ravel())
+            ),
+        }
+        example = train.Example(features=train.Features(feature=found))
+        self._file.write(example.SerializeToString(deterministic=True))
+
+    def close(self, well: bool) -> None:
+        self._file.close()
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    """Dated 1980, so that the same values give the same bytes."""
+    return zipfile.ZipInfo(f"{name}.npy")

@@ -1,0 +1,132 @@
+"""Vectors to files and back."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import vector_files
+from data.vector_files import Vectors
+
+RNG = np.random.default_rng(3)
+
+
+def texts(pooled, mixed):
+    """Three texts of 2, 4 and 3 pieces; 2 layers of 5 numbers."""
+    rest = (5,) if mixed else (2, 5)
+    return [
+        Vectors(
+            [f"t{i}" for i in range(n)],
+            list(range(n)),
+            RNG.normal(size=rest if pooled else (n, *rest)).astype("f4"),
+        )
+        for n in (2, 4, 3)
+    ]
+
+
+def write(path, kind, rows, pooled, mixed):
+    layers = None if mixed else [-1, 0]
+    with vector_files.Writer(str(path), kind, layers, pooled) as writer:
+        for row in rows:
+            writer.write(row)
+    assert writer.count == 3
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_json_lines_are_the_originals(tmp_path):
+    rows = texts(pooled=False, mixed=False)
+    write(tmp_path / "out", "jsonl", rows, False, False)
+    lines = (tmp_path / "out").read_text().splitlines()
+    for number, (line, row) in enumerate(zip(lines, rows, strict=True)):
+        expected = {
+            "linex_index": number,
+            "features": [
+                {
+                    "token": token,
+                    "layers": [
+                        {
+                            "index": index,
+                            "values": [round(float(x), 6) for x in values],
+                        }
+                        for index, values in zip([-1, 0], layers)
+                    ],
+                }
+                for token, layers in zip(row.tokens, row.values)
+            ],
+        }
+        assert line == json.dumps(expected)
+
+
+def test_json_lines_of_whole_texts(tmp_path):
+    rows = texts(pooled=True, mixed=True)
+    write(tmp_path / "out", "jsonl", rows, True, True)
+    lines = (tmp_path / "out").read_text().splitlines()
+    for number, (line, row) in enumerate(zip(lines, rows, strict=True)):
+        found = json.loads(line)
+        assert list(found) == ["linex_index", "values"]
+        assert found["linex_index"] == number
+        np.testing.assert_allclose(found["values"], row.values, atol=6e-7)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_npz_of_pieces(tmp_path, mixed):
+    rows = texts(pooled=False, mixed=mixed)
+    write(tmp_path / "out.npz", "npz", rows, False, mixed)
+    with np.load(tmp_path / "out.npz", allow_pickle=False) as found:
+        splits = found["row_splits"]
+        assert splits.tolist() == [0, 2, 6, 9]
+        for row, first, last in zip(rows, splits, splits[1:]):
+            np.testing.assert_array_equal(
+                found["values"][first:last], row.values
+            )
+            assert found["input_ids"][first:last].tolist() == row.ids
+        assert ("layers" in found) != mixed
+
+
+def test_npz_of_whole_texts_and_the_same_bytes_again(tmp_path):
+    rows = texts(pooled=True, mixed=True)
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        folder.mkdir()
+        write(folder / "out.npz", "npz", rows, True, True)
+    with np.load(folders[0] / "out.npz", allow_pickle=False) as found:
+        assert list(found) == ["values"]
+        np.testing.assert_array_equal(
+            found["values"], np.stack([row.values for row in rows])
+        )
+    first, second = ((f / "out.npz").read_bytes() for f in folders)
+    assert first == second
+    assert zipfile.ZipFile(folders[0] / "out.npz").testzip() is None
+
+
+def test_tfrecords(tmp_path):
+    rows = texts(pooled=False, mixed=False)
+    write(tmp_path / "out", "tfrecord", rows, False, False)
+    records = tf.data.TFRecordDataset(str(tmp_path / "out"))
+    found = [tf.train.Example.FromString(r.numpy()) for r in records]
+    for number, (example, row) in enumerate(zip(found, rows, strict=True)):
+        feature = example.features.feature
+        assert feature["linex_index"].int64_list.value == [number]
+        assert feature["layers"].int64_list.value == [-1, 0]
+        tokens = [t.decode() for t in feature["tokens"].bytes_list.value]
+        assert tokens == row.tokens
+        values = np.array(feature["values"].float_list.value, "f4")
+        np.testing.assert_array_equal(
+            values.reshape(row.values.shape), row.values
+        )
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "npz", "tfrecord"])
+def test_an_error_leaves_the_earlier_file(tmp_path, kind):
+    (tmp_path / "out").write_text("before")
+    path = str(tmp_path / "out")
+    with (
+        pytest.raises(KeyError),
+        vector_files.Writer(path, kind, [0], True) as out,
+    ):
+        out.write(texts(True, False)[0]._replace(values=np.ones((1, 5))))
+        raise KeyError
+    assert (tmp_path / "out").read_text() == "before"
+    assert len(list(tmp_path.iterdir())) == 1
