@@ -132,7 +132,7 @@ def lines(
                 text = gzip.GzipFile(fileobj=file)
             for number, raw in enumerate(text, start=1):
                 yield _line(raw, path, number)
-                if on_read and number % 10_000 == 0:
+                if on_read and number % 1000 == 0:
                     on_read(file.tell())
     except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(path, error) from None

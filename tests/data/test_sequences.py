@@ -51,6 +51,17 @@ def test_no_rows_give_an_empty_array():
     assert sequences.pad_rows([], 5, np.int64).shape == (0, 5)
 
 
+@pytest.mark.parametrize("max_tokens", [1, 2, 5, 8, 13])
+def test_the_longer_segment_gives_way_at_its_end(max_tokens):
+    for a in (list(range(10, 10 + i)) for i in range(9)):
+        for b in (list(range(30, 30 + i)) for i in range(9)):
+            first, second = list(a), list(b)
+            while len(first) + len(second) > max_tokens:
+                (first if len(first) > len(second) else second).pop()
+            found = sequences.truncate_pair(a, b, max_tokens)
+            assert found == (first, second)
+
+
 def one_at_a_time(a, b, max_tokens, rng):
     """What the truncation means: drop one id, look again."""
     a, b = list(a), list(b)
