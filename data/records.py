@@ -231,6 +231,7 @@ def _message(message_type: str, fields: dict) -> tf.Tensor:
 def _cannot_write(path: str, error: Exception, size: int = 0) -> UserError:
     """What to tell; `size` bytes were to be written."""
     cause = getattr(error, "strerror", None) or getattr(error, "message", error)
+    cause = str(cause).removeprefix(f"{path}; ")  # TensorFlow names it too
     found = f"cannot be written: {cause}"
     if size:
         found += f" ({size / 1e6:.1f} MB{storage.tell_free(path)})"
