@@ -15,8 +15,8 @@ from absl import flags
 
 import common_flags
 import pretraining_records
+import run_folder
 from data import features
-from durable import write_whole
 from errors import UserError
 from modeling.config import BertConfig
 from progress import say
@@ -83,21 +83,8 @@ def read_flags(argv: list[str]) -> Job:
         raise UserError("nothing to do", fix="pass --do_train or --do_eval")
     config = BertConfig.from_json_file(values.bert_config_file)
     inputs = pretraining_records.read_inputs(values, config)
-    check_output_dir(values.output_dir, config)
+    run_folder.check(values.output_dir, config)
     return Job(values, config, inputs)
-
-
-def check_output_dir(folder: str, config: BertConfig) -> None:
-    """Refuses a folder that holds a run of another network."""
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise UserError("is a file", path=folder, expected="a folder")
-    path = os.path.join(folder, "bert_config.json")
-    if os.path.exists(path) and BertConfig.from_json_file(path) != config:
-        raise UserError(
-            "holds a run with another config",
-            path=folder,
-            fix="pass another --output_dir, or the config of this run",
-        )
 
 
 class Pretraining:
@@ -243,53 +230,6 @@ class Pretraining:
         )
 
 
-def check_steps(values: flags.FlagValues, step: int) -> None:
-    """Compares the step of the run with the flags."""
-    last, warmup = values.num_train_steps, values.num_warmup_steps
-    if step > last:
-        raise UserError(
-            f"the checkpoint is at step {step}",
-            path=values.output_dir,
-            expected=f"at most --num_train_steps={last}",
-            fix="raise --num_train_steps, or pass another --output_dir",
-        )
-    if step == last:
-        say(f"finished: {values.output_dir} is at step {step} of {last}")
-    elif warmup >= last:
-        say(
-            f"warning: --num_warmup_steps={warmup} of {last} steps: "
-            "the learning rate never reaches its peak"
-        )
-
-
-def write_results(folder: str, step: int, result: dict[str, float]) -> str:
-    """Writes `eval_results.txt` with the original's keys."""
-    path = os.path.join(folder, "eval_results.txt")
-    result = {"global_step": step, **result}
-    lines = [f"{key} = {result[key]}\n" for key in sorted(result)]
-    write_whole(path, "".join(lines))
-    print("".join(lines), end="")
-    return path
-
-
-def prepare_output_dir(job: Job) -> None:
-    """Makes the folder and puts config and vocabulary there."""
-    folder = job.flags.output_dir
-    config = os.path.join(folder, "bert_config.json")
-    try:
-        os.makedirs(folder, exist_ok=True)
-        write_whole(config, job.config.to_json())
-        if job.inputs.vocab_file:
-            with open(job.inputs.vocab_file, "rb") as file:
-                write_whole(os.path.join(folder, "vocab.txt"), file.read())
-    except OSError as error:
-        raise UserError(
-            f"cannot be written: {error.strerror}",
-            path=folder,
-            expected="a folder for the run",
-        ) from None
-
-
 def main(argv: list[str]) -> None:
     """Runs the script."""
     job = read_flags(argv)
@@ -305,8 +245,13 @@ def main(argv: list[str]) -> None:
     run = Pretraining(job)
     run.start()
     if values.do_train:
-        check_steps(values, run.state.step)
-    prepare_output_dir(job)
+        run_folder.check_steps(
+            values.output_dir,
+            run.state.step,
+            values.num_train_steps,
+            values.num_warmup_steps,
+        )
+    run_folder.prepare(values.output_dir, job.config, inputs.vocab_file)
     wrote = []
     if values.do_train and run.state.step < values.num_train_steps:
         run.train(num_records)
@@ -315,7 +260,9 @@ def main(argv: list[str]) -> None:
         )
     if values.do_eval:
         wrote.append(
-            write_results(values.output_dir, run.state.step, run.evaluate())
+            run_folder.write_results(
+                values.output_dir, run.state.step, run.evaluate()
+            )
         )
     if wrote:
         print(f"wrote {' and '.join(wrote)}")

@@ -1,12 +1,15 @@
 """Rows of many lengths to batches of few lengths, and back in order."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 
 from data import features, sequences
 
 Row = tuple[list[int], list[int]]  # ids and segment ids, not padded
+AnyRow = TypeVar("AnyRow")
 
 
 def bucket_lengths(max_seq_length: int) -> list[int]:
@@ -22,35 +25,6 @@ def bucket_lengths(max_seq_length: int) -> list[int]:
     return [x for x in lengths if x < max_seq_length] + [max_seq_length]
 
 
-def in_order(
-    rows: Iterable[Row],
-    run: Callable[[dict[str, np.ndarray]], list],
-    lengths: list[int],
-    batch_size: int,
-    window: int,
-) -> Iterator:
-    """Runs rows in batches of like length; results come in their order.
-
-    Args:
-        rows: of at most `lengths[-1]` ids; read as results are asked for.
-        run: the encoder's inputs, int32 [B, S] each, to one result for each
-            row; a batch has at most `batch_size` rows.
-        lengths: S of the batches, ascending.
-        batch_size: rows of a batch.
-        window: rows that are held and sorted by length at a time.
-
-    Yields:
-        the result of each row.
-    """
-    held: list[Row] = []
-    for row in rows:
-        held.append(row)
-        if len(held) == window:
-            yield from _run_window(held, run, lengths, batch_size)
-            held = []
-    yield from _run_window(held, run, lengths, batch_size)
-
-
 def pad(rows: list[Row], length: int) -> dict[str, np.ndarray]:
     """Pads rows to the encoder's inputs, int32 [N, length] each."""
     columns = {
@@ -64,17 +38,42 @@ def pad(rows: list[Row], length: int) -> dict[str, np.ndarray]:
     }
 
 
-def _run_window(held, run, lengths, batch_size) -> list:
-    order = sorted(range(len(held)), key=lambda i: len(held[i][0]))
-    results: list = [None] * len(held)
-    at = 0
-    for length in lengths:
-        start = at
-        while at < len(order) and len(held[order[at]][0]) <= length:
-            at += 1
-        for first in range(start, at, batch_size):
-            chosen = order[first : min(first + batch_size, at)]
-            found = run(pad([held[i] for i in chosen], length))
-            for index, result in zip(chosen, found, strict=True):
-                results[index] = result
-    return results
+def in_order(
+    rows: Iterable[AnyRow],
+    run: Callable[[dict[str, np.ndarray]], list],
+    lengths: list[int],
+    batch_size: int,
+    window: int,
+    pad: Callable[[list[AnyRow], int], dict[str, np.ndarray]] = pad,
+    length_of: Callable[[AnyRow], int] = lambda row: len(row[0]),
+) -> Iterator:
+    """Runs rows in batches of like length; results come in their order.
+
+    Args:
+        rows: of at most `lengths[-1]` pieces; read as results are asked for.
+        run: a batch of at most `batch_size` rows to one result for each.
+        lengths: S of the batches, ascending.
+        batch_size: rows of a batch.
+        window: rows that are held and sorted by length at a time.
+        pad: rows and S to a batch.
+        length_of: pieces of a row.
+
+    Yields:
+        the result of each row.
+    """
+    rows = iter(rows)
+    while held := list(itertools.islice(rows, window)):
+        sizes = [length_of(row) for row in held]
+        order = sorted(range(len(held)), key=sizes.__getitem__)
+        results: list = [None] * len(held)
+        at = 0
+        for length in lengths:
+            start = at
+            while at < len(order) and sizes[order[at]] <= length:
+                at += 1
+            for first in range(start, at, batch_size):
+                chosen = order[first : min(first + batch_size, at)]
+                found = run(pad([held[i] for i in chosen], length))
+                for index, result in zip(chosen, found, strict=True):
+                    results[index] = result
+        yield from results

@@ -1,0 +1,417 @@
+"""What run_classifier, run_squad, run_ner and run_swag share: a task's run.
+
+    flags -> check -> FineTuning -> start -> train -> predict
+
+It is wiring, and knows no task: a script hands it a model and its losses.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+
+from absl import flags
+
+import common_flags
+import model_folder
+import run_folder
+import text_flags
+from data import features, tokenization, vocabulary
+from errors import UserError
+from modeling.config import BertConfig
+from progress import Progress, say
+
+_WINDOW = 64  # batches of predictions that are sorted together
+BEST = "best"  # folder of the best checkpoint, in output_dir
+
+
+def define_flags(values: flags.FlagValues) -> None:
+    """Defines the flags of every fine-tuning script."""
+    common_flags.define_model(values)
+    common_flags.define_seed(values)
+    common_flags.define_devices(values)
+    text_flags.define_text(values)
+    flags.DEFINE_string(
+        "output_dir",
+        None,
+        "Folder of the checkpoints and results.",
+        flag_values=values,
+        required=True,
+    )
+    for name, default, meaning in (
+        ("do_train", False, "Train."),
+        ("do_eval", False, "Evaluate on labelled examples."),
+        ("do_predict", False, "Write predictions."),
+        ("use_xla", False, "Compile forward and backward pass with XLA."),
+        ("length_buckets", True, "Pad to a few lengths, not all to one."),
+    ):
+        flags.DEFINE_bool(name, default, meaning, flag_values=values)
+    for name, default, lowest, meaning in (
+        ("max_seq_length", 128, 3, "Pieces in a row at most."),
+        ("train_batch_size", 32, 1, "Rows of a batch, over all devices."),
+        ("eval_batch_size", 8, 1, "Rows of a batch in evaluation."),
+        ("predict_batch_size", 8, 1, "Rows of a batch in prediction."),
+        ("save_checkpoints_steps", 1000, 1, "Steps between checkpoints."),
+        ("keep_checkpoint_max", 5, 1, "So many checkpoints are kept."),
+        ("iterations_per_loop", 1000, 1, "At most so many steps a call."),
+        ("log_steps", 100, 1, "Steps between two points of the curves."),
+        ("eval_steps", 0, 0, "Steps between evaluations while training."),
+    ):
+        flags.DEFINE_integer(
+            name, default, meaning, flag_values=values, lower_bound=lowest
+        )
+    for name, default, meaning in (
+        ("learning_rate", 5e-5, "Peak learning rate of Adam."),
+        ("num_train_epochs", 3.0, "How often each example is seen."),
+        ("warmup_proportion", 0.1, "Share of the steps that warm up."),
+    ):
+        flags.DEFINE_float(
+            name, default, meaning, flag_values=values, lower_bound=0.0
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """What every task needs, checked.
+
+    Attributes:
+        config: sizes of the network.
+        vocab: token -> id.
+        lengths: S of the batches, ascending.
+    """
+
+    config: BertConfig
+    vocab: dict[str, int]
+    lengths: list[int]
+
+
+def check(values: flags.FlagValues) -> Setup:
+    """Checks the flags of `define_flags` against each other and the files.
+
+    Raises:
+        UserError: they do not go together.
+    """
+    from data import batching
+
+    config = BertConfig.from_json_file(values.bert_config_file)
+    vocab = vocabulary.read_vocabulary(values.vocab_file)
+    if len(vocab) > config.vocab_size:
+        raise UserError(
+            f"{len(vocab)} tokens",
+            path=values.vocab_file,
+            expected=f"at most {config.vocab_size}, vocab_size "
+            f"({values.bert_config_file})",
+        )
+    if values.max_seq_length > config.max_position_embeddings:
+        raise UserError(
+            f"--max_seq_length={values.max_seq_length}",
+            expected="at most max_position_embeddings, "
+            f"{config.max_position_embeddings} ({values.bert_config_file})",
+        )
+    if not 0 <= values.warmup_proportion <= 1:
+        raise UserError(
+            f"--warmup_proportion={values.warmup_proportion}",
+            expected="a share from 0 to 1",
+        )
+    if values.init_checkpoint:
+        check_casing(values.do_lower_case, values.init_checkpoint)
+    run_folder.check(values.output_dir, config)
+    lengths = [values.max_seq_length]
+    if values.length_buckets:
+        lengths = batching.bucket_lengths(values.max_seq_length)
+    return Setup(config, vocab, lengths)
+
+
+def check_casing(do_lower_case: bool, init_checkpoint: str) -> None:
+    """Refuses a casing that contradicts what the checkpoint was made with."""
+    tokenization.validate_case_matches_checkpoint(
+        do_lower_case, init_checkpoint
+    )
+    recorded = model_folder.recorded_lower_case(init_checkpoint)
+    if recorded not in (None, do_lower_case):
+        raise UserError(
+            f"--do_lower_case={do_lower_case}",
+            path=init_checkpoint,
+            expected=f"{recorded}, which it was trained with",
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What a script hands over.
+
+    Attributes:
+        build_model: () -> a model of `modeling.task_models`.
+        objectives: names of the losses.
+        batch_weights, batch_sums: see `training.loop`.
+        num_rows: of training; 0 if there is none.
+        choices: sequences of a row.
+    """
+
+    build_model: Callable
+    objectives: tuple[str, ...]
+    batch_weights: Callable[[dict], dict]
+    batch_sums: Callable[[dict, dict], dict]
+    num_rows: int = 0
+    choices: int = 1
+
+
+class FineTuning:
+    """A run of a task.
+
+    Args:
+        values: flags of `define_flags`.
+        setup: from `check`.
+        task: what is trained.
+
+    Attributes:
+        model: the Keras model.
+        num_train_steps: as the original counts: rows / batch * epochs.
+    """
+
+    def __init__(self, values: flags.FlagValues, setup: Setup, task: Task):
+        from modeling import checkpoints, dropout
+        from training import distribution, loop, optimization, saver, state
+
+        self._values, self._setup, self._task = values, setup, task
+        self._strategy = distribution.make_strategy(
+            **{name: values[name].value for name in common_flags.DEVICE_FLAGS}
+        )
+        distribution.check_batch_size(
+            self._strategy, values.train_batch_size, "train_batch_size"
+        )
+        self.num_train_steps = int(
+            task.num_rows / values.train_batch_size * values.num_train_epochs
+        )
+        self._num_warmup_steps = int(
+            self.num_train_steps * values.warmup_proportion
+        )
+        self._learning_rate = optimization.WarmupLinearDecay(
+            values.learning_rate,
+            max(1, self.num_train_steps),
+            self._num_warmup_steps,
+        )
+        with self._strategy.scope():
+            self.model = task.build_model()
+            optimizer = optimization.AdamWeightDecay(self._learning_rate)
+            optimizer.build(self.model.trainable_variables)
+        self._named = checkpoints.model_variables(self.model)
+        self._state = state.TrainingState(
+            self._named,
+            optimizer,
+            saver.Saver(values.output_dir, values.keep_checkpoint_max),
+        )
+        self._best = saver.Saver(os.path.join(values.output_dir, BEST), 1)
+        self._trainer = loop.Trainer(
+            loop.Task(
+                self.model,
+                task.objectives,
+                task.batch_weights,
+                task.batch_sums,
+                dropout.dropout_seed,
+            ),
+            optimizer,
+            self._strategy,
+            values.random_seed,
+            values.use_xla,
+        )
+        self._predictors = {}
+
+    @property
+    def step(self) -> int:
+        """Steps that were taken."""
+        return self._state.step
+
+    def start(self, weights: dict | None = None, path: str = "") -> None:
+        """Takes up the run in output_dir, or starts from given weights.
+
+        Args:
+            weights: original name -> array, instead of --init_checkpoint.
+            path: where they come from, for messages.
+
+        Raises:
+            UserError: there is nothing to start from, or it does not fit.
+        """
+        from modeling import checkpoints
+
+        values = self._values
+        if self._state.restore():
+            return
+        if weights is None and values.init_checkpoint:
+            path = checkpoints.resolve(values.init_checkpoint)
+            weights = checkpoints.read(path)
+        if weights is None:
+            if values.do_train:
+                say("warning: no --init_checkpoint: training random weights")
+                return
+            raise UserError(
+                "no checkpoint",
+                path=values.output_dir,
+                expected="a trained model",
+                fix="pass --do_train or --init_checkpoint",
+            )
+        required = checkpoints.ENCODER
+        if not values.do_train:
+            required = tuple(self._named)
+        fresh = checkpoints.assign(self._named, weights, path, required)
+        fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
+        say(f"starting from {path}; {fresh}")
+
+    def train(
+        self,
+        rows,
+        evaluate: Callable[[], dict[str, float]] | None = None,
+        best_metric: str | None = None,
+    ) -> str:
+        """Trains to the last step.
+
+        Args:
+            rows: `data.task_records.Rows`.
+            evaluate: metrics of the present weights; called every
+                --eval_steps and at the end.
+            best_metric: the checkpoint with the highest value of this one is
+                kept in output_dir/best.
+
+        Returns:
+            the prefix of the last checkpoint.
+        """
+        from data import length_batches
+        from training import logs, loop
+
+        values, last = self._values, self.num_train_steps
+        if not last:
+            raise UserError(
+                f"{self._task.num_rows} examples, "
+                f"--train_batch_size={values.train_batch_size}, "
+                f"--num_train_epochs={values.num_train_epochs}",
+                expected="enough for one step",
+            )
+        run_folder.check_steps(
+            values.output_dir, self.step, last, self._num_warmup_steps
+        )
+        prefix = os.path.join(values.output_dir, f"model.ckpt-{last}")
+        if self.step == last:
+            return prefix
+        log = logs.TrainingLog(values.output_dir, self.step)
+
+        def report():
+            if evaluate is None:
+                return
+            result = evaluate()
+            shown = " | ".join(f"{k} {v:.4f}" for k, v in result.items())
+            say(f"step {self.step} held out | {shown}")
+            log.write(self.step, "eval", result)
+            if best_metric:
+                self._keep_best(best_metric, result[best_metric])
+
+        self._trainer.train(
+            length_batches.training_batches(
+                rows,
+                self._setup.lengths,
+                values.train_batch_size,
+                values.random_seed,
+                self.step,
+            ),
+            loop.Schedule(
+                num_train_steps=last,
+                log_steps=values.log_steps,
+                save_steps=values.save_checkpoints_steps,
+                eval_steps=values.eval_steps,
+                iterations_per_loop=values.iterations_per_loop,
+                batch_size=values.train_batch_size,
+                learning_rate=self._learning_rate,
+            ),
+            log,
+            self._save,
+            report,
+        )
+        return prefix
+
+    def restore_best(self) -> int | None:
+        """Takes the weights of the best checkpoint; returns its step.
+
+        None: there is none, and the weights stay as they are.
+        """
+        found = self._best.restore_latest()
+        if found is None:
+            return None
+        for name, variable in self._named.items():
+            variable.assign(found.values[name])
+        return found.step
+
+    def predict(
+        self,
+        rows: Iterable[dict],
+        batch_size: int,
+        what: str,
+        total: int,
+    ) -> Iterator[dict]:
+        """Runs the model on rows, in batches of like lengths.
+
+        Args:
+            rows: as `data.task_records` has them; read as they are needed.
+            batch_size: rows of a batch, over all devices.
+            what: is done, for the lines of progress.
+            total: number of rows, for the time left.
+
+        Yields:
+            the model's outputs for each row, in the order of the rows;
+            outputs [B, S] are as long as the row.
+        """
+        import numpy as np
+
+        from data import batching, task_records
+        from training import prediction
+
+        if batch_size not in self._predictors:
+            self._predictors[batch_size] = prediction.Predictor(
+                self.model, self._strategy, batch_size
+            )
+        predictor = self._predictors[batch_size]
+        choices = self._task.choices
+        progress, done = Progress(what, total, "examples"), 0
+
+        def pad(some, length):
+            padded = task_records.Rows(some, {}, choices)
+            return padded.batch(np.arange(len(some)), length)
+
+        def run(batch):
+            nonlocal done
+            outputs = predictor(batch)
+            found = next(iter(outputs.values()))
+            done += len(found)
+            progress.update(done)
+            return [
+                {name: value[i] for name, value in outputs.items()}
+                for i in range(len(found))
+            ]
+
+        def length_of(row):
+            ids = row[features.INPUT_IDS]
+            return len(ids) if choices == 1 else max(map(len, ids))
+
+        return batching.in_order(
+            rows,
+            run,
+            self._setup.lengths,
+            batch_size,
+            _WINDOW * batch_size,
+            pad,
+            length_of,
+        )
+
+    def _save(self) -> None:
+        settings = self._values.flag_values_dict()
+        self._state.save(settings)
+
+    def _keep_best(self, metric: str, value: float) -> None:
+        """Saves the weights if there are no better ones."""
+        os.makedirs(self._best.folder, exist_ok=True)
+        for step in self._best.steps():
+            path = os.path.join(self._best.folder, f"model.ckpt-{step}.json")
+            with open(path, encoding="utf-8") as file:
+                if json.load(file)["settings"][metric] >= value:
+                    return
+        settings = {**self._values.flag_values_dict(), metric: value}
+        self._best.save(self.step, self._named, settings)
+        say(f"best {metric} so far: {value:.4f}, kept in {self._best.folder}")

@@ -1,0 +1,88 @@
+"""The folder of a run: what is checked before, and what is left behind."""
+
+import os
+
+from durable import write_whole
+from errors import UserError
+from modeling.config import BertConfig
+from progress import say
+
+
+def check(folder: str, config: BertConfig) -> None:
+    """Refuses a folder that holds a run of another network.
+
+    Raises:
+        UserError: so it is, or it is a file.
+    """
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UserError("is a file", path=folder, expected="a folder")
+    path = os.path.join(folder, "bert_config.json")
+    if os.path.exists(path) and BertConfig.from_json_file(path) != config:
+        raise UserError(
+            "holds a run with another config",
+            path=folder,
+            fix="pass another --output_dir, or the config of this run",
+        )
+
+
+def check_steps(
+    folder: str, step: int, num_train_steps: int, num_warmup_steps: int
+) -> None:
+    """Compares the step of the run with the steps that are asked for.
+
+    Raises:
+        UserError: the run is already further.
+    """
+    if step > num_train_steps:
+        raise UserError(
+            f"the checkpoint is at step {step}",
+            path=folder,
+            expected=f"at most num_train_steps, {num_train_steps}",
+            fix="ask for more steps, or pass another --output_dir",
+        )
+    if step == num_train_steps:
+        say(f"finished: {folder} is at step {step} of {num_train_steps}")
+    elif num_warmup_steps >= num_train_steps:
+        say(
+            f"warning: {num_warmup_steps} steps of warm-up of "
+            f"{num_train_steps}: the learning rate never reaches its peak"
+        )
+
+
+def prepare(folder: str, config: BertConfig, vocab_file: str | None) -> None:
+    """Makes the folder and puts config and vocabulary there.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    try:
+        os.makedirs(folder, exist_ok=True)
+        write_whole(os.path.join(folder, "bert_config.json"), config.to_json())
+        if vocab_file:
+            with open(vocab_file, "rb") as file:
+                write_whole(os.path.join(folder, "vocab.txt"), file.read())
+    except OSError as error:
+        raise UserError(
+            f"cannot be written: {error.strerror}",
+            path=folder,
+            expected="a folder for the run",
+        ) from None
+
+
+def write_results(folder: str, step: int, result: dict[str, float]) -> str:
+    """Writes and prints `eval_results.txt` with the original's keys.
+
+    Args:
+        folder: of the run.
+        step: global step.
+        result: metric -> value.
+
+    Returns:
+        the path of the file.
+    """
+    path = os.path.join(folder, "eval_results.txt")
+    result = {"global_step": step, **result}
+    lines = [f"{key} = {result[key]}\n" for key in sorted(result)]
+    write_whole(path, "".join(lines))
+    print("".join(lines), end="")
+    return path

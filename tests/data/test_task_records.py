@@ -1,0 +1,157 @@
+"""Rows of a task on disk and in memory; batches of like lengths."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import length_batches, task_records
+from errors import UserError
+
+S, N, C = 11, 23, 3
+SCHEMA = {
+    "label_ids": task_records.Feature(),
+    "score": task_records.Feature("float32", size=2),
+    "tags": task_records.Feature(sequence=True),
+}
+
+
+def rows_of(count=N, choices=1, seed=3):
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(count):
+        parts = [
+            rng.integers(1, 97, rng.integers(1, S + 1)).tolist()
+            for _ in range(choices)
+        ]
+        made = {
+            "input_ids": parts,
+            "segment_ids": [[x % 2 for x in part] for part in parts],
+            "tags": [[x % 5 for x in part] for part in parts],
+        }
+        if choices == 1:
+            made = {name: value[0] for name, value in made.items()}
+        rows.append(made | {"label_ids": [i], "score": [i / 2, -1.0]})
+    return rows
+
+
+def plain(row):
+    """Numbers as lists."""
+    return {
+        name: [getattr(x, "tolist", lambda x=x: x)() for x in value]
+        for name, value in row.items()
+    }
+
+
+@pytest.mark.parametrize("choices", [1, C])
+def test_rows_come_back_as_they_were(tmp_path, choices):
+    path, rows = str(tmp_path / "train.tf_record"), rows_of(choices=choices)
+    assert task_records.write(path, rows, SCHEMA, S, {"a": 1}, choices) == N
+    found = task_records.read(path, SCHEMA, S, choices)
+    assert [plain(row) for row in found] == [plain(row) for row in rows]
+
+
+def test_a_record_is_padded_as_the_originals(tmp_path):
+    path = str(tmp_path / "train.tf_record")
+    row = {"input_ids": [2, 7, 3], "segment_ids": [0, 0, 1], "label_ids": [1]}
+    schema = {"label_ids": task_records.Feature()}
+    task_records.write(path, [row], schema, 5, {})
+    (record,) = tf.data.TFRecordDataset(path).as_numpy_iterator()
+    example = tf.train.Example.FromString(record).features.feature
+    found = {k: list(v.int64_list.value) for k, v in example.items()}
+    assert found == {
+        "input_ids": [2, 7, 3, 0, 0],
+        "input_mask": [1, 1, 1, 0, 0],
+        "segment_ids": [0, 0, 1, 0, 0],
+        "label_ids": [1],
+    }
+
+
+def test_a_file_is_current_only_with_its_settings_and_bytes(tmp_path):
+    path = str(tmp_path / "train.tf_record")
+    settings = {"max_seq_length": S, "files": ("a", "b")}
+    assert task_records.current_count(path, settings) is None
+    task_records.write(path, rows_of(), SCHEMA, S, settings)
+    assert task_records.current_count(path, settings) == N
+    assert task_records.current_count(path, {**settings, "x": 1}) is None
+    with open(path, "r+b") as file:
+        file.truncate(100)
+    assert task_records.current_count(path, settings) is None
+    with pytest.raises(UserError, match="train.tf_record: cannot be read"):
+        list(task_records.read(path, SCHEMA, S))
+
+
+def test_a_batch_is_padded_to_its_length():
+    rows = task_records.Rows(rows_of(), SCHEMA)
+    chosen = np.array([5, 2])
+    batch = rows.batch(chosen, S)
+    assert batch["label_ids"].tolist() == [5, 2]
+    assert batch["score"].tolist() == [[2.5, -1.0], [1.0, -1.0]]
+    assert (batch["input_mask"] == (batch["input_ids"] > 0)).all()
+    assert (batch["input_mask"].sum(1) == rows.lengths[chosen]).all()
+    assert (batch["tags"] == batch["input_ids"] % 5).all()
+    assert {x.dtype.name for x in batch.values()} == {"int32", "float32"}
+
+
+def test_choices_are_an_axis():
+    batch = task_records.Rows(rows_of(choices=C), SCHEMA, C).batch(
+        np.arange(2), S
+    )
+    assert batch["input_ids"].shape == (2, C, S)
+    assert batch["input_mask"].shape == (2, C, S)
+    assert batch["label_ids"].shape == (2,)
+
+
+def labels(rows, batch_size, count, seed=5, step=0, lengths=(4, 8, S)):
+    batches = length_batches.training_batches(
+        rows, list(lengths), batch_size, seed, step
+    )
+    return [
+        batch["label_ids"].tolist()
+        for batch in batches.take(count).as_numpy_iterator()
+    ]
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 23, 31])
+def test_an_epoch_is_every_row_once(batch_size):
+    rows = task_records.Rows(rows_of(), SCHEMA)
+    epochs = 3 * batch_size  # that end with a whole batch
+    found = labels(rows, batch_size, N * 3)
+    flat = [x for batch in found for x in batch]
+    assert len(flat) == N * epochs
+    assert np.bincount(flat).tolist() == [epochs] * N
+    if batch_size < N:
+        missing = (-N) % batch_size
+        first = flat[: N + missing]
+        assert np.bincount(first, minlength=N).min() == 1
+        assert np.bincount(first).max() <= 2
+
+
+@pytest.mark.parametrize("batch_size", [4, 31])
+def test_batches_are_a_function_of_seed_and_step(batch_size):
+    rows = task_records.Rows(rows_of(), SCHEMA)
+    every = labels(rows, batch_size, 17)
+    for step in (1, 5, 6, 11):
+        assert labels(rows, batch_size, 17 - step, step=step) == every[step:]
+    assert labels(rows, batch_size, 17, seed=6) != every
+
+
+def test_batches_are_of_like_lengths():
+    rows = task_records.Rows(rows_of(640), SCHEMA)
+    batches = list(
+        length_batches.training_batches(rows, [4, 8, S], 8, 1, 0)
+        .take(64)
+        .as_numpy_iterator()
+    )
+    widths = [batch["input_ids"].shape[1] for batch in batches]
+    assert set(widths) == {4, 8, S}
+    assert widths != sorted(widths)
+    computed = sum(batch["input_mask"].size for batch in batches)
+    assert computed < 0.8 * S * 8 * 64
+
+
+def test_one_length_is_static():
+    rows = task_records.Rows(rows_of(), SCHEMA)
+    batches = length_batches.training_batches(rows, [S], 4, 1, 0)
+    shapes = {k: tuple(v.shape) for k, v in batches.element_spec.items()}
+    assert shapes["input_ids"] == shapes["input_mask"] == (4, S)
+    assert shapes["label_ids"] == (4,) and shapes["score"] == (4, 2)
