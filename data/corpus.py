@@ -117,13 +117,16 @@ def documents(
 
 
 def lines(
-    path: str, on_read: Callable[[int], None] | None = None
+    path: str,
+    on_read: Callable[[int], None] | None = None,
+    stripped: str | None = None,
 ) -> Iterator[str]:
     """Yields the stripped lines of a text file, `.gz` or plain.
 
     Args:
         path: of the file.
         on_read: called now and then with the bytes that were read.
+        stripped: characters to strip; None: all white space.
     """
     try:
         with storage.open_file(path, "rb") as file:
@@ -131,7 +134,7 @@ def lines(
             if path.endswith(".gz"):
                 text = gzip.GzipFile(fileobj=file)
             for number, raw in enumerate(text, start=1):
-                yield _line(raw, path, number)
+                yield _line(raw, path, number).strip(stripped)
                 if on_read and number % 1000 == 0:
                     on_read(file.tell())
     except (OSError, EOFError, zlib.error) as error:
@@ -226,7 +229,7 @@ def _line(raw: bytes, path: str, number: int) -> str:
                 expected="newlines",
                 fix="convert the file, for example with `tr '\\r' '\\n'`",
             )
-    return line.strip()
+    return line
 
 
 def _document_key(seed: int, file: int, document: int) -> int:
