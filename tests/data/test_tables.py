@@ -1,0 +1,121 @@
+import pytest
+
+from data import tables
+from errors import UserError
+
+
+def write(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(
+        content if isinstance(content, bytes) else content.encode()
+    )
+    return str(path)
+
+
+def read(path, columns, header=True, **kwargs):
+    return [tuple(row) for row in tables.rows(path, columns, header, **kwargs)]
+
+
+def test_tabs_separate_and_quotes_are_characters(tmp_path):
+    path = write(
+        tmp_path,
+        "train.tsv",
+        "\ufeffQuality\t#1 ID\t#1 String\r\n"
+        '1\t7\t"The witness\r\n'
+        '0\t8\tsaid "no", twice"\r\n'
+        "\r\n",
+    )
+    assert read(path, ["#1 String", "Quality"]) == [
+        (2, ['"The witness', "1"]),
+        (3, ['said "no", twice"', "0"]),
+    ]
+    assert tables.header(path) == ["Quality", "#1 ID", "#1 String"]
+
+
+def test_columns_have_numbers_too_from_both_ends(tmp_path):
+    path = write(tmp_path, "x.txt", "a\tb\tc\nd\te\tf")
+    assert read(path, [-1, 0], header=False) == [
+        (1, ["c", "a"]),
+        (2, ["f", "d"]),
+    ]
+
+
+def test_a_blank_line_between_rows_is_an_empty_text(tmp_path):
+    path = write(tmp_path, "x.tsv", "one\n\ntwo\n\n\n")
+    assert read(path, [0], header=False) == [
+        (1, ["one"]),
+        (2, [""]),
+        (3, ["two"]),
+    ]
+
+
+def test_only_newlines_end_lines(tmp_path):
+    path = write(tmp_path, "x.tsv", "a\u2028b\x0bc\x85\td\n")
+    assert read(path, [0], header=False) == [(1, ["a\u2028b\x0bc\x85"])]
+
+
+def test_csv_fields_run_over_lines_and_keep_their_quotes(tmp_path):
+    path = write(
+        tmp_path,
+        "x.csv",
+        'text,label\r\n"one, ""two""\nthree",yes\r\nfour,no\r\n',
+    )
+    assert read(path, ["label", "text"]) == [
+        (2, ["yes", 'one, "two"\nthree']),
+        (4, ["no", "four"]),
+    ]
+
+
+def test_json_lines_keep_their_types(tmp_path):
+    path = write(
+        tmp_path, "x.jsonl", '{"a": "t\\tu", "b": 3}\n{"b": ["x"], "a": ""}\n'
+    )
+    assert read(path, ["a", "b"], header=False) == [
+        (1, ["t\tu", 3]),
+        (2, ["", ["x"]]),
+    ]
+
+
+def test_broken_rows_can_be_left_out_and_are_told(tmp_path):
+    path = write(tmp_path, "x.tsv", "a\tb\n1\t2\n3\n4\t5\t6\n7\t8\n")
+    broken = []
+    assert read(path, ["b"], broken=broken) == [(2, ["2"]), (5, ["8"])]
+    assert broken == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "found"),
+    [
+        ("x.tsv", "", [0], "x.tsv: is empty"),
+        ("x.tsv", "\n\r\n", [0], "x.tsv: is empty"),
+        ("x.tsv", "a\tb\n1\n", [0], "x.tsv:2: 1 column; expected 2"),
+        ("x.tsv", "a\tb\n1\t2\t3\n", [0], "x.tsv:2: 3 columns; expected 2"),
+        ("x.tsv", "a\tb\n", ["c"], "x.tsv:1: no column 'c'; expected one of 2"),
+        ("x.tsv", "a\tb\n", [5], "x.tsv:1: no column 5"),
+        ("x.tsv", "a\ta\n", ["a"], "x.tsv:1: two columns 'a'"),
+        ("x.tsv", b"a\nd\xe9j\xe0\n", [0], "x.tsv:2: invalid UTF-8 byte 0xe9"),
+        ("x.tsv", b"\xff\xfea\x00", [0], "x.tsv:1: is UTF-16"),
+        ("x.tsv", "a\tb\r1\t2\r3\t4\r", [0], "x.tsv:1: line ends are lone"),
+        ("x.tsv", "a\n" + "y" * 200_000, [0], "x.tsv:2: a field of 200,000"),
+        ("x.csv", "a,b\n1,2\n3\n", ["a"], "x.csv:3: 1 column; expected 2"),
+        ("x.csv", 'a,b\n1,"2\n3,4\n', ["a"], "x.csv:2: this row cannot be"),
+        ("x.csv", "a\n" + "y" * 200_000, ["a"], "x.csv:2: this row cannot be"),
+        ("x.jsonl", '{"a": 1}\n{a}\n', ["a"], "x.jsonl:2: is no JSON"),
+        ("x.jsonl", "[1]\n", ["a"], "x.jsonl:1: list '[1]'"),
+        ("x.jsonl", '{"a": 1}\n{"b": 2}\n', ["a"], "x.jsonl:2: no key 'a'"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(
+    tmp_path, name, content, columns, found
+):
+    path = write(tmp_path, name, content)
+    with pytest.raises(UserError) as error:
+        read(path, columns)
+    assert str(error.value).startswith(f"{tmp_path}/{found}")
+    assert "\n" not in str(error.value)
+
+
+def test_missing_files_and_folders_are_told(tmp_path):
+    for path in (tmp_path, tmp_path / "none.tsv"):
+        with pytest.raises(UserError, match="is a folder|no such file"):
+            read(str(path), [0])
