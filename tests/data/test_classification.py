@@ -1,0 +1,181 @@
+import dataclasses
+
+import pytest
+
+from data import classification
+from data.classification import Labels, Source
+from errors import UserError
+
+YES_NO = Labels(names=("no", "yes"))
+
+
+def write(tmp_path, content, name="x.tsv"):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    return str(path)
+
+
+def read(source, labels):
+    return [tuple(e) for e in classification.examples(source, labels)]
+
+
+def test_examples_have_ids_texts_and_labels(tmp_path):
+    path = write(tmp_path, "id\ta\tb\tl\nq7\tone\ttwo\t yes\nq9\tone\t\tno\n")
+    source = Source(path, "a", "b", "l", "id")
+    assert read(source, YES_NO) == [
+        ("q7", "one", "two", 1),
+        ("q9", "one", "", 0),
+    ]
+    plain = Source(path, text=1)
+    assert read(plain, YES_NO) == [
+        ("0", "one", "", None),
+        ("1", "one", "", None),
+    ]
+
+
+def test_only_rows_of_the_language_are_kept_and_counted(tmp_path):
+    path = write(tmp_path, "l\tt\nzh\tone\nde\ttwo\nzh\tthree\n")
+    source = Source(path, 1, keep=(0, "zh"))
+    assert read(source, YES_NO) == [
+        ("0", "one", "", None),
+        ("1", "three", "", None),
+    ]
+    with pytest.raises(UserError, match="no example with 'xx'"):
+        read(dataclasses.replace(source, keep=(0, "xx")), YES_NO)
+
+
+def test_other_spellings_of_labels_are_known(tmp_path):
+    path = write(tmp_path, "t\tl\none\tjawohl\n")
+    labels = dataclasses.replace(YES_NO, aliases=(("jawohl", "yes"),))
+    assert read(Source(path, 0, label=1), labels) == [("0", "one", "", 1)]
+
+
+def test_several_labels_of_a_row(tmp_path):
+    labels = Labels(classification.MULTI_LABEL, ("a", "b", "c"))
+    path = write(tmp_path, "t\tl\none\tc, a\ntwo\t\n")
+    assert [
+        e.label
+        for e in classification.examples(Source(path, 0, label=1), labels)
+    ] == [[1, 0, 1], [0, 0, 0]]
+    path = write(tmp_path, '{"t": "one", "l": ["b"]}\n', "x.jsonl")
+    assert [
+        e.label
+        for e in classification.examples(Source(path, "t", label="l"), labels)
+    ] == [[0, 1, 0]]
+
+
+def test_numbers_for_labels(tmp_path):
+    labels = Labels(classification.REGRESSION)
+    path = write(tmp_path, "t\tl\none\t3.25\ntwo\t-4\n")
+    assert [
+        e.label
+        for e in classification.examples(Source(path, 0, label=1), labels)
+    ] == [3.25, -4.0]
+    assert labels.size == 1
+
+
+def test_rows_left_out_are_told(tmp_path):
+    path = write(tmp_path, "t\tl\none\tyes\ntwo\nthree\tno\n")
+    told = []
+    source = Source(path, 0, label=1, skip_broken=True)
+    found = list(classification.examples(source, YES_NO, told.append))
+    assert [e.text for e in found] == ["one", "three"]
+    assert len(told) == 1
+    assert "left out 1 rows" in told[0] and "lines 3" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "names"),
+    [
+        ("b\na\nb\na\n", "classes", ("a", "b")),
+        ("10\n9\n10\n9\n", "classes", ("9", "10")),
+        ("b,a\n\nc\n", "multi_label", ("a", "b", "c")),
+    ],
+)
+def test_labels_are_found_in_a_file(tmp_path, rows, kind, names):
+    path = write(tmp_path, "l\n" + rows)
+    source = Source(path, 0, label=0)
+    assert classification.discover(source, Labels(kind)) == names
+
+
+def test_booleans_of_json_are_labels(tmp_path):
+    path = write(tmp_path, '{"l": true}\n{"l": false}\n', "x.jsonl")
+    found = classification.discover(Source(path, "l", label="l"), Labels())
+    assert found == ("false", "true")
+
+
+@pytest.mark.parametrize(
+    ("rows", "source", "labels", "found"),
+    [
+        ("t\tl\none\tmaybe\n", {}, YES_NO, "x.tsv:2: unknown label 'maybe'"),
+        ("t\tl\n", {"header": False}, YES_NO, "it looks like a header"),
+        ("t\tl\n", {}, YES_NO, "no example"),
+        ("t\tl\none\t\n", {}, YES_NO, "x.tsv:2: no label"),
+        (
+            "t\tl\none\tnan\n",
+            {},
+            Labels(classification.REGRESSION),
+            "x.tsv:2: label 'nan'; expected a number",
+        ),
+    ],
+)
+def test_wrong_rows_are_told(tmp_path, rows, source, labels, found):
+    path = write(tmp_path, rows)
+    with pytest.raises(UserError) as error:
+        read(Source(path, 0, label=1, **source), labels)
+    assert found in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "found"),
+    [
+        ("l\nsame\nsame\n", True, "1 label: 'same'"),
+        ("Quality\n1\n1\n0\n0\n", False, "if line 1 is a header"),
+        (
+            "l\n" + "".join(f"text {i}\n" for i in range(1009)),
+            True,
+            "1,009 different labels",
+        ),
+    ],
+)
+def test_columns_that_hold_no_labels_are_refused(tmp_path, rows, header, found):
+    path = write(tmp_path, rows)
+    source = Source(path, 0, label=0, header=header)
+    with pytest.raises(UserError, match=found):
+        classification.discover(source, Labels())
+
+
+def test_a_header_that_is_data_is_refused(tmp_path):
+    labelled = Source(write(tmp_path, "one\tyes\n"), 0, label=1)
+    with pytest.raises(UserError, match="'yes' in column 1; expected a header"):
+        classification.check_header(labelled, YES_NO)
+    numbered = Source(write(tmp_path, "0\tone\n"), 1, id=0)
+    with pytest.raises(UserError, match="'0' in column 0; expected a header"):
+        classification.check_header(numbered, YES_NO)
+    good = Source(write(tmp_path, "id\tsentence\n"), 1, id=0)
+    classification.check_header(good, YES_NO)
+
+
+def test_rows_are_cut_as_the_original_cuts_them():
+    def ids_of_lines(lines):
+        return [[int(x) for x in line.split()] for line in lines]
+
+    examples = [
+        classification.Example("0", "11 12 13 14 15", "21 22 23 24", 1),
+        classification.Example("1", "11 12 13 14 15 16 17 18", "", None),
+    ]
+    rows = classification.rows(examples, ids_of_lines, (2, 3), 7, YES_NO)
+    assert list(rows) == [
+        {
+            "input_ids": [2, 11, 12, 3, 21, 22, 3],
+            "segment_ids": [0, 0, 0, 0, 1, 1, 1],
+            "label_ids": [1],
+            "is_real_example": [1],
+        },
+        {
+            "input_ids": [2, 11, 12, 13, 14, 15, 3],
+            "segment_ids": [0] * 7,
+            "label_ids": [0],
+            "is_real_example": [1],
+        },
+    ]
