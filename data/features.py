@@ -16,6 +16,8 @@ SEQUENCE_IDS = "sequence_ids"  # int [B, S] instance of the row, 0 = padding
 NEXT_SENTENCE_POSITIONS = "next_sentence_positions"  # int [B, K] of `[CLS]`
 NEXT_SENTENCE_WEIGHTS = "next_sentence_weights"  # float [B, K] 1 = real
 LABEL_IDS = "label_ids"  # int [B] class, int [B, C] 0 or 1, float [B] number
+LABEL_WEIGHTS = "label_weights"  # float [B, S] 1 = has a label of its own
+CHOICE_WEIGHTS = "choice_weights"  # float [B, C] 0 = row has fewer choices
 IS_REAL_EXAMPLE = "is_real_example"  # float [B] 0 = row that fills a batch
 
 ENCODER_INPUTS = (INPUT_IDS, INPUT_MASK, SEGMENT_IDS)
