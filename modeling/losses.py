@@ -6,7 +6,11 @@ from data import features
 
 MASKED_LM = "masked_lm"
 NEXT_SENTENCE = "next_sentence"
+LABELS = "labels"
 PRETRAINING_OBJECTIVES = (MASKED_LM, NEXT_SENTENCE)
+TOKEN = "token"
+CHOICE = "choice"
+_NO_CHOICE = -1e9  # added to the score of what is no choice
 
 
 def pretraining_weights(batch: dict) -> dict:
@@ -52,14 +56,136 @@ def pretraining_sums(batch: dict, outputs: dict) -> dict:
         logits = outputs[f"{objective}_logits"]
         label, weight = labels[objective], weights[objective]
         logits = ops.reshape(logits, (*ops.shape(label), logits.shape[-1]))
-        loss = ops.sparse_categorical_crossentropy(
-            label, logits, from_logits=True
-        )
-        hits = ops.cast(ops.argmax(logits, -1) == label, "float32")
-        sums[f"{objective}_loss"] = ops.sum(loss * weight)
-        sums[f"{objective}_accuracy"] = ops.sum(hits * weight)
-        sums[f"{objective}_weight"] = ops.sum(weight)
+        sums |= _weighted_sums(objective, logits, label, weight)
     return sums
+
+
+def label_weights(batch: dict) -> dict:
+    """Weight of the labels in a batch: its rows.
+
+    Args:
+        batch: with `is_real_example`, [B].
+
+    Returns:
+        labels: float32 scalar.
+    """
+    real = ops.cast(batch[features.IS_REAL_EXAMPLE], "float32")
+    return {LABELS: ops.sum(real)}
+
+
+def class_sums(batch: dict, outputs: dict) -> dict:
+    """Sums over a batch where each row has one class of C.
+
+    Args:
+        batch: label_ids, int32 [B]; is_real_example, [B].
+        outputs: logits, float32 [B, C].
+
+    Returns:
+        float32 scalars: `labels_loss`, the sum of cross entropies in nats;
+        `labels_accuracy`, the number of right answers; `labels_weight`,
+        what to divide both by.
+    """
+    label, logits = batch[features.LABEL_IDS], outputs["logits"]
+    loss = ops.sparse_categorical_crossentropy(label, logits, from_logits=True)
+    return _label_sums(batch, loss, ops.argmax(logits, -1) == label)
+
+
+def multi_label_sums(batch: dict, outputs: dict) -> dict:
+    """Sums over a batch where each row has any of C labels.
+
+    Args:
+        batch: label_ids, int32 [B, C], 0 or 1; is_real_example, [B].
+        outputs: logits, float32 [B, C].
+
+    Returns:
+        as `class_sums`: the cross entropies' mean over the labels, and rows
+        with every label right.
+    """
+    label, logits = batch[features.LABEL_IDS], outputs["logits"]
+    positive = ops.cast(label, logits.dtype)
+    loss = ops.mean(ops.softplus(logits) - positive * logits, -1)
+    hits = ops.all(ops.cast(logits >= 0, label.dtype) == label, -1)
+    return _label_sums(batch, loss, hits)
+
+
+def number_sums(batch: dict, outputs: dict) -> dict:
+    """Sums over a batch where each row has a number.
+
+    Args:
+        batch: label_ids, float32 [B]; is_real_example, [B].
+        outputs: logits, float32 [B, 1].
+
+    Returns:
+        as `class_sums`: squared errors, and rows less than one half off.
+    """
+    error = outputs["logits"][:, 0] - batch[features.LABEL_IDS]
+    return _label_sums(batch, error * error, ops.abs(error) < 0.5)
+
+
+def _label_sums(batch: dict, loss, hits) -> dict:
+    weight = ops.cast(batch[features.IS_REAL_EXAMPLE], "float32")
+    return {
+        f"{LABELS}_loss": ops.sum(loss * weight),
+        f"{LABELS}_accuracy": ops.sum(ops.cast(hits, "float32") * weight),
+        f"{LABELS}_weight": ops.sum(weight),
+    }
+
+
+def token_weights(batch: dict) -> dict:
+    """Weight of the one objective: words that have their label here.
+
+    Args:
+        batch: `label_weights`, float32 [B, S].
+    """
+    return {TOKEN: ops.sum(batch[features.LABEL_WEIGHTS])}
+
+
+def token_sums(batch: dict, outputs: dict) -> dict:
+    """Sums over the words of a batch; see `pretraining_sums`.
+
+    Args:
+        batch: `label_ids`, int32 [B, S], and `label_weights`, float32
+            [B, S]; pieces of weight 0 have no loss.
+        outputs: logits, float32 [B, S, C].
+    """
+    weight, label = batch[features.LABEL_WEIGHTS], batch[features.LABEL_IDS]
+    return _weighted_sums(TOKEN, outputs["logits"], label, weight)
+
+
+def choice_weights(batch: dict) -> dict:
+    """Weight of the one objective: rows.
+
+    Args:
+        batch: `label_ids`, int32 [B].
+    """
+    label = batch[features.LABEL_IDS]
+    return {CHOICE: ops.sum(ops.ones_like(label, "float32"))}
+
+
+def choice_sums(batch: dict, outputs: dict) -> dict:
+    """Sums over the rows of a batch; see `pretraining_sums`.
+
+    Args:
+        batch: `label_ids`, int32 [B], and `choice_weights`, float32 [B, C],
+            0 where a row has no such choice.
+        outputs: logits, float32 [B, C].
+    """
+    missing = 1.0 - batch[features.CHOICE_WEIGHTS]
+    logits = outputs["logits"] + missing * _NO_CHOICE
+    label = batch[features.LABEL_IDS]
+    return _weighted_sums(
+        CHOICE, logits, label, ops.ones_like(label, "float32")
+    )
+
+
+def _weighted_sums(objective: str, logits, label, weight) -> dict:
+    loss = ops.sparse_categorical_crossentropy(label, logits, from_logits=True)
+    hits = ops.cast(ops.argmax(logits, -1) == label, "float32")
+    return {
+        f"{objective}_loss": ops.sum(loss * weight),
+        f"{objective}_accuracy": ops.sum(hits * weight),
+        f"{objective}_weight": ops.sum(weight),
+    }
 
 
 def _next_sentence_weights(batch: dict):

@@ -1,0 +1,61 @@
+"""Losses of labels against the scores that evaluation tells."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.classification import CLASSES, MULTI_LABEL, REGRESSION
+from evaluation import glue
+from modeling import losses
+
+B, C = 7, 3
+SUMS = {
+    CLASSES: losses.class_sums,
+    MULTI_LABEL: losses.multi_label_sums,
+    REGRESSION: losses.number_sums,
+}
+
+
+def case(kind):
+    rng = np.random.default_rng(13)
+    width = 1 if kind == REGRESSION else C
+    logits = rng.normal(0, 3, (B, width)).astype("f4")
+    labels = {
+        CLASSES: rng.integers(0, C, B).astype("i4"),
+        MULTI_LABEL: rng.integers(0, 2, (B, C)).astype("i4"),
+        REGRESSION: (logits[:, 0] + rng.uniform(-1, 1, B)).astype("f4"),
+    }[kind]
+    return logits, labels
+
+
+@pytest.mark.parametrize("kind", SUMS)
+def test_sums_equal_the_scores_and_leave_filling_rows_out(kind):
+    logits, labels = case(kind)
+    real = np.array([1, 1, 1, 1, 1, 0, 0], np.int32)
+    batch = {"label_ids": tf.constant(labels), "is_real_example": real}
+    sums = SUMS[kind](batch, {"logits": tf.constant(logits)})
+    expected = glue.losses(logits, labels, kind)[:5].sum()
+    np.testing.assert_allclose(sums["labels_loss"], expected, rtol=1e-5)
+    assert sums["labels_weight"] == 5
+    assert losses.label_weights(batch) == {"labels": 5.0}
+    answers = glue.answers(logits, kind)[:5]
+    hits = {
+        CLASSES: (answers == labels[:5]),
+        MULTI_LABEL: (answers == labels[:5]).all(-1),
+        REGRESSION: np.abs(answers - labels[:5]) < 0.5,
+    }[kind]
+    assert 0 < hits.sum() < 5 or kind == MULTI_LABEL
+    assert sums["labels_accuracy"] == hits.sum()
+
+
+@pytest.mark.parametrize("kind", SUMS)
+def test_gradients_are_finite_at_any_logit(kind):
+    width = 1 if kind == REGRESSION else C
+    logits = tf.constant([[1e4] * width, [-1e4] * width])
+    labels = case(kind)[1][:2]
+    batch = {"label_ids": tf.constant(labels), "is_real_example": [1.0, 1.0]}
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = SUMS[kind](batch, {"logits": logits})["labels_loss"]
+    gradient = tape.gradient(loss, logits).numpy()
+    assert np.isfinite(gradient).all() and np.abs(gradient).sum() > 0
