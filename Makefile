@@ -5,6 +5,8 @@ VENV = .venv
 BIN = $(VENV)/bin
 PEERS = .venv-peers
 OUT = quickstart
+# Each worker takes its next test when it is done with one.
+PARALLEL = -n auto --maxprocesses=4 --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .PHONY: quickstart test test-long check bench peers clean
@@ -13,7 +15,7 @@ quickstart: $(VENV)/run
 	examples/quickstart.sh $(BIN)/python $(OUT)
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not long"
 
 test-long: $(VENV)/dev peers
 	$(BIN)/python -m pytest -m long
@@ -21,7 +23,7 @@ test-long: $(VENV)/dev peers
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/python -m pytest -m "not slow and not long"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not long"
 
 bench: $(VENV)/run
 	$(BIN)/python -m benchmarks.pretraining_step

@@ -6,6 +6,7 @@ Both learn 30,522 tokens in processes of their own; ours counts with two, the
 peer reads an unpacked copy with all threads it likes. Runs alternate.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -28,7 +29,7 @@ trained.save_model(sys.argv[3])
 """
 
 
-def run(command: list[str], every: float = 0.05) -> tuple[float, float]:
+def run(command: list[str], every: float = 0.02) -> tuple[float, float]:
     """Runs a command: (seconds, peak MB of it and its children together).
 
     Resident memory is looked at every so many seconds; what processes share
@@ -38,10 +39,8 @@ def run(command: list[str], every: float = 0.05) -> tuple[float, float]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     while process.returncode is None:
         peak = max(peak, _memory(process.pid))
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(every)
-        except subprocess.TimeoutExpired:
-            continue
     seconds = time.perf_counter() - start
     if process.returncode:
         raise SystemExit(f"{command} ended with {process.returncode}")
@@ -80,17 +79,15 @@ def measure(source: str, folder: str, vocab_size: int, runs: int = 3) -> dict:
 
 def _memory(pid: int) -> int:
     """Resident bytes of a process and all below it; 0 for one that ended."""
-    try:
-        folder = pathlib.Path(f"/proc/{pid}")
+    folder, size = pathlib.Path(f"/proc/{pid}"), 0
+    # Threads end while they are looked at; what was seen so far counts.
+    with contextlib.suppress(OSError):
         pages = int((folder / "statm").read_text().split()[1])
-        children = [
-            int(child)
-            for thread in (folder / "task").iterdir()
-            for child in (thread / "children").read_text().split()
-        ]
-    except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE") + sum(map(_memory, children))
+        size = pages * os.sysconf("SC_PAGE_SIZE")
+        for thread in (folder / "task").iterdir():
+            children = (thread / "children").read_text().split()
+            size += sum(_memory(int(child)) for child in children)
+    return size
 
 
 def main() -> None:
