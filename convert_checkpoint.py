@@ -15,7 +15,7 @@ from absl import flags
 
 import common_flags
 import model_folder
-from data import features, tokenization, vocabulary
+from data import features, tokenization, vocabulary, vocabulary_slots
 from durable import sync_and_hash, write_whole
 from errors import UserError
 from modeling.config import BertConfig
@@ -216,7 +216,7 @@ def add_words(bert: Bert, path: str) -> None:
                 path=path,
                 expected="a word that the tokenizer keeps whole",
             )
-    tokens, rows = vocabulary.place_words(bert.tokens, new)
+    tokens, rows = vocabulary_slots.place_words(bert.tokens, new)
     pieces = [[ids[piece] for piece in pieces_of(word)] for word in new]
     reused = sum(row < len(bert.tokens) for row in rows)
     bert.values = surgery.extend_vocabulary(bert.values, rows, pieces)

@@ -15,7 +15,13 @@ from absl import flags
 
 import common_flags
 import text_flags
-from data import vocabulary, vocabulary_fit, vocabulary_learner, word_counts
+from data import (
+    vocabulary,
+    vocabulary_fit,
+    vocabulary_learner,
+    vocabulary_slots,
+    word_counts,
+)
 from errors import UserError
 from progress import say
 
@@ -75,7 +81,7 @@ def read_flags(argv: list[str]) -> tuple[flags.FlagValues, list[str]]:
 def read_base(values: flags.FlagValues) -> list[str]:
     """Reads the vocabulary to extend and checks that it has room."""
     tokens = list(vocabulary.read_vocabulary(values.base_vocab))
-    slots = len(vocabulary.unused_slots(tokens))
+    slots = len(vocabulary_slots.unused_slots(tokens))
     if slots < values.num_new_tokens:
         raise UserError(
             f"{slots} [unusedN] slots for {values.num_new_tokens} words",
@@ -112,7 +118,7 @@ def extend(
         )
     if len(words) < values.num_new_tokens:
         say(f"warning: the corpus has only {len(words):,} words to add")
-    return vocabulary.place_words(base, words)[0], len(words)
+    return vocabulary_slots.place_words(base, words)[0], len(words)
 
 
 def learn(counts: word_counts.Counts, values: flags.FlagValues) -> list[str]:

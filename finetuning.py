@@ -183,13 +183,10 @@ class FineTuning:
         self.num_train_steps = int(
             task.num_rows / values.train_batch_size * values.num_train_epochs
         )
-        self._num_warmup_steps = int(
-            self.num_train_steps * values.warmup_proportion
-        )
         self._learning_rate = optimization.WarmupLinearDecay(
             values.learning_rate,
             max(1, self.num_train_steps),
-            self._num_warmup_steps,
+            int(self.num_train_steps * values.warmup_proportion),
         )
         with self._strategy.scope():
             self.model = task.build_model()
@@ -287,7 +284,7 @@ class FineTuning:
                 expected="enough for one step",
             )
         run_folder.check_steps(
-            values.output_dir, self.step, last, self._num_warmup_steps
+            values.output_dir, self.step, self._learning_rate
         )
         prefix = os.path.join(values.output_dir, f"model.ckpt-{last}")
         if self.step == last:

@@ -25,27 +25,31 @@ def check(folder: str, config: BertConfig) -> None:
         )
 
 
-def check_steps(
-    folder: str, step: int, num_train_steps: int, num_warmup_steps: int
-) -> None:
+def check_steps(folder: str, step: int, schedule) -> None:
     """Compares the step of the run with the steps that are asked for.
+
+    Args:
+        folder: of the run.
+        step: steps that were taken.
+        schedule: has num_train_steps and num_warmup_steps.
 
     Raises:
         UserError: the run is already further.
     """
-    if step > num_train_steps:
+    last, warmup = schedule.num_train_steps, schedule.num_warmup_steps
+    if step > last:
         raise UserError(
             f"the checkpoint is at step {step}",
             path=folder,
-            expected=f"at most num_train_steps, {num_train_steps}",
+            expected=f"at most {last}, the last step",
             fix="ask for more steps, or pass another --output_dir",
         )
-    if step == num_train_steps:
-        say(f"finished: {folder} is at step {step} of {num_train_steps}")
-    elif num_warmup_steps >= num_train_steps:
+    if step == last:
+        say(f"finished: {folder} is at step {step} of {last}")
+    elif warmup >= last:
         say(
-            f"warning: {num_warmup_steps} steps of warm-up of "
-            f"{num_train_steps}: the learning rate never reaches its peak"
+            f"warning: {warmup} steps of warm-up of {last}: "
+            "the learning rate never reaches its peak"
         )
 
 

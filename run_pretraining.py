@@ -246,10 +246,7 @@ def main(argv: list[str]) -> None:
     run.start()
     if values.do_train:
         run_folder.check_steps(
-            values.output_dir,
-            run.state.step,
-            values.num_train_steps,
-            values.num_warmup_steps,
+            values.output_dir, run.state.step, run.learning_rate
         )
     run_folder.prepare(values.output_dir, job.config, inputs.vocab_file)
     wrote = []

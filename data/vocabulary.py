@@ -1,7 +1,6 @@
 """Vocabulary files: read strictly, written the same way every time."""
 
 import hashlib
-import re
 from collections.abc import Iterable
 
 from durable import write_whole
@@ -9,8 +8,6 @@ from errors import UserError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
-
-_UNUSED = r"\[unused\d+\]"
 
 # First bytes of files that people pass in place of a vocabulary.
 _OTHER_KINDS = {
@@ -113,37 +110,6 @@ def read_words(path: str) -> list[str]:
         if word:
             lines[word] = number
     return list(lines)
-
-
-def place_words(
-    tokens: list[str], words: list[str]
-) -> tuple[list[str], list[int]]:
-    """Finds ids for new words: those of unused slots first, then new ones.
-
-    Args:
-        tokens: of the vocabulary, in order of their ids.
-        words: none of which is a token.
-
-    Returns:
-        the new tokens, and the id of each word.
-    """
-    tokens = list(tokens)
-    free = unused_slots(tokens)
-    rows = []
-    for word in words:
-        if free:
-            row = free.pop(0)
-            tokens[row] = word
-        else:
-            row = len(tokens)
-            tokens.append(word)
-        rows.append(row)
-    return tokens, rows
-
-
-def unused_slots(tokens: list[str]) -> list[int]:
-    """Ids of the `[unusedN]` tokens, in order."""
-    return [i for i, t in enumerate(tokens) if re.fullmatch(_UNUSED, t)]
 
 
 def looks_lower_case(tokens: Iterable[str]) -> bool:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import create_vocab
-from data import tokenization, vocabulary, word_counts
+from data import tokenization, vocabulary, vocabulary_slots, word_counts
 from tests import text
 
 ROOT = os.path.dirname(os.path.dirname(__file__))
@@ -160,7 +160,7 @@ def test_new_words_placed_by_convert_checkpoint_have_the_same_ids(extended):
     tokens = extended(num_new_tokens=3)[3]
     words = [token for token in tokens if token not in BASE]
     assert len(words) == 3
-    assert vocabulary.place_words(BASE, words)[0] == tokens
+    assert vocabulary_slots.place_words(BASE, words)[0] == tokens
 
 
 def test_fewer_words_than_asked_for_are_told(extended, tmp_path):
