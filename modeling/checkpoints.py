@@ -18,6 +18,8 @@ OUTPUT_HEADS = {  # layer of a model -> scope of its variables
     "seq_relationship": "cls/seq_relationship/",
     "classifier": "",
     "squad": "cls/squad/",
+    "ner": "cls/ner/",
+    "swag": "cls/swag/",
 }
 _POOLER = "bert/pooler/"
 _OF_TRAINING = ("/adam_m", "/adam_v", "global_step")
@@ -76,7 +78,8 @@ def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
     for name, scope in OUTPUT_HEADS.items():
         if name in layers:
             named[f"{scope}output_weights"] = layers[name].output_weights
-            named[f"{scope}output_bias"] = layers[name].output_bias
+            if layers[name].output_bias is not None:
+                named[f"{scope}output_bias"] = layers[name].output_bias
     return named
 
 

@@ -56,9 +56,17 @@ class OutputHead(keras.layers.Layer):
         seed: of the initial weights.
         classes: C.
         name: of the layer, from which its initial weights follow.
+        bias: with b; else `output_bias` is None.
     """
 
-    def __init__(self, config: BertConfig, seed: int, classes: int, name: str):
+    def __init__(
+        self,
+        config: BertConfig,
+        seed: int,
+        classes: int,
+        name: str,
+        bias: bool = True,
+    ):
         super().__init__(name=name)
         make = layers.Factory(config, seed, name)
         self.output_weights = self.add_weight(
@@ -66,11 +74,31 @@ class OutputHead(keras.layers.Layer):
             initializer=make.initializer("output_weights"),
             name="output_weights",
         )
-        self.output_bias = self.add_weight(
-            shape=(classes,), initializer="zeros", name="output_bias"
-        )
+        self.output_bias = None
+        if bias:
+            self.output_bias = self.add_weight(
+                shape=(classes,), initializer="zeros", name="output_bias"
+            )
 
     def call(self, x):
         """float [..., H] -> float32 [..., C]."""
         logits = ops.matmul(x, ops.transpose(self.output_weights))
-        return ops.cast(logits + self.output_bias, "float32")
+        if self.output_bias is not None:
+            logits = logits + self.output_bias
+        return ops.cast(logits, "float32")
+
+
+class FoldChoices(keras.layers.Layer):
+    """Makes the choices of a batch its rows."""
+
+    def call(self, x):
+        """[B, C, S] -> [B * C, S]."""
+        return ops.reshape(x, (-1, ops.shape(x)[-1]))
+
+
+class UnfoldChoices(keras.layers.Layer):
+    """Makes the rows of a batch its choices again."""
+
+    def call(self, scores, x):
+        """[B * C, 1], and what was folded, [B, C, S] -> [B, C]."""
+        return ops.reshape(scores, ops.shape(x)[:2])

@@ -2,11 +2,12 @@
 
 import keras
 
+from data import features
 from modeling import encoder as encoder_lib
 from modeling import heads, layers
 from modeling.config import BertConfig
 
-POOLED_DROPOUT = 0.1  # of the classifier; fixed in the original
+POOLED_DROPOUT = 0.1  # below the head; fixed in the original
 
 
 def build_classifier(
@@ -50,3 +51,59 @@ def build_span_model(config: BertConfig, seed: int = 12345) -> keras.Model:
     logits = heads.OutputHead(config, seed, 2, "squad")(sequence)  # [B, S, 2]
     outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
     return keras.Model(encoder.input, outputs, name="span")
+
+
+def build_token_classifier(
+    config: BertConfig, num_labels: int, seed: int = 12345
+) -> keras.Model:
+    """Builds encoder and a classifier on every piece.
+
+    Args:
+        config: sizes.
+        num_labels: C.
+        seed: of the initial weights.
+
+    Returns:
+        a functional model that takes the encoder's inputs and returns a
+        dict: logits, float32 [B, S, C].
+    """
+    encoder = encoder_lib.build_encoder(config, seed)
+    sequence = encoder(encoder.input)["sequence_output"]
+    dropout = layers.Factory(config, seed, "ner").dropout(
+        POOLED_DROPOUT, "dropout"
+    )
+    head = heads.OutputHead(config, seed, num_labels, "ner")
+    return keras.Model(
+        encoder.input, {"logits": head(dropout(sequence))}, name="token"
+    )
+
+
+def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
+    """Builds encoder and a vector that scores each choice.
+
+    The vector has no bias: choices are compared with each other.
+
+    Args:
+        config: sizes.
+        seed: of the initial weights.
+
+    Returns:
+        a functional model that takes the encoder's inputs, but int32
+        [B, C, S], and returns a dict: logits, float32 [B, C].
+    """
+    encoder = encoder_lib.build_encoder(config, seed)
+    inputs = {
+        name: keras.Input((None, None), dtype="int32", name=name)
+        for name in encoder.input
+    }
+    fold = heads.FoldChoices(name="fold")
+    rows = {name: fold(x) for name, x in inputs.items()}  # [B * C, S]
+    dropout = layers.Factory(config, seed, "swag").dropout(
+        POOLED_DROPOUT, "dropout"
+    )
+    head = heads.OutputHead(config, seed, 1, "swag", bias=False)
+    scores = head(dropout(encoder(rows)["pooled_output"]))  # [B * C, 1]
+    logits = heads.UnfoldChoices(name="unfold")(
+        scores, inputs[features.INPUT_IDS]
+    )
+    return keras.Model(inputs, {"logits": logits}, name="choice")

@@ -1,0 +1,99 @@
+"""Models of token labels and of multiple choice, and their losses."""
+
+import numpy as np
+import pytest
+
+from modeling import checkpoints, losses, task_models
+from tests import numpy_bert, small
+from tests.numpy_bert import log_softmax
+from tests.small import A, B, H, L, S
+
+C = 5
+CHOICES = 3
+PRETRAINING = {
+    "cls/predictions/transform/dense/kernel": (H, H),
+    "cls/predictions/transform/dense/bias": (H,),
+    "cls/predictions/transform/LayerNorm/gamma": (H,),
+    "cls/predictions/transform/LayerNorm/beta": (H,),
+    "cls/predictions/output_bias": (small.V,),
+    "cls/seq_relationship/output_weights": (2, H),
+    "cls/seq_relationship/output_bias": (2,),
+}
+
+
+def randomized(model, batch):
+    """Weights by their names in checkpoints, and numpy's encoder."""
+    rng = np.random.default_rng(3)
+    for variable in model.variables:
+        variable.assign(rng.normal(0.1, 0.3, variable.shape))
+    named = checkpoints.model_variables(model)
+    assert len(named) == len(model.variables)
+    weights = {name: variable.numpy() for name, variable in named.items()}
+    unused = {name: np.zeros(shape) for name, shape in PRETRAINING.items()}
+    return weights, numpy_bert.forward({**unused, **weights}, batch, L, A)
+
+
+def test_every_piece_gets_a_score_for_each_label():
+    model = task_models.build_token_classifier(small.config(), C)
+    batch = small.batch()
+    weights, expected = randomized(model, batch)
+    logits = expected["encoder_outputs"][-1] @ (
+        weights["cls/ner/output_weights"].T
+    )
+    outputs = model({name: batch[name] for name in model.input})
+    assert list(outputs) == ["logits"]
+    assert outputs["logits"].shape == (B, S, C)
+    np.testing.assert_allclose(
+        outputs["logits"], logits + weights["cls/ner/output_bias"], atol=1e-5
+    )
+
+
+def test_every_choice_gets_a_score_from_its_own_row():
+    model = task_models.build_choice_model(small.config())
+    batch = small.batch(rows=B * CHOICES)
+    weights, expected = randomized(model, batch)
+    assert weights["cls/swag/output_weights"].shape == (1, H)
+    assert "cls/swag/output_bias" not in weights
+    scores = expected["pooled_output"] @ weights["cls/swag/output_weights"][0]
+    inputs = {name: batch[name].reshape(B, CHOICES, S) for name in model.input}
+    outputs = model(inputs)
+    assert list(outputs) == ["logits"]
+    np.testing.assert_allclose(
+        outputs["logits"], scores.reshape(B, CHOICES), atol=1e-5
+    )
+
+
+def test_pieces_without_a_label_have_no_loss():
+    rng = np.random.default_rng(11)
+    logits = rng.normal(0, 3, (B, S, C)).astype("f4")
+    labels = rng.integers(0, C, (B, S), np.int32)
+    weights = rng.integers(0, 2, (B, S)).astype("f4")
+    batch = {"label_ids": labels, "label_weights": weights}
+    sums = losses.token_sums(batch, {"logits": logits})
+    log_p = log_softmax(logits.astype("f8"))
+    places = [(b, s) for b in range(B) for s in range(S) if weights[b, s]]
+    expected = -sum(log_p[b, s, labels[b, s]] for b, s in places)
+    right = sum(log_p[b, s].argmax() == labels[b, s] for b, s in places)
+    assert set(sums) == {"token_loss", "token_accuracy", "token_weight"}
+    assert float(sums["token_loss"]) == pytest.approx(expected, rel=1e-6)
+    assert float(sums["token_accuracy"]) == right
+    assert float(sums["token_weight"]) == len(places)
+    assert float(losses.token_weights(batch)["token"]) == len(places)
+
+
+def test_choices_that_are_not_there_share_no_probability():
+    rng = np.random.default_rng(13)
+    logits = rng.normal(0, 3, (B, CHOICES)).astype("f4")
+    logits[1, 2] = 50.0
+    batch = {
+        "label_ids": np.array([2, 1], np.int32),
+        "choice_weights": np.array([[1, 1, 1], [1, 1, 0]], np.float32),
+    }
+    sums = losses.choice_sums(batch, {"logits": logits})
+    first, second = log_softmax(logits[:1]), log_softmax(logits[1:, :2])
+    expected = -first[0, 2] - second[0, 1]
+    right = (first[0].argmax() == 2) + (second[0].argmax() == 1)
+    assert float(sums["choice_loss"]) == pytest.approx(expected, rel=1e-5)
+    assert float(sums["choice_accuracy"]) == right
+    assert float(sums["choice_weight"]) == B
+    assert float(losses.choice_weights(batch)["choice"]) == B
