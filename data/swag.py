@@ -1,0 +1,208 @@
+"""Multiple choice: SWAG's files, and any number of choices from JSON lines.
+
+.csv    sent1, sent2, ending0 .. ending3 and label, as SWAG has them: the
+        first segment is sent1, the second sent2 and an ending
+.jsonl  {"context": "...", "choices": ["...", "..."], "label": 0}
+
+[CLS] She opens the door. [SEP] She walks in. [SEP]        choice 0
+[CLS] She opens the door. [SEP] She eats the door. [SEP]   choice 1
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+
+from data import features, sequences, tables
+from errors import UserError
+
+_LABEL = "label"
+_ENDING = "ending"
+
+
+@dataclasses.dataclass
+class Example:
+    """A text and what may follow it.
+
+    Attributes:
+        context: the first segment.
+        choices: the second segments, two or more.
+        label: number of the right one; None if it is not known.
+        line: where it stands in its file, from 1.
+    """
+
+    context: str
+    choices: list[str]
+    label: int | None
+    line: int
+
+
+def read(path: str, labelled: bool) -> Iterator[Example]:
+    """Yields the examples of a file.
+
+    Args:
+        path: .csv, .jsonl or .json.
+        labelled: the right choice must be there.
+
+    Raises:
+        UserError: the file cannot be read, or a line is no example.
+    """
+    if not path.endswith((".csv", ".jsonl", ".json")):
+        raise UserError(
+            "is neither .csv nor .jsonl",
+            path=path,
+            expected="SWAG's CSV or JSON lines",
+        )
+    reader = _csv if path.endswith(".csv") else _json
+    for example in reader(path, labelled):
+        _check(example, path, labelled)
+        yield example
+
+
+def count_choices(examples: Iterable[Example]) -> int:
+    """The most choices of an example."""
+    return max(len(example.choices) for example in examples)
+
+
+class RowMaker:
+    """Makes rows of examples.
+
+    Args:
+        ids_of: text -> ids of its pieces.
+        cls_id, sep_id: of `[CLS]` and `[SEP]`.
+        max_seq_length: S at most; longer pairs are cut as in the original.
+        choices: C; examples with fewer are filled up.
+
+    Attributes:
+        truncated: choices that were cut so far.
+    """
+
+    def __init__(
+        self,
+        ids_of: Callable[[str], list[int]],
+        cls_id: int,
+        sep_id: int,
+        max_seq_length: int,
+        choices: int,
+    ):
+        self._ids_of = ids_of
+        self._cls, self._sep = cls_id, sep_id
+        self._room = max_seq_length - 3
+        self._choices = choices
+        self.truncated = 0
+
+    def row(self, example: Example, path: str) -> dict:
+        """Makes the row of an example.
+
+        Args:
+            example: with C choices at most.
+            path: of its file, for messages.
+
+        Returns:
+            input_ids and segment_ids, C lists each; label_ids, 0 if it is
+            not known; choice_weights.
+
+        Raises:
+            UserError: nothing is left of a choice but characters that the
+                tokenizer drops.
+        """
+        context = self._ids_of(example.context)
+        pairs = []
+        for number, choice in enumerate(example.choices):
+            choice = self._ids_of(choice)
+            if not choice:
+                raise _empty(path, example.line, number)
+            self.truncated += len(context) + len(choice) > self._room
+            a, b = sequences.truncate_pair(context, choice, self._room)
+            pairs.append(sequences.join_pair(a, b, self._cls, self._sep))
+        missing = self._choices - len(pairs)
+        pairs += [sequences.join_pair([], [], self._cls, self._sep)] * missing
+        weights = [1.0] * len(example.choices) + [0.0] * missing
+        return {
+            features.INPUT_IDS: [ids for ids, _ in pairs],
+            features.SEGMENT_IDS: [segments for _, segments in pairs],
+            features.LABEL_IDS: [example.label or 0],
+            features.CHOICE_WEIGHTS: weights,
+        }
+
+
+def _csv(path: str, labelled: bool) -> Iterator[Example]:
+    header = tables.header(path)
+    endings = []
+    while f"{_ENDING}{len(endings)}" in header:
+        endings.append(f"{_ENDING}{len(endings)}")
+    if len(endings) < 2:
+        raise UserError(
+            f"{len(endings)} columns {_ENDING}0, {_ENDING}1, ..",
+            path=path,
+            line=1,
+            expected="two or more; the header's names are "
+            f"{', '.join(header)[:200]}",
+            fix="pass SWAG's train.csv or val.csv, not train_full.csv",
+        )
+    label = [_LABEL] if labelled else []
+    columns = ["sent1", "sent2", *endings, *label]
+    for line, values in tables.rows(path, columns, header=True):
+        context, start, *choices = values
+        found = choices.pop() if labelled else None
+        if not all(x.strip() for x in choices):
+            raise _empty(path, line, [x.strip() for x in choices].index(""))
+        if labelled and not found.strip().isdecimal():
+            raise _wrong_label(path, line, found, len(choices))
+        # sent2 is how all endings begin, and may be empty.
+        choices = [f"{start} {x}".strip() for x in choices]
+        yield Example(context, choices, int(found) if labelled else None, line)
+
+
+def _json(path: str, labelled: bool) -> Iterator[Example]:
+    columns = ["context", "choices"] + [_LABEL] * labelled
+    for line, values in tables.rows(path, columns, header=False):
+        context, choices, *label = values
+        if not isinstance(context, str):
+            raise UserError(
+                f"context {str(context)[:40]!r}",
+                path=path,
+                line=line,
+                expected="a string",
+            )
+        if not isinstance(choices, list) or not all(
+            isinstance(x, str) for x in choices
+        ):
+            raise UserError(
+                f"choices {str(choices)[:40]!r}",
+                path=path,
+                line=line,
+                expected="a list of strings",
+            )
+        if labelled and type(label[0]) is not int:
+            raise _wrong_label(path, line, label[0], len(choices))
+        yield Example(context, choices, label[0] if labelled else None, line)
+
+
+def _check(example: Example, path: str, labelled: bool) -> None:
+    count = len(example.choices)
+    if count < 2:
+        raise UserError(
+            f"{count} choice{'s' * (count != 1)}",
+            path=path,
+            line=example.line,
+            expected="two or more",
+        )
+    for number, choice in enumerate(example.choices):
+        if not choice.strip():
+            raise _empty(path, example.line, number)
+    if labelled and not 0 <= example.label < count:
+        raise _wrong_label(path, example.line, example.label, count)
+
+
+def _empty(path: str, line: int, number: int) -> UserError:
+    return UserError(
+        f"choice {number} is empty", path=path, line=line, expected="a text"
+    )
+
+
+def _wrong_label(path: str, line: int, label, count: int) -> UserError:
+    return UserError(
+        f"label {label!r}",
+        path=path,
+        line=line,
+        expected=f"the number of the right choice, 0 to {count - 1}",
+    )
