@@ -85,28 +85,32 @@ class Setup:
     lengths: list[int]
 
 
-def check(values: flags.FlagValues) -> Setup:
+def check(values: flags.FlagValues, config: BertConfig | None = None) -> Setup:
     """Checks the flags of `define_flags` against each other and the files.
+
+    Args:
+        values: the flags.
+        config: instead of --bert_config_file.
 
     Raises:
         UserError: they do not go together.
     """
     from data import batching
 
-    config = BertConfig.from_json_file(values.bert_config_file)
+    where = "the module" if config else values.bert_config_file
+    config = config or BertConfig.from_json_file(values.bert_config_file)
     vocab = vocabulary.read_vocabulary(values.vocab_file)
     if len(vocab) > config.vocab_size:
         raise UserError(
             f"{len(vocab)} tokens",
             path=values.vocab_file,
-            expected=f"at most {config.vocab_size}, vocab_size "
-            f"({values.bert_config_file})",
+            expected=f"at most {config.vocab_size}, vocab_size ({where})",
         )
     if values.max_seq_length > config.max_position_embeddings:
         raise UserError(
             f"--max_seq_length={values.max_seq_length}",
             expected="at most max_position_embeddings, "
-            f"{config.max_position_embeddings} ({values.bert_config_file})",
+            f"{config.max_position_embeddings} ({where})",
         )
     if not 0 <= values.warmup_proportion <= 1:
         raise UserError(
@@ -250,9 +254,23 @@ class FineTuning:
         required = checkpoints.ENCODER
         if not values.do_train:
             required = tuple(self._named)
+        else:
+            weights = self._without_other_heads(weights)
         fresh = checkpoints.assign(self._named, weights, path, required)
         fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
         say(f"starting from {path}; {fresh}")
+
+    def _without_other_heads(self, weights: dict) -> dict:
+        """Weights without those of a head for other labels."""
+        from modeling import checkpoints
+
+        return {
+            name: value
+            for name, value in weights.items()
+            if name.startswith(checkpoints.ENCODER)
+            or name not in self._named
+            or tuple(self._named[name].shape) == value.shape
+        }
 
     def train(
         self,
