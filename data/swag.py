@@ -158,7 +158,7 @@ def _json(path: str, labelled: bool) -> Iterator[Example]:
         context, choices, *label = values
         if not isinstance(context, str):
             raise UserError(
-                f"context {str(context)[:40]!r}",
+                f"context {repr(context)[:40]}",
                 path=path,
                 line=line,
                 expected="a string",
@@ -167,7 +167,7 @@ def _json(path: str, labelled: bool) -> Iterator[Example]:
             isinstance(x, str) for x in choices
         ):
             raise UserError(
-                f"choices {str(choices)[:40]!r}",
+                f"choices {repr(choices)[:40]}",
                 path=path,
                 line=line,
                 expected="a list of strings",

@@ -1,0 +1,139 @@
+"""Columns of words: read, refused, written again."""
+
+import pytest
+
+from data import conll
+from data.conll import Columns, Sentence
+from errors import UserError
+
+FOUR = """-DOCSTART- -X- -X- O
+
+EU NNP B-NP B-ORG
+rejects VBZ B-VP O
+
+Peter NNP B-NP B-PER
+\u00a0 NNP I-NP I-PER
+
+
+-DOCSTART- -X- -X- O
+
+-DOCSTART-
+
+Rome NNP B-NP B-LOC
+"""
+FIRST = Sentence(["EU", "rejects"], ["B-ORG", "O"], 3, 0)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content):
+        path = tmp_path / "file.conll"
+        raw = content if isinstance(content, bytes) else content.encode()
+        path.write_bytes(raw)
+        return str(path)
+
+    return write
+
+
+def test_four_columns_in_documents(write):
+    assert conll.read(write(FOUR), Columns()) == [
+        FIRST,
+        Sentence(["Peter", "\u00a0"], ["B-PER", "I-PER"], 6, 0),
+        Sentence(["Rome"], ["B-LOC"], 14, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "EU B-ORG\nrejects O\n",
+        "EU\tB-ORG\r\nrejects\tO\r\n\r\n",
+        "\ufeffEU B-ORG \nrejects  O\n  \n \n",
+        "EU B-ORG\nrejects O",
+    ],
+)
+def test_two_columns(write, content):
+    expected = Sentence(["EU", "rejects"], ["B-ORG", "O"], 1, 0)
+    assert conll.read(write(content), Columns()) == [expected]
+
+
+def test_any_column(write):
+    found = conll.read(write(FOUR), Columns(label=1))
+    assert [x.labels for x in found] == [["NNP", "VBZ"], ["NNP"] * 2, ["NNP"]]
+    found = conll.read(write("1 EU x\n2 is y\n"), Columns(word=1))
+    assert found == [Sentence(["EU", "is"], ["x", "y"], 1, 0)]
+    found = conll.read(write("EU\nis\n"), Columns(label=None))
+    assert found == [Sentence(["EU", "is"], [], 1, 0)]
+
+
+def test_words_of_tab_files_may_hold_spaces(write):
+    found = conll.read(write("New York\tB-LOC\nis\tO\n"), Columns())
+    assert found == [Sentence(["New York", "is"], ["B-LOC", "O"], 1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        ("EU B-ORG\nis\n", 2, "1 columns: 'is'; expected 2, parted by spaces"),
+        ("EU\tO\nis O\n", 2, "2 columns: 'is O'; expected 2, parted by tabs"),
+        ("a b c\n\nEU O\n", 3, "2 columns: 'EU O'; expected 3"),
+        ("EU\n", 1, "1 column: 'EU'; expected a word and its label"),
+        ("EU\tO\n\tO\n", 2, "1 columns: 'O'; expected 2"),
+        ("a\t\tO\nb\tx\tO\n", None, None),
+        (b"EU O\ncaf\xe9 O\n", 2, "invalid UTF-8 byte 0xe9 at column 4"),
+        (b"", None, "no word; expected a word a line"),
+        ("\n\n-DOCSTART- O\n\n", None, "no word"),
+    ],
+)
+def test_mistakes_name_their_line(write, content, line, message):
+    path = write(content)
+    if message is None:
+        assert conll.read(path, Columns())[0].labels == ["O", "O"]
+        return
+    with pytest.raises(UserError) as caught:
+        conll.read(path, Columns())
+    where = f"{path}:{line}: " if line else f"{path}: "
+    assert str(caught.value).startswith(where + message)
+
+
+def test_columns_that_are_not_there(write):
+    path = write("EU O\n")
+    with pytest.raises(UserError, match="expected columns 0 and 2; see --word"):
+        conll.read(path, Columns(label=2))
+    with pytest.raises(UserError, match="expected a word and its label"):
+        conll.read(path, Columns(word=1))
+    path = write("EU\t\tO\n")
+    with pytest.raises(UserError, match="1: an empty column: "):
+        conll.read(path, Columns(label=1))
+
+
+def test_kinds_of_labels(write):
+    def has_entities(content):
+        path = write(content)
+        return conll.has_entities(conll.read(path, Columns()), path)
+
+    assert has_entities("EU B-ORG\nis O\n")
+    assert has_entities("is O\n")
+    assert not has_entities("EU NNP\nis VBZ\n")
+    assert not has_entities("EU S-x\nis VBZ\n")
+    with pytest.raises(UserError, match=r"conll:4: label 'B_PER' among label"):
+        has_entities("EU B-ORG\n\nAnna B-PER\nKohl B_PER\n")
+
+
+def test_predictions_are_a_column_more(write, tmp_path):
+    path, out = write(FOUR), tmp_path / "out"
+    labels = ["B-ORG", "O", "O", "I-PER", "B-LOC"]
+    conll.write_predictions(path, str(out), Columns(), labels)
+    lines = out.read_text().split("\n")
+    assert lines[:4] == [
+        "-DOCSTART- -X- -X- O O",
+        "",
+        "EU NNP B-NP B-ORG B-ORG",
+        "rejects VBZ B-VP O O",
+    ]
+    assert lines[6] == "\u00a0 NNP I-NP I-PER I-PER"
+    assert lines[11:] == ["-DOCSTART- O", "", "Rome NNP B-NP B-LOC B-LOC", ""]
+    again = conll.read(str(out), Columns())
+    assert [y for x in again for y in x.labels] == labels
+    with pytest.raises(AssertionError, match="more labels than words"):
+        conll.write_predictions(path, str(out), Columns(), [*labels, "O"])

@@ -1,0 +1,186 @@
+"""Multiple choice: files of SWAG's shape and JSON lines to rows."""
+
+import csv
+import json
+
+import pytest
+
+from data import swag
+from data.swag import Example
+from errors import UserError
+
+HEADER = (
+    ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
+    "ending0,ending1,ending2,ending3,label"
+).split(",")
+ROW = [
+    "0",
+    "lsmdc0001_00_AMERICAN_BEAUTY-45",
+    "3415",
+    'He said "no, thanks". The man',
+    'He said "no, thanks".',
+    "The man",
+    "gold",
+    "walks away, slowly.",
+    "eats a door.",
+    "is\nblue.",
+    "flies over him.",
+    "2",
+]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="file.csv"):
+        path = tmp_path / name
+        if name.endswith(".csv"):
+            with open(path, "w", newline="") as file:
+                csv.writer(file).writerows(content)
+        else:
+            lines = [
+                x if isinstance(x, str) else json.dumps(x) for x in content
+            ]
+            path.write_text("".join(f"{line}\n" for line in lines))
+        return str(path)
+
+    return write
+
+
+def changed(**fields):
+    return [fields.get(n, v) for n, v in zip(HEADER, ROW)]
+
+
+def test_csv_as_swag_has_it(write):
+    path = write([HEADER, ROW, changed(sent2="", label="0")])
+    first, second = swag.read(path, labelled=True)
+    assert first == Example(
+        'He said "no, thanks".',
+        [
+            "The man walks away, slowly.",
+            "The man eats a door.",
+            "The man is\nblue.",
+            "The man flies over him.",
+        ],
+        2,
+        2,
+    )
+    assert second.choices[1] == "eats a door."
+    assert (second.label, second.line) == (0, 4)  # a field has two lines
+
+
+def test_csv_without_labels(write):
+    path = write([HEADER[:-1], ROW[:-1]])
+    (example,) = swag.read(path, labelled=False)
+    assert example.label is None
+    with pytest.raises(UserError, match="no column 'label'"):
+        list(swag.read(path, labelled=True))
+
+
+def test_json_lines_with_any_number_of_choices(write):
+    lines = [
+        {"context": "a", "choices": ["b", "c", "d"], "label": 2},
+        {"label": 0, "context": "", "choices": ["e", "f"], "more": None},
+    ]
+    found = list(swag.read(write(lines, "x.jsonl"), labelled=True))
+    assert found == [
+        Example("a", ["b", "c", "d"], 2, 1),
+        Example("", ["e", "f"], 0, 2),
+    ]
+    assert swag.count_choices(found) == 3
+    unlabelled = list(swag.read(write(lines, "x.jsonl"), labelled=False))
+    assert [x.label for x in unlabelled] == [None, None]
+
+
+LABEL = "expected the number of the right choice, 0 to "
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (changed(label="4"), f"2: label 4; {LABEL}3"),
+        (changed(label="-1"), f"2: label '-1'; {LABEL}3"),
+        (changed(label=""), f"2: label ''; {LABEL}3"),
+        (changed(label="gold"), f"2: label 'gold'; {LABEL}3"),
+        (changed(ending1=" "), "2: choice 1 is empty; expected a text"),
+        (ROW[:-1], "2: 11 columns; expected 12, as the header has"),
+    ],
+)
+def test_wrong_rows_of_csv(write, row, message):
+    path = write([HEADER, row])
+    with pytest.raises(UserError) as caught:
+        list(swag.read(path, labelled=True))
+    assert str(caught.value).startswith(f"{path}:{message}")
+
+
+GOOD = {"context": "a", "choices": ["b", "c"], "label": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({**GOOD, "label": 2}, f"2: label 2; {LABEL}1"),
+        ({**GOOD, "label": True}, f"2: label True; {LABEL}1"),
+        ({**GOOD, "label": "1"}, f"2: label '1'; {LABEL}1"),
+        ({**GOOD, "choices": ["b"]}, "2: 1 choice; expected two or more"),
+        ({**GOOD, "choices": ["b", ""]}, "2: choice 1 is empty"),
+        ({**GOOD, "choices": ["b", 3]}, "2: choices ['b', 3]; expected a list"),
+        (
+            {**GOOD, "choices": "b"},
+            "2: choices 'b'; expected a list of strings",
+        ),
+        ({**GOOD, "context": None}, "2: context None; expected a string"),
+        ({"context": "a", "label": 1}, "2: no key 'choices'"),
+        ("{", "2: is no JSON"),
+        ("3", "2: int '3'; expected an object"),
+    ],
+)
+def test_wrong_lines_of_json(write, line, message):
+    path = write([GOOD, line], "x.jsonl")
+    with pytest.raises(UserError) as caught:
+        list(swag.read(path, labelled=True))
+    assert str(caught.value).startswith(f"{path}:{message}")
+
+
+def test_files_that_are_something_else(write):
+    full = [["id", "sent1", "sent2", "gold-ending", "distractor-0"], ["a"] * 5]
+    with pytest.raises(UserError, match="0 columns ending0, .* not train_full"):
+        list(swag.read(write(full), labelled=True))
+    with pytest.raises(UserError, match="is neither .csv nor .jsonl"):
+        list(swag.read("file.tsv", labelled=True))
+
+
+CLS, SEP = 2, 3
+
+
+def ids_of(text):
+    return [10 + len(word) for word in text.split()]
+
+
+def test_rows_are_filled_up_with_choices_that_do_not_count():
+    maker = swag.RowMaker(ids_of, CLS, SEP, 7, choices=3)
+    row = maker.row(Example("a bb", ["ccc d", "e"], 1, 1), "file")
+    assert row == {
+        "input_ids": [
+            [CLS, 11, 12, SEP, 13, 11, SEP],
+            [CLS, 11, 12, SEP, 11, SEP],
+            [CLS, SEP],
+        ],
+        "segment_ids": [
+            [0, 0, 0, 0, 1, 1, 1],
+            [0, 0, 0, 0, 1, 1],
+            [0, 0],
+        ],
+        "label_ids": [1],
+        "choice_weights": [1.0, 1.0, 0.0],
+    }
+    assert maker.truncated == 0
+    row = maker.row(Example("a bb ccc", ["d e", "f"], None, 1), "file")
+    assert maker.truncated == 1
+    assert row["input_ids"][0] == [CLS, 11, 12, SEP, 11, 11, SEP]
+    assert row["label_ids"] == [0]
+
+
+def test_a_choice_of_which_nothing_is_left():
+    maker = swag.RowMaker(lambda text: [], CLS, SEP, 7, choices=2)
+    with pytest.raises(UserError, match="file:5: choice 0 is empty"):
+        maker.row(Example("a", ["\x7f", "b"], 0, 5), "file")
