@@ -18,6 +18,14 @@ NEXT_SENTENCE_WEIGHTS = "next_sentence_weights"  # float [B, K] 1 = real
 LABEL_IDS = "label_ids"  # int [B] class, int [B, C] 0 or 1, float [B] number
 LABEL_WEIGHTS = "label_weights"  # float [B, S] 1 = has a label of its own
 CHOICE_WEIGHTS = "choice_weights"  # float [B, C] 0 = row has fewer choices
+UNIQUE_IDS = "unique_ids"  # int [B] number of a window of SQuAD
+START_POSITIONS = "start_positions"  # int [B] first piece of the answer
+END_POSITIONS = "end_positions"  # int [B] its last; 0, 0 = no answer
+IS_IMPOSSIBLE = "is_impossible"  # int [B] 1 = question without an answer
+EXAMPLE_INDEX = "example_index"  # int [B] number of a window's question
+PIECE_STARTS = "piece_starts"  # int [B, S] first characters; 0 = no context
+PIECE_LIMITS = "piece_limits"  # int [B, S] behind the last; 0 = no context
+TOKEN_IS_MAX_CONTEXT = "token_is_max_context"  # int [B, S] 1 = in no better
 IS_REAL_EXAMPLE = "is_real_example"  # float [B] 0 = row that fills a batch
 
 ENCODER_INPUTS = (INPUT_IDS, INPUT_MASK, SEGMENT_IDS)
