@@ -10,6 +10,7 @@ LABELS = "labels"
 PRETRAINING_OBJECTIVES = (MASKED_LM, NEXT_SENTENCE)
 TOKEN = "token"
 CHOICE = "choice"
+SPAN = "span"
 _NO_CHOICE = -1e9  # added to the score of what is no choice
 
 
@@ -176,6 +177,46 @@ def choice_sums(batch: dict, outputs: dict) -> dict:
     return _weighted_sums(
         CHOICE, logits, label, ops.ones_like(label, "float32")
     )
+
+
+def span_weights(batch: dict) -> dict:
+    """Weight of the one objective: rows.
+
+    Args:
+        batch: `start_positions`, int32 [B].
+    """
+    start = batch[features.START_POSITIONS]
+    return {SPAN: ops.sum(ops.ones_like(start, "float32"))}
+
+
+def span_sums(batch: dict, outputs: dict) -> dict:
+    """Sums over the rows of a batch; see `pretraining_sums`.
+
+    The loss of a row is the mean of those of start and end, as in
+    google-research/bert `run_squad.py`; but padding takes no part in it, so
+    that it does not depend on how long the batch is. A hit is both right.
+
+    Args:
+        batch: `start_positions` and `end_positions`, int32 [B]; `input_mask`,
+            int32 [B, S].
+        outputs: start_logits and end_logits, float32 [B, S].
+    """
+    padding = 1.0 - ops.cast(batch[features.INPUT_MASK], "float32")
+    loss, hits = 0.0, True
+    for label, logits in (
+        (batch[features.START_POSITIONS], outputs["start_logits"]),
+        (batch[features.END_POSITIONS], outputs["end_logits"]),
+    ):
+        logits = logits + padding * _NO_CHOICE
+        loss = loss + ops.sparse_categorical_crossentropy(
+            label, logits, from_logits=True
+        )
+        hits = ops.logical_and(hits, ops.argmax(logits, -1) == label)
+    return {
+        f"{SPAN}_loss": ops.sum(loss) / 2.0,
+        f"{SPAN}_accuracy": ops.sum(ops.cast(hits, "float32")),
+        f"{SPAN}_weight": ops.sum(ops.ones_like(loss)),
+    }
 
 
 def _weighted_sums(objective: str, logits, label, weight) -> dict:
