@@ -153,13 +153,16 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         """The moments under the original's names.
 
         Args:
-            named: name -> variable, all that the optimizer was built with.
+            named: name -> variable, all that the optimizer was built with;
+                those that are not trained have no moments.
 
         Returns:
             `<name>/adam_m` and `<name>/adam_v` -> moment.
         """
         slots = {}
         for name, variable in named.items():
+            if not variable.trainable:
+                continue
             index = self._get_variable_index(variable)
             slots[f"{name}/adam_m"] = self.adam_m[index]
             slots[f"{name}/adam_v"] = self.adam_v[index]
