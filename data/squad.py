@@ -1,0 +1,318 @@
+"""Files of SQuAD: questions on paragraphs, and spans of these as answers.
+
+    {"version": "1.1", "data": [{"paragraphs": [{
+        "context": "It was made in 1895.",
+        "qas": [{"id": "q1", "question": "When was it made?",
+                 "answers": [{"text": "1895", "answer_start": 15}]}]}]}]}
+
+In SQuAD 2.0 a question has "is_impossible" too; if it is true, there is no
+answer. Every mistake in a file is told as `file: qa id: what is wrong`.
+"""
+
+import dataclasses
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+import storage
+from errors import UserError
+
+NOTHING = "nothing"  # questions alone: to be answered
+TEXTS = "texts"  # texts of answers too: to be scored
+SPANS = "spans"  # and where they start: to be trained on
+
+WHITE_SPACE = " \t\r\n\u202f"  # the original's, between words
+
+_GZIP = b"\x1f\x8b"
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """An answer in its context.
+
+    Attributes:
+        text: the answer.
+        start: its first character in the context; -1: not read.
+    """
+
+    text: str
+    start: int = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """A question.
+
+    Attributes:
+        id: its key in files of predictions.
+        question: the text.
+        context: the paragraph that it is asked about.
+        answers: the labels; none: there is no answer, or it is not known.
+        impossible: it is labelled as one that the context does not answer.
+    """
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] = ()
+    impossible: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """A file.
+
+    Attributes:
+        path: where it is.
+        examples: its questions, in order.
+        has_impossible: some question is marked as `is_impossible`, with true
+            or false: the file is of version 2.
+    """
+
+    path: str
+    examples: list[Example]
+    has_impossible: bool
+
+
+def read(path: str, needed: str = NOTHING) -> Dataset:
+    """Reads a file, plain or compressed with gzip.
+
+    Args:
+        path: the file.
+        needed: what must be there and is checked: `NOTHING`, `TEXTS`,
+            `SPANS`.
+
+    Raises:
+        UserError: it cannot be read, or something in it is not as it should
+            be.
+    """
+    return _Reader(path, needed).dataset(_parse(path))
+
+
+def check_version(dataset: Dataset, version_2: bool) -> None:
+    """Compares a file with what is said of it.
+
+    Args:
+        dataset: of which labels are needed.
+        version_2: it has questions without an answer.
+
+    Raises:
+        UserError: it is of the other version.
+    """
+    if version_2 and not dataset.has_impossible:
+        raise UserError(
+            f"qa {dataset.examples[0].id}: no is_impossible; this is a file "
+            "of version 1.1",
+            path=dataset.path,
+            fix="drop --version_2_with_negative, or pass a file of version 2.0",
+        )
+    first = next((x for x in dataset.examples if x.impossible), None)
+    if first and not version_2:
+        raise UserError(
+            f"qa {first.id}: is_impossible is true; this is a file of "
+            "version 2.0",
+            path=dataset.path,
+            fix="pass --version_2_with_negative",
+        )
+
+
+def read_json(path: str):
+    """What a JSON file holds, plain or compressed with gzip.
+
+    Raises:
+        UserError: it cannot be read or is no JSON.
+    """
+    try:
+        with storage.open_file(path, "rb") as file:
+            raw = file.read()
+        if raw.startswith(_GZIP):
+            raw = gzip.decompress(raw)
+        text = raw.decode("utf-8-sig")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(
+            f"damaged gzip file: {error}", path=path, fix="fetch it again"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"invalid UTF-8 byte {raw[error.start]:#04x} at byte {error.start}",
+            path=path,
+            fix="convert the file to UTF-8",
+        ) from None
+    except OSError as error:
+        raise UserError(
+            f"cannot be read: {error.strerror or error}", path=path
+        ) from None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"no JSON: {error.msg}, column {error.colno}",
+            path=path,
+            line=error.lineno,
+        ) from None
+    except (RecursionError, ValueError) as error:
+        raise UserError(f"no JSON: {error}", path=path) from None
+
+
+def word_numbers(context: str) -> np.ndarray:
+    """The word each character is in, counted at white space.
+
+    White space counts to the word before it, that in front of all to -1.
+
+    Args:
+        context: without halves of surrogate pairs.
+
+    Returns:
+        int64 [characters].
+    """
+    codes = np.frombuffer(context.encode("utf-32-le"), "<u4")
+    white = np.isin(codes, [ord(character) for character in WHITE_SPACE])
+    begins = ~white & np.append(True, white[:-1])
+    return np.cumsum(begins) - 1
+
+
+def _parse(path: str) -> list:
+    """The list under "data"."""
+    content = read_json(path)
+    if not isinstance(content, dict) or not isinstance(
+        content.get("data"), list
+    ):
+        raise UserError(
+            f'found {_kind(content)} without a list "data"',
+            path=path,
+            expected='{"data": [{"paragraphs": [...]}]}, as SQuAD has it',
+        )
+    return content["data"]
+
+
+class _Reader:
+    """Reads one file, and knows where it is in it."""
+
+    def __init__(self, path: str, needed: str):
+        self._path, self._needed = path, needed
+        self._seen: set[str] = set()
+        self._has_impossible = False
+
+    def dataset(self, data: list) -> Dataset:
+        examples = [
+            self._example(qa, context, place)
+            for context, qa, place in self._questions(data)
+        ]
+        if not examples:
+            raise UserError("holds no question", path=self._path)
+        return Dataset(self._path, examples, self._has_impossible)
+
+    def _questions(self, data: list) -> Iterator[tuple[str, dict, str]]:
+        """Yields context, question and where it is."""
+        for i, article in enumerate(data):
+            place = f"data[{i}]"
+            paragraphs = self._field(article, "paragraphs", list, place)
+            for j, paragraph in enumerate(paragraphs):
+                place = f"data[{i}].paragraphs[{j}]"
+                context = self._field(paragraph, "context", str, place)
+                qas = self._field(paragraph, "qas", list, place)
+                for k, qa in enumerate(qas):
+                    yield context, qa, f"{place}.qas[{k}]"
+
+    def _example(self, qa, context: str, place: str) -> Example:
+        key = self._field(qa, "id", str, place)
+        place = f"qa {key}"
+        if key in self._seen:
+            raise self._error(place, "this id appears twice")
+        self._seen.add(key)
+        self._check_unicode(context, "context", place)
+        question = self._field(qa, "question", str, place)
+        self._check_unicode(question, "question", place)
+        impossible = qa.get("is_impossible", False)
+        if not isinstance(impossible, bool):
+            raise self._error(
+                place, f"is_impossible is {_kind(impossible)}", "true or false"
+            )
+        self._has_impossible |= "is_impossible" in qa
+        answers = ()
+        if self._needed != NOTHING:
+            answers = self._answers(qa, context, impossible, place)
+        return Example(key, question, context, answers, impossible)
+
+    def _answers(
+        self, qa: dict, context: str, impossible: bool, place: str
+    ) -> tuple[Answer, ...]:
+        found = self._field(qa, "answers", list, place)
+        if impossible and found:
+            raise self._error(
+                place,
+                f"is_impossible is true, and there are {len(found)} answers",
+                "one or the other",
+            )
+        if not found and not impossible and self._needed == SPANS:
+            raise self._error(
+                place,
+                "no answer",
+                "one to train on, or is_impossible: true",
+            )
+        return tuple(self._answer(x, context, place) for x in found)
+
+    def _answer(self, answer, context: str, place: str) -> Answer:
+        text = self._field(answer, "text", str, place)
+        self._check_unicode(text, "an answer", place)
+        if self._needed == TEXTS:
+            return Answer(text)
+        start = self._field(answer, "answer_start", int, place)
+        if not text.strip():
+            raise self._error(place, "an answer without text")
+        if not 0 <= start < len(context):
+            raise self._error(
+                place,
+                f"answer_start {start} is outside of the context",
+                f"at least 0 and less than {len(context)}",
+            )
+        return Answer(text, start)
+
+    def _field(self, record, name: str, kind: type, place: str):
+        """A field of a JSON object, of the right kind."""
+        if not isinstance(record, dict):
+            raise self._error(place, f"found {_kind(record)}", "an object")
+        if name not in record:
+            raise self._error(place, f"no {name}")
+        value = record[name]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise self._error(place, f"{name} is {_kind(value)}", _NAMES[kind])
+        return value
+
+    def _check_unicode(self, text: str, name: str, place: str) -> None:
+        if text.isascii():
+            return
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            code = ord(text[error.start])
+            raise self._error(
+                place,
+                f"{name} holds half a character, \\u{code:04x}",
+                "pairs of surrogates",
+            ) from None
+
+    def _error(
+        self, place: str, found: str, expected: str | None = None
+    ) -> UserError:
+        return UserError(
+            f"{place}: {found}", path=self._path, expected=expected
+        )
+
+
+_NAMES = {
+    str: "a string",
+    int: "a whole number",
+    list: "a list",
+    dict: "an object",
+    bool: "true or false",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def _kind(value) -> str:
+    return _NAMES[type(value)]

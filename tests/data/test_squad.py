@@ -1,0 +1,192 @@
+"""Files of SQuAD: what is read, and what is refused."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from data import squad
+from errors import UserError
+
+CONTEXT = "It was made in 1895."
+
+
+def question(key="q1", **changed):
+    qa = {
+        "id": key,
+        "question": "When was it made?",
+        "answers": [{"text": "1895", "answer_start": 15}],
+        **changed,
+    }
+    return {name: value for name, value in qa.items() if value is not None}
+
+
+def answer(**changed):
+    record = {"text": "1895", "answer_start": 15, **changed}
+    return question(answers=[{k: v for k, v in record.items() if v != "none"}])
+
+
+def content(*qas, context=CONTEXT):
+    paragraph = {"context": context, "qas": list(qas)}
+    return {"version": "1.1", "data": [{"paragraphs": [paragraph]}]}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(what, name="train.json"):
+        path = tmp_path / name
+        raw = what if isinstance(what, bytes) else json.dumps(what).encode()
+        path.write_bytes(raw)
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_reads_plain_and_compressed_files_by_what_they_hold(write, pack):
+    raw = "\ufeff".encode() + json.dumps(content(question())).encode()
+    for name in ("train.json", "train.json.gz"):
+        dataset = squad.read(write(pack(raw), name), squad.SPANS)
+        assert dataset.examples == [
+            squad.Example(
+                "q1",
+                "When was it made?",
+                CONTEXT,
+                (squad.Answer("1895", 15),),
+            )
+        ]
+        assert not dataset.has_impossible
+
+
+def test_questions_alone_need_no_labels(write):
+    path = write(content(question(answers=None), question("q2", answers=[])))
+    examples = squad.read(path).examples
+    assert [x.id for x in examples] == ["q1", "q2"]
+    assert [x.answers for x in examples] == [(), ()]
+    with pytest.raises(UserError, match="qa q1: no answers"):
+        squad.read(path, squad.TEXTS)
+
+
+def test_texts_need_no_place_and_may_be_missing(write):
+    answers = [{"text": "1895"}, {"text": "", "answer_start": -7}]
+    path = write(
+        content(
+            question(answers=answers, is_impossible=False),
+            question("q2", answers=[], is_impossible=True),
+        )
+    )
+    dataset = squad.read(path, squad.TEXTS)
+    assert [x.text for x in dataset.examples[0].answers] == ["1895", ""]
+    assert dataset.examples[1].impossible and dataset.has_impossible
+
+
+# Fifteen ways in which people's files are broken, and what is said.
+BROKEN = {
+    "no JSON": (b'{"data":\n [}', "train.json:2: no JSON: Expecting value"),
+    "cut gzip": (
+        gzip.compress(b'{"data": []}')[:-9],
+        "train.json: damaged gzip file",
+    ),
+    "no UTF-8": (
+        b'{"data": "\xe9"}',
+        "train.json: invalid UTF-8 byte 0xe9 at byte 10",
+    ),
+    "a list": ([], 'train.json: found a list without a list "data"'),
+    "empty": (content(), "train.json: holds no question"),
+    "no paragraphs": (
+        {"data": [{"title": "x"}]},
+        "train.json: data[0]: no paragraphs",
+    ),
+    "context of a wrong kind": (
+        content(question(), context=None),
+        "train.json: data[0].paragraphs[0]: context is null; expected a string",
+    ),
+    "no id": (
+        content(question(id=None)),
+        "train.json: data[0].paragraphs[0].qas[0]: no id",
+    ),
+    "same id": (
+        content(question(), question()),
+        "train.json: qa q1: this id appears twice",
+    ),
+    "no question": (
+        content(question(question=None)),
+        "train.json: qa q1: no question",
+    ),
+    "half a character": (
+        content(question(), context="made in 1895 \ud800"),
+        r"train.json: qa q1: context holds half a character, \ud800",
+    ),
+    "no answer": (
+        content(question(answers=[])),
+        "train.json: qa q1: no answer; expected one to train on",
+    ),
+    "empty answer": (
+        content(answer(text=" ")),
+        "train.json: qa q1: an answer without text",
+    ),
+    "behind the text": (
+        content(answer(answer_start=400)),
+        "train.json: qa q1: answer_start 400 is outside of the context; "
+        "expected at least 0 and less than 20",
+    ),
+    "before the text": (
+        content(answer(answer_start=-1)),
+        "train.json: qa q1: answer_start -1 is outside of the context",
+    ),
+    "place of a wrong kind": (
+        content(answer(answer_start="15")),
+        "train.json: qa q1: answer_start is a string; expected a whole number",
+    ),
+    "answer of a wrong kind": (
+        content(question(answers=["1895"])),
+        "train.json: qa q1: found a string; expected an object",
+    ),
+    "answer to the impossible": (
+        content(question(is_impossible=True)),
+        "train.json: qa q1: is_impossible is true, and there are 1 answers",
+    ),
+    "impossible of a wrong kind": (
+        content(question(is_impossible="no")),
+        "train.json: qa q1: is_impossible is a string; expected true or false",
+    ),
+    "empty context": (
+        content(question(), context=""),
+        "train.json: qa q1: answer_start 15 is outside of the context",
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_names_file_and_question(write, broken):
+    what, message = BROKEN[broken]
+    path = write(what)
+    with pytest.raises(UserError) as error:
+        squad.read(path, squad.SPANS)
+    assert str(error.value).replace(path, "train.json").startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("version_2", "qa", "message"),
+    [
+        (True, question(), "qa q1: no is_impossible.*drop --version_2"),
+        (
+            False,
+            question(is_impossible=True, answers=[]),
+            "qa q1: is_impossible is true.*pass --version_2",
+        ),
+    ],
+)
+def test_a_file_of_the_other_version_is_told(write, version_2, qa, message):
+    dataset = squad.read(write(content(qa)), squad.SPANS)
+    with pytest.raises(UserError, match=message):
+        squad.check_version(dataset, version_2)
+    squad.check_version(dataset, not version_2)
+
+
+def test_words_are_counted_at_the_originals_white_space():
+    #       "\n  a b  \u00a0 c \u202f  d"
+    numbers = squad.word_numbers("\na b\u00a0c\u202fd ")
+    np.testing.assert_array_equal(numbers, [-1, 0, 0, 1, 1, 1, 1, 2, 2])
+    assert len(squad.word_numbers("")) == 0
