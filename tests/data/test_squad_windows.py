@@ -1,0 +1,247 @@
+"""Windows of questions and spans of answers."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data import squad_windows as windows
+from data import task_records, text_ops, vocabulary
+from data.squad import Answer, Example
+
+SPECIAL = list(vocabulary.SPECIAL_TOKENS)
+WORDS = "it was made in 18 ##95 when ? . ( ) - the old cafe japan ##ese".split()
+TOKENS = SPECIAL + WORDS
+LETTERS = [chr(c) for c in range(33, 127)] + list("éßΣσςä中ﬁ")
+NUMBER = {token: i for i, token in enumerate(TOKENS)}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return text_ops.GraphTokenizer(TOKENS)
+
+
+@pytest.fixture(scope="module")
+def letters():
+    """Any letter is a piece, and some pairs are."""
+    pieces = dict.fromkeys([*LETTERS, *(f"##{x}" for x in LETTERS)])
+    return text_ops.GraphTokenizer(SPECIAL + list(pieces) + ["ab", "##cd"])
+
+
+def ids(text):
+    return [NUMBER[token] for token in text.split()]
+
+
+def test_windows_as_drawn():
+    #  0 1 2 3 4 5
+    #        3 4 5 6 7 8
+    #              6 7 8 9
+    assert windows.cut(10, 6, 3) == [(0, 6), (3, 6), (6, 4)]
+    assert windows.cut(6, 6, 3) == [(0, 6)]
+    assert windows.cut(7, 3, 11) == [(0, 3), (3, 3), (6, 1)]
+    assert windows.cut(0, 6, 3) == []
+
+
+def test_most_context_as_drawn():
+    # the man went to the store and bought a gallon of milk
+    # |--- A: 0 to 4 --|
+    #              |- B: 3 to 7 -----|
+    #                            |-- C: 6 to 10 ---|
+    #                                      | D: 9 to 11 |
+    spans = windows.cut(12, 5, 3)
+    assert spans == [(0, 5), (3, 5), (6, 5), (9, 3)]
+    owners = windows.max_context(spans, 12)
+    # "bought" (7) has 1 to its left in C and 0 to its right in B.
+    assert "".join("ABCD"[i] for i in owners) == "AAAABBBCCCDD"
+
+
+@settings(deadline=None)
+@given(st.integers(0, 60), st.integers(1, 20), st.integers(1, 30))
+def test_windows_end_cover_all_and_have_one_owner(count, room, stride):
+    spans = windows.cut(count, room, stride)
+    covered = np.zeros(count, int)
+    for start, length in spans:
+        assert 0 < length <= room
+        covered[start : start + length] += 1
+    assert (covered > 0).all()
+    owners = windows.max_context(spans, count)
+    for place, owner in enumerate(owners):
+        scores = [
+            min(place - start, start + length - 1 - place) + 0.01 * length
+            if start <= place < start + length
+            else -1.0
+            for start, length in spans
+        ]
+        assert owner == scores.index(max(scores))
+
+
+def row(text):
+    return ids(f"[CLS] when was it made ? [SEP] {text} [SEP]")
+
+
+CONTEXT = "It was MADE in (1895). The Café-Japanese."
+
+
+def test_training_rows_as_drawn(tokenizer):
+    example = Example("q", "When was it made?", CONTEXT, (Answer("1895", 16),))
+    settings_ = windows.Settings(18, 4, 11)
+    maker = windows.Maker(tokenizer, settings_)
+    rows = list(maker.training_rows([example]))
+    drawn = [
+        ("it was made in ( 18 ##95 ) . the", (12, 13)),
+        ("( 18 ##95 ) . the cafe - japan ##ese", (8, 9)),
+        (". the cafe - japan ##ese .", (0, 0)),
+    ]
+    assert [x["unique_ids"] for x in rows] == [
+        [1000000000],
+        [1000000001],
+        [1000000002],
+    ]
+    for made, (text, span) in zip(rows, drawn, strict=True):
+        assert made["input_ids"].tolist() == row(text)
+        count = len(text.split())
+        assert made["segment_ids"].tolist() == [0] * 7 + [1] * (count + 1)
+        assert (*made["start_positions"], *made["end_positions"]) == span
+        assert made["is_impossible"] == [0]
+    assert maker.lost == []
+
+
+def test_prediction_rows_know_their_characters(tokenizer):
+    context = "\n It was caf\u00e9"
+    example = Example("q", "When was it made?", context)
+    empty = Example("e", "When was it made?", " \n")
+    maker = windows.Maker(tokenizer, windows.Settings(12, 2, 5))
+    rows = list(maker.prediction_rows([empty, example]))
+    assert len(rows) == 1
+    made = {name: list(map(int, x)) for name, x in rows[0].items()}
+    assert made == {
+        "unique_ids": [1000000000],
+        "input_ids": row("it was cafe"),
+        "segment_ids": [0] * 7 + [1] * 4,
+        "example_index": [1],
+        "piece_starts": [0] * 7 + [2, 5, 9, 0],
+        "piece_limits": [0] * 7 + [4, 8, 13, 0],
+        "token_is_max_context": [0] * 7 + [1, 1, 1, 0],
+    }
+
+
+def test_rows_fit_their_schemas(tokenizer, tmp_path):
+    example = Example("q", "When was it made?", CONTEXT, (Answer("1895", 16),))
+    maker = windows.Maker(tokenizer, windows.Settings(18, 4, 11))
+    for schema, rows in (
+        (windows.TRAINING_SCHEMA, maker.training_rows([example])),
+        (windows.PREDICTION_SCHEMA, maker.prediction_rows([example])),
+    ):
+        rows = list(rows)
+        path = str(tmp_path / "x.tf_record")
+        assert task_records.write(path, rows, schema, 18, {}) == 3
+        for written, read in zip(
+            rows, task_records.read(path, schema, 18), strict=True
+        ):
+            assert written.keys() == read.keys()
+            for name, values in written.items():
+                np.testing.assert_array_equal(values, read[name], name)
+
+
+def test_a_long_question_is_cut_and_examples_are_shuffled(tokenizer):
+    examples = [
+        Example(str(i), "it was made", "when " * i, (), True) for i in range(9)
+    ]
+    maker = windows.Maker(tokenizer, windows.Settings(17, 4, 2))
+    rows = list(maker.training_rows(examples))
+    order = list(range(9))
+    random.Random(12345).shuffle(order)
+    lengths = [len(x["input_ids"]) - 5 for x in rows]
+    assert lengths == [i for i in order if i]  # none of the empty one
+    assert rows[0]["input_ids"].tolist()[:4] == ids("[CLS] it was [SEP]")
+
+
+def find(tokenizer, context, text, start):
+    (pieces,) = windows.tokenize(tokenizer, [context])
+    answer = tokenizer.tokenize([text]).flat_values.numpy().tolist()
+    span = windows.find_span(pieces, context, text, start, answer)
+    return span and windows.detokenize(pieces, context, span)
+
+
+def test_spans_are_improved(tokenizer):
+    context = "The leader was made (1895-95)."
+    assert find(tokenizer, context, "1895", 21) == "1895"
+    assert find(tokenizer, context, "leader was", 4) == "leader was"
+    # White space around an answer is no part of it.
+    assert find(tokenizer, context, " was ", 10) == "was"
+    # A part of a piece: all words it is in.
+    assert find(tokenizer, context, "eader", 5) == "leader"
+    assert find(tokenizer, context, "s made (1", 13) == "was made (1895-95)."
+    # Of two places the one that is meant.
+    assert find(tokenizer, "(It-it)", "it", 4) == "it"
+    assert find(tokenizer, "(It-it)", "It", 1) == "It"
+
+
+def test_what_is_not_there_is_not_found(tokenizer):
+    assert find(tokenizer, "it was made", "japan", 3) is None
+    assert find(tokenizer, "it was made", "made", 0) is None
+    assert find(tokenizer, "it \u200b made", "\u200b", 3) is None
+    assert find(tokenizer, "   ", "it", 1) is None
+
+
+def test_lost_answers_are_listed(tokenizer):
+    def example(key, context, text, start):
+        return Example(key, "when", context, (Answer(text, start),))
+
+    examples = [
+        example("a", "it was made", "japan", 3),
+        example("b", "the Japanese", "apan", 5),
+        example("c", "it was made in japan", "it was made in japan", 0),
+        example("d", "it was made", "was", 3),
+    ]
+    maker = windows.Maker(tokenizer, windows.Settings(8, 2, 1))
+    rows = list(maker.training_rows(examples))
+    assert sorted(maker.lost) == [
+        ("a", windows.ABSENT, "was m"),
+        ("b", windows.WIDER, "Japanese"),
+        ("c", windows.UNCOVERED, "it was made in japan"),
+    ]
+    # The one that is absent is left out, the others are not.
+    assert len(rows) == 4
+
+
+TEXT = st.text(
+    st.sampled_from(LETTERS + list("ABab  \n\u00a0\u202f\u0301\u200b\u3000"))
+    | st.characters(exclude_categories=["Cs"]),
+    min_size=1,
+    max_size=40,
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(TEXT, st.data())
+def test_labels_detokenize_to_the_answer_or_are_lost(letters, context, data):
+    start = data.draw(st.integers(0, len(context) - 1))
+    limit = data.draw(st.integers(start + 1, len(context)))
+    text = context[start:limit]
+    if not text.strip():
+        return
+    size = data.draw(st.integers(5, 30))
+    stride = data.draw(st.integers(1, 30))
+    maker = windows.Maker(letters, windows.Settings(size, stride, 1))
+    example = Example("q", "a", context, (Answer(text, start),))
+    rows = list(maker.training_rows([example]))
+    (pieces,) = windows.tokenize(letters, [context])
+    room = size - 4
+    labels = [(x["start_positions"][0], x["end_positions"][0]) for x in rows]
+    found = set()
+    for window, (first, last) in zip(
+        windows.cut(len(pieces.ids), room, stride), labels
+    ):
+        if last:
+            span = windows.Span(
+                first - 3 + window.start, last - 3 + window.start
+            )
+            found.add(windows.detokenize(pieces, context, span))
+    reasons = {x.reason for x in maker.lost}
+    if not reasons:
+        assert {" ".join(x.split()) for x in found} == {" ".join(text.split())}
+    else:
+        assert found == set() or reasons == {windows.WIDER}
