@@ -191,7 +191,7 @@ def find_vocabulary(bert: Bert, path: str, vocab_file: str | None) -> None:
             expected=f"at most vocab_size, {bert.config.vocab_size}",
         )
     if bert.do_lower_case is None:
-        bert.do_lower_case = vocabulary.looks_lower_case(bert.tokens)
+        bert.do_lower_case = tokenization.looks_lower_case(bert.tokens)
         say(
             f"do_lower_case={bert.do_lower_case}, as the vocabulary looks; "
             "pass --do_lower_case if that is wrong"
@@ -207,7 +207,7 @@ def add_words(bert: Bert, path: str) -> None:
     ids = {token: i for i, token in enumerate(bert.tokens)}
     split = tokenization.BasicTokenizer(bert.do_lower_case).tokenize
     pieces_of = tokenization.WordpieceTokenizer(ids).tokenize
-    words = vocabulary.read_words(path)
+    words = vocabulary_slots.read_words(path)
     new = [word for word in words if word not in ids]
     for word in new:
         if split(word) != [word]:

@@ -16,6 +16,7 @@ from absl import flags
 import common_flags
 import text_flags
 from data import (
+    tokenization,
     vocabulary,
     vocabulary_fit,
     vocabulary_learner,
@@ -90,7 +91,7 @@ def read_base(values: flags.FlagValues) -> list[str]:
             if slots
             else "a vocabulary with [unusedN] slots",
         )
-    if values.do_lower_case != vocabulary.looks_lower_case(tokens):
+    if values.do_lower_case != tokenization.looks_lower_case(tokens):
         say(
             f"warning: {values.base_vocab} does not look as if made with "
             f"--do_lower_case={values.do_lower_case}"

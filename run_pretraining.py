@@ -91,7 +91,7 @@ class Pretraining:
     """One run: the model, its optimizer, and where they are kept."""
 
     def __init__(self, job: Job):
-        from modeling import checkpoints, dropout, losses, models
+        from modeling import checkpoints, dropout, models, pretraining_losses
         from training import distribution, loop, optimization, saver, state
 
         self.job = job
@@ -122,9 +122,9 @@ class Pretraining:
         )
         task = loop.Task(
             model,
-            losses.PRETRAINING_OBJECTIVES,
-            losses.pretraining_weights,
-            losses.pretraining_sums,
+            pretraining_losses.OBJECTIVES,
+            pretraining_losses.pretraining_weights,
+            pretraining_losses.pretraining_sums,
             dropout.dropout_seed,
         )
         self.trainer = loop.Trainer(

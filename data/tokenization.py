@@ -10,6 +10,7 @@ string; speed comes from tables of characters and a memo of words.
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from data import vocabulary as vocabulary_lib
 from errors import UserError
@@ -40,6 +41,15 @@ _CASED_MODELS = (
     "cased_L-24_H-1024_A-16",
     "multi_cased_L-12_H-768_A-12",
 )
+
+
+def looks_lower_case(tokens: Iterable[str]) -> bool:
+    """Whether no token has a capital letter, special tokens aside."""
+    return all(
+        token == token.lower()
+        for token in tokens
+        if not (token.startswith("[") and token.endswith("]"))
+    )
 
 
 def validate_case_matches_checkpoint(

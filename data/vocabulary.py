@@ -1,7 +1,6 @@
 """Vocabulary files: read strictly, written the same way every time."""
 
 import hashlib
-from collections.abc import Iterable
 
 from durable import write_whole
 from errors import UserError
@@ -37,13 +36,11 @@ def read_vocabulary(path: str) -> dict[str, int]:
             order mark, an invalid byte, an empty line or a token twice, or
             lacks one of the five special tokens.
     """
-    raw = _read_bytes(path)
     vocabulary: dict[str, int] = {}
-    lines = raw.split(b"\n")
-    if lines and not lines[-1].strip():
+    lines = read_lines(path)
+    if lines and not lines[-1]:
         lines.pop()
-    for number, line in enumerate(lines, start=1):
-        token = _decode(line, path, number).strip(" \t\r\n")
+    for number, token in enumerate(lines, start=1):
         if not token:
             raise UserError(
                 "empty line",
@@ -80,6 +77,20 @@ def read_vocabulary(path: str) -> dict[str, int]:
     return vocabulary
 
 
+def read_lines(path: str) -> list[str]:
+    """The lines of a text file without white space around them.
+
+    Raises:
+        UserError: the file is missing or another kind of file, has a byte
+            order mark or an invalid byte.
+    """
+    lines = _read_bytes(path).split(b"\n")
+    return [
+        _decode(line, path, number).strip(" \t\r\n")
+        for number, line in enumerate(lines, start=1)
+    ]
+
+
 def vocabulary_hash(path: str) -> str:
     """The sha256 of the file's bytes, as hexadecimal digits."""
     return hashlib.sha256(_read_bytes(path)).hexdigest()
@@ -88,37 +99,6 @@ def vocabulary_hash(path: str) -> str:
 def write_vocabulary(path: str, tokens: list[str]) -> None:
     """Writes one token a line; the file appears whole or not at all."""
     write_whole(path, "".join(f"{token}\n" for token in tokens))
-
-
-def read_words(path: str) -> list[str]:
-    """Reads words to add to a vocabulary, one a line; blank lines are none.
-
-    Raises:
-        UserError: the file cannot be read, or a word has white space in it
-            or stands there twice.
-    """
-    lines: dict[str, int] = {}
-    for number, line in enumerate(_read_bytes(path).split(b"\n"), start=1):
-        word = _decode(line, path, number).strip(" \t\r")
-        if word in lines or word.split() not in ([], [word]):
-            raise UserError(
-                f"{word!r}" + (" stands there twice" if word in lines else ""),
-                path=path,
-                line=number,
-                expected="one word a line, every word once",
-            )
-        if word:
-            lines[word] = number
-    return list(lines)
-
-
-def looks_lower_case(tokens: Iterable[str]) -> bool:
-    """Whether no token has a capital letter, special tokens aside."""
-    return all(
-        token == token.lower()
-        for token in tokens
-        if not (token.startswith("[") and token.endswith("]"))
-    )
 
 
 def _read_bytes(path: str) -> bytes:

@@ -1,8 +1,32 @@
-"""Rows of a vocabulary that are free for new words."""
+"""New words for a vocabulary, and the rows that are free for them."""
 
 import re
 
+from data import vocabulary
+from errors import UserError
+
 _UNUSED = r"\[unused\d+\]"
+
+
+def read_words(path: str) -> list[str]:
+    """Reads words to add to a vocabulary, one a line; blank lines are none.
+
+    Raises:
+        UserError: the file cannot be read, or a word has white space in it
+            or stands there twice.
+    """
+    lines: dict[str, int] = {}
+    for number, word in enumerate(vocabulary.read_lines(path), start=1):
+        if word in lines or word.split() not in ([], [word]):
+            raise UserError(
+                f"{word!r}" + (" stands there twice" if word in lines else ""),
+                path=path,
+                line=number,
+                expected="one word a line, every word once",
+            )
+        if word:
+            lines[word] = number
+    return list(lines)
 
 
 def place_words(

@@ -86,19 +86,3 @@ class OutputHead(keras.layers.Layer):
         if self.output_bias is not None:
             logits = logits + self.output_bias
         return ops.cast(logits, "float32")
-
-
-class FoldChoices(keras.layers.Layer):
-    """Makes the choices of a batch its rows."""
-
-    def call(self, x):
-        """[B, C, S] -> [B * C, S]."""
-        return ops.reshape(x, (-1, ops.shape(x)[-1]))
-
-
-class UnfoldChoices(keras.layers.Layer):
-    """Makes the rows of a batch its choices again."""
-
-    def call(self, scores, x):
-        """[B * C, 1], and what was folded, [B, C, S] -> [B, C]."""
-        return ops.reshape(scores, ops.shape(x)[:2])

@@ -1,64 +1,18 @@
-"""Sums of loss and of hits over the rows of a batch."""
+"""Sums of loss and of hits in fine-tuning, over the rows of a batch.
+
+What they return is told in `modeling.pretraining_losses`.
+"""
 
 from keras import ops
 
 from data import features
+from modeling.pretraining_losses import weighted_sums
 
-MASKED_LM = "masked_lm"
-NEXT_SENTENCE = "next_sentence"
 LABELS = "labels"
-PRETRAINING_OBJECTIVES = (MASKED_LM, NEXT_SENTENCE)
 TOKEN = "token"
 CHOICE = "choice"
 SPAN = "span"
 _NO_CHOICE = -1e9  # added to the score of what is no choice
-
-
-def pretraining_weights(batch: dict) -> dict:
-    """Weight of each objective in a batch: what its loss is divided by.
-
-    Args:
-        batch: tensors of `features.pretraining_schema` or `packed_schema`
-            and `is_real_example`.
-
-    Returns:
-        masked_lm: float32 scalar, number of masked places; 1e-5 is added as
-            in google-research/bert `run_pretraining.py`.
-        next_sentence: float32 scalar, number of sequences.
-    """
-    return {
-        MASKED_LM: ops.sum(batch[features.MASKED_LM_WEIGHTS]) + 1e-5,
-        NEXT_SENTENCE: ops.sum(_next_sentence_weights(batch)),
-    }
-
-
-def pretraining_sums(batch: dict, outputs: dict) -> dict:
-    """Sums of both objectives over a batch.
-
-    Args:
-        batch: as for `pretraining_weights`.
-        outputs: of the pre-training model.
-
-    Returns:
-        for each objective, float32 scalars: `<objective>_loss`, the sum of
-        cross entropies in nats; `<objective>_accuracy`, the number of right
-        answers; `<objective>_weight`, what to divide both by.
-    """
-    weights = {
-        MASKED_LM: batch[features.MASKED_LM_WEIGHTS],
-        NEXT_SENTENCE: _next_sentence_weights(batch),
-    }
-    labels = {
-        MASKED_LM: batch[features.MASKED_LM_IDS],
-        NEXT_SENTENCE: batch[features.NEXT_SENTENCE_LABELS],
-    }
-    sums = {}
-    for objective in PRETRAINING_OBJECTIVES:
-        logits = outputs[f"{objective}_logits"]
-        label, weight = labels[objective], weights[objective]
-        logits = ops.reshape(logits, (*ops.shape(label), logits.shape[-1]))
-        sums |= _weighted_sums(objective, logits, label, weight)
-    return sums
 
 
 def label_weights(batch: dict) -> dict:
@@ -150,7 +104,7 @@ def token_sums(batch: dict, outputs: dict) -> dict:
         outputs: logits, float32 [B, S, C].
     """
     weight, label = batch[features.LABEL_WEIGHTS], batch[features.LABEL_IDS]
-    return _weighted_sums(TOKEN, outputs["logits"], label, weight)
+    return weighted_sums(TOKEN, outputs["logits"], label, weight)
 
 
 def choice_weights(batch: dict) -> dict:
@@ -174,9 +128,7 @@ def choice_sums(batch: dict, outputs: dict) -> dict:
     missing = 1.0 - batch[features.CHOICE_WEIGHTS]
     logits = outputs["logits"] + missing * _NO_CHOICE
     label = batch[features.LABEL_IDS]
-    return _weighted_sums(
-        CHOICE, logits, label, ops.ones_like(label, "float32")
-    )
+    return weighted_sums(CHOICE, logits, label, ops.ones_like(label, "float32"))
 
 
 def span_weights(batch: dict) -> dict:
@@ -217,20 +169,3 @@ def span_sums(batch: dict, outputs: dict) -> dict:
         f"{SPAN}_accuracy": ops.sum(ops.cast(hits, "float32")),
         f"{SPAN}_weight": ops.sum(ops.ones_like(loss)),
     }
-
-
-def _weighted_sums(objective: str, logits, label, weight) -> dict:
-    loss = ops.sparse_categorical_crossentropy(label, logits, from_logits=True)
-    hits = ops.cast(ops.argmax(logits, -1) == label, "float32")
-    return {
-        f"{objective}_loss": ops.sum(loss * weight),
-        f"{objective}_accuracy": ops.sum(hits * weight),
-        f"{objective}_weight": ops.sum(weight),
-    }
-
-
-def _next_sentence_weights(batch: dict):
-    """float32 [B, K]; K = 1 in rows of one sequence."""
-    if features.NEXT_SENTENCE_WEIGHTS in batch:
-        return batch[features.NEXT_SENTENCE_WEIGHTS]
-    return ops.expand_dims(batch[features.IS_REAL_EXAMPLE], 1)

@@ -1,6 +1,7 @@
 """Encoder and heads together for fine-tuning, one function a task."""
 
 import keras
+from keras import ops
 
 from data import features
 from modeling import encoder as encoder_lib
@@ -47,6 +48,7 @@ def build_span_model(config: BertConfig, seed: int = 12345) -> keras.Model:
         dict: start_logits and end_logits, float32 [B, S] each.
     """
     encoder = encoder_lib.build_encoder(config, seed)
+    _leave_pooler(encoder)
     sequence = encoder(encoder.input)["sequence_output"]
     logits = heads.OutputHead(config, seed, 2, "squad")(sequence)  # [B, S, 2]
     outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
@@ -68,6 +70,7 @@ def build_token_classifier(
         dict: logits, float32 [B, S, C].
     """
     encoder = encoder_lib.build_encoder(config, seed)
+    _leave_pooler(encoder)
     sequence = encoder(encoder.input)["sequence_output"]
     dropout = layers.Factory(config, seed, "ner").dropout(
         POOLED_DROPOUT, "dropout"
@@ -96,14 +99,36 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
         name: keras.Input((None, None), dtype="int32", name=name)
         for name in encoder.input
     }
-    fold = heads.FoldChoices(name="fold")
+    fold = FoldChoices(name="fold")
     rows = {name: fold(x) for name, x in inputs.items()}  # [B * C, S]
     dropout = layers.Factory(config, seed, "swag").dropout(
         POOLED_DROPOUT, "dropout"
     )
     head = heads.OutputHead(config, seed, 1, "swag", bias=False)
     scores = head(dropout(encoder(rows)["pooled_output"]))  # [B * C, 1]
-    logits = heads.UnfoldChoices(name="unfold")(
-        scores, inputs[features.INPUT_IDS]
-    )
+    logits = UnfoldChoices(name="unfold")(scores, inputs[features.INPUT_IDS])
     return keras.Model(inputs, {"logits": logits}, name="choice")
+
+
+class FoldChoices(keras.layers.Layer):
+    """Makes the choices of a batch its rows."""
+
+    def call(self, x):
+        """[B, C, S] -> [B * C, S]."""
+        return ops.reshape(x, (-1, ops.shape(x)[-1]))
+
+
+class UnfoldChoices(keras.layers.Layer):
+    """Makes the rows of a batch its choices again."""
+
+    def call(self, scores, x):
+        """[B * C, 1], and what was folded, [B, C, S] -> [B, C]."""
+        return ops.reshape(scores, ops.shape(x)[:2])
+
+
+def _leave_pooler(encoder: keras.Model) -> None:
+    """Keeps what no gradient reaches as it is, as the original does.
+
+    Else weight decay would shrink it.
+    """
+    encoder.get_layer("pooler").trainable = False

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from data import masking, packing, pretraining
 from data.settings import Settings
-from modeling import losses
+from modeling import pretraining_losses
 from modeling.models import build_pretraining_model
 from tests import small
 
@@ -52,8 +52,8 @@ def run(batch, packed):
     model = build_pretraining_model(config, seed=7, packed=packed)
     with tf.GradientTape() as tape:
         outputs = model({name: batch[name] for name in model.input})
-        sums = losses.pretraining_sums(batch, outputs)
-        weights = losses.pretraining_weights(batch)
+        sums = pretraining_losses.pretraining_sums(batch, outputs)
+        weights = pretraining_losses.pretraining_weights(batch)
         loss = sum(sums[f"{x}_loss"] / weights[x] for x in weights)
     gradients = tape.gradient(loss, model.trainable_variables)
     return sums, weights, outputs, model, gradients
