@@ -320,7 +320,11 @@ def pack_inputs(
         places = tf.ragged.range(starts, starts + count)
         parts += [tf.gather(segment.values, places), sep_id * column]
     rows = tf.concat(parts, axis=1)
-    ids = rows.to_tensor(pad_id, shape=tf.TensorShape([None, seq_length]))
+    if tf.is_tensor(seq_length):
+        shape = tf.stack([-1, seq_length])
+    else:
+        shape = tf.TensorShape([None, seq_length])
+    ids = rows.to_tensor(pad_id, shape=shape)
     mask = tf.sequence_mask(rows.row_lengths(), seq_length, tf.int32)
     first = tf.sequence_mask(kept[0] + 2, seq_length, tf.int32)
     return {
