@@ -162,13 +162,27 @@ def write(
             "there are a classifier and a span head",
             expected="one of them: Model Garden's checkpoints hold one",
         )
-    variables = {
+    return _root(config, named_variables(config, values)).save(prefix)
+
+
+def named_variables(
+    config: BertConfig, values: dict[str, np.ndarray]
+) -> dict[str, tf.Variable]:
+    """Variables with the names and shapes of published models.
+
+    Args:
+        config: sizes.
+        values: original name -> array.
+
+    Returns:
+        original name -> variable.
+    """
+    return {
         name: tf.Variable(
             _their_shape(name, value, config), name=_full_name(name)
         )
         for name, value in values.items()
     }
-    return _root(config, variables).save(prefix)
 
 
 def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:

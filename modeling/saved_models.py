@@ -78,16 +78,24 @@ def read_lower_case(path: str) -> bool | None:
     return bool(reader.get_tensor(key)) if reader.has_tensor(key) else None
 
 
-def _activation(folder: str) -> str:
-    """The activation that the graph's operations compute."""
+def read_proto(folder: str) -> saved_model_pb2.SavedModel:
+    """Parses a SavedModel's graph; nothing is loaded.
+
+    Raises:
+        UserError: it is missing or damaged.
+    """
     path = os.path.join(folder, "saved_model.pb")
     try:
         with open(path, "rb") as file:
-            saved = saved_model_pb2.SavedModel.FromString(file.read())
+            return saved_model_pb2.SavedModel.FromString(file.read())
     except (OSError, message.DecodeError) as error:
         raise UserError(f"cannot be read: {error}", path=path) from None
+
+
+def _activation(folder: str) -> str:
+    """The activation that the graph's operations compute."""
     used = set()
-    for meta in saved.meta_graphs:
+    for meta in read_proto(folder).meta_graphs:
         graph = meta.graph_def
         used |= {node.op for node in graph.node}
         for function in graph.library.function:

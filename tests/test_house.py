@@ -170,7 +170,7 @@ def test_our_classes_do_not_subclass_each_other():
 
 def test_the_network_is_made_of_keras_ops_alone():
     """TensorFlow-only are dropout and the formats of files."""
-    formats = {"checkpoints", "model_garden", "saved_models"}
+    formats = {"checkpoints", "hub", "model_garden", "saved_models"}
     for path in sources("modeling"):
         if path.stem in formats | {"dropout"}:
             continue

@@ -1,0 +1,165 @@
+"""SavedModels of TF-Hub: their names, and a Keras layer around them.
+
+TensorFlow only, as SavedModels are. TF-Hub's names stand here and in
+`serving/hub.py`, which imports them.
+"""
+
+import contextlib
+import threading
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from data import features
+from errors import UserError
+from modeling import saved_model_scan
+
+NAMES = {
+    features.INPUT_IDS: "input_word_ids",
+    features.INPUT_MASK: "input_mask",
+    features.SEGMENT_IDS: "input_type_ids",
+}
+OURS = {theirs: ours for ours, theirs in NAMES.items()}
+_trust = threading.local()
+
+
+@contextlib.contextmanager
+def trust_models():
+    """Inside, `HubEncoder`s are loaded with the Keras model around them.
+
+    A saved Keras model names the SavedModel's path but cannot vouch for it:
+
+        with hub.trust_models():
+            model = keras.saving.load_model("model.keras")
+    """
+    outer = getattr(_trust, "given", False)
+    _trust.given = True
+    try:
+        yield
+    finally:
+        _trust.given = outer
+
+
+def load(path: str, trust_model: bool = False):
+    """Scans a SavedModel and loads it.
+
+    Args:
+        path: its folder, on this machine.
+        trust_model: must be true: what is loaded runs its graph, and the
+            scan is a second lock, not the first.
+
+    Returns:
+        the loaded object, such as `encoder(inputs, training=True)`,
+        `encoder.mlm(inputs)`, `preprocessor.tokenize(strings)`.
+
+    Raises:
+        UserError: it is not trusted, the scan refuses it, or it is damaged.
+    """
+    if not trust_model:
+        raise UserError(
+            "is not loaded: a SavedModel's graph runs as a program does",
+            path=path,
+            fix="if you trust where it comes from, pass trust_model=True "
+            "(--trust_model)",
+        )
+    operations = saved_model_scan.scan(path)
+    if operations & saved_model_scan.TEXT:
+        import tensorflow_text  # noqa: F401 registers the operations
+    try:
+        return tf.saved_model.load(path)
+    except Exception as error:  # whatever a damaged file makes of it
+        raise UserError(f"cannot be loaded: {error}", path=path) from None
+
+
+@keras.saving.register_keras_serializable(package="bert")
+class HubEncoder(keras.layers.Layer):
+    """A BERT of TF-Hub as a Keras layer that can be trained.
+
+    Call it with a dict of int32 [B, S] under our names or TF-Hub's. It
+    returns what the SavedModel returns, float32: pooled_output [B, H],
+    sequence_output [B, S, H], encoder_outputs L times [B, S, H]. A layer
+    that is not trainable is called with training=False.
+
+    A saved Keras model keeps the path and the weights; `trust_models` loads
+    it again.
+
+    Args:
+        handle: folder of the SavedModel.
+        part: "mlm" for the encoder with its masked-LM head, which takes
+            masked_lm_positions, int32 [B, P], too and returns mlm_logits
+            [B, P, V] besides.
+        trust_model: must be true, see `load`.
+
+    Attributes:
+        module: what was loaded.
+
+    Raises:
+        UserError: see `load`; or it is no encoder that can be trained.
+    """
+
+    def __init__(
+        self,
+        handle: str,
+        part: str | None = None,
+        trust_model: bool = False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.handle, self.part = handle, part
+        self.module = load(handle, trust_model)
+        self._network = (
+            getattr(self.module, part, None) if part else self.module
+        )
+        self._names = _input_names(self._network, handle)
+        trained = {id(v) for v in self._network.trainable_variables}
+        for variable in self._network.variables:
+            self._track_variable(
+                keras.Variable(
+                    variable,
+                    dtype=variable.dtype.name,
+                    trainable=id(variable) in trained,
+                    name=variable.name.split(":")[0].replace("/", "_"),
+                )
+            )
+        self._build_at_init()
+
+    def call(self, inputs, training=False):
+        """Dict of int32 [B, S] -> dict of float32 tensors."""
+        inputs = {NAMES.get(name, name): x for name, x in inputs.items()}
+        outputs = self._network(
+            {name: ops.cast(inputs[name], "int32") for name in self._names},
+            training=bool(training) and self.trainable,
+        )
+        if self.trainable:
+            for loss in self._network.regularization_losses:
+                self.add_loss(loss())
+        return outputs
+
+    def get_config(self):
+        """The layer's arguments; never that the path is trusted."""
+        return {
+            **super().get_config(),
+            "handle": self.handle,
+            "part": self.part,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        """Loads the SavedModel again, inside `trust_models` only."""
+        trusted = getattr(_trust, "given", False)
+        return cls(**config, trust_model=trusted)
+
+
+def _input_names(network, path: str) -> list[str]:
+    """Names that the calls of a reusable SavedModel take."""
+    wanted = f"a BERT with the inputs {', '.join(OURS)} and variables"
+    call = network.__call__ if callable(network) else None
+    functions = getattr(call, "concrete_functions", ())
+    parts = ("variables", "trainable_variables", "regularization_losses")
+    for function in functions:
+        given = function.structured_input_signature[0]
+        names = list(given[0]) if given and isinstance(given[0], dict) else []
+        if set(OURS) <= set(names) and all(hasattr(network, p) for p in parts):
+            return names
+    raise UserError("no such object", path=path, expected=wanted)

@@ -1,0 +1,180 @@
+"""What a SavedModel's graph could do, told from its proto alone.
+
+A graph that is loaded builds its tables, and one that is called runs: either
+can write files. So the operations are compared with those that BERTs need,
+which compute and do nothing else.
+
+Three kinds of operations touch files in every SavedModel, and each stands in
+one place only: variables are saved and restored by functions that only
+TensorFlow's saver calls, and a table is read from the model's own asset.
+"""
+
+import math
+import os
+
+from errors import UserError
+from modeling import saved_models
+
+# By TensorFlow Text, which must be imported before such a graph is loaded.
+TEXT = frozenset(
+    "CaseFoldUTF8 FastBertNormalize FastWordpieceTokenizeWithOffsets "
+    "NormalizeUTF8 NormalizeUTF8WithOffsetsMap RegexSplitWithOffsets "
+    "TFText>RoundRobinTrim WordpieceTokenizeWithOffsets".split()
+)
+_COMPUTE = frozenset(
+    "AddN AddV2 All Any ArgMax Assert BatchMatMulV2 BiasAdd Bitcast "
+    "BitwiseAnd BroadcastArgs BroadcastTo Cast ConcatV2 Const Cumsum Einsum "
+    "Equal Erf Erfc Exp ExpandDims Fill FloorDiv FloorMod GatherNd GatherV2 "
+    "Greater GreaterEqual HashTableV2 Identity IdentityN If Less LessEqual "
+    "Log LogicalAnd LogicalNot LogicalOr LogSoftmax LookupTableFindV2 "
+    "LookupTableSizeV2 LowerBound MatMul MatrixBandPart Max Maximum Mean Min "
+    "Minimum Mul Neg NoOp NotEqual OneHot Pack PadV2 PartitionedCall Pow Prod "
+    "RaggedGather RaggedRange RaggedTensorToTensor RandomUniform "
+    "RandomUniformInt Range Rank ReadVariableOp RealDiv Relu Reshape "
+    "ResourceGather RightShift Rsqrt SegmentMax Select SelectV2 Shape "
+    "Sigmoid Size Slice Softmax Split Sqrt Square SquaredDifference Squeeze "
+    "StatefulPartitionedCall StatelessIf StatelessRandomGetKeyCounter "
+    "StatelessRandomUniformFullIntV2 StatelessRandomUniformV2 StatelessWhile "
+    "StaticRegexFullMatch StaticRegexReplace StopGradient StridedSlice "
+    "StringJoin StringLength StringLower Sub Substr Sum Tanh "
+    "TensorListFromTensor TensorListGetItem TensorListReserve "
+    "TensorListSetItem TensorListStack TensorScatterAdd TensorScatterUpdate "
+    "Tile TopKV2 Transpose UnicodeDecode UnicodeDecodeWithOffsets "
+    "UnicodeEncode Unpack UpperBound Where While ZerosLike".split()
+)
+# Of the graph around the functions, and of the saver's functions.
+_STORE = frozenset(
+    "Assign AssignVariableOp DisableCopyOnRead MergeV2Checkpoints Placeholder "
+    "RestoreV2 SaveV2 ShardedFilename VarHandleOp VarIsInitializedOp".split()
+)
+_TABLE = "InitializeTableFromTextFileV2"
+_MOST_VALUES = 1 << 31  # of a constant; a proto has two gigabytes at most
+
+
+def scan(folder: str) -> frozenset[str]:
+    """Refuses a SavedModel whose graph could do more than compute.
+
+    Args:
+        folder: of the SavedModel.
+
+    Returns:
+        names of its operations.
+
+    Raises:
+        UserError: it has other operations than BERTs need, it is of
+            TensorFlow 1's format, or it is damaged.
+    """
+    path = os.path.join(folder, "saved_model.pb")
+    saved = saved_models.read_proto(folder)
+    if len(saved.meta_graphs) != 1 or not saved.meta_graphs[0].HasField(
+        "object_graph_def"
+    ):
+        raise UserError(
+            "not one graph with objects",
+            path=path,
+            expected="a SavedModel of TensorFlow 2",
+            fix="convert_checkpoint.py --from=hub reads the weights of "
+            "TensorFlow 1's",
+        )
+    meta = saved.meta_graphs[0]
+    functions = {f.signature.name: f for f in meta.graph_def.library.function}
+    outside = _only_for_the_saver(meta)
+    found = {
+        node.op: "the graph"
+        for node in meta.graph_def.node
+        if node.op not in _COMPUTE | _STORE | TEXT | functions.keys()
+    }
+    for name, function in functions.items():
+        allowed = _COMPUTE | TEXT | (_STORE if name in outside else set())
+        for node in function.node_def:
+            of_asset = node.op == _TABLE and _reads_an_asset(meta, name, node)
+            if not of_asset and node.op not in allowed | functions.keys():
+                found[node.op] = name
+    if found:
+        some = [f"{op!a} (in {place!a})" for op, place in sorted(found.items())]
+        raise UserError(
+            f"operations that no BERT needs: {', '.join(some[:5])}",
+            path=path,
+            fix="such a graph can do more than compute: it is not loaded",
+        )
+    _check_sizes(meta, path)
+    return frozenset(node.op for node in _nodes(meta))
+
+
+def _nodes(meta):
+    """Nodes of the graph and of its functions."""
+    yield from meta.graph_def.node
+    for function in meta.graph_def.library.function:
+        yield from function.node_def
+
+
+def _called(node) -> set[str]:
+    """Names of the functions that a node may call."""
+    names = {node.op}
+    for value in node.attr.values():
+        names |= {value.func.name, *(f.name for f in value.list.func)}
+    return names
+
+
+def _only_for_the_saver(meta) -> set[str]:
+    """Functions that nothing calls but the nodes of the saver.
+
+    TensorFlow's own loader does not call those: it reads the variables
+    itself.
+    """
+    library, objects = meta.graph_def.library, meta.object_graph_def
+    saver = {
+        meta.saver_def.save_tensor_name.partition(":")[0],
+        meta.saver_def.restore_op_name,
+    }
+    names, others = set(), set(objects.concrete_functions)
+    for node in meta.graph_def.node:
+        (names if node.name in saver else others).update(_called(node))
+    for function in library.function:
+        for node in function.node_def:
+            others |= _called(node)
+    for node in objects.nodes:
+        others |= {node.bare_concrete_function.concrete_function_name}
+        others |= set(node.function.concrete_functions)
+    others |= {g.gradient_func for g in library.gradient}
+    others |= {g.gradient_func for g in library.registered_gradients}
+    return names - others
+
+
+def _reads_an_asset(meta, name: str, node) -> bool:
+    """Whether a table's file is an asset, and not any file of the machine.
+
+    Args:
+        meta: the graph.
+        name: of the function in which the table is read.
+        node: that reads it.
+    """
+    objects, library = meta.object_graph_def, meta.graph_def.library.function
+    inner = (other for function in library for other in function.node_def)
+    if name not in objects.concrete_functions or any(
+        name in _called(other) for other in inner
+    ):
+        return False
+    function = next(f for f in library if f.signature.name == name)
+    arguments = [argument.name for argument in function.signature.input_arg]
+    bound = list(objects.concrete_functions[name].bound_inputs)
+    if len(bound) != len(arguments) or node.input[1] not in arguments:
+        return False  # a caller chooses the file, or the graph makes its name
+    which = bound[arguments.index(node.input[1])]
+    if objects.nodes[which].WhichOneof("kind") != "asset":
+        return False
+    number = objects.nodes[which].asset.asset_file_def_index
+    file = meta.asset_file_def[number].filename
+    return bool(file.strip(".")) and os.path.basename(file) == file
+
+
+def _check_sizes(meta, path: str) -> None:
+    """Refuses constants that claim more than a file can hold."""
+    for node in _nodes(meta):
+        shape = node.attr["value"].tensor.tensor_shape
+        if math.prod(abs(dim.size) for dim in shape.dim) > _MOST_VALUES:
+            raise UserError(
+                f"a constant of {[dim.size for dim in shape.dim]}",
+                path=path,
+                fix="the file is damaged or made to fill the memory",
+            )
