@@ -1,0 +1,207 @@
+"""A fine-tuned classifier and its tokenizer as one SavedModel.
+
+    text, or two -> ids -> network -> label, probabilities, label names
+
+What is saved needs TensorFlow and TensorFlow Text, and nothing of this
+project. Rows are padded to the longest of their batch, not to S.
+"""
+
+import dataclasses
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from data import features, text_ops
+from data.classification import CLASSES, MULTI_LABEL, Labels
+from modeling import checkpoints, task_models
+from modeling.config import BertConfig
+
+TEXT, TEXT_B = "text", "text_b"
+LABEL, PROBABILITIES = "label", "probabilities"
+LABEL_NAMES, VALUE = "label_names", "value"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a classifier is made of besides its weights.
+
+    Attributes:
+        config: sizes of the network.
+        labels: of the task.
+        vocab_file: the vocabulary, which becomes an asset.
+        do_lower_case: the casing of the text.
+        max_seq_length: S, longer texts are cut.
+        has_pairs: each row is two texts.
+    """
+
+    config: BertConfig
+    labels: Labels
+    vocab_file: str
+    do_lower_case: bool
+    max_seq_length: int
+    has_pairs: bool
+
+
+class Classifier(tf.train.Checkpoint):
+    """Text to labels, as a SavedModel.
+
+    Args:
+        settings: what it is made of.
+        weights: original name -> array, all of the network's.
+
+    Attributes:
+        serve: text, string [B] (and text_b, string [B]) -> answers.
+        tokens: the encoder's inputs, int32 [B, S] -> answers.
+        examples: serialized records, string [B] -> answers.
+        vocab_file: the vocabulary, as an asset.
+        do_lower_case: its casing.
+
+    Answers are a dict: label, string [B]; probabilities, float32 [B, C];
+    label_names, string [B, C]. Of several labels a row, `label` has those
+    from one half on with the separator between them. A number is `value`,
+    float32 [B], and nothing else.
+    """
+
+    def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
+        super().__init__()
+        self._settings = settings
+        self._model = _Hidden(
+            task_models.build_classifier(settings.config, settings.labels.size)
+        )
+        model = self._model.value
+        named = checkpoints.model_variables(model)
+        checkpoints.assign(named, weights, "the network", tuple(named))
+        self.variables = [variable.value for variable in named.values()]
+        self._tokenizer = text_ops.GraphTokenizer(
+            settings.vocab_file, settings.do_lower_case
+        )
+        self.vocab_file = tf.saved_model.Asset(settings.vocab_file)
+        self.do_lower_case = tf.Variable(
+            settings.do_lower_case, trainable=False, name="do_lower_case"
+        )
+        texts = (TEXT, TEXT_B) if settings.has_pairs else (TEXT,)
+        self.serve = _signature(
+            lambda **strings: self._answer(
+                self._pack([strings[name] for name in texts])
+            ),
+            {name: tf.TensorSpec([None], tf.string) for name in texts},
+        )
+        self.tokens = _signature(
+            lambda **inputs: self._answer(inputs),
+            {
+                name: tf.TensorSpec([None, None], tf.int32)
+                for name in features.ENCODER_INPUTS
+            },
+        )
+        self.examples = _signature(
+            lambda examples: self._answer(self._parse(examples)),
+            {"examples": tf.TensorSpec([None], tf.string)},
+        )
+
+    def _pack(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Texts to the encoder's inputs, as long as the longest row."""
+        tokenizer = self._tokenizer
+        segments = [tokenizer.tokenize(x).merge_dims(1, 2) for x in strings]
+
+        def pack(some):
+            return text_ops.pack_inputs(
+                some,
+                self._settings.max_seq_length,
+                cls_id=tokenizer.cls_id,
+                sep_id=tokenizer.sep_id,
+                pad_id=tokenizer.pad_id,
+            )
+
+        packed = pack(segments)
+        if len(segments) == 2:  # without a second text there is one [SEP]
+            empty = segments[1].row_lengths() == 0
+            single = pack(segments[:1])
+            packed = {
+                name: tf.where(empty[:, tf.newaxis], single[name], x)
+                for name, x in packed.items()
+            }
+        return _trim(packed)
+
+    def _parse(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Records to the encoder's inputs."""
+        parsed = tf.io.parse_example(
+            examples,
+            {
+                name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+                for name in features.ENCODER_INPUTS
+            },
+        )
+        return _trim(
+            {
+                name: tf.cast(rows.to_tensor(), tf.int32)
+                for name, rows in parsed.items()
+            }
+        )
+
+    def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        logits = self._model.value(inputs, training=False)["logits"]
+        labels = self._settings.labels
+        names = tf.constant(labels.names, tf.string)
+        if labels.kind == CLASSES:
+            probabilities = tf.nn.softmax(logits)
+            label = tf.gather(names, tf.argmax(logits, -1))
+        elif labels.kind == MULTI_LABEL:
+            probabilities = tf.sigmoid(logits)
+            chosen = tf.RaggedTensor.from_row_lengths(
+                tf.gather(names, tf.where(logits >= 0)[:, 1]),
+                tf.reduce_sum(tf.cast(logits >= 0, tf.int64), -1),
+            )
+            label = tf.strings.reduce_join(
+                chosen, axis=-1, separator=labels.separator
+            )
+        else:
+            return {VALUE: logits[:, 0]}
+        rows = tf.shape(logits)[0]
+        return {
+            LABEL: label,
+            PROBABILITIES: probabilities,
+            LABEL_NAMES: tf.tile(names[tf.newaxis], [rows, 1]),
+        }
+
+
+class _Hidden:
+    """Keeps Keras' own functions out of what is saved."""
+
+    def __init__(self, value: keras.Model):
+        self.value = value
+
+
+def save(classifier: Classifier, folder: str) -> None:
+    """Writes a SavedModel.
+
+    Args:
+        classifier: what is saved, with the signatures `serving_default`
+            (text), `tokens` and `examples`.
+        folder: that does not exist yet.
+    """
+    tf.saved_model.save(
+        classifier,
+        folder,
+        signatures={
+            "serving_default": classifier.serve,
+            "tokens": classifier.tokens,
+            "examples": classifier.examples,
+        },
+    )
+
+
+def _signature(function, inputs: dict[str, tf.TensorSpec]):
+    """The graph of a function of named tensors."""
+    named = {
+        name: tf.TensorSpec(spec.shape, spec.dtype, name)
+        for name, spec in inputs.items()
+    }
+    return tf.function(function, autograph=False).get_concrete_function(**named)
+
+
+def _trim(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Cuts the columns off that are padding in every row."""
+    lengths = tf.reduce_sum(inputs[features.INPUT_MASK], -1)
+    longest = tf.maximum(1, tf.reduce_max(lengths))
+    return {name: x[:, :longest] for name, x in inputs.items()}

@@ -1,0 +1,254 @@
+"""A BERT and its tokenizer as the SavedModels that TF-Hub's users know.
+
+Names, keys and attributes are those of TF-Hub's "common SavedModel APIs for
+text". What is saved needs nothing of this project: the encoder needs
+TensorFlow, the preprocessor TensorFlow Text too.
+
+    build_encoder      -> encoder(inputs, training=), encoder.mlm(...)
+    build_preprocessor -> preprocessor(strings), preprocessor.tokenize(...),
+                          preprocessor.bert_pack_inputs(...)
+    save               -> a folder, with signatures for TF Serving
+"""
+
+import itertools
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+from data import features, text_ops
+from modeling import checkpoints, hub, model_garden
+from modeling.config import BertConfig
+
+_STRINGS = tf.TensorSpec([None], tf.string, name="sentences")
+_MLM_INPUTS = (*features.ENCODER_INPUTS, features.MASKED_LM_POSITIONS)
+
+
+class Network(tf.train.Checkpoint):
+    """A network that can be called, trained on and saved.
+
+    Args:
+        run: (inputs, training) -> outputs.
+        inputs: names of the inputs, int32 [B, ...] each.
+        variables: that `run` reads.
+
+    Attributes:
+        variables, trainable_variables: lists of tf.Variable.
+        regularization_losses: an empty list.
+    """
+
+    def __init__(
+        self, run: Callable, inputs: list[str], variables: list[tf.Variable]
+    ):
+        super().__init__()
+        self._run = run
+        self.variables = list(variables)
+        self.trainable_variables = list(variables)
+        self.regularization_losses = []
+        specs = {
+            name: tf.TensorSpec([None, None], tf.int32, name=name)
+            for name in inputs
+        }
+        for training in (False, True):
+            self.__call__.get_concrete_function(specs, training=training)
+        self._serve = tf.function(_flat(run)).get_concrete_function(**specs)
+
+    @tf.function(autograph=False)
+    def __call__(self, inputs, training=False):
+        """Dict of int32 tensors -> dict of float32 tensors."""
+        return self._run(inputs, training)
+
+
+class Tokenize(tf.train.Checkpoint):
+    """Strings to pieces, as a part of the preprocessor.
+
+    Args:
+        tokenizer: that does it.
+    """
+
+    def __init__(self, tokenizer: text_ops.GraphTokenizer):
+        super().__init__()
+        self._tokenizer = tokenizer
+
+    @tf.function(input_signature=[_STRINGS], autograph=False)
+    def __call__(self, sentences):
+        """string [B] -> int32 [B, (words), (pieces)]."""
+        return self._tokenizer.tokenize(sentences)
+
+    @tf.function(input_signature=[], autograph=False)
+    def get_special_tokens_dict(self):
+        """Size of the vocabulary and ids of its special tokens, int32 []."""
+        tokenizer = self._tokenizer
+        return {
+            "vocab_size": tf.constant(tokenizer.vocab_size, tf.int32),
+            "padding_id": tf.constant(tokenizer.pad_id, tf.int32),
+            "start_of_sequence_id": tf.constant(tokenizer.cls_id, tf.int32),
+            "end_of_segment_id": tf.constant(tokenizer.sep_id, tf.int32),
+            "mask_id": tf.constant(tokenizer.mask_id, tf.int32),
+        }
+
+
+class Preprocessor(tf.train.Checkpoint):
+    """Strings to the encoder's inputs.
+
+    Args:
+        tokenizer: of the model's vocabulary and casing.
+        seq_length: S of what a call returns, and the default of
+            `bert_pack_inputs`.
+        with_offsets: with `tokenize_with_offsets`.
+
+    Attributes:
+        tokenize: `Tokenize`.
+        bert_pack_inputs: (list of one or two int32 [B, (pieces)] or
+            [B, (words), (pieces)], seq_length) -> the encoder's inputs.
+        tokenize_with_offsets: string [B] -> [ids, first bytes, bytes behind
+            the last], each [B, (words), (pieces)].
+    """
+
+    def __init__(
+        self,
+        tokenizer: text_ops.GraphTokenizer,
+        seq_length: int,
+        with_offsets: bool,
+    ):
+        super().__init__()
+        self._seq_length = seq_length
+        self.tokenize = Tokenize(tokenizer)
+
+        def pack(inputs, seq_length=seq_length):
+            packed = text_ops.pack_inputs(
+                inputs,
+                seq_length,
+                cls_id=tokenizer.cls_id,
+                sep_id=tokenizer.sep_id,
+                pad_id=tokenizer.pad_id,
+            )
+            return {hub.NAMES[name]: value for name, value in packed.items()}
+
+        self._pack = pack
+        self.bert_pack_inputs = tf.function(pack, autograph=False)
+        for segments in (1, 2):
+            for ranks in itertools.product((1, 2), repeat=segments):
+                self.bert_pack_inputs.get_concrete_function(
+                    [_ragged(rank) for rank in ranks],
+                    tf.TensorSpec([], tf.int32, name="seq_length"),
+                )
+        if with_offsets:
+            self.tokenize_with_offsets = tf.function(
+                lambda strings: list(tokenizer.tokenize_with_offsets(strings)),
+                input_signature=[_STRINGS],
+                autograph=False,
+            )
+
+    @tf.function(input_signature=[_STRINGS], autograph=False)
+    def __call__(self, sentences):
+        """string [B] -> the encoder's inputs, int32 [B, S]."""
+        return self._pack([self.tokenize(sentences)], self._seq_length)
+
+
+def build_encoder(
+    model: keras.Model,
+    config: BertConfig,
+    vocab_file: str,
+    do_lower_case: bool,
+    with_mlm: bool,
+) -> Network:
+    """Makes the encoder, and the masked-LM head as a part of its own.
+
+    The variables are copies with the names and shapes of the published
+    models. Each call with `training=True` draws a fresh dropout seed.
+
+    Args:
+        model: from `build_pretraining_model`.
+        config: its sizes.
+        vocab_file: the vocabulary, which becomes an asset.
+        do_lower_case: the casing of the model's text.
+        with_mlm: with the masked-LM head.
+
+    Returns:
+        an encoder with the attributes `vocab_file`, `do_lower_case` and, if
+        `with_mlm`, `mlm`, whose variables are the encoder's and the head's.
+        Calls take `hub.NAMES`, int32 [B, S], and return a dict, float32:
+            pooled_output, default: [B, H].
+            sequence_output: [B, S, H].
+            encoder_outputs: L times [B, S, H].
+            mlm_logits: [B, P, V]; of `mlm`, which takes
+                `masked_lm_positions`, int32 [B, P], too.
+    """
+    bert, head = model.get_layer("bert"), model.get_layer("predictions")
+    named = checkpoints.model_variables(model)
+    theirs = model_garden.named_variables(
+        config, {name: variable.numpy() for name, variable in named.items()}
+    )
+    encoder_names = checkpoints.encoder_variables(bert)
+    head_names = [n for n in named if n.startswith("cls/predictions/")]
+
+    def run(inputs, training):
+        """Calls the Keras model with the copies in place of its own."""
+        inputs = {hub.OURS.get(name, name): x for name, x in inputs.items()}
+        positions = inputs.pop(features.MASKED_LM_POSITIONS, None)
+        pairs = [
+            (named[name], tf.reshape(theirs[name], named[name].shape))
+            for name in (*encoder_names, *head_names)
+        ]
+        with keras.StatelessScope(state_mapping=pairs):
+            found = bert(inputs, training=training)
+            outputs = {
+                "pooled_output": found["pooled_output"],
+                "default": found["pooled_output"],
+                "sequence_output": found["sequence_output"],
+                "encoder_outputs": found["encoder_outputs"],
+            }
+            if positions is not None:
+                x = found["sequence_output"]
+                outputs["mlm_logits"] = head(x, positions)
+        return tf.nest.map_structure(
+            lambda tensor: tf.cast(tensor, tf.float32), outputs
+        )
+
+    def network(inputs, names):
+        inputs = [hub.NAMES.get(name, name) for name in inputs]
+        return Network(run, inputs, [theirs[name] for name in names])
+
+    encoder = network(features.ENCODER_INPUTS, encoder_names)
+    encoder.vocab_file = tf.saved_model.Asset(vocab_file)
+    encoder.do_lower_case = tf.Variable(
+        do_lower_case, trainable=False, name="do_lower_case"
+    )
+    if with_mlm:
+        encoder.mlm = network(_MLM_INPUTS, (*encoder_names, *head_names))
+    return encoder
+
+
+def save(module: Network | Preprocessor, folder: str) -> None:
+    """Writes a SavedModel.
+
+    Its signatures are `serving_default` and, of an encoder with a masked-LM
+    head, `mlm`; they lack `encoder_outputs`, being flat.
+
+    Args:
+        module: from `build_encoder`, or a preprocessor.
+        folder: that does not exist yet.
+    """
+    if isinstance(module, Preprocessor):
+        signatures = {"serving_default": module.__call__}
+    else:
+        signatures = {"serving_default": module._serve}
+        if hasattr(module, "mlm"):
+            signatures["mlm"] = module.mlm._serve
+    tf.saved_model.save(module, folder, signatures=signatures)
+
+
+def _flat(run: Callable) -> Callable:
+    """The same without training, from named tensors to a flat dict."""
+
+    def serve(**inputs):
+        outputs = run(inputs, False)
+        del outputs["encoder_outputs"], outputs["default"]
+        return outputs
+
+    return serve
+
+
+def _ragged(rank: int) -> tf.RaggedTensorSpec:
+    return tf.RaggedTensorSpec([None] * (rank + 1), tf.int32, ragged_rank=rank)

@@ -1,0 +1,115 @@
+"""A network that chooses, and its tokenizer, as one SavedModel.
+
+    context, choices -> ids -> network -> the best, probabilities
+
+What is saved needs TensorFlow and TensorFlow Text, and nothing of this
+project.
+"""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from data import text_ops
+from modeling import checkpoints, task_models
+from modeling.config import BertConfig
+from serving import graphs
+
+CONTEXT, CHOICES = "context", "choices"
+BEST, PROBABILITIES = "best", "probabilities"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a chooser is made of besides its weights.
+
+    Attributes:
+        config: sizes of the network.
+        vocab_file: the vocabulary, which becomes an asset.
+        do_lower_case: the casing of the text.
+        max_seq_length: S, longer pairs are cut.
+    """
+
+    config: BertConfig
+    vocab_file: str
+    do_lower_case: bool
+    max_seq_length: int
+
+
+class Chooser(tf.train.Checkpoint):
+    """Texts and what may follow them to the best, as a SavedModel.
+
+    Args:
+        settings: what it is made of.
+        weights: original name -> array, all of the network's.
+
+    Attributes:
+        serve: context, string [B], and choices, string [B, C] -> answers;
+            an empty choice is none, so that rows may have fewer than C.
+        vocab_file: the vocabulary, as an asset.
+        do_lower_case: its casing.
+
+    Answers are a dict: best, int64 [B], the number of a choice;
+    probabilities, float32 [B, C], 0 for what is no choice.
+    """
+
+    def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
+        super().__init__()
+        self._settings = settings
+        self._model = graphs.Hidden(
+            task_models.build_choice_model(settings.config)
+        )
+        named = checkpoints.model_variables(self._model.value)
+        checkpoints.assign(named, weights, "the network", tuple(named))
+        self.variables = [variable.value for variable in named.values()]
+        self._tokenizer = text_ops.GraphTokenizer(
+            settings.vocab_file, settings.do_lower_case
+        )
+        self.vocab_file = tf.saved_model.Asset(settings.vocab_file)
+        self.do_lower_case = tf.Variable(
+            settings.do_lower_case, trainable=False, name="do_lower_case"
+        )
+        self.serve = graphs.signature(
+            self._answer,
+            {
+                CONTEXT: tf.TensorSpec([None], tf.string),
+                CHOICES: tf.TensorSpec([None, None], tf.string),
+            },
+        )
+
+    def _answer(self, context: tf.Tensor, choices: tf.Tensor) -> dict:
+        tokenizer, shape = self._tokenizer, tf.shape(choices)
+        a = tokenizer.tokenize(context).merge_dims(1, 2)
+        a = tf.gather(a, tf.repeat(tf.range(shape[0]), shape[1]))
+        b = tokenizer.tokenize(tf.reshape(choices, [-1])).merge_dims(1, 2)
+        packed = text_ops.pack_inputs(
+            [a, b],
+            self._settings.max_seq_length,
+            cls_id=tokenizer.cls_id,
+            sep_id=tokenizer.sep_id,
+            pad_id=tokenizer.pad_id,
+        )
+        inputs = {
+            name: tf.reshape(x, [shape[0], shape[1], -1])
+            for name, x in graphs.trim(packed).items()
+        }
+        logits = self._model.value(inputs, training=False)["logits"]
+        missing = tf.strings.length(tf.strings.strip(choices)) == 0
+        logits = tf.where(missing, logits.dtype.min, logits)
+        return {
+            BEST: tf.argmax(logits, -1),
+            PROBABILITIES: tf.nn.softmax(logits),
+        }
+
+
+def save(chooser: Chooser, folder: str) -> None:
+    """Writes a SavedModel.
+
+    Args:
+        chooser: what is saved, with the signature `serving_default`.
+        folder: that does not exist yet.
+    """
+    tf.saved_model.save(
+        chooser, folder, signatures={"serving_default": chooser.serve}
+    )
