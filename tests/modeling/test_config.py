@@ -138,12 +138,15 @@ def encoder_parameters(config: BertConfig) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "millions"), [("base", 109.48), ("large", 335.14)]
-)
-def test_base_has_110_and_large_340_million_parameters(name, millions):
-    config = BertConfig.from_json_file(str(CONFIGS / f"bert_{name}.json"))
+def test_base_has_110_million_parameters():
+    config = BertConfig.from_json_file(str(CONFIGS / "bert_base.json"))
     model = build_pretraining_model(config)
     count = model.get_layer("bert").count_params()
     assert count == encoder_parameters(config)
-    assert count / 1e6 == pytest.approx(millions, abs=0.01)
+    assert count / 1e6 == pytest.approx(109.48, abs=0.01)
+
+
+def test_large_has_335_million_parameters():
+    """Counted on paper; `make test-long` builds it."""
+    config = BertConfig.from_json_file(str(CONFIGS / "bert_large.json"))
+    assert encoder_parameters(config) / 1e6 == pytest.approx(335.14, abs=0.01)
