@@ -181,9 +181,10 @@ class FineTuning:
         self._strategy = distribution.make_strategy(
             **{name: values[name].value for name in common_flags.DEVICE_FLAGS}
         )
-        distribution.check_batch_size(
-            self._strategy, values.train_batch_size, "train_batch_size"
-        )
+        if values.do_train:
+            distribution.check_batch_size(
+                self._strategy, values.train_batch_size, "train_batch_size"
+            )
         self.num_train_steps = int(
             task.num_rows / values.train_batch_size * values.num_train_epochs
         )
