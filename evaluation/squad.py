@@ -1,0 +1,362 @@
+"""SQuAD's scores, as the official scripts of version 1.1 and 2.0 count them.
+
+    python -m evaluation.squad dev-v2.0.json predictions.json \
+        --na_prob_file=null_odds.json
+
+prints them as JSON, and nothing else, on standard output.
+"""
+
+import argparse
+import collections
+import json
+import re
+import string
+import sys
+
+from data import squad
+from errors import UserError
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
+
+Scores = dict[str, float]  # id of a question -> score from 0 to 1
+
+
+def normalize_answer(text: str) -> str:
+    """Lower-cases, and drops ASCII punctuation, articles and more spaces."""
+    text = text.lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def exact_score(gold: str, predicted: str) -> int:
+    """1 if both are the same, normalised; else 0."""
+    return int(normalize_answer(gold) == normalize_answer(predicted))
+
+
+def f1_score(gold: str, predicted: str, both_empty: float = 1.0) -> float:
+    """The harmonic mean of precision and recall of words.
+
+    Args:
+        gold: a label.
+        predicted: an answer.
+        both_empty: the score of two answers without a word: 1 in version
+            2.0, 0 in 1.1.
+    """
+    gold_words = normalize_answer(gold).split()
+    words = normalize_answer(predicted).split()
+    if not gold_words and not words:
+        return both_empty
+    common = collections.Counter(gold_words) & collections.Counter(words)
+    same = common.total()
+    if not same:
+        return 0.0
+    precision, recall = same / len(words), same / len(gold_words)
+    return 2 * precision * recall / (precision + recall)
+
+
+def scores_1(
+    examples: list[squad.Example], predictions: dict[str, str]
+) -> dict[str, float]:
+    """The scores of version 1.1, in percent.
+
+    Args:
+        examples: with `squad.TEXTS`.
+        predictions: id -> answer; a missing one counts as wrong.
+
+    Returns:
+        exact_match, f1.
+    """
+    exact = f1 = 0.0
+    for example in examples:
+        predicted = predictions.get(example.id)
+        golds = [answer.text for answer in example.answers]
+        if predicted is None or not golds:
+            continue
+        exact += max(exact_score(gold, predicted) for gold in golds)
+        f1 += max(f1_score(gold, predicted, 0.0) for gold in golds)
+    count = len(examples)
+    return {"exact_match": 100.0 * exact / count, "f1": 100.0 * f1 / count}
+
+
+def raw_scores(
+    examples: list[squad.Example], predictions: dict[str, str]
+) -> tuple[Scores, Scores]:
+    """The scores of version 2.0 of each question.
+
+    Labels without a word are no labels; a question without labels has the
+    answer "".
+
+    Args:
+        examples: with `squad.TEXTS`.
+        predictions: id -> answer, of every question.
+
+    Returns:
+        exact, F1.
+    """
+    exact, f1 = {}, {}
+    for example in examples:
+        golds = [answer.text for answer in example.answers]
+        golds = [gold for gold in golds if normalize_answer(gold)] or [""]
+        predicted = predictions[example.id]
+        exact[example.id] = max(exact_score(x, predicted) for x in golds)
+        f1[example.id] = max(f1_score(x, predicted) for x in golds)
+    return exact, f1
+
+
+def scores_2(
+    examples: list[squad.Example],
+    predictions: dict[str, str],
+    odds: dict[str, float] | None = None,
+    threshold: float = 1.0,
+    precision_recall: bool = False,
+) -> dict[str, float]:
+    """The scores of version 2.0, in percent.
+
+    Args:
+        examples: with `squad.TEXTS`.
+        predictions: id -> answer, of every question; "": none.
+        odds: id -> how likely it is that there is no answer, on any scale.
+        threshold: with greater odds, the answer counts as "".
+        precision_recall: average precisions too; needs odds.
+
+    Returns:
+        exact, f1, total; the same with `HasAns_` and `NoAns_`, of questions
+        with and without an answer; with odds, best_exact, best_f1, and the
+        thresholds they are reached with; pr_exact_ap, pr_f1_ap, pr_oracle_ap.
+    """
+    has_answer = {x.id: bool(x.answers) for x in examples}
+    raw = dict(zip(("exact", "f1"), raw_scores(examples, predictions)))
+    scores = raw
+    if odds is not None:
+        scores = {
+            name: {
+                key: float(not has_answer[key])
+                if odds[key] > threshold
+                else value
+                for key, value in of.items()
+            }
+            for name, of in raw.items()
+        }
+    result = _means(scores, list(has_answer))
+    for prefix, kind in (("HasAns", True), ("NoAns", False)):
+        chosen = [key for key, value in has_answer.items() if value == kind]
+        if chosen:
+            means = _means(scores, chosen)
+            result |= {f"{prefix}_{name}": x for name, x in means.items()}
+    if odds is None:
+        return result
+    for name in scores:
+        best, at = best_threshold(predictions, raw[name], odds, has_answer)
+        result |= {f"best_{name}": best, f"best_{name}_thresh": at}
+    if precision_recall and any(has_answer.values()):
+        oracle = {key: float(value) for key, value in has_answer.items()}
+        for name, of in {**raw, "oracle": oracle}.items():
+            result[f"pr_{name}_ap"] = average_precision(of, odds, has_answer)
+    return result
+
+
+def best_threshold(
+    predictions: dict[str, str],
+    scores: Scores,
+    odds: dict[str, float],
+    has_answer: dict[str, bool],
+) -> tuple[float, float]:
+    """The best score that a threshold on the odds reaches, as it is official.
+
+    Questions are answered one by one, in the order of their odds; so equal
+    odds may be kept apart where no threshold can.
+
+    Returns:
+        the score in percent, and the odds of the last answered question; 0.0
+        if it is best to answer none.
+    """
+    score = best = sum(not value for value in has_answer.values())
+    at = 0.0
+    for key in sorted(odds, key=odds.__getitem__):
+        if key not in scores:
+            continue
+        if has_answer[key]:
+            score += scores[key]
+        elif predictions[key]:
+            score -= 1
+        if score > best:
+            best, at = score, odds[key]
+    return 100.0 * best / len(scores), at
+
+
+def average_precision(
+    scores: Scores, odds: dict[str, float], has_answer: dict[str, bool]
+) -> float:
+    """The area under the curve of precision and recall, in percent.
+
+    A question that is answered adds its score to the true positives; recall
+    is out of all questions that have an answer.
+
+    Args:
+        scores: of each question.
+        odds: questions are answered in their order; equal ones together.
+        has_answer: of each question; at least one has.
+    """
+    order = sorted(odds, key=odds.__getitem__)
+    total = sum(has_answer.values())
+    hits = area = last = 0.0
+    for count, key in enumerate(order, 1):
+        hits += scores[key] if has_answer[key] else 0.0
+        if count == len(order) or odds[key] != odds[order[count]]:
+            area += hits / count * (hits / total - last)
+            last = hits / total
+    return 100.0 * area
+
+
+def tune_threshold(
+    examples: list[squad.Example],
+    answers: dict[str, str],
+    odds: dict[str, float],
+) -> float:
+    """The threshold with the highest F1 that can be had.
+
+    Unlike `best_threshold`, it keeps no equal odds apart; it lies half way
+    between the odds on its two sides, so that rounding changes no answer.
+
+    Args:
+        examples: with `squad.TEXTS`.
+        answers: id -> the best answer that is not "", or "" if there is
+            none.
+        odds: id -> odds of no answer.
+    """
+    _, answered = raw_scores(examples, answers)
+    gains: dict[float, float] = collections.defaultdict(float)
+    for example in examples:
+        if answers[example.id]:
+            gain = answered[example.id] - (not example.answers)
+            gains[odds[example.id]] += gain
+    order = sorted(gains)
+    if not order:
+        return 0.0
+    score = best = 0.0
+    found = order[0] - 1.0  # answers nothing
+    for value, above in zip(order, [*order[1:], order[-1] + 2.0]):
+        score += gains[value]
+        if score > best:
+            best, found = score, (value + above) / 2
+    return found
+
+
+def _means(scores: dict[str, Scores], chosen: list[str]) -> dict[str, float]:
+    """exact, f1, total: percents of the chosen questions."""
+    total = len(chosen)
+    means = {
+        name: 100.0 * sum(of[key] for key in chosen) / total
+        for name, of in scores.items()
+    }
+    return {**means, "total": total}
+
+
+def main(argv: list[str]) -> int:
+    """Scores a file of predictions; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.squad",
+        description="Scores answers to the questions of SQuAD.",
+    )
+    parser.add_argument("dataset", help="labelled questions, .json or .json.gz")
+    parser.add_argument("predictions", help="JSON: id of a question -> answer")
+    parser.add_argument(
+        "--na_prob_file",
+        "--na-prob-file",
+        help="JSON: id -> probability or odds of no answer",
+    )
+    parser.add_argument(
+        "--na_prob_thresh",
+        "--na-prob-thresh",
+        type=float,
+        default=1.0,
+        help="above it, an answer counts as none (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--precision_recall",
+        action="store_true",
+        help="average precisions too; needs --na_prob_file",
+    )
+    parser.add_argument(
+        "--version",
+        choices=["auto", "1.1", "2.0"],
+        default="auto",
+        help="of the scores; auto: 2.0 if questions are marked is_impossible",
+    )
+    arguments = parser.parse_args(argv[1:])
+    try:
+        result, indent = _score(arguments)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(result, indent=indent))
+    return 0
+
+
+def _score(arguments: argparse.Namespace) -> tuple[dict, int | None]:
+    """The scores, and how deep the official script indents them."""
+    dataset = squad.read(arguments.dataset, squad.TEXTS)
+    predictions = _read_values(arguments.predictions, str, "an answer")
+    version_2 = arguments.version == "2.0" or (
+        arguments.version == "auto" and dataset.has_impossible
+    )
+    if not version_2:
+        return _score_1(dataset, predictions), None
+    odds = None
+    if arguments.na_prob_file:
+        odds = _read_values(arguments.na_prob_file, float, "a number")
+        known = {x.id for x in dataset.examples}
+        odds = {key: value for key, value in odds.items() if key in known}
+    needed = {"predictions": predictions, "na_prob_file": odds}
+    for name, values in needed.items():
+        if values is None:
+            continue
+        missing = [x.id for x in dataset.examples if x.id not in values]
+        if missing:
+            raise UserError(
+                f"qa {missing[0]}: not in it",
+                path=getattr(arguments, name),
+                expected=f"all {len(dataset.examples):,} questions of "
+                f"{arguments.dataset}",
+            )
+    if arguments.precision_recall and odds is None:
+        raise UserError("--precision_recall needs --na_prob_file")
+    return (
+        scores_2(
+            dataset.examples,
+            predictions,
+            odds,
+            arguments.na_prob_thresh,
+            arguments.precision_recall,
+        ),
+        2,
+    )
+
+
+def _score_1(dataset: squad.Dataset, predictions: dict[str, str]) -> dict:
+    missing = [x.id for x in dataset.examples if x.id not in predictions]
+    if missing:
+        print(
+            f"{len(missing):,} of {len(dataset.examples):,} questions have no "
+            f"prediction and count as wrong; the first is {missing[0]}",
+            file=sys.stderr,
+        )
+    return scores_1(dataset.examples, predictions)
+
+
+def _read_values(path: str, kind: type, what: str) -> dict:
+    """A JSON object whose values are all of a kind."""
+    values = squad.read_json(path)
+    if not isinstance(values, dict):
+        raise UserError("no object", path=path, expected=f"id -> {what}")
+    for key, value in values.items():
+        fits = isinstance(value, (int, float) if kind is float else kind)
+        if not fits or isinstance(value, bool):
+            raise UserError(
+                f"qa {key}: {json.dumps(value)[:40]}", path=path, expected=what
+            )
+    return values
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

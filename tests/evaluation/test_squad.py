@@ -1,0 +1,303 @@
+"""SQuAD's scores: small literals, the official definitions, the command."""
+
+import json
+import random
+import re
+import string
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.squad import Answer, Example
+from evaluation import squad
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("The Cat, an  a-b!", "cat ab"),
+        ("a", ""),
+        ("theatre's THE", "theatres"),
+        ("«Élan» – the\u00a0end", "«élan» – end"),
+        ("an\tA\nthe", ""),
+        ("a.an", "aan"),
+    ],
+)
+def test_normalizes(text, normal):
+    assert squad.normalize_answer(text) == normal
+
+
+def test_counts_words():
+    assert squad.f1_score("red cat sat", "the cat, sat!") == 4 / 5
+    assert squad.f1_score("cat cat", "cat dog") == 1 / 2
+    assert squad.f1_score("cat", "dog") == 0
+    assert squad.f1_score("the", "an") == 1
+    assert squad.f1_score("the", "an", 0.0) == 0
+    assert squad.f1_score("cat", "") == 0
+    assert squad.exact_score("The cat.", "cat") == 1
+
+
+def example(key, *answers):
+    return Example(
+        key, "", "", tuple(map(Answer, answers)), impossible=not answers
+    )
+
+
+EXAMPLES = [
+    example("a", "red cat", "cat"),
+    example("b", "dog"),
+    example("c"),
+    example("d"),
+    example("e", "1895", "the year 1895"),
+]
+PREDICTIONS = {"a": "The Cat", "b": "big dog", "c": "", "d": "x", "e": "no"}
+ODDS = {"a": -2.0, "b": 1.5, "c": 3.0, "d": 0.5, "e": 0.5}
+
+
+def test_scores_of_version_1():
+    answered = [x for x in EXAMPLES if x.answers]
+    predictions = {"a": "The Cat", "b": "big dog"}  # the last is missing
+    assert squad.scores_1(answered, predictions) == {
+        "exact_match": pytest.approx(100 / 3),
+        "f1": pytest.approx(100 * (1 + 2 / 3) / 3),
+    }
+
+
+def test_scores_of_version_2():
+    third = pytest.approx(100 / 3)
+    plain = {
+        "exact": 40.0,
+        "f1": pytest.approx(100 * (1 + 2 / 3 + 1) / 5),
+        "total": 5,
+        "HasAns_exact": third,
+        "HasAns_f1": pytest.approx(100 * (1 + 2 / 3) / 3),
+        "HasAns_total": 3,
+        "NoAns_exact": 50.0,
+        "NoAns_f1": 50.0,
+        "NoAns_total": 2,
+    }
+    assert squad.scores_2(EXAMPLES, PREDICTIONS) == plain
+    # With odds above 1.0 "b" counts as "".
+    found = squad.scores_2(
+        EXAMPLES, PREDICTIONS, ODDS, 1.0, precision_recall=True
+    )
+    assert found == {
+        **plain,
+        "f1": 40.0,
+        "HasAns_f1": third,
+        # Best is to answer "a" alone: 1 + 2 of 5.
+        "best_exact": 60.0,
+        "best_exact_thresh": -2.0,
+        "best_f1": 60.0,
+        "best_f1_thresh": -2.0,
+        # Precision 1 at recall 1/3; nothing more is exact.
+        "pr_exact_ap": pytest.approx(100 / 3),
+        # 1 at 1/3, then 5/3 of 4 at 5/9.
+        "pr_f1_ap": pytest.approx(100 * (1 / 3 + 5 / 12 * 2 / 9)),
+        # 1 at 1/3, then 2 of 3 at 2/3, 3 of 4 at 1.
+        "pr_oracle_ap": pytest.approx(100 * (1 / 3 + 2 / 9 + 3 / 12)),
+    }
+
+
+def test_a_file_of_one_kind_has_no_scores_of_the_other():
+    some = [x for x in EXAMPLES if not x.answers]
+    found = squad.scores_2(some, PREDICTIONS, ODDS, precision_recall=True)
+    assert not any(name.startswith(("HasAns", "pr_")) for name in found)
+    assert found["NoAns_total"] == 2
+
+
+def peer_scores(examples, predictions, odds, threshold):
+    """The official definitions, written down a second time, naively."""
+
+    def words(text):
+        text = "".join(c for c in text.lower() if c not in string.punctuation)
+        return re.sub(r"\b(a|an|the)\b", " ", text).split()
+
+    def f1(gold, found):
+        gold, found = words(gold), words(found)
+        same = sum(min(gold.count(x), found.count(x)) for x in set(gold))
+        if not gold or not found:
+            return float(gold == found)
+        return same and 2 * same / (len(gold) + len(found))
+
+    rows = []
+    for x in examples:
+        golds = [y.text for y in x.answers if words(y.text)] or [""]
+        found = predictions[x.id]
+        pair = (
+            max(float(words(gold) == words(found)) for gold in golds),
+            max(f1(gold, found) for gold in golds),
+        )
+        rows.append((x, found, pair, odds[x.id]))
+    result = {}
+    for i, name in enumerate(("exact", "f1")):
+        for prefix, wanted in (
+            ("", (0, 1)),
+            ("HasAns_", (1,)),
+            ("NoAns_", (0,)),
+        ):
+            some = [
+                (not x.answers) if o > threshold else pair[i]
+                for x, _, pair, o in rows
+                if bool(x.answers) in wanted
+            ]
+            if some:
+                result[prefix + name] = 100 * sum(some) / len(some)
+        cuts = []
+        ordered = sorted(rows, key=lambda row: row[3])
+        for answered in range(len(rows) + 1):
+            score = sum(
+                pair[i] if x.answers or not found else 0
+                for x, found, pair, _ in ordered[:answered]
+            )
+            score += sum(not x.answers for x, *_ in ordered[answered:])
+            cuts.append(score)
+        result[f"best_{name}"] = 100 * max(cuts) / len(rows)
+    return result
+
+
+SOME = ["", "a", "the cat", "cat", "Cat!", "dog cat", "1895", "é", "(a) b"]
+ROWS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(SOME), max_size=3),
+        st.sampled_from(SOME),
+        st.sampled_from([-2.0, -0.5, 0.0, 1.0, 1.5, 3.0]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def unpack(rows):
+    examples = [example(str(i), *x[0]) for i, x in enumerate(rows)]
+    predictions = {str(i): x[1] for i, x in enumerate(rows)}
+    odds = {str(i): x[2] for i, x in enumerate(rows)}
+    return examples, predictions, odds
+
+
+@given(ROWS)
+def test_scores_equal_their_definitions(rows):
+    examples, predictions, odds = unpack(rows)
+    found = squad.scores_2(examples, predictions, odds)
+    expected = peer_scores(examples, predictions, odds, 1.0)
+    assert {x: found[x] for x in expected} == pytest.approx(expected)
+
+
+@given(ROWS)
+def test_the_tuned_threshold_is_the_best(rows):
+    examples, answers, odds = unpack(rows)
+    tuned = squad.tune_threshold(examples, answers, odds)
+
+    def f1(threshold):
+        applied = {
+            key: "" if odds[key] > threshold else text
+            for key, text in answers.items()
+        }
+        return squad.scores_2(examples, applied)["f1"]
+
+    every = [f1(x) for x in (-9.0, -2.0, -0.5, 0.0, 1.0, 1.5, 3.0)]
+    assert f1(tuned) == pytest.approx(max(every))
+    assert tuned not in odds.values() or not any(answers.values())
+
+
+def dataset(path, version_2):
+    qas = []
+    for x in EXAMPLES:
+        if not (x.answers or version_2):
+            continue
+        answers = [{"text": y.text, "answer_start": 0} for y in x.answers]
+        qa = {"id": x.id, "question": "", "answers": answers}
+        qas.append(qa | ({"is_impossible": x.impossible} if version_2 else {}))
+    paragraph = {"context": "x", "qas": qas}
+    path.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path):
+    odds, predictions = tmp_path / "odds.json", tmp_path / "predictions.json"
+    odds.write_text(json.dumps(ODDS | {"unknown": 1}))
+    predictions.write_text(json.dumps(PREDICTIONS))
+    return (
+        dataset(tmp_path / "v1.json", False),
+        dataset(tmp_path / "v2.json", True),
+        str(predictions),
+        str(odds),
+    )
+
+
+def test_the_command_prints_json_and_nothing_else(files):
+    version_1, _, predictions, _ = files
+    done = subprocess.run(
+        [sys.executable, "-m", "evaluation.squad", version_1, predictions],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert done.stdout == (
+        '{"exact_match": 33.333333333333336, "f1": 55.55555555555555}\n'
+    )
+
+
+def test_the_command_chooses_the_version(files, capsys):
+    version_1, version_2, predictions, odds = files
+
+    def run(*argv):
+        code = squad.main(["squad", *argv])
+        found = capsys.readouterr()
+        return code, found.out and json.loads(found.out), found.err
+
+    code, found, _ = run(version_2, predictions, "--na-prob-file", odds)
+    assert code == 0
+    assert found == squad.scores_2(EXAMPLES, PREDICTIONS, ODDS)
+    code, found, _ = run(version_1, predictions, "--version=2.0")
+    assert "HasAns_total" in found and "NoAns_total" not in found
+    _, found, _ = run(
+        version_2,
+        predictions,
+        f"--na_prob_file={odds}",
+        "--na_prob_thresh=9",
+        "--precision_recall",
+    )
+    assert found["f1"] > 50 and "pr_oracle_ap" in found
+
+
+@pytest.mark.parametrize(
+    ("predictions", "message"),
+    [
+        ('{"a": 1}', "qa a: 1; expected an answer"),
+        ("[]", "no object; expected id -> an answer"),
+        ('{"a": "x"}', "qa b: not in it; expected all 5 questions"),
+        ("{", "no JSON"),
+    ],
+)
+def test_the_command_names_what_is_wrong(
+    files, tmp_path, capsys, predictions, message
+):
+    path = tmp_path / "wrong.json"
+    path.write_text(predictions)
+    assert squad.main(["squad", files[1], str(path)]) == 2
+    found = capsys.readouterr()
+    assert found.out == "" and len(found.err.splitlines()) == 1
+    assert f"{path}:" in found.err and message in found.err
+
+
+def test_missing_predictions_of_version_1_are_told(files, tmp_path, capsys):
+    path = tmp_path / "some.json"
+    path.write_text('{"a": "cat"}')
+    assert squad.main(["squad", files[0], str(path)]) == 0
+    found = capsys.readouterr()
+    assert json.loads(found.out)["exact_match"] == pytest.approx(100 / 3)
+    assert found.err.startswith("2 of 3 questions have no prediction")
+
+
+def test_order_of_questions_changes_nothing():
+    mixed = random.Random(3).sample(EXAMPLES, len(EXAMPLES))
+    odds = {x.id: float(i) for i, x in enumerate(mixed)}
+    assert squad.scores_2(mixed, PREDICTIONS, odds) == pytest.approx(
+        squad.scores_2(EXAMPLES, PREDICTIONS, odds)
+    )
