@@ -225,10 +225,11 @@ def tune_threshold(
         odds: id -> odds of no answer.
     """
     _, answered = raw_scores(examples, answers)
+    _, silent = raw_scores(examples, dict.fromkeys(answers, ""))
     gains: dict[float, float] = collections.defaultdict(float)
     for example in examples:
         if answers[example.id]:
-            gain = answered[example.id] - (not example.answers)
+            gain = answered[example.id] - silent[example.id]
             gains[odds[example.id]] += gain
     order = sorted(gains)
     if not order:
