@@ -45,7 +45,8 @@ class MaskedLMHead(keras.layers.Layer):
         x = ops.reshape(x, (batch * places, width))
         logits = ops.matmul(x, ops.transpose(table))  # [B * P, V]
         logits = ops.reshape(logits, (batch, places, self.config.vocab_size))
-        return ops.cast(logits, "float32") + self.output_bias
+        bias = ops.cast(self.output_bias, "float32")
+        return ops.cast(logits, "float32") + bias
 
 
 class OutputHead(keras.layers.Layer):

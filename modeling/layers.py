@@ -167,7 +167,8 @@ class SelfAttention(keras.layers.Layer):
         v = self._heads(self.value(x))  # [B, A, S, D]
         depth = self.config.hidden_size // self.config.num_attention_heads
         scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))  # [B, A, S, S]
-        scores = ops.cast(scores, "float32") * (1.0 / math.sqrt(depth)) + adder
+        scores = ops.cast(scores, "float32") * (1.0 / math.sqrt(depth))
+        scores = scores + ops.cast(adder, "float32")
         probs = ops.cast(ops.softmax(scores), self.compute_dtype)
         context = ops.matmul(self.dropout(probs, training=training), v)
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, S, A, D]
