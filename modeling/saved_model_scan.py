@@ -28,10 +28,10 @@ _COMPUTE = frozenset(
     "Greater GreaterEqual HashTableV2 Identity IdentityN If Less LessEqual "
     "Log LogicalAnd LogicalNot LogicalOr LogSoftmax LookupTableFindV2 "
     "LookupTableSizeV2 LowerBound MatMul MatrixBandPart Max Maximum Mean Min "
-    "Minimum Mul Neg NoOp NotEqual OneHot Pack PadV2 ParseExampleV2 PartitionedCall Pow Prod "
-    "RaggedGather RaggedRange RaggedTensorToTensor RandomUniform "
-    "RandomUniformInt Range Rank ReadVariableOp RealDiv Relu Reshape "
-    "ResourceGather RightShift Rsqrt SegmentMax Select SelectV2 Shape "
+    "Minimum Mul Neg NoOp NotEqual OneHot Pack PadV2 ParseExampleV2 "
+    "PartitionedCall Pow Prod RaggedGather RaggedRange RaggedTensorToTensor "
+    "RandomUniform RandomUniformInt Range Rank ReadVariableOp RealDiv Relu "
+    "Reshape ResourceGather RightShift Rsqrt SegmentMax Select SelectV2 Shape "
     "Sigmoid Size Slice Softmax Split Sqrt Square SquaredDifference Squeeze "
     "StatefulPartitionedCall StatelessIf StatelessRandomGetKeyCounter "
     "StatelessRandomUniformFullIntV2 StatelessRandomUniformV2 StatelessWhile "
@@ -40,7 +40,8 @@ _COMPUTE = frozenset(
     "TensorListFromTensor TensorListGetItem TensorListReserve "
     "TensorListSetItem TensorListStack TensorScatterAdd TensorScatterUpdate "
     "Tile TopKV2 Transpose UnicodeDecode UnicodeDecodeWithOffsets "
-    "UnicodeEncode Unpack UnsortedSegmentJoin UpperBound Where While ZerosLike".split()
+    "UnicodeEncode Unpack UnsortedSegmentJoin UpperBound Where While "
+    "ZerosLike".split()
 )
 # Of the graph around the functions, and of the saver's functions.
 _STORE = frozenset(
