@@ -1,0 +1,198 @@
+"""An epoch of fine-tuning: batches of like lengths, padded ones, the peer.
+
+    python -m benchmarks.finetuning TASK RECORDS MODEL_FOLDER MAX_SEQ_LENGTH \
+        [ROWS [PEER_PYTHON PEER_FOLDER]]
+
+TASK is `classifier` or `span`; RECORDS a train.tf_record that run_classifier.py
+or run_squad.py wrote, of which the first ROWS (10,000) are trained on, in
+batches of 32. MODEL_FOLDER holds a checkpoint and bert_config.json,
+PEER_FOLDER the same weights for transformers. All sides run in turns, A B C A B
+C; starting, compiling and reading are not counted.
+"""
+
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import tensorflow as tf
+
+from data import batching, features, length_batches, task_records
+from modeling import checkpoints, dropout, losses, task_models
+from modeling.config import BertConfig
+from training import logs, loop, optimization
+
+BATCH_SIZE = 32
+RUNS = 3
+PEER = os.path.join(os.path.dirname(__file__), "peers")
+_INT = task_records.Feature()
+TASKS = {
+    "classifier": (
+        {features.LABEL_IDS: _INT, features.IS_REAL_EXAMPLE: _INT},
+        lambda config: task_models.build_classifier(config, 2),
+        (losses.LABELS, losses.label_weights, losses.class_sums),
+        "BertForSequenceClassification",
+        {features.LABEL_IDS: "labels"},
+    ),
+    "span": (
+        {features.START_POSITIONS: _INT, features.END_POSITIONS: _INT},
+        task_models.build_span_model,
+        (losses.SPAN, losses.span_weights, losses.span_sums),
+        "BertForQuestionAnswering",
+        {
+            features.START_POSITIONS: "start_positions",
+            features.END_POSITIONS: "end_positions",
+        },
+    ),
+}
+
+
+class Side:
+    """One of our ways to train.
+
+    Args:
+        task: entry of `TASKS`.
+        rows: what is trained on.
+        model: folder of the weights.
+        lengths: S of the batches.
+    """
+
+    def __init__(self, task, rows, model: str, lengths: list[int]):
+        _, build, (name, weights, sums), _, _ = task
+        self._rows, self._lengths = rows, lengths
+        config = BertConfig.from_json_file(f"{model}/bert_config.json")
+        self._steps = len(rows) // BATCH_SIZE
+        self._rate = optimization.WarmupLinearDecay(2e-5, 10**9, 0)
+        network = build(config)
+        optimizer = optimization.AdamWeightDecay(self._rate)
+        optimizer.build(network.trainable_variables)
+        path = checkpoints.resolve(model)
+        named = checkpoints.model_variables(network)
+        checkpoints.assign(named, checkpoints.read(path), path)
+        self._trainer = loop.Trainer(
+            loop.Task(network, (name,), weights, sums, dropout.dropout_seed),
+            optimizer,
+            tf.distribute.OneDeviceStrategy("CPU:0"),
+            1,
+        )
+        self._train(2)
+
+    def seconds(self) -> float:
+        """Trains one epoch more."""
+        start = time.perf_counter()
+        self._train(self._steps)
+        return time.perf_counter() - start
+
+    def _train(self, steps: int) -> None:
+        last = self._trainer.optimizer.step + steps
+        schedule = loop.Schedule(
+            last, steps, steps, 0, 1000, BATCH_SIZE, self._rate
+        )
+        batches = length_batches.training_batches(
+            self._rows, self._lengths, BATCH_SIZE, 1, last - steps
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            log = logs.TrainingLog(folder, last - steps)
+            nothing = lambda: None  # noqa: E731
+            self._trainer.train(batches, schedule, log, nothing, nothing)
+
+
+def measure(
+    task_name: str,
+    records: str,
+    model: str,
+    max_seq_length: int,
+    count: int,
+    peer: tuple[str, str] | None = None,
+    runs: int = RUNS,
+) -> dict:
+    """Times all sides in turns.
+
+    Args:
+        task_name: of `TASKS`.
+        records: file of training rows.
+        model: folder of the weights.
+        max_seq_length: S of the records.
+        count: rows of an epoch.
+        peer: its Python, and the folder of the same weights, or None.
+        runs: of each side.
+    """
+    task = TASKS[task_name]
+    found = task_records.read(records, task[0], max_seq_length)
+    chosen = list(itertools.islice(found, count))
+    rows = task_records.Rows(chosen, task[0])
+    by_length = batching.bucket_lengths(max_seq_length)
+    sides = {
+        "by length": Side(task, rows, model, by_length).seconds,
+        "padded": Side(task, rows, model, [max_seq_length]).seconds,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        if peer:
+            path = os.path.join(folder, "rows.npz")
+            _write_rows(path, chosen, task[-1])
+            sides["transformers"] = lambda: _peer(task[3], path, *peer)
+        seconds: dict[str, list[float]] = {side: [] for side in sides}
+        for _ in range(runs):
+            for side, run in sides.items():
+                seconds[side].append(run())
+    ours = seconds.pop("by length")
+    return {
+        "what": f"an epoch of {task_name}",
+        "rows": len(rows),
+        "max_seq_length": max_seq_length,
+        "full": round(float(rows.lengths.mean()) / max_seq_length, 3),
+        "seconds": round(statistics.median(ours), 1),
+        "rows_per_second": round(len(rows) / statistics.median(ours), 1),
+        "beside": {side: _beside(ours, x) for side, x in seconds.items()},
+        "tensorflow": tf.__version__,
+    }
+
+
+def _beside(ours: list[float], theirs: list[float]) -> dict:
+    ratios = sorted(b / a for a, b in zip(ours, theirs, strict=True))
+    return {
+        "seconds": round(statistics.median(theirs), 1),
+        "ratio": round(statistics.median(ratios), 2),
+        "min_max": [round(ratios[0], 2), round(ratios[-1], 2)],
+    }
+
+
+def _write_rows(path: str, rows: list[dict], names: dict[str, str]) -> None:
+    """The rows as the peer's script reads them."""
+    ids = [row[features.INPUT_IDS] for row in rows]
+    np.savez(
+        path,
+        lengths=[len(x) for x in ids],
+        input_ids=np.concatenate(ids),
+        segment_ids=np.concatenate([row[features.SEGMENT_IDS] for row in rows]),
+        **{
+            theirs: np.array([int(row[ours][0]) for row in rows])
+            for ours, theirs in names.items()
+        },
+    )
+
+
+def _peer(name: str, rows: str, python: str, folder: str) -> float:
+    script = os.path.join(PEER, "huggingface_finetuning.py")
+    command = [python, script, name, folder, rows, str(BATCH_SIZE)]
+    printed = subprocess.run(
+        command, capture_output=True, text=True, check=True
+    )
+    return json.loads(printed.stdout.splitlines()[-1])["seconds"]
+
+
+def main() -> None:
+    """Prints one JSON line."""
+    task, records, model, length, *rest = sys.argv[1:]
+    count = int(rest[0]) if rest else 10_000
+    peer = (rest[1], rest[2]) if len(rest) > 1 else None
+    print(json.dumps(measure(task, records, model, int(length), count, peer)))
+
+
+if __name__ == "__main__":
+    main()
