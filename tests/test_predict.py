@@ -1,0 +1,179 @@
+"""predict.py asks exports from the shell."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import predict
+from data.classification import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from modeling import checkpoints, task_models
+from serving import classifier
+from tests import small, text
+
+LINES = [
+    "the cat sees a dog",
+    "a tree",
+    "",
+    "zzz",
+    "the old dog finds the small red house near the warm river",
+    "the quick bird\tlikes fish",
+    "stones",
+]
+
+
+def export(folder, kind=CLASSES, names=("no", "yes", "maybe"), pairs=False):
+    """A classifier with random weights; returns its folder."""
+    text.write_vocabulary(folder / "vocab.txt")
+    config = small.config(vocab_size=len(text.VOCABULARY))
+    labels = Labels(kind, names)
+    model = task_models.build_classifier(config, labels.size)
+    rng = np.random.default_rng(3)
+    weights = {
+        name: rng.normal(0, 0.5, v.shape).astype("f4")
+        for name, v in checkpoints.model_variables(model).items()
+    }
+    settings = classifier.Settings(
+        config, labels, str(folder / "vocab.txt"), True, 13, pairs
+    )
+    classifier.save(
+        classifier.Classifier(settings, weights), str(folder / "export")
+    )
+    return str(folder / "export")
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    return export(tmp_path_factory.mktemp("single"))
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    return export(tmp_path_factory.mktemp("pair"), pairs=True)
+
+
+@pytest.fixture
+def ask(run_script, monkeypatch):
+    """Runs the script on bytes; returns (code, answers, err)."""
+
+    def run(model, content, *words, **named):
+        stdin = io.TextIOWrapper(io.BytesIO(content))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        code, out, err = run_script(
+            predict, "--trust_model", *words, model=model, **named
+        )
+        return code, [json.loads(line) for line in out.splitlines()], err
+
+    return run
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_each_line_has_its_answer_at_any_batch_size(single, ask, batch_size):
+    content = "\n".join(LINES).encode()
+    code, answers, _ = ask(single, content, batch_size=batch_size)
+    assert code == 0
+    serve = tf.saved_model.load(single).signatures["serving_default"]
+    assert len(answers) == len(LINES)
+    for line, found in zip(LINES, answers, strict=True):
+        expected = serve(text=tf.constant([line]))
+        assert list(found) == ["label", "probabilities"]
+        assert found["label"] == expected["label"].numpy()[0].decode()
+        assert list(found["probabilities"]) == ["no", "yes", "maybe"]
+        np.testing.assert_allclose(
+            list(found["probabilities"].values()),
+            expected["probabilities"].numpy()[0],
+            atol=2e-6,
+        )
+    assert len({tuple(x["probabilities"].values()) for x in answers}) > 4
+
+
+def test_two_texts_have_a_tab_between_them_or_names(pair, ask):
+    _, by_tab, _ = ask(pair, b"the cat\ta dog\r\na tree\t\n")
+    lines = [
+        {"text_b": "a dog", "text": "the cat", "more": 1},
+        {"text": "a tree", "text_b": ""},
+    ]
+    content = "\n".join(map(json.dumps, lines)).encode()
+    _, by_name, _ = ask(pair, content, "--json")
+    assert by_tab == by_name and len(by_tab) == 2
+    _, turned, _ = ask(pair, b"a dog\tthe cat\n", inputs="text_b,text")
+    assert turned == by_tab[:1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [(MULTI_LABEL, ("a", "b", "c")), (REGRESSION, ())]
+)
+def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
+    model = export(tmp_path, kind, names)
+    _, answers, _ = ask(model, "\n".join(LINES).encode())
+    assert len(answers) == len(LINES)
+    for found in answers:
+        if kind == REGRESSION:
+            assert list(found) == ["value"]
+            assert isinstance(found["value"], float)
+        else:
+            chosen = [k for k, p in found["probabilities"].items() if p >= 0.5]
+            assert found["label"] == ",".join(chosen)
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "found"),
+    [
+        (b"a\tb\na\n", [], "stdin:2: 1 field; expected 2 with tabs"),
+        (b"a\tb\n\xe9\tb\n", [], "stdin:2: invalid UTF-8 byte 0xe9"),
+        (b'{"text": "a", "text_b": "b"}\n[]\n', ["--json"], "stdin:2: []"),
+        (b"", ["--inputs=text"], "--inputs=text; expected text, text_b"),
+        (b"", ["--signature=tokens"], "no signature 'tokens' that takes text"),
+    ],
+)
+def test_what_is_wrong_is_one_line_behind_the_answers(
+    pair, ask, content, words, found
+):
+    code, answers, err = ask(pair, content, *words)
+    assert code == 2 and len(answers) == bool(content)
+    assert found in err and err.count("\n") == 1
+
+
+def test_nothing_is_loaded_without_trust(single, run_script, tmp_path):
+    code, _, err = run_script(predict, model=single)
+    assert code == 2 and "--trust_model" in err
+    code, _, err = run_script(predict, model=tmp_path)
+    assert code == 2 and "no saved_model.pb" in err
+
+
+def test_lines_arrive_as_they_come_and_giant_ones_are_refused():
+    class Stream(io.BytesIO):
+        parts = [b"on", b"e\ntwo\nth", b"ree", b""]
+
+        def read1(self, _):
+            return self.parts.pop(0)
+
+    arriving = predict.arriving(Stream())
+    assert list(arriving) == [[b"one", b"two"], [b"three"]]
+    with pytest.raises(predict.UserError, match="without a newline"):
+        list(predict.arriving(io.BytesIO(b"x" * (predict._LONGEST + 2))))
+
+
+@pytest.mark.slow
+def test_a_program_can_ask_line_by_line(single):
+    script = os.path.join(os.path.dirname(predict.__file__), "predict.py")
+    command = [sys.executable, script, f"--model={single}", "--trust_model"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        for line in LINES[:3]:
+            process.stdin.write(line.encode() + b"\n")
+            process.stdin.flush()
+            # Blocks for ever if answers waited for a whole batch.
+            assert "label" in json.loads(process.stdout.readline())
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert process.returncode == 0
