@@ -105,6 +105,7 @@ def test_two_texts_have_a_tab_between_them_or_names(pair, ask):
     assert turned == by_tab[:1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "names"), [(MULTI_LABEL, ("a", "b", "c")), (REGRESSION, ())]
 )

@@ -315,3 +315,47 @@ def test_a_hub_modules_weights_vocabulary_and_casing_are_taken(
     assert (tmp_path / "run" / "vocab.txt").read_bytes() == (
         made / "vocab.txt"
     ).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["multi_label", "regression"])
+def test_several_labels_and_numbers_run_from_train_to_answers(
+    classify, tmp_path, kind
+):
+    labels = {
+        "multi_label": ["x", "x,y", "", "z"],
+        "regression": ["1.5", "2", "-3", "4e-1"],
+    }[kind]
+    texts = ["the cat", "a dog sees", "tree", "red fish"]
+    rows = [{"t": t, "l": x, "i": f"n{t[0]}"} for t, x in zip(texts, labels)]
+    path = tmp_path / "all.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows * 3))
+    classify(
+        "--do_train",
+        "--do_eval",
+        "--do_predict",
+        f"--{kind}",
+        task_name="tsv",
+        data_dir=None,
+        train_file=path,
+        eval_file=path,
+        predict_file=path,
+        text_column="t",
+        label_column="l",
+        id_column="i",
+        num_train_epochs=2,
+    )
+    run = tmp_path / "run"
+    table = rows_of(run / "predictions.tsv")
+    assert [row[0] for row in table] == ["id"] + ["nt", "na", "nt", "nr"] * 3
+    result = results_of(run)
+    if kind == "multi_label":
+        assert table[0] == ["id", "label", "x", "y", "z"]
+        assert {"eval_micro_f1", "eval_accuracy"} < result.keys()
+    else:
+        assert table[0] == ["id", "label"]
+        assert {"eval_pearson", "eval_spearman"} < result.keys()
+        found = np.array([float(row[1]) for row in table[1:]])
+        wanted = np.array([1.5, 2, -3, 0.4] * 3)
+        error = ((found - wanted) ** 2).mean()
+        assert result["eval_loss"] == pytest.approx(error, rel=1e-2)

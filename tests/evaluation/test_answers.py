@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from data.classification import CLASSES, MULTI_LABEL, REGRESSION, Labels
+from evaluation import answers
+
+THREE = Labels(CLASSES, ("a", "b", "c"))
+SEVERAL = Labels(MULTI_LABEL, ("x", "y", "z"), separator=";")
+NUMBER = Labels(REGRESSION)
+LOGITS = np.log(np.array([[1, 2, 5], [4, 2, 2]], np.float32))
+
+
+def test_the_originals_file_has_probabilities_alone(tmp_path):
+    path = tmp_path / "test_results.tsv"
+    answers.write_test_results(str(path), LOGITS, THREE)
+    lines = path.read_text().split("\n")
+    assert lines.pop() == ""
+    found = [[float(x) for x in line.split("\t")] for line in lines]
+    expected = [[0.125, 0.25, 0.625], [0.5, 0.25, 0.25]]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_predictions_have_ids_and_names(tmp_path):
+    path = tmp_path / "predictions.tsv"
+    answers.write_predictions(str(path), ["q7", "a\tb\nc"], LOGITS, THREE)
+    assert path.read_text() == (
+        "id\tlabel\ta\tb\tc\n"
+        "q7\tc\t0.125000\t0.250000\t0.625000\n"
+        "a\\tb\\nc\ta\t0.500000\t0.250000\t0.250000\n"
+    )
+    with pytest.raises(ValueError, match="argument 2 is longer"):
+        answers.write_predictions(str(path), ["q7"], LOGITS, THREE)
+
+
+def test_several_labels_and_none(tmp_path):
+    logits = np.array([[0.0, -3.0, 2.0], [-1.0, -1.0, -1.0]], np.float32)
+    assert answers.names_of(logits, SEVERAL) == ["x;z", ""]
+
+
+def test_numbers_keep_within_glues_range(tmp_path):
+    logits = np.array([[3.14159], [7.0], [-1.0]], np.float32)
+    assert answers.names_of(logits, NUMBER) == ["3.142", "7.000", "-1.000"]
+    path = answers.write_submission(
+        str(tmp_path / "glue"), "STS-B", ["0", "1", "2"], logits, NUMBER
+    )
+    assert path == f"{tmp_path}/glue/STS-B.tsv"
+    with open(path) as file:
+        assert (
+            file.read() == "index\tprediction\n0\t3.142\n1\t5.000\n2\t0.000\n"
+        )
+    answers.write_predictions(f"{tmp_path}/p.tsv", "abc", logits, NUMBER)
+    assert (tmp_path / "p.tsv").read_text() == (
+        "id\tlabel\na\t3.142\nb\t7.000\nc\t-1.000\n"
+    )
