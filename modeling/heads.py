@@ -42,8 +42,7 @@ class MaskedLMHead(keras.layers.Layer):
         x = self.layer_norm(self.transform(x))  # [B, P, H]
         table = ops.cast(self.embeddings.word_embeddings, self.compute_dtype)
         batch, places, width = ops.shape(x)
-        x = ops.reshape(x, (batch * places, width))
-        logits = ops.matmul(x, ops.transpose(table))  # [B * P, V]
+        logits = ops.matmul(ops.reshape(x, (-1, width)), ops.transpose(table))
         logits = ops.reshape(logits, (batch, places, self.config.vocab_size))
         bias = ops.cast(self.output_bias, "float32")
         return ops.cast(logits, "float32") + bias

@@ -165,9 +165,8 @@ class SelfAttention(keras.layers.Layer):
         q = self._heads(self.query(x))  # [B, A, S, D]
         k = self._heads(self.key(x))  # [B, A, S, D]
         v = self._heads(self.value(x))  # [B, A, S, D]
-        depth = self.config.hidden_size // self.config.num_attention_heads
         scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))  # [B, A, S, S]
-        scores = ops.cast(scores, "float32") * (1.0 / math.sqrt(depth))
+        scores = ops.cast(scores, "float32") * (1.0 / math.sqrt(q.shape[-1]))
         scores = scores + ops.cast(adder, "float32")
         probs = ops.cast(ops.softmax(scores), self.compute_dtype)
         context = ops.matmul(self.dropout(probs, training=training), v)
