@@ -172,14 +172,16 @@ def named_variables(
 
     Args:
         config: sizes.
-        values: original name -> array.
+        values: original name -> array; what is not float32 is not trained.
 
     Returns:
         original name -> variable.
     """
     return {
         name: tf.Variable(
-            _their_shape(name, value, config), name=_full_name(name)
+            _their_shape(name, value, config),
+            name=_full_name(name),
+            trainable=value.dtype == np.float32,
         )
         for name, value in values.items()
     }

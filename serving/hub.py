@@ -29,7 +29,7 @@ class Network(tf.train.Checkpoint):
 
     Args:
         run: (inputs, training) -> outputs.
-        inputs: names of the inputs, int32 [B, ...] each.
+        specs: name -> what the input is, int32 [B, ...] each.
         variables: that `run` reads.
 
     Attributes:
@@ -38,17 +38,16 @@ class Network(tf.train.Checkpoint):
     """
 
     def __init__(
-        self, run: Callable, inputs: list[str], variables: list[tf.Variable]
+        self,
+        run: Callable,
+        specs: dict[str, tf.TensorSpec],
+        variables: list[tf.Variable],
     ):
         super().__init__()
         self._run = run
         self.variables = list(variables)
-        self.trainable_variables = list(variables)
+        self.trainable_variables = [v for v in variables if v.trainable]
         self.regularization_losses = []
-        specs = {
-            name: tf.TensorSpec([None, None], tf.int32, name=name)
-            for name in inputs
-        }
         for training in (False, True):
             self.__call__.get_concrete_function(specs, training=training)
         self._serve = tf.function(_flat(run)).get_concrete_function(**specs)
@@ -152,6 +151,7 @@ def build_encoder(
     vocab_file: str,
     do_lower_case: bool,
     with_mlm: bool,
+    seq_length: int | None = None,
 ) -> Network:
     """Makes the encoder, and the masked-LM head as a part of its own.
 
@@ -159,11 +159,13 @@ def build_encoder(
     models. Each call with `training=True` draws a fresh dropout seed.
 
     Args:
-        model: from `build_pretraining_model`.
+        model: from `build_pretraining_model`; one whose variables are not
+            float32 gives an encoder for serving, without trainable ones.
         config: its sizes.
         vocab_file: the vocabulary, which becomes an asset.
         do_lower_case: the casing of the model's text.
         with_mlm: with the masked-LM head.
+        seq_length: S of every call; None for any.
 
     Returns:
         an encoder with the attributes `vocab_file`, `do_lower_case` and, if
@@ -206,9 +208,14 @@ def build_encoder(
             lambda tensor: tf.cast(tensor, tf.float32), outputs
         )
 
-    def network(inputs, names):
-        inputs = [hub.NAMES.get(name, name) for name in inputs]
-        return Network(run, inputs, [theirs[name] for name in names])
+    def network(names, variables):
+        specs = {}
+        for name in names:
+            places = name == features.MASKED_LM_POSITIONS
+            shape = [None, None if places else seq_length]
+            name = hub.NAMES.get(name, name)
+            specs[name] = tf.TensorSpec(shape, tf.int32, name=name)
+        return Network(run, specs, [theirs[name] for name in variables])
 
     encoder = network(features.ENCODER_INPUTS, encoder_names)
     encoder.vocab_file = tf.saved_model.Asset(vocab_file)
