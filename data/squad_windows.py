@@ -11,7 +11,7 @@ a piece comes from is known to the character: the tokenizer tells.
 import dataclasses
 import itertools
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -206,13 +206,20 @@ class Maker:
     Args:
         tokenizer: a `text_ops.GraphTokenizer`.
         settings: how windows are cut.
+        tell: called with the number of questions that are done.
 
     Attributes:
         lost: answers that were lost, so far.
     """
 
-    def __init__(self, tokenizer, settings: Settings):
-        self._tokenizer, self._settings = tokenizer, settings
+    def __init__(
+        self,
+        tokenizer,
+        settings: Settings,
+        tell: Callable[[int], None] = lambda done: None,
+    ):
+        self._tokenizer, self._settings, self._tell = tokenizer, settings, tell
+        self._done = 0
         self.lost: list[Lost] = []
 
     def training_rows(self, examples: list[Example]) -> Iterator[dict]:
@@ -334,6 +341,8 @@ class Maker:
         longest = self._settings.max_query_length
         for example, ids in zip(examples, questions):
             yield example, ids[:longest], pieces[example.context]
+            self._done += 1
+            self._tell(self._done)
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
         ids = self._tokenizer.tokenize([x.encode() for x in texts])
