@@ -1,0 +1,189 @@
+"""Text to words inside a graph, with their places; windows of words.
+
+    text     In "New York", he said.
+    words    In | " | New | York | " | , | he | said | .
+
+What is split off at both ends of a run without white space are punctuation
+marks, each a word; inside they stay: U.S, AT&T, O'Brien. Ideographs are
+words of their own. Text that is already split is split at white space alone.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from data import tokenization
+from data import unicode_tables as tables
+
+_INNER, _SPACE, _MARK, _ALONE = range(4)
+_ASCII_SPACE = " \t\n\v\f\r"
+
+
+class Words(NamedTuple):
+    """Words of B texts, one after the other.
+
+    codes: int32 [N] code points of all texts.
+    text_splits: int64 [B + 1] where the texts begin and end in `codes`.
+    starts, limits: int64 [W] where words begin and end in `codes`.
+    row_splits: int64 [B + 1] where the texts begin and end among the words.
+    """
+
+    codes: tf.Tensor
+    text_splits: tf.Tensor
+    starts: tf.Tensor
+    limits: tf.Tensor
+    row_splits: tf.Tensor
+
+
+class Windows(NamedTuple):
+    """Rows of the network, as `ner.windows` cuts them, numbers of all words.
+
+    starts, limits: int64 [R] the words of each.
+    firsts, lasts: int64 [R] those that have their label there.
+    """
+
+    starts: tf.Tensor
+    limits: tf.Tensor
+    firsts: tf.Tensor
+    lasts: tf.Tensor
+
+
+def classes_of_text() -> np.ndarray:
+    """What each code point does to words: uint8 [0x110000]."""
+    kinds = tables.entries(do_lower_case=False) & tables.KIND
+    classes = np.full(len(kinds), _INNER, np.uint8)
+    classes[kinds == tables.SPACE] = _SPACE
+    for code in np.flatnonzero(kinds == tables.ALONE).tolist():
+        marks = tokenization.is_punctuation(chr(code))
+        classes[code] = _MARK if marks else _ALONE
+    return classes
+
+
+def classes_of_words() -> np.ndarray:
+    """The same for text that is already split."""
+    classes = np.full(tables.CODE_POINTS, _INNER, np.uint8)
+    classes[[ord(character) for character in _ASCII_SPACE]] = _SPACE
+    return classes
+
+
+class WordSplitter(tf.Module):
+    """Splits texts into words.
+
+    Args:
+        classes: from `classes_of_text` or `classes_of_words`.
+    """
+
+    def __init__(self, classes: np.ndarray):
+        super().__init__()
+        starts, pages = tables.pages(classes.astype(np.int32))
+        self._page_starts, self._pages = tf.constant(starts), tf.constant(pages)
+
+    def split(self, strings: tf.Tensor) -> Words:
+        """Splits texts.
+
+        Args:
+            strings: string [B], UTF-8; invalid bytes are left out.
+        """
+        text_splits, codes = tf.raw_ops.UnicodeDecode(
+            input=strings, input_encoding="UTF-8", errors="ignore"
+        )
+        page = tf.gather(self._page_starts, tf.bitwise.right_shift(codes, 8))
+        classes = tf.gather(self._pages, page + (codes & 255))
+        places = tf.range(tf.size(codes, tf.int64))
+        # Runs: what stands together. Each text and ideograph begins one.
+        inside, alone = classes != _SPACE, classes == _ALONE
+        borders = tf.scatter_nd(
+            text_splits[:, tf.newaxis],
+            tf.ones_like(text_splits),
+            [tf.size(codes, tf.int64) + 1],
+        )
+        apart = (borders[:-1] > 0) | ~_before(inside) | alone | _before(alone)
+        runs = tf.cumsum(tf.cast(inside & apart, tf.int64)) - 1
+        # The core of a run: from its first character that is no mark to
+        # its last one. Characters outside it are words.
+        cores = inside & (classes == _INNER)
+        first = tf.math.unsorted_segment_min(
+            tf.where(cores, places, tf.int64.max), runs, tf.size(codes)
+        )
+        last = tf.math.unsorted_segment_max(
+            tf.where(cores, places, -1), runs, tf.size(codes)
+        )
+        first, last = (tf.gather(x, tf.maximum(runs, 0)) for x in (first, last))
+        middle = (first < places) & (places <= last)
+        begins = inside & ~middle
+        words = tf.cumsum(tf.cast(begins, tf.int64)) - 1
+        starts = tf.squeeze(tf.where(begins), 1)
+        limits = tf.math.unsorted_segment_max(
+            tf.where(inside, places + 1, -1), words, tf.size(starts)
+        )
+        return Words(
+            codes,
+            text_splits,
+            starts,
+            limits,
+            tf.searchsorted(starts, text_splits, out_type=tf.int64),
+        )
+
+
+def strings_of(
+    codes: tf.Tensor, starts: tf.Tensor, limits: tf.Tensor
+) -> tf.Tensor:
+    """Parts of texts as strings.
+
+    Args:
+        codes: int32 [N] code points.
+        starts, limits: int64 [W] where the parts begin and end.
+
+    Returns:
+        string [W].
+    """
+    places = tf.ragged.range(starts, limits)
+    return tf.raw_ops.UnicodeEncode(
+        input_values=tf.gather(codes, places.values),
+        input_splits=places.row_splits,
+        output_encoding="UTF-8",
+        errors="strict",
+    )
+
+
+def windows(
+    lengths: tf.Tensor, row_splits: tf.Tensor, room: int, stride: int
+) -> Windows:
+    """Cuts texts into windows, each as `ner.windows` does.
+
+    Args:
+        lengths: int64 [W] pieces of each word.
+        row_splits: int64 [B + 1] where texts begin and end among the words.
+        room, stride: pieces of a window, and from one to the next.
+    """
+    before = tf.concat([[0], tf.cumsum(lengths)], 0)  # pieces before words
+    begins = tf.gather(before, row_splits)
+    rest = tf.maximum(begins[1:] - begins[:-1] - room, 0)
+    numbers = tf.ragged.range(1 - (-rest // stride))
+    text = numbers.value_rowids()
+    wanted = tf.minimum(numbers.values * stride, tf.gather(rest, text))
+    starts = tf.searchsorted(
+        before, tf.gather(begins, text) + wanted, out_type=tf.int64
+    )
+    ends = tf.gather(before, starts) + room
+    limits = tf.searchsorted(before, ends, "right", tf.int64) - 1
+    limits = tf.minimum(limits, tf.gather(row_splits, text + 1))
+    # Two windows of a text meet in the middle of what both hold.
+    middles = tf.gather(before, starts[1:]) + tf.gather(before, limits[:-1])
+    centers = before[:-1] + before[1:]
+    borders = tf.searchsorted(centers, middles, out_type=tf.int64)
+    borders = tf.where(
+        text[1:] == text[:-1], borders, tf.gather(row_splits, text[1:])
+    )
+    return Windows(
+        starts,
+        limits,
+        tf.concat([row_splits[:1], borders], 0),
+        tf.concat([borders, row_splits[-1:]], 0),
+    )
+
+
+def _before(mask: tf.Tensor) -> tf.Tensor:
+    """What holds at the place before: bool [N] -> bool [N]."""
+    return tf.concat([tf.zeros_like(mask[:1]), mask[:-1]], 0)
