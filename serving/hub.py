@@ -19,6 +19,7 @@ import tensorflow as tf
 from data import features, text_ops
 from modeling import checkpoints, hub, model_garden
 from modeling.config import BertConfig
+from serving import graphs
 
 _STRINGS = tf.TensorSpec([None], tf.string, name="sentences")
 _MLM_INPUTS = (*features.ENCODER_INPUTS, features.MASKED_LM_POSITIONS)
@@ -67,17 +68,17 @@ class Tokenize(tf.train.Checkpoint):
 
     def __init__(self, tokenizer: text_ops.GraphTokenizer):
         super().__init__()
-        self._tokenizer = tokenizer
+        self._tokenizer = graphs.Hidden(tokenizer)  # not saved twice
 
     @tf.function(input_signature=[_STRINGS], autograph=False)
     def __call__(self, sentences):
         """string [B] -> int32 [B, (words), (pieces)]."""
-        return self._tokenizer.tokenize(sentences)
+        return self._tokenizer.value.tokenize(sentences)
 
     @tf.function(input_signature=[], autograph=False)
     def get_special_tokens_dict(self):
         """Size of the vocabulary and ids of its special tokens, int32 []."""
-        tokenizer = self._tokenizer
+        tokenizer = self._tokenizer.value
         return {
             "vocab_size": tf.constant(tokenizer.vocab_size, tf.int32),
             "padding_id": tf.constant(tokenizer.pad_id, tf.int32),
