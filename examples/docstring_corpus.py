@@ -5,6 +5,9 @@
 The docstrings of Python's library, NumPy, Keras and TensorFlow become
 FOLDER/train.txt and, one module in twenty, FOLDER/held_out.txt: one sentence a
 line, a blank line between documents. A document is one module.
+
+FOLDER/packages_train.tsv and FOLDER/packages_held_out.tsv hold some of these
+sentences, as many of each package, with the package's name.
 """
 
 import ast
@@ -16,6 +19,7 @@ import warnings
 import zlib
 
 LIBRARIES = ("numpy", "keras", "tensorflow")
+OF_EACH_PACKAGE = {"train": 1000, "held_out": 100}  # sentences to classify
 # A blank line, or a line such as `Args:`.
 _BLOCK_END = re.compile(r"\n\s*\n(?:\s*\w+:\s*\n)?|\n\s*\w+:\s*\n")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`\"'(])")
@@ -28,16 +32,35 @@ def main() -> None:
     os.makedirs(folder, exist_ok=True)
     seen: set[str] = set()
     documents: dict[str, list[list[str]]] = {"train": [], "held_out": []}
+    packages: dict[str, dict[str, list[str]]] = {"train": {}, "held_out": {}}
     for module, path in modules():
         lines = sentences(path, seen)
         if len(lines) >= 4:
             held_out = zlib.crc32(module.encode()) % 20 == 0
-            documents["held_out" if held_out else "train"].append(lines)
+            part = "held_out" if held_out else "train"
+            documents[part].append(lines)
+            package = module.partition("/")[0]
+            packages[part].setdefault(package, []).extend(lines)
     for name, texts in documents.items():
         path = os.path.join(folder, f"{name}.txt")
         with open(path, "w", encoding="utf-8") as file:
             file.write("\n\n".join("\n".join(lines) for lines in texts) + "\n")
         print(f"wrote {sum(map(len, texts)):,} sentences to {path}")
+        write_packages(
+            os.path.join(folder, f"packages_{name}.tsv"),
+            packages[name],
+            OF_EACH_PACKAGE[name],
+        )
+
+
+def write_packages(path: str, packages: dict, count: int) -> None:
+    """Writes sentences of each package, spread over its modules."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("package\tsentence\n")
+        for package, lines in sorted(packages.items()):
+            for number in range(min(count, len(lines))):
+                line = lines[number * len(lines) // min(count, len(lines))]
+                file.write(f"{package}\t{line}\n")
 
 
 def modules():

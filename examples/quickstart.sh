@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# From the docstrings of installed packages to a BERT that fills in words.
+# From the docstrings of installed packages to a BERT that fills in words and
+# tells which package a sentence comes from.
 #
 #     examples/quickstart.sh PYTHON FOLDER
 #
@@ -49,4 +50,29 @@ The shape of the input [MASK] must be known.
 A list of [MASK], one for each layer.
 If the file does not exist, an error is [MASK].
 Return True if the two objects are [MASK].
+SENTENCES
+
+[ -d "$out/packages_export" ] ||
+    show "$python" run_classifier.py --do_train --do_eval \
+        --task_name=tsv \
+        --train_file="$out/packages_train.tsv" \
+        --eval_file="$out/packages_held_out.tsv" \
+        --text_column=sentence \
+        --label_column=package \
+        --vocab_file="$out/vocab.txt" \
+        --bert_config_file=configs/bert_quickstart.json \
+        --init_checkpoint="$out/run" \
+        --output_dir="$out/packages" \
+        --export_dir="$out/packages_export" \
+        --max_seq_length=64 \
+        --num_train_epochs=2 \
+        --learning_rate=5e-4 \
+        --eval_batch_size=64
+
+show "$python" predict.py --model="$out/packages_export" --trust_model \
+    <<'SENTENCES'
+The shape of the input tensor must be known.
+Return True if the two paths are the same file.
+Returns the sorted unique elements of an array.
+The layer is called with a batch of inputs.
 SENTENCES

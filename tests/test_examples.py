@@ -50,6 +50,19 @@ def test_the_corpus_covers_the_libraries_in_order():
     assert not [name for name in names if "site-packages" in name]
 
 
+def test_the_sentences_of_a_package_are_spread_over_its_modules(tmp_path):
+    path = tmp_path / "packages.tsv"
+    lines = [f"sentence {i}" for i in range(7)]
+    corpus["write_packages"](str(path), {"b": ["one"], "a": lines}, 3)
+    assert path.read_text().splitlines() == [
+        "package\tsentence",
+        "a\tsentence 0",
+        "a\tsentence 2",
+        "a\tsentence 4",
+        "b\tone",
+    ]
+
+
 def test_the_quickstart_passes_flags_that_exist():
     script = (ROOT / "examples" / "quickstart.sh").read_text()
     commands = script.split('"$python" ')[1:]
@@ -60,6 +73,8 @@ def test_the_quickstart_passes_flags_that_exist():
         "create_pretraining_data.py",
         "run_pretraining.py",
         "fill_mask.py",
+        "run_classifier.py",
+        "predict.py",
     ]
     for name, command in list(zip(names, commands))[1:]:
         values = common_flags.flags.FlagValues()
