@@ -1,4 +1,4 @@
-"""A BERT's weights from one format to another: all heads, and checked.
+r"""A BERT's weights from one format to another: all heads, and checked.
 
     python convert_checkpoint.py --from=huggingface --input=minilm \
         --to=google --output=minilm_google

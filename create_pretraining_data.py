@@ -1,4 +1,4 @@
-"""Corpus + vocabulary -> TFRecord shards of masked sentence pairs.
+r"""Corpus + vocabulary -> TFRecord shards of masked sentence pairs.
 
 The corpus has one sentence a line and a blank line between documents; files
 that end in .gz are decompressed. Example:

@@ -1,4 +1,4 @@
-"""Corpus -> WordPiece vocabulary.
+r"""Corpus -> WordPiece vocabulary.
 
     python create_vocab.py --input_file='wiki/*.txt.gz' \
         --output_file=vocab.txt --vocab_size=30522

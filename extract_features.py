@@ -1,4 +1,4 @@
-"""Checkpoint + text -> contextual vectors of its pieces, or of each line.
+r"""Checkpoint + text -> contextual vectors of its pieces, or of each line.
 
     python extract_features.py --input_file=lines.txt \
         --output_file=vectors.jsonl --vocab_file=vocab.txt \

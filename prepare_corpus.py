@@ -1,4 +1,4 @@
-"""Raw text -> a corpus with one sentence a line, blank lines between documents.
+r"""Raw text -> a corpus: one sentence a line, blank lines between documents.
 
     python prepare_corpus.py --input_file='articles.jsonl.gz,books' \
         --output_file=corpus.txt.gz

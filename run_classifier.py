@@ -1,4 +1,4 @@
-"""Fine-tunes a BERT on sentences and pairs of them: GLUE, XNLI, your own.
+r"""Fine-tunes a BERT on sentences and pairs of them: GLUE, XNLI, your own.
 
     python run_classifier.py --task_name=mrpc --data_dir=glue/MRPC \
         --vocab_file=vocab.txt --bert_config_file=bert_config.json \
@@ -12,6 +12,7 @@ Your own files, .tsv, .csv or .jsonl, need no code:
 """
 
 import dataclasses
+import glob
 import os
 import sys
 
@@ -219,7 +220,7 @@ def read_hub(values: flags.FlagValues, handle: str):
 def check_recorded(folder: str, data: classifier_data.Data) -> None:
     """Refuses a folder with checkpoints of other labels."""
     recorded = classifier_data.recorded_task(folder)
-    trained = os.path.exists(os.path.join(folder, "checkpoint"))
+    trained = glob.glob(f"{glob.escape(folder)}/**/checkpoint", recursive=True)
     if recorded and trained and recorded != data.describe():
         raise UserError(
             f"holds a run with the labels {_shown(recorded)}",
@@ -244,11 +245,14 @@ def values_of(job: classifier_run.Job, number: int) -> flags.FlagValues:
         return values
     seed = values.random_seed + number
     folder = os.path.join(values.output_dir, f"seed_{seed}")
-    return common_flags.parse(
+    own = common_flags.parse(
         [*job.argv, f"--random_seed={seed}", f"--output_dir={folder}"],
         define_flags,
         __doc__,
     )
+    own.vocab_file = values.vocab_file  # a hub module may have brought both
+    own.do_lower_case = values.do_lower_case
+    return own
 
 
 def choose(results: list[dict[str, float]], metric: str) -> int:

@@ -1,4 +1,4 @@
-"""Fine-tunes a BERT to label words: names, parts of speech, anything.
+r"""Fine-tunes a BERT to label words: names, parts of speech, anything.
 
     python run_ner.py --train_file=train.txt --eval_file=valid.txt \
         --predict_file=test.txt --do_train --do_eval --do_predict \

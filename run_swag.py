@@ -1,4 +1,4 @@
-"""Fine-tunes a BERT to choose what follows: SWAG, and your own choices.
+r"""Fine-tunes a BERT to choose what follows: SWAG, and your own choices.
 
     python run_swag.py --train_file=swag/train.csv --eval_file=swag/val.csv \
         --predict_file=swag/test.csv --do_train --do_eval --do_predict \

@@ -1,4 +1,4 @@
-"""An epoch of fine-tuning: batches of like lengths, padded ones, the peer.
+r"""An epoch of fine-tuning: batches of like lengths, padded ones, the peer.
 
     python -m benchmarks.finetuning TASK RECORDS MODEL_FOLDER MAX_SEQ_LENGTH \
         [ROWS [PEER_PYTHON PEER_FOLDER]]
