@@ -36,6 +36,7 @@ class Network(tf.train.Checkpoint):
     Attributes:
         variables, trainable_variables: lists of tf.Variable.
         regularization_losses: an empty list.
+        serve: the signature, of a dict: what `keras.layers.TFSMLayer` calls.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Network(tf.train.Checkpoint):
         self.regularization_losses = []
         for training in (False, True):
             self.__call__.get_concrete_function(specs, training=training)
-        self._serve = tf.function(_flat(run)).get_concrete_function(**specs)
+        self.serve = tf.function(
+            _flat(run), input_signature=[specs], autograph=False
+        )
 
     @tf.function(autograph=False)
     def __call__(self, inputs, training=False):
@@ -241,16 +244,16 @@ def save(module: Network | Preprocessor, folder: str) -> None:
     if isinstance(module, Preprocessor):
         signatures = {"serving_default": module.__call__}
     else:
-        signatures = {"serving_default": module._serve}
+        signatures = {"serving_default": module.serve}
         if hasattr(module, "mlm"):
-            signatures["mlm"] = module.mlm._serve
+            signatures["mlm"] = module.mlm.serve
     tf.saved_model.save(module, folder, signatures=signatures)
 
 
 def _flat(run: Callable) -> Callable:
-    """The same without training, from named tensors to a flat dict."""
+    """The same without training, to a flat dict."""
 
-    def serve(**inputs):
+    def serve(inputs):
         outputs = run(inputs, False)
         del outputs["encoder_outputs"], outputs["default"]
         return outputs

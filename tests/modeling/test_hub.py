@@ -1,0 +1,213 @@
+"""The Keras 3 layer around a SavedModel of TF-Hub."""
+
+import json
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from errors import UserError
+from modeling import hub
+from tests import hub_exports
+from tests.hub_exports import HEAD
+from tests.small import B, L, P, S
+
+ROWS = 8
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+    return hub_exports.made(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def rows(exports):
+    """Inputs of 8 rows and labels that the encoder's output tells."""
+    batch = hub_exports.rows()
+    rng = np.random.default_rng(11)
+    inputs = {
+        name: np.tile(batch[name], (ROWS // B, 1))
+        for name in hub_exports.ENCODER
+    }
+    inputs["input_ids"] = rng.integers(5, 31, (ROWS, S), np.int32)
+    positions = np.zeros([ROWS, P], np.int32)
+    more = {**inputs, "masked_lm_positions": positions}
+    told = exports.expected(more)["pooled_output"][:, 0]
+    return inputs, np.int32(told > np.median(told))
+
+
+def classifier(path, rate=0.01, **named):
+    """A functional Keras 3 model."""
+    inputs = {
+        name: keras.Input((None,), dtype="int32", name=name)
+        for name in hub_exports.ENCODER
+    }
+    layer = hub.HubEncoder(path, trust_model=True, name="bert", **named)
+    x = layer(inputs)["pooled_output"]
+    head = keras.layers.Dense(2, kernel_initializer="zeros", name="head")
+    model = keras.Model(inputs, head(x))
+    model.compile(
+        keras.optimizers.Adam(rate),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    return model
+
+
+def test_nothing_is_loaded_without_trust(exports):
+    for use in (hub.load, hub.HubEncoder):
+        with pytest.raises(UserError, match="trust_model=True"):
+            use(exports.encoder)
+
+
+def test_a_preprocessor_is_no_encoder(exports):
+    with pytest.raises(UserError, match="inputs input_word_ids, input_mask"):
+        hub.HubEncoder(exports.preprocessor, trust_model=True)
+    with pytest.raises(UserError, match="no such object"):
+        hub.HubEncoder(exports.encoder, "classifier", trust_model=True)
+
+
+def test_a_layer_gives_what_the_checkpoint_gives(exports):
+    layer = hub.HubEncoder(exports.encoder, trust_model=True)
+    rows = hub_exports.rows()
+    expected = exports.expected(rows)
+    for inputs in (rows, hub_exports.theirs(rows)):
+        found = layer(inputs)
+        for name in ("pooled_output", "sequence_output"):
+            np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+        assert len(found["encoder_outputs"]) == L
+    drawn = layer(rows, training=True)["pooled_output"]
+    assert np.abs(drawn - expected["pooled_output"]).max() > 1e-3
+    layer.trainable = False
+    calm = layer(rows, training=True)["pooled_output"]
+    np.testing.assert_allclose(calm, expected["pooled_output"], atol=1e-5)
+    assert layer.trainable_variables == []
+
+
+def test_the_masked_lm_part_has_the_heads_weights_too(exports):
+    core = hub.HubEncoder(exports.encoder, trust_model=True)
+    layer = hub.HubEncoder(exports.encoder, "mlm", trust_model=True)
+    sizes = [len(x.trainable_variables) for x in (core, layer)]
+    assert sizes == [sizes[0], sizes[0] + HEAD]
+    rows = hub_exports.rows()
+    found = layer(rows)["mlm_logits"]
+    assert found.shape == (B, P, hub_exports.V)
+    expected = exports.expected(rows)["mlm_logits"]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_functional_model_fine_tunes_and_comes_back(exports, rows, tmp_path):
+    model = classifier(exports.encoder)
+    layer = model.get_layer("bert")
+    assert len(model.trainable_variables) == len(layer.variables) + 2
+    before = [v.numpy() for v in layer.trainable_variables]
+    inputs, labels = rows
+    losses = model.fit(inputs, labels, ROWS, epochs=29, verbose=0)
+    losses = losses.history["loss"]
+    assert np.mean(losses[-5:]) < 0.8 * losses[0]
+    moved = [
+        np.abs(v.numpy() - old).max() > 0
+        for v, old in zip(layer.trainable_variables, before)
+    ]
+    # What is added to all keys alike changes no attention.
+    unmoved = [v.path for v, m in zip(layer.variables, moved) if not m]
+    assert all(path.endswith("key_bias") for path in unmoved), unmoved
+    path = str(tmp_path / "model.keras")
+    model.save(path)
+    with zipfile.ZipFile(path) as archive:
+        assert "trust" not in json.dumps(archive.read("config.json").decode())
+    with pytest.raises(Exception, match="trust_model"):
+        keras.saving.load_model(path)
+    with hub.trust_models():
+        again = keras.saving.load_model(path)
+    np.testing.assert_allclose(
+        again.predict(inputs, verbose=0),
+        model.predict(inputs, verbose=0),
+        atol=1e-6,
+    )
+    with pytest.raises(UserError, match="is not loaded"):  # again, outside
+        hub.HubEncoder.from_config(layer.get_config())
+
+
+def test_two_replicas_take_the_step_of_one(exports, rows):
+    inputs, labels = rows
+    found = []
+    for devices in (1, 2):
+        names = [f"/cpu:{index}" for index in range(devices)]
+        strategy = tf.distribute.MirroredStrategy(names)
+        with strategy.scope():
+            layer = hub.HubEncoder(exports.encoder, trust_model=True)
+            optimizer = keras.optimizers.SGD(0.1)
+            optimizer.build(layer.trainable_variables)
+
+        def replica_step(inputs, labels, layer=layer, optimizer=optimizer):
+            with tf.GradientTape() as tape:
+                pooled = layer(inputs)["pooled_output"][:, :2]
+                loss = tf.reduce_sum(
+                    tf.nn.sparse_softmax_cross_entropy_with_logits(
+                        labels, pooled
+                    )
+                )
+                loss /= ROWS
+            variables = layer.trainable_variables
+            gradients = tape.gradient(loss, variables)
+            optimizer.apply_gradients(zip(gradients, variables))
+            return loss
+
+        @tf.function
+        def step(part, strategy=strategy, replica_step=replica_step):
+            losses = strategy.run(replica_step, args=part)
+            return strategy.reduce("SUM", losses, axis=None)
+
+        def part(context, devices=devices):
+            size = ROWS // devices
+            start = context.replica_id_in_sync_group * size
+            some = {n: x[start : start + size] for n, x in inputs.items()}
+            return some, labels[start : start + size]
+
+        values = [
+            strategy.experimental_distribute_values_from_function(
+                lambda context, key=key: tf.constant(part(context)[0][key])
+            )
+            for key in inputs
+        ]
+        labelled = strategy.experimental_distribute_values_from_function(
+            lambda context: tf.constant(part(context)[1])
+        )
+        losses = [
+            float(step((dict(zip(inputs, values)), labelled))) for _ in range(3)
+        ]
+        assert losses[-1] < losses[0]
+        weights = [v.numpy() for v in layer.trainable_variables]
+        found.append((losses, weights))
+    (one, weights), (two, mirrored) = found
+    np.testing.assert_allclose(one, two, atol=1e-5)
+    for x, y in zip(weights, mirrored):
+        np.testing.assert_allclose(x, y, atol=1e-5)
+
+
+def test_the_layer_of_keras_itself_takes_the_signature(exports, rows):
+    """It fine-tunes by SGD; Adam trips over the names that it gives."""
+    layer = keras.layers.TFSMLayer(exports.encoder)
+    batch = hub_exports.rows()
+    found = layer(hub_exports.theirs(batch))
+    expected = exports.expected(batch)
+    assert set(found) == {"pooled_output", "sequence_output"}
+    for name, value in found.items():
+        np.testing.assert_allclose(value, expected[name], atol=1e-5)
+    inputs = {
+        name: keras.Input((None,), dtype="int32", name=name)
+        for name in hub_exports.theirs(batch)
+    }
+    head = keras.layers.Dense(2, kernel_initializer="zeros")
+    model = keras.Model(inputs, head(layer(inputs)["pooled_output"]))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.3), loss)
+    before = [v.numpy() for v in layer.trainable_variables]
+    x, labels = hub_exports.theirs(rows[0]), rows[1]
+    losses = model.fit(x, labels, ROWS, epochs=9, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    moved = zip(layer.trainable_variables, before)
+    assert sum(np.abs(v.numpy() - x).max() > 0 for v, x in moved) > 30
