@@ -106,7 +106,9 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
     )
     head = heads.OutputHead(config, seed, 1, "swag", bias=False)
     scores = head(dropout(encoder(rows)["pooled_output"]))  # [B * C, 1]
-    logits = UnfoldChoices(name="unfold")(scores, inputs[features.INPUT_IDS])
+    # Scores that are to be compared keep all their bits.
+    unfold = UnfoldChoices(name="unfold", dtype="float32")
+    logits = unfold(scores, inputs[features.INPUT_IDS])
     return keras.Model(inputs, {"logits": logits}, name="choice")
 
 

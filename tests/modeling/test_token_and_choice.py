@@ -1,5 +1,6 @@
 """Models of token labels and of multiple choice, and their losses."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -61,6 +62,22 @@ def test_every_choice_gets_a_score_from_its_own_row():
     np.testing.assert_allclose(
         outputs["logits"], scores.reshape(B, CHOICES), atol=1e-5
     )
+
+
+def test_scores_keep_their_bits_in_half_precision():
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = task_models.build_choice_model(small.config())
+    finally:
+        keras.config.set_dtype_policy(before)
+    batch = small.batch(rows=B * CHOICES)
+    inputs = {name: batch[name].reshape(B, CHOICES, S) for name in model.input}
+    unfold = model.get_layer("unfold")
+    scores = np.array([[1.0009], [2.0], [3.0], [4.0], [5.0], [6.0]], "f4")
+    found = unfold(scores, inputs["input_ids"])
+    np.testing.assert_array_equal(found, scores.reshape(B, CHOICES))
+    assert str(model(inputs)["logits"].dtype).endswith("float32'>")
 
 
 def test_pieces_without_a_label_have_no_loss():
