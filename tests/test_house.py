@@ -207,6 +207,27 @@ def test_unsafe_calls_do_not_appear():
                 assert (keyword.arg, value) not in FORBIDDEN_KEYWORDS, path
 
 
+def test_graphs_are_loaded_in_one_place_behind_the_scan():
+    """Everything else reads weights and JSON."""
+    loaders = (
+        "saved_model.load",
+        "tensorflow_hub.load",
+        "KerasLayer",
+        "TFSMLayer",
+        "saving.load_model",
+        "models.load_model",
+    )
+    calls = {
+        str(path.relative_to(ROOT))
+        for path in sources()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith(loaders)
+    }
+    ours = {call for call in calls if not call.startswith("tests/")}
+    assert ours == {"modeling/hub.py"}
+
+
 def lines_of_code(path: pathlib.Path) -> int:
     """Lines that hold code: not blank, not comment, not docstring."""
     with tokenize.open(path) as file:
