@@ -112,6 +112,8 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
     values, poolers, left_out = {}, {}, []
     for key, array in arrays.items():
         pooler = _HEAD_POOLER.search(named[key])
+        if not np.issubdtype(array.dtype, np.integer):
+            array = np.asarray(array, np.float32)  # of half precision
         if pooler:
             poolers[f"bert/pooler/dense/{pooler.group(1)}"] = array
             continue
