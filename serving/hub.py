@@ -193,9 +193,10 @@ def build_encoder(
         """Calls the Keras model with the copies in place of its own."""
         inputs = {hub.OURS.get(name, name): x for name, x in inputs.items()}
         positions = inputs.pop(features.MASKED_LM_POSITIONS, None)
+        names = (*encoder_names, *(head_names if positions is not None else ()))
         pairs = [
             (named[name], tf.reshape(theirs[name], named[name].shape))
-            for name in (*encoder_names, *head_names)
+            for name in names
         ]
         with keras.StatelessScope(state_mapping=pairs):
             found = bert(inputs, training=training)
@@ -213,12 +214,7 @@ def build_encoder(
         )
 
     def network(names, variables):
-        specs = {}
-        for name in names:
-            places = name == features.MASKED_LM_POSITIONS
-            shape = [None, None if places else seq_length]
-            name = hub.NAMES.get(name, name)
-            specs[name] = tf.TensorSpec(shape, tf.int32, name=name)
+        specs = _specs(names, seq_length)
         return Network(run, specs, [theirs[name] for name in variables])
 
     encoder = network(features.ENCODER_INPUTS, encoder_names)
@@ -248,6 +244,19 @@ def save(module: Network | Preprocessor, folder: str) -> None:
         if hasattr(module, "mlm"):
             signatures["mlm"] = module.mlm.serve
     tf.saved_model.save(module, folder, signatures=signatures)
+
+
+def _specs(
+    names: tuple[str, ...], seq_length: int | None
+) -> dict[str, tf.TensorSpec]:
+    """Inputs of a network under TF-Hub's names."""
+    specs = {}
+    for name in names:
+        places = name == features.MASKED_LM_POSITIONS
+        shape = [None, None if places else seq_length]
+        name = hub.NAMES.get(name, name)
+        specs[name] = tf.TensorSpec(shape, tf.int32, name=name)
+    return specs
 
 
 def _flat(run: Callable) -> Callable:

@@ -1,6 +1,8 @@
 """SavedModels that `export_hub.py` made, once in a session."""
 
 import dataclasses
+import fcntl
+import os
 import pathlib
 
 import keras
@@ -15,6 +17,7 @@ from tests import small, text
 
 V = len(text.VOCABULARY)
 HEAD = 5  # variables of the masked-LM head
+ENCODER = ("input_ids", "input_mask", "segment_ids")
 _made = []
 
 
@@ -46,9 +49,6 @@ class Exports:
         return {**arrays, "encoder_outputs": layers}
 
 
-ENCODER = ("input_ids", "input_mask", "segment_ids")
-
-
 def rows() -> dict[str, np.ndarray]:
     """Inputs of encoder and masked-LM head, int32."""
     batch = small.batch()
@@ -70,41 +70,51 @@ def theirs(rows: dict) -> dict[str, np.ndarray]:
 def made(factory) -> Exports:
     """Writes a checkpoint with random weights and exports it.
 
+    Processes that share the tests share what was exported.
+
     Args:
         factory: `tmp_path_factory`.
     """
     if not _made:
-        folder = factory.mktemp("hub")
-        text.write_vocabulary(folder / "vocab.txt")
+        base = factory.getbasetemp()
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            base = base.parent
         config = small.config(
             vocab_size=V,
             hidden_dropout_prob=0.1,
             attention_probs_dropout_prob=0.1,
         )
-        (folder / "bert_config.json").write_text(config.to_json())
         model = models.build_pretraining_model(config)
         rng = np.random.default_rng(3)
         for variable in model.variables:
             variable.assign(rng.normal(0.1, 0.3, variable.shape))
-        named = checkpoints.model_variables(model)
-        tensor_file.write(
-            str(folder / "bert_model.ckpt"),
-            {name: variable.numpy() for name, variable in named.items()},
-        )
-        exports = Exports(folder, config, model)
-        common = ["", f"--model_checkpoint_path={folder}/bert_model.ckpt"]
-        for words in (
-            [
-                "--export_type=model_with_mlm",
-                f"--export_path={exports.encoder}",
-            ],
-            [
-                "--export_type=preprocessing",
-                f"--export_path={exports.preprocessor}",
-                "--default_seq_length=13",
-                "--tokenize_with_offsets",
-            ],
-        ):
-            assert common_flags.run(export_hub.main, common + words) == 0
+        exports = Exports(base / "hub_exports", config, model)
+        with open(base / "hub_exports.lock", "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not exports.folder.is_dir():
+                _write(exports)
         _made.append(exports)
     return _made[0]
+
+
+def _write(exports: Exports) -> None:
+    folder = exports.folder
+    folder.mkdir()
+    text.write_vocabulary(folder / "vocab.txt")
+    (folder / "bert_config.json").write_text(exports.config.to_json())
+    named = checkpoints.model_variables(exports.model)
+    tensor_file.write(
+        str(folder / "bert_model.ckpt"),
+        {name: variable.numpy() for name, variable in named.items()},
+    )
+    common = ["", f"--model_checkpoint_path={folder}/bert_model.ckpt"]
+    for words in (
+        ["--export_type=model_with_mlm", f"--export_path={exports.encoder}"],
+        [
+            "--export_type=preprocessing",
+            f"--export_path={exports.preprocessor}",
+            "--default_seq_length=13",
+            "--tokenize_with_offsets",
+        ],
+    ):
+        assert common_flags.run(export_hub.main, common + words) == 0
