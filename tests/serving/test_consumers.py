@@ -1,0 +1,115 @@
+"""What others do with the exports, in a process that never imports us."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests import hub_exports
+
+CONSUMER = r"""
+import json, sys
+import numpy as np
+import tensorflow as tf
+
+encoder, preprocessor = sys.argv[1:]
+rows = {name: tf.constant(x) for name, x in np.load("rows.npz").items()}
+names = ("input_word_ids", "input_mask", "input_type_ids")
+core = {name: rows[name] for name in names}
+found = {}
+
+loaded = tf.saved_model.load(encoder)  # as TF Serving, without TF Text
+for name, inputs in (("serving_default", core), ("mlm", rows)):
+    for key, x in loaded.signatures[name](**inputs).items():
+        found[f"{name}/{key}"] = x.numpy()
+
+import tensorflow_hub as hub
+import tensorflow_text
+import tf_keras
+
+loaded = hub.load(encoder)
+for key in ("pooled_output", "sequence_output"):
+    found[f"call/{key}"] = loaded(core)[key].numpy()
+
+texts = ["the cat sees a dog .", "red birds", "a tree", "old old fish ."] * 2
+labels = [1, 0, 0, 1] * 2
+dataset = tf.data.Dataset.from_tensor_slices((texts, labels)).batch(8)
+text = tf_keras.Input((), dtype=tf.string)
+pieces = hub.KerasLayer(preprocessor)(text)
+layer = hub.KerasLayer(encoder, trainable=True)
+x = layer(pieces)["pooled_output"]
+model = tf_keras.Model(text, tf_keras.layers.Dense(2)(x))
+before = {v.name: v.numpy() for v in layer.trainable_variables}
+found["head"] = len(model.trainable_variables) - len(before)
+model.compile(
+    tf_keras.optimizers.Adam(0.003),
+    tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+)
+losses = model.fit(dataset, epochs=23, verbose=0).history["loss"]
+moved = [
+    name
+    for name, value in ((v.name, v.numpy()) for v in layer.trainable_variables)
+    if abs(value - before[name]).max() > 0
+]
+model.save("again")  # the format of SavedModels
+again = tf_keras.models.load_model("again")
+found["again"] = again.predict(dataset, verbose=0)
+found["model"] = model.predict(dataset, verbose=0)
+np.savez("found.npz", **found)
+ours = {"data", "modeling", "serving", "training", "errors", "export_hub"}
+print(json.dumps({
+    "losses": losses,
+    "variables": len(before),
+    "moved": len(moved),
+    "ours": sorted(ours & {name.split(".")[0] for name in sys.modules}),
+}))
+"""
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+    return hub_exports.made(tmp_path_factory)
+
+
+def test_consumers_that_know_nothing_of_this_project(exports, tmp_path):
+    rows = hub_exports.rows()
+    positions = rows["masked_lm_positions"]
+    np.savez(
+        tmp_path / "rows.npz",
+        masked_lm_positions=positions,
+        **hub_exports.theirs(rows),
+    )
+    environment = {n: x for n, x in os.environ.items() if n != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", CONSUMER, exports.encoder, exports.preprocessor],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    with np.load(tmp_path / "found.npz") as arrays:
+        found = dict(arrays)
+    expected = exports.expected(rows)
+    for place, names in (
+        ("serving_default", ("pooled_output", "sequence_output")),
+        ("call", ("pooled_output", "sequence_output")),
+        ("mlm", ("pooled_output", "sequence_output", "mlm_logits")),
+    ):
+        for name in names:
+            np.testing.assert_allclose(
+                found[f"{place}/{name}"], expected[name], atol=1e-5
+            )
+    assert told["ours"] == []
+    assert found["head"] == 2
+    losses = told["losses"]
+    assert np.mean(losses[-5:]) < 0.9 * losses[0]
+    # What is added to all keys alike changes no attention.
+    assert told["moved"] >= told["variables"] - len(expected["encoder_outputs"])
+    np.testing.assert_allclose(found["again"], found["model"], atol=1e-5)
