@@ -51,6 +51,7 @@ class Classification:
 
     Attributes:
         folder: of this run.
+        tuning: `finetuning.FineTuning`.
     """
 
     def __init__(self, job: Job, values: flags.FlagValues):
@@ -64,7 +65,7 @@ class Classification:
             MULTI_LABEL: losses.multi_label_sums,
             REGRESSION: losses.number_sums,
         }
-        self._tuning = finetuning.FineTuning(
+        self.tuning = finetuning.FineTuning(
             values,
             job.setup,
             finetuning.Task(
@@ -81,7 +82,7 @@ class Classification:
     def start(self) -> None:
         """Finds the weights to start from and prepares the folder."""
         values = self._values
-        self._tuning.start(
+        self.tuning.start(
             self._job.weights, values.bert_hub_module_handle or ""
         )
         described = json.dumps(self._data.describe(), indent=2) + "\n"
@@ -102,22 +103,11 @@ class Classification:
         if values.eval_steps and data.of(DEV):
             dev = data.of(DEV)[0]
             held_out = lambda: self.evaluate(dev, records[dev])  # noqa: E731
-        return self._tuning.train(
+        return self.tuning.train(
             task_records.Rows(rows, classifier_data.schema(data.labels)),
             held_out,
             f"eval_{data.metrics[0]}" if held_out else None,
         )
-
-    def take_best(self) -> int:
-        """Takes the best weights, if there are such; returns the step."""
-        values = self._values
-        step = None
-        if values.eval_steps or not values.do_train:
-            step = self._tuning.restore_best()
-        if step is None:
-            return self._tuning.step
-        say(f"using the best checkpoint, of step {step}")
-        return step
 
     def evaluate_all(self, records: dict) -> dict[str, float]:
         """Scores of all parts with labels that are held out."""
@@ -151,13 +141,6 @@ class Classification:
         )
         return logits, None if part.source.label is None else labels
 
-    def weights(self) -> dict:
-        """Original name -> array of all weights."""
-        from modeling import checkpoints
-
-        named = checkpoints.model_variables(self._tuning.model)
-        return {name: variable.numpy() for name, variable in named.items()}
-
     def _logits(self, part, path, batch_size, what):
         labels = []
 
@@ -166,7 +149,7 @@ class Classification:
                 labels.append(row[features.LABEL_IDS])
                 yield row
 
-        outputs = self._tuning.predict(rows(), batch_size, what, part.count)
+        outputs = self.tuning.predict(rows(), batch_size, what, part.count)
         logits = np.stack([output["logits"] for output in outputs])
         assert len(logits) == part.count, (len(logits), part.count)
         stacked = np.stack(labels)
@@ -220,7 +203,7 @@ def export(job: Job, run: Classification) -> str:
     return export_folder.write(
         values.export_dir,
         lambda folder: classifier.save(
-            classifier.Classifier(settings, run.weights()), folder
+            classifier.Classifier(settings, run.tuning.weights()), folder
         ),
     )
 

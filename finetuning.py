@@ -343,17 +343,22 @@ class FineTuning:
         )
         return prefix
 
-    def restore_best(self) -> int | None:
-        """Takes the weights of the best checkpoint; returns its step.
-
-        None: there is none, and the weights stay as they are.
-        """
+    def take_best(self) -> int:
+        """Takes the best weights, if there are such; returns their step."""
+        values = self._values
+        if not values.eval_steps and values.do_train:
+            return self.step
         found = self._best.restore_latest()
         if found is None:
-            return None
+            return self.step
         for name, variable in self._named.items():
             variable.assign(found.values[name])
+        say(f"using the best checkpoint, of step {found.step}")
         return found.step
+
+    def weights(self) -> dict:
+        """Original name -> array of all present weights."""
+        return {name: value.numpy() for name, value in self._named.items()}
 
     def predict(
         self,

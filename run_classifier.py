@@ -274,7 +274,7 @@ def main(argv: list[str]) -> None:
                 records[part] = classifier_data.make_records(values, data, part)
         if values.do_train:
             wrote.append(run.train(records))
-        step = run.take_best()
+        step = run.tuning.take_best()
         if values.do_eval:
             results.append(run.evaluate_all(records))
             if values.num_seeds > 1:
@@ -289,7 +289,7 @@ def main(argv: list[str]) -> None:
         best = choose(results, data.metrics[0])
         run = classifier_run.Classification(job, values_of(job, best))
         run.start()
-        say(f"answers are those of {run.folder}, step {run.take_best()}")
+        say(f"answers are those of {run.folder}, step {run.tuning.take_best()}")
     if values.do_predict:
         wrote += classifier_run.write_predictions(job, run, records)
     if values.export_dir:

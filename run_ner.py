@@ -208,6 +208,9 @@ class Labelling:
 
     Args:
         job: what is asked for.
+
+    Attributes:
+        tuning: `finetuning.FineTuning`.
     """
 
     def __init__(self, job: Job):
@@ -272,16 +275,6 @@ class Labelling:
             self._rows, held_out, f"eval_{metric}" if held_out else None
         )
 
-    def take_best(self) -> int:
-        """Takes the best weights, if there are such; returns the step."""
-        step = None
-        if self._values.eval_steps or not self._values.do_train:
-            step = self.tuning.restore_best()
-        if step is None:
-            return self.tuning.step
-        say(f"using the best checkpoint, of step {step}")
-        return step
-
     def evaluate(self) -> dict[str, float]:
         """Scores of --eval_file."""
         sentences = self._job.sentences["eval_file"]
@@ -306,13 +299,6 @@ class Labelling:
         )
         for labels in self._by_sentence(sentences, (x for x, _ in answers)):
             yield from labels
-
-    def weights(self) -> dict:
-        """Original name -> array of all weights."""
-        from modeling import checkpoints
-
-        named = checkpoints.model_variables(self.tuning.model)
-        return {name: variable.numpy() for name, variable in named.items()}
 
     def _answers(
         self, sentences: list[conll.Sentence], batch_size: int, what: str
@@ -371,7 +357,7 @@ def export(job: Job, run: Labelling) -> str:
     return export_folder.write(
         values.export_dir,
         lambda folder: serving.save(
-            serving.Labeller(settings, run.weights()), folder
+            serving.Labeller(settings, run.tuning.weights()), folder
         ),
     )
 
@@ -384,7 +370,7 @@ def main(argv: list[str]) -> None:
     run.start()
     if values.do_train:
         wrote.append(run.train())
-    step = run.take_best()
+    step = run.tuning.take_best()
     if values.do_eval:
         wrote.append(
             run_folder.write_results(values.output_dir, step, run.evaluate())

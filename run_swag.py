@@ -95,6 +95,9 @@ class Choosing:
 
     Args:
         job: what is asked for.
+
+    Attributes:
+        tuning: `finetuning.FineTuning`.
     """
 
     def __init__(self, job: Job):
@@ -154,16 +157,6 @@ class Choosing:
             self._rows, held_out, "eval_accuracy" if held_out else None
         )
 
-    def take_best(self) -> int:
-        """Takes the best weights, if there are such; returns the step."""
-        step = None
-        if self._values.eval_steps or not self._values.do_train:
-            step = self.tuning.restore_best()
-        if step is None:
-            return self.tuning.step
-        say(f"using the best checkpoint, of step {step}")
-        return step
-
     def evaluate(self) -> dict[str, float]:
         """Accuracy and loss of --eval_file."""
         import numpy as np
@@ -188,13 +181,6 @@ class Choosing:
             "predict_file", self._values.predict_batch_size, "predicted"
         ):
             yield probabilities.tolist()
-
-    def weights(self) -> dict:
-        """Original name -> array of all weights."""
-        from modeling import checkpoints
-
-        named = checkpoints.model_variables(self.tuning.model)
-        return {name: variable.numpy() for name, variable in named.items()}
 
     def _make_rows(self, name: str) -> Iterator[dict]:
         path = self._values[name].value
@@ -252,7 +238,7 @@ def export(job: Job, run: Choosing) -> str:
     return export_folder.write(
         values.export_dir,
         lambda folder: serving.save(
-            serving.Chooser(settings, run.weights()), folder
+            serving.Chooser(settings, run.tuning.weights()), folder
         ),
     )
 
@@ -265,7 +251,7 @@ def main(argv: list[str]) -> None:
     run.start()
     if values.do_train:
         wrote.append(run.train())
-    step = run.take_best()
+    step = run.tuning.take_best()
     if values.do_eval:
         wrote.append(
             run_folder.write_results(values.output_dir, step, run.evaluate())

@@ -154,6 +154,9 @@ class Answering:
 
     Args:
         job: what is asked for, a `run_squad.Job`.
+
+    Attributes:
+        tuning: `finetuning.FineTuning`.
     """
 
     def __init__(self, job):
@@ -166,7 +169,7 @@ class Answering:
         self._train_path, num_rows = None, 0
         if job.train:
             self._train_path, num_rows = self._records.of_training(job.train)
-        self._tuning = finetuning.FineTuning(
+        self.tuning = finetuning.FineTuning(
             values,
             job.setup,
             finetuning.Task(
@@ -185,7 +188,7 @@ class Answering:
     def start(self) -> None:
         """Finds the weights to start from and prepares the folder."""
         values = self._values
-        self._tuning.start()
+        self.tuning.start()
         run_folder.prepare(
             values.output_dir, self._job.setup.config, values.vocab_file
         )
@@ -197,21 +200,11 @@ class Answering:
             self._train_path, schema, values.max_seq_length
         )
         held_out = self.evaluate if values.eval_steps else None
-        return self._tuning.train(
+        return self.tuning.train(
             task_records.Rows(rows, schema),
             held_out,
             "f1" if held_out else None,
         )
-
-    def take_best(self) -> int:
-        """Takes the best weights, if there are such; returns the step."""
-        values, step = self._values, None
-        if values.eval_steps or not values.do_train:
-            step = self._tuning.restore_best()
-        if step is None:
-            return self._tuning.step
-        say(f"using the best checkpoint, of step {step}")
-        return step
 
     def evaluate(self) -> dict[str, float]:
         """Scores of --predict_file."""
@@ -343,12 +336,11 @@ class Answering:
             values.max_answer_length,
             self._threshold if version_2 else None,
         )
-        named = checkpoints.model_variables(self._tuning.model)
-        weights = {name: x.numpy() for name, x in named.items()}
         return export_folder.write(
             values.export_dir,
             lambda folder: serving.save(
-                serving.QuestionAnswering(settings, weights), folder
+                serving.QuestionAnswering(settings, self.tuning.weights()),
+                folder,
             ),
         )
 
@@ -387,7 +379,7 @@ class Answering:
         rows, again = itertools.tee(
             task_records.read(path, schema, values.max_seq_length)
         )
-        outputs = self._tuning.predict(again, batch_size, "answered", count)
+        outputs = self.tuning.predict(again, batch_size, "answered", count)
         for row, output in zip(rows, outputs):
             length = len(row[features.INPUT_IDS])
             yield (
@@ -427,7 +419,7 @@ def run(job) -> list[str]:
     answering.start()
     if values.do_train:
         wrote.append(answering.train())
-    step = answering.take_best()
+    step = answering.tuning.take_best()
     answering.take_threshold(step)
     found = None
     if values.do_predict:

@@ -8,7 +8,6 @@ project. Rows are padded to the longest of their batch, not to S.
 
 import dataclasses
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -16,6 +15,7 @@ from data import features, text_ops
 from data.classification import CLASSES, MULTI_LABEL, Labels
 from modeling import checkpoints, task_models
 from modeling.config import BertConfig
+from serving import graphs
 
 TEXT, TEXT_B = "text", "text_b"
 LABEL, PROBABILITIES = "label", "probabilities"
@@ -66,7 +66,7 @@ class Classifier(tf.train.Checkpoint):
     def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
         super().__init__()
         self._settings = settings
-        self._model = _Hidden(
+        self._model = graphs.Hidden(
             task_models.build_classifier(settings.config, settings.labels.size)
         )
         model = self._model.value
@@ -81,20 +81,20 @@ class Classifier(tf.train.Checkpoint):
             settings.do_lower_case, trainable=False, name="do_lower_case"
         )
         texts = (TEXT, TEXT_B) if settings.has_pairs else (TEXT,)
-        self.serve = _signature(
+        self.serve = graphs.signature(
             lambda **strings: self._answer(
                 self._pack([strings[name] for name in texts])
             ),
             {name: tf.TensorSpec([None], tf.string) for name in texts},
         )
-        self.tokens = _signature(
+        self.tokens = graphs.signature(
             lambda **inputs: self._answer(inputs),
             {
                 name: tf.TensorSpec([None, None], tf.int32)
                 for name in features.ENCODER_INPUTS
             },
         )
-        self.examples = _signature(
+        self.examples = graphs.signature(
             lambda examples: self._answer(self._parse(examples)),
             {"examples": tf.TensorSpec([None], tf.string)},
         )
@@ -121,7 +121,7 @@ class Classifier(tf.train.Checkpoint):
                 name: tf.where(empty[:, tf.newaxis], single[name], x)
                 for name, x in packed.items()
             }
-        return _trim(packed)
+        return graphs.trim(packed)
 
     def _parse(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Records to the encoder's inputs."""
@@ -132,7 +132,7 @@ class Classifier(tf.train.Checkpoint):
                 for name in features.ENCODER_INPUTS
             },
         )
-        return _trim(
+        return graphs.trim(
             {
                 name: tf.cast(rows.to_tensor(), tf.int32)
                 for name, rows in parsed.items()
@@ -165,13 +165,6 @@ class Classifier(tf.train.Checkpoint):
         }
 
 
-class _Hidden:
-    """Keeps Keras' own functions out of what is saved."""
-
-    def __init__(self, value: keras.Model):
-        self.value = value
-
-
 def save(classifier: Classifier, folder: str) -> None:
     """Writes a SavedModel.
 
@@ -189,19 +182,3 @@ def save(classifier: Classifier, folder: str) -> None:
             "examples": classifier.examples,
         },
     )
-
-
-def _signature(function, inputs: dict[str, tf.TensorSpec]):
-    """The graph of a function of named tensors."""
-    named = {
-        name: tf.TensorSpec(spec.shape, spec.dtype, name)
-        for name, spec in inputs.items()
-    }
-    return tf.function(function, autograph=False).get_concrete_function(**named)
-
-
-def _trim(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Cuts the columns off that are padding in every row."""
-    lengths = tf.reduce_sum(inputs[features.INPUT_MASK], -1)
-    longest = tf.maximum(1, tf.reduce_max(lengths))
-    return {name: x[:, :longest] for name, x in inputs.items()}

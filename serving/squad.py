@@ -11,13 +11,13 @@ questions at once: spans of all of them stand one after the other.
 import dataclasses
 from typing import NamedTuple
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from data import features, text_ops
 from modeling import checkpoints, task_models
 from modeling.config import BertConfig
+from serving import graphs
 
 QUESTION, CONTEXT = "question", "context"
 ANSWER, PROBABILITY, NULL_ODDS = "answer", "probability", "null_odds"
@@ -136,7 +136,9 @@ class QuestionAnswering(tf.train.Checkpoint):
     def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
         super().__init__()
         self._settings = settings
-        self._model = _Hidden(task_models.build_span_model(settings.config))
+        self._model = graphs.Hidden(
+            task_models.build_span_model(settings.config)
+        )
         named = checkpoints.model_variables(self._model.value)
         checkpoints.assign(named, weights, "the network", tuple(named))
         self.variables = [variable.value for variable in named.values()]
@@ -352,13 +354,6 @@ class QuestionAnswering(tf.train.Checkpoint):
             END: _characters(context, limit),
             NULL_ODDS: tf.cast(odds, tf.float32),
         }
-
-
-class _Hidden:
-    """Keeps Keras' own functions out of what is saved."""
-
-    def __init__(self, value: keras.Model):
-        self.value = value
 
 
 def save(model: QuestionAnswering, folder: str) -> None:
