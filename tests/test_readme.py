@@ -13,17 +13,32 @@ SCRIPTS = (
     "create_vocab",
     "create_pretraining_data",
     "run_pretraining",
+    "run_classifier",
+    "run_squad",
+    "run_ner",
+    "run_swag",
+    "predict",
+    "export_hub",
     "convert_checkpoint",
     "extract_features",
     "fill_mask",
 )
 
 
+FINE_TUNING = ("run_classifier", "run_squad", "run_ner", "run_swag")
+
+
 def rows(script):
     """Flag -> its default as the README shows it."""
+    shared = section("**Fine-tuning**") if script in FINE_TUNING else {}
+    return shared | section(f"**{script}.py**")
+
+
+def section(title):
+    """Flag -> default in a table."""
     text = (ROOT / "README.md").read_text()
     section = text.split("## Reference of flags")[1]
-    section = section.split(f"**{script}.py**")[1].split("\n**")[0]
+    section = section.split(title)[1].split("\n**")[0]
     found = {}
     for line in section.splitlines():
         if not line.startswith("|"):
