@@ -66,7 +66,7 @@ def define_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "export_path",
         None,
-        "Folder to write, which must not be there.",
+        "Folder to write, empty or not there yet.",
         flag_values=values,
         required=True,
     )
