@@ -87,7 +87,7 @@ def test_texts_need_no_place_and_may_be_missing(write):
 BROKEN = {
     "no JSON": (b'{"data":\n [}', "train.json:2: no JSON: Expecting value"),
     "cut gzip": (
-        gzip.compress(b'{"data": []}')[:-9],
+        gzip.compress(b'{"data": []}', mtime=0)[:-9],
         "train.json: damaged gzip file",
     ),
     "no UTF-8": (
