@@ -101,16 +101,18 @@ def test_our_layer_trains_theirs(exports, theirs):
     }
     layer = hub.HubEncoder(str(theirs / "encoder"), trust_model=True)
     x = layer(inputs)["pooled_output"]
-    model = keras.Model(inputs, keras.layers.Dense(2)(x))
+    head = keras.layers.Dense(2, kernel_initializer="zeros")
+    model = keras.Model(inputs, head(x))
     model.compile(
-        keras.optimizers.Adam(0.003),
+        keras.optimizers.Adam(0.01),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
     before = [v.numpy() for v in layer.trainable_variables]
     some = {name: rows[name] for name in hub_exports.ENCODER}
-    history = model.fit(some, np.array([0, 1]), epochs=23, verbose=0)
-    losses = history.history["loss"]
-    assert np.mean(losses[-5:]) < 0.9 * losses[0]
+    labels = np.array([0, 1])
+    loss = model.evaluate(some, labels, verbose=0)  # without dropout
+    model.fit(some, labels, epochs=59, verbose=0)
+    assert model.evaluate(some, labels, verbose=0) < 0.8 * loss
     moved = zip(layer.trainable_variables, before)
     assert sum(np.abs(v.numpy() - x).max() > 0 for v, x in moved) > 30
 

@@ -104,9 +104,9 @@ def test_a_functional_model_fine_tunes_and_comes_back(exports, rows, tmp_path):
     assert len(model.trainable_variables) == len(layer.variables) + 2
     before = [v.numpy() for v in layer.trainable_variables]
     inputs, labels = rows
-    losses = model.fit(inputs, labels, ROWS, epochs=29, verbose=0)
-    losses = losses.history["loss"]
-    assert np.mean(losses[-5:]) < 0.8 * losses[0]
+    loss = model.evaluate(inputs, labels, verbose=0)  # without dropout
+    model.fit(inputs, labels, ROWS, epochs=59, verbose=0)
+    assert model.evaluate(inputs, labels, verbose=0) < 0.8 * loss
     moved = [
         np.abs(v.numpy() - old).max() > 0
         for v, old in zip(layer.trainable_variables, before)

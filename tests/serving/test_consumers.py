@@ -35,20 +35,23 @@ for key in ("pooled_output", "sequence_output"):
     found[f"call/{key}"] = loaded(core)[key].numpy()
 
 texts = ["the cat sees a dog .", "red birds", "a tree", "old old fish ."] * 2
-labels = [1, 0, 0, 1] * 2
+labels = [1, 1, 0, 0] * 2
 dataset = tf.data.Dataset.from_tensor_slices((texts, labels)).batch(8)
 text = tf_keras.Input((), dtype=tf.string)
 pieces = hub.KerasLayer(preprocessor)(text)
 layer = hub.KerasLayer(encoder, trainable=True)
 x = layer(pieces)["pooled_output"]
-model = tf_keras.Model(text, tf_keras.layers.Dense(2)(x))
+head = tf_keras.layers.Dense(2, kernel_initializer="zeros")
+model = tf_keras.Model(text, head(x))
 before = {v.name: v.numpy() for v in layer.trainable_variables}
 found["head"] = len(model.trainable_variables) - len(before)
 model.compile(
-    tf_keras.optimizers.Adam(0.003),
+    tf_keras.optimizers.Adam(0.01),
     tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True),
 )
-losses = model.fit(dataset, epochs=23, verbose=0).history["loss"]
+losses = [model.evaluate(dataset, verbose=0)]  # without dropout
+model.fit(dataset, epochs=59, verbose=0)
+losses.append(model.evaluate(dataset, verbose=0))
 moved = [
     name
     for name, value in ((v.name, v.numpy()) for v in layer.trainable_variables)
@@ -108,8 +111,8 @@ def test_consumers_that_know_nothing_of_this_project(exports, tmp_path):
             )
     assert told["ours"] == []
     assert found["head"] == 2
-    losses = told["losses"]
-    assert np.mean(losses[-5:]) < 0.9 * losses[0]
+    before, after = told["losses"]
+    assert after < 0.8 * before
     # What is added to all keys alike changes no attention.
     assert told["moved"] >= told["variables"] - len(expected["encoder_outputs"])
     np.testing.assert_allclose(found["again"], found["model"], atol=1e-5)
