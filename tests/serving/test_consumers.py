@@ -50,17 +50,13 @@ model.compile(
     tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True),
 )
 losses = [model.evaluate(dataset, verbose=0)]  # without dropout
-model.fit(dataset, epochs=59, verbose=0)
+model.fit(dataset, epochs=29, verbose=0)
 losses.append(model.evaluate(dataset, verbose=0))
 moved = [
     name
     for name, value in ((v.name, v.numpy()) for v in layer.trainable_variables)
     if abs(value - before[name]).max() > 0
 ]
-model.save("again")  # the format of SavedModels
-again = tf_keras.models.load_model("again")
-found["again"] = again.predict(dataset, verbose=0)
-found["model"] = model.predict(dataset, verbose=0)
 np.savez("found.npz", **found)
 ours = {"data", "modeling", "serving", "training", "errors", "export_hub"}
 print(json.dumps({
@@ -115,4 +111,3 @@ def test_consumers_that_know_nothing_of_this_project(exports, tmp_path):
     assert after < 0.8 * before
     # What is added to all keys alike changes no attention.
     assert told["moved"] >= told["variables"] - len(expected["encoder_outputs"])
-    np.testing.assert_allclose(found["again"], found["model"], atol=1e-5)
