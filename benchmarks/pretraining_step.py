@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from modeling import dropout, losses, models
+from modeling import dropout, models, pretraining_losses
 from modeling.config import BertConfig
 from training import loop
 from training.optimization import AdamWeightDecay
@@ -41,9 +41,9 @@ def make_step(config: BertConfig, rows: int, length: int, places: int):
     trainer = loop.Trainer(
         loop.Task(
             model,
-            losses.PRETRAINING_OBJECTIVES,
-            losses.pretraining_weights,
-            losses.pretraining_sums,
+            pretraining_losses.OBJECTIVES,
+            pretraining_losses.pretraining_weights,
+            pretraining_losses.pretraining_sums,
             dropout.dropout_seed,
         ),
         optimizer,

@@ -51,7 +51,7 @@ def test_first_pieces_are_found_and_long_sentences_cut(model, tmp_path):
             assert pieces[place - 1] == first
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_recipe_learns_the_grammar(model, tmp_path, capsys):
     rng = random.Random(1)
     for name, count in (("train", 499), ("held_out", 61)):

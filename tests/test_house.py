@@ -34,11 +34,11 @@ def sources(*folders: str) -> list[pathlib.Path]:
     if folders:
         return [p for f in folders for p in sorted((ROOT / f).rglob("*.py"))]
     skipped = {".venv", ".venv-peers", "build", ".git"}
-    return [
-        path
-        for path in sorted(ROOT.rglob("*.py"))
-        if not skipped & set(path.relative_to(ROOT).parts)
-    ]
+    found = list(ROOT.glob("*.py"))
+    for folder in ROOT.iterdir():  # what is skipped is not even walked
+        if folder.is_dir() and folder.name not in skipped:
+            found += folder.rglob("*.py")
+    return sorted(found)
 
 
 def tree_of(path: pathlib.Path) -> ast.Module:
