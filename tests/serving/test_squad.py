@@ -167,7 +167,7 @@ def test_answers_equal_those_of_the_script(vocab_file, network, threshold):
     [
         pytest.param({"doc_stride": 1}, marks=pytest.mark.long),
         {"max_seq_length": 9, "doc_stride": 2},
-        {"n_best_size": 1},
+        pytest.param({"n_best_size": 1}, marks=pytest.mark.long),
         pytest.param(
             {"doc_stride": 37, "n_best_size": 29, "max_answer_length": 31},
             marks=pytest.mark.long,

@@ -179,7 +179,9 @@ def test_reports_hold_each_objective_apart(one_device):
         assert line["learning_rate"] == pytest.approx(float(expected))
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
+@pytest.mark.parametrize(
+    "replicas", [2, pytest.param(4, marks=pytest.mark.long)]
+)
 def test_mirrored_equals_one_device(tmp_path, one_device, replicas):
     trainer = make_trainer(mirrored(replicas))
     assert_equal_runs(train(trainer, tmp_path), one_device[0], 1e-5)
@@ -192,7 +194,9 @@ def test_xla_equals_plain(tmp_path, one_device):
     assert_equal_runs(lines, one_device[0], 1e-5)
 
 
-@pytest.mark.parametrize("iterations_per_loop", [1, 3])
+@pytest.mark.parametrize(
+    "iterations_per_loop", [pytest.param(1, marks=pytest.mark.long), 3]
+)
 def test_grouping_changes_no_bit(tmp_path, iterations_per_loop):
     """Neither of the weights nor of the reports."""
     ends, reports = [], []
@@ -218,7 +222,10 @@ def test_dropout_differs_between_steps(tmp_path):
     assert len({json.loads(line)["loss"] for line in lines}) == STEPS
 
 
-@pytest.mark.parametrize(("rate", "same"), [(0.0, True), (0.5, False)])
+@pytest.mark.parametrize(
+    ("rate", "same"),
+    [pytest.param(0.0, True, marks=pytest.mark.long), (0.5, False)],
+)
 def test_dropout_differs_between_replicas(tmp_path, rate, same):
     """Two replicas with the same rows must not drop the same places."""
     half = small.batch(0, 2)
