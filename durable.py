@@ -17,6 +17,15 @@ def sync_and_hash(path: str) -> str:
     return digest.hexdigest()
 
 
+def sync_folder(path: str) -> None:
+    """Forces the names of a folder's files to the disk."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
 def write_whole(path: str, content: str | bytes) -> None:
     """Writes a file under a temporary name, then gives it its own.
 

@@ -11,7 +11,9 @@ The files are TensorFlow's own name-based format, which
 """
 
 import dataclasses
+import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -20,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 import tensor_file
-from durable import sync_and_hash, write_whole
+from durable import sync_and_hash, sync_folder, write_whole
 from errors import UserError
 from progress import say
 
@@ -36,10 +38,14 @@ class Restored:
     Attributes:
         step: its global step.
         values: name -> array.
+        settings: of the run that wrote it.
+        state: what `save` was given.
     """
 
     step: int
     values: dict[str, np.ndarray]
+    settings: dict
+    state: dict
 
 
 class Saver:
@@ -53,8 +59,33 @@ class Saver:
     def __init__(self, folder: str, keep_max: int = 5):
         self.folder = folder
         self.keep_max = keep_max
+        self._scratch = os.path.join(folder, _SCRATCH)
 
-    def save(self, step: int, values: dict, settings: dict) -> str:
+    def check_space(self, values: dict) -> None:
+        """Refuses a disk that cannot take two checkpoints.
+
+        Args:
+            values: name -> tensor, as they will be saved.
+
+        Raises:
+            UserError: with the bytes that are needed and free.
+        """
+        needed = 2 * sum(
+            math.prod(value.shape) * tf.as_dtype(value.dtype).size
+            for value in values.values()
+        )
+        free = self._free_bytes()
+        if free < needed:
+            raise UserError(
+                f"{free:,} bytes free",
+                path=self.folder,
+                expected=f"at least {needed:,}, for two checkpoints",
+                fix="make room, or pass another --output_dir",
+            )
+
+    def save(
+        self, step: int, values: dict, settings: dict, state: dict | None = None
+    ) -> str:
         """Writes a checkpoint.
 
         The files are synced before they get their names, the description
@@ -64,52 +95,99 @@ class Saver:
             step: global step, stored as `global_step`, int64.
             values: name -> tensor.
             settings: JSON values that describe the run.
+            state: JSON values that the run needs to go on.
 
         Returns:
             the checkpoint's prefix.
 
         Raises:
-            UserError: the disk is full or cannot be written.
+            UserError: a value is not finite, or the disk is full or cannot
+                be written; the checkpoints before are kept.
         """
         name = f"{PREFIX}-{step}"
+        path = os.path.join(self.folder, name)
+        for variable, value in values.items():
+            value = tf.convert_to_tensor(value)
+            if not value.dtype.is_floating:
+                continue
+            if not tf.reduce_all(tf.math.is_finite(value)):
+                raise UserError(
+                    f"not saved: {variable} has values that are not finite",
+                    path=path,
+                    fix="lower --learning_rate; the checkpoints before it are "
+                    "kept",
+                )
+        description = {"step": step, "settings": settings, "state": state or {}}
         try:
-            self._write(name, step, values, settings)
+            self._write(name, {**values, GLOBAL_STEP: np.int64(step)})
+            self._describe(name, description)
+            self._publish()
         except (OSError, tf.errors.OpError) as error:
             raise UserError(
-                f"checkpoint cannot be written: {error}",
-                path=os.path.join(self.folder, name),
+                f"checkpoint cannot be written, {self._free_bytes():,} bytes "
+                f"free: {error}",
+                path=path,
                 fix="check permissions and free space, and run again: "
                 "training goes on from the checkpoint before",
             ) from None
-        return os.path.join(self.folder, name)
+        return path
 
-    def _write(self, name, step, values, settings) -> None:
-        scratch = os.path.join(self.folder, _SCRATCH)
-        if os.path.isdir(scratch):
-            shutil.rmtree(scratch)
-        os.makedirs(scratch)
-        tensor_file.write(
-            os.path.join(scratch, name),
-            {**values, GLOBAL_STEP: np.int64(step)},
-        )
+    def _free_bytes(self) -> int:
+        folder = os.path.abspath(self.folder)
+        while not os.path.isdir(folder):
+            folder = os.path.dirname(folder)
+        return shutil.disk_usage(folder).free
+
+    def _write(self, name: str, values: dict) -> None:
+        if os.path.isdir(self._scratch):
+            shutil.rmtree(self._scratch)
+        os.makedirs(self._scratch)
+        tensor_file.write(os.path.join(self._scratch, name), values)
+
+    def _describe(self, name: str, description: dict) -> None:
         files = {}
-        for file in sorted(os.listdir(scratch)):
-            path = os.path.join(scratch, file)
+        for file in sorted(os.listdir(self._scratch)):
+            path = os.path.join(self._scratch, file)
             files[file] = {"bytes": os.path.getsize(path)}
             files[file]["sha256"] = sync_and_hash(path)
-        description = {"step": step, "files": files, "settings": settings}
+        description = {**description, "files": files}
+        description["sha256"] = _hash(description)
         write_whole(
-            os.path.join(scratch, f"{name}.json"),
+            os.path.join(self._scratch, f"{name}.json"),
             json.dumps(description, indent=2) + "\n",
         )
-        for file in [*files, f"{name}.json"]:
+
+    def _publish(self) -> None:
+        """Gives the files their names, and removes the oldest."""
+        files = os.listdir(self._scratch)
+        for file in sorted(files, key=lambda file: file.endswith(".json")):
             os.replace(
-                os.path.join(scratch, file), os.path.join(self.folder, file)
+                os.path.join(self._scratch, file),
+                os.path.join(self.folder, file),
             )
+        os.rmdir(self._scratch)
+        sync_folder(self.folder)
         self._name_newest()
-        os.rmdir(scratch)
         for old in self.steps()[: -self.keep_max]:
             self._remove(old)
+
+    def sweep(self) -> None:
+        """Ends or undoes what a run that was killed was doing here."""
+        if not os.path.isdir(self.folder):
+            return
+        if os.path.isdir(self._scratch):
+            left = os.listdir(self._scratch)
+            if any(file.endswith(".json") for file in left):
+                self._publish()  # the description is written last
+            else:
+                shutil.rmtree(self._scratch)
+        steps = self.steps()
+        for file in os.listdir(self.folder):
+            part = re.fullmatch(rf"{re.escape(PREFIX)}-(\d+)\..+", file)
+            # The oldest lose their description before their other files.
+            is_old = part and steps and int(part.group(1)) < steps[0]
+            if is_old or file.endswith(".partial"):
+                os.remove(os.path.join(self.folder, file))
 
     def steps(self) -> list[int]:
         """Steps of the whole checkpoints, ascending."""
@@ -137,7 +215,13 @@ class Saver:
             path = os.path.join(self.folder, f"{PREFIX}-{step}")
             try:
                 return self._restore(path, step)
-            except (OSError, ValueError, KeyError) as error:
+            except (
+                OSError,
+                ValueError,
+                KeyError,
+                TypeError,
+                AttributeError,
+            ) as error:
                 say(f"warning: {path}: damaged, trying the one before: {error}")
         parts = [
             file
@@ -156,13 +240,22 @@ class Saver:
     def _restore(self, path: str, step: int) -> Restored:
         with open(f"{path}.json", encoding="utf-8") as file:
             description = json.load(file)
+        # Those of earlier releases have no hash of themselves.
+        digest = description.pop("sha256", None)
+        if digest not in (None, _hash(description)):
+            raise ValueError("its description is not what was written")
         for name, expected in description["files"].items():
             part = os.path.join(self.folder, name)
             if os.path.getsize(part) != expected["bytes"]:
                 raise ValueError(f"{name} is not {expected['bytes']} bytes")
             if sync_and_hash(part) != expected["sha256"]:
                 raise ValueError(f"{name} is not what was written")
-        return Restored(step, tensor_file.read(path))
+        values = tensor_file.read(path)
+        if values[GLOBAL_STEP] != step:
+            raise ValueError(f"it is of step {values[GLOBAL_STEP]}")
+        return Restored(
+            step, values, description["settings"], description.get("state", {})
+        )
 
     def _name_newest(self) -> None:
         steps = self.steps()
@@ -178,3 +271,9 @@ class Saver:
         for file in os.listdir(self.folder):
             if file.startswith(f"{name}."):
                 os.remove(os.path.join(self.folder, file))
+
+
+def _hash(description: dict) -> str:
+    """sha256 of JSON values, independent of their layout."""
+    text = json.dumps(description, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -16,6 +16,8 @@ VALUES = {
     "b": np.int32(5),
 }
 
+PARTS = (".data-00000-of-00001", ".index", ".json")
+
 
 @pytest.fixture
 def saver(tmp_path):
@@ -75,33 +77,91 @@ def test_only_the_newest_are_kept(saver):
     assert newest == os.path.join(saver.folder, "model.ckpt-11")
 
 
+def cut(content):
+    return content[: len(content) // 2]
+
+
+def flip(content, bit=3):
+    content = bytearray(content)
+    content[bit // 8] ^= 1 << bit % 8
+    return bytes(content)
+
+
+def damage(path, change):
+    """Changes a file's bytes, or removes it."""
+    if change is None:
+        os.remove(path)
+        return
+    with open(path, "rb") as file:
+        content = file.read()
+    with open(path, "wb") as file:
+        file.write(change(content))
+
+
 @pytest.mark.parametrize(
-    ("part", "damage"),
+    ("part", "change"),
     [
-        (".index", lambda content: content[: len(content) // 2]),
+        (".index", cut),
         (".index", lambda content: b""),
+        (".index", flip),
         (".index", None),
+        (".data-00000-of-00001", cut),
         (".data-00000-of-00001", lambda content: content[:-1]),
+        (".data-00000-of-00001", lambda content: b""),
         (".data-00000-of-00001", lambda content: content + b"x"),
-        (".data-00000-of-00001", lambda c: bytes([c[0] ^ 1]) + c[1:]),
+        (".data-00000-of-00001", flip),
         (".data-00000-of-00001", None),
-        (".json", lambda content: content[: len(content) // 2]),
+        (".json", cut),
+        (".json", lambda content: b""),
         (".json", lambda content: b"{}"),
+        (".json", lambda content: b"[]"),
+        (".json", lambda content: content.replace(b'"seed": 3', b'"seed": 4')),
     ],
 )
-def test_a_damaged_one_gives_way_to_the_one_before(saver, capsys, part, damage):
+def test_a_damaged_one_gives_way_to_the_one_before(saver, capsys, part, change):
+    for step in (5, 10):
+        saver.save(step, VALUES, {"seed": 3})
+    path = f"{saver.folder}/model.ckpt-10"
+    damage(path + part, change)
+    assert saver.restore_latest().step == 5
+    err = capsys.readouterr().err
+    assert err.startswith(f"warning: {path}: damaged, trying the one before: ")
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("change", [cut, lambda c: b"", lambda c: b"\0", None])
+def test_the_text_file_is_not_needed(saver, change):
+    """TensorFlow's manager would start over."""
     for step in (5, 10):
         saver.save(step, VALUES, {})
-    path = os.path.join(saver.folder, f"model.ckpt-10{part}")
-    if damage is None:
-        os.remove(path)
-    else:
-        with open(path, "rb") as file:
-            content = file.read()
-        with open(path, "wb") as file:
-            file.write(damage(content))
-    assert saver.restore_latest().step == 5
-    assert f"{saver.folder}/model.ckpt-10" in capsys.readouterr().err
+    damage(os.path.join(saver.folder, "checkpoint"), change)
+    assert saver.restore_latest().step == 10
+    saver.sweep()
+    saver.save(11, VALUES, {})
+    newest = tf.train.latest_checkpoint(saver.folder)
+    assert newest == os.path.join(saver.folder, "model.ckpt-11")
+
+
+def test_no_flipped_bit_goes_unseen(saver, capsys):
+    for step in (5, 10):
+        saver.save(step, VALUES, {"seed": 3})
+    parts = [f"{saver.folder}/model.ckpt-10{part}" for part in PARTS]
+    sizes = [os.path.getsize(part) for part in parts]
+    rng = np.random.default_rng(1)
+    for i in range(200):
+        path, size = parts[i % 3], sizes[i % 3]
+        bit = int(rng.integers(8 * size))
+        damage(path, lambda content: flip(content, bit))  # noqa: B023
+        restored = saver.restore_latest()
+        if restored.step == 10:  # a blank of the description: no harm
+            assert path.endswith(".json")
+            assert restored.settings == {"seed": 3}
+            np.testing.assert_array_equal(
+                restored.values["a/kernel"], VALUES["a/kernel"]
+            )
+        damage(path, lambda content: flip(content, bit))  # noqa: B023
+    assert capsys.readouterr().err.count("model.ckpt-10: damaged") > 190
+    assert saver.restore_latest().step == 10
 
 
 def test_a_run_never_starts_over_silently(saver):
@@ -111,19 +171,63 @@ def test_a_run_never_starts_over_silently(saver):
         saver.restore_latest()
 
 
-def test_the_text_file_is_not_needed(saver):
-    saver.save(5, VALUES, {})
-    os.remove(os.path.join(saver.folder, "checkpoint"))
-    assert saver.restore_latest().step == 5
+def leave_scratch(saver, *parts):
+    """Puts parts of checkpoint 10 back to where they are written."""
+    scratch = os.path.join(saver.folder, ".partial-checkpoint")
+    os.mkdir(scratch)
+    for part in parts:
+        name = f"model.ckpt-10{part}"
+        os.rename(f"{saver.folder}/{name}", f"{scratch}/{name}")
+    return scratch
 
 
 def test_what_a_killed_save_left_is_swept(saver):
-    scratch = os.path.join(saver.folder, ".partial-checkpoint")
-    os.mkdir(scratch)
-    with open(os.path.join(scratch, "model.ckpt-3.index"), "w") as file:
-        file.write("half")
-    saver.save(5, VALUES, {})
+    for step in (5, 10):
+        saver.save(step, VALUES, {})
+    scratch = leave_scratch(saver, *PARTS[:2])
+    os.remove(f"{saver.folder}/model.ckpt-10.json")
+    for name in ("metrics.jsonl.partial", "model.ckpt-3.index"):
+        with open(os.path.join(saver.folder, name), "w") as file:
+            file.write("half")
+    saver.sweep()
     assert not os.path.exists(scratch)
+    assert files(saver) == ["checkpoint"] + [
+        f"model.ckpt-5{part}" for part in PARTS
+    ]
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_save_that_was_killed_between_names_is_ended(saver, first):
+    """Everything was written; the description gets its name last."""
+    saver.save(10, VALUES, {"seed": 3}, {"waited": 2})
+    scratch = leave_scratch(saver, *PARTS[first:])
+    saver.sweep()
+    assert not os.path.exists(scratch)
+    restored = saver.restore_latest()
+    assert (restored.step, restored.state) == (10, {"waited": 2})
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_not_saved(saver, value):
+    saver.save(5, VALUES, {})
+    before = files(saver)
+    bad = {**VALUES, "c/bias": np.array([1, value], "f4")}
+    with pytest.raises(UserError, match="c/bias has values that are not fini"):
+        saver.save(10, bad, {})
+    assert files(saver) == before
+
+
+def test_space_is_checked_for_two_checkpoints(tmp_path, monkeypatch):
+    usage = type("Usage", (), {"free": 55})
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
+    saver = Saver(str(tmp_path / "not" / "there"))
+    with pytest.raises(UserError) as caught:
+        saver.check_space(VALUES)  # 6 and 1 numbers of 4 bytes
+    assert str(caught.value).startswith(
+        f"{saver.folder}: 55 bytes free; expected at least 56, for two "
+    )
+    usage.free = 56
+    saver.check_space(VALUES)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
