@@ -1,24 +1,34 @@
-"""The original's optimizer in numpy, float64."""
+"""The original's optimizer and LAMB in numpy, float64."""
 
 import numpy as np
 
 
 class NumpyAdam:
-    """The original's update, one variable at a time."""
+    """The update of either, one variable at a time, after the clip."""
 
-    def __init__(self, values):
+    def __init__(self, values, lamb=False):
         self.values = dict(values)
+        self.lamb = lamb
+        self.steps = 0
         self.m = {name: np.zeros_like(v) for name, v in values.items()}
         self.v = {name: np.zeros_like(v) for name, v in values.items()}
 
     def step(self, gradients, rate):
         norm = np.sqrt(sum(np.square(g).sum() for g in gradients.values()))
+        self.steps += 1
         for name, gradient in gradients.items():
             g = gradient * min(1.0, 1.0 / norm)
             self.m[name] = 0.9 * self.m[name] + 0.1 * g
             self.v[name] = 0.999 * self.v[name] + 0.001 * g * g
-            update = self.m[name] / (np.sqrt(self.v[name]) + 1e-6)
+            m, v, x = self.m[name], self.v[name], self.values[name]
+            if self.lamb:
+                m = m / (1 - 0.9**self.steps)
+                v = v / (1 - 0.999**self.steps)
+            update = m / (np.sqrt(v) + 1e-6)
             if not any(part in name for part in ("LayerNorm", "bias")):
-                update += 0.01 * self.values[name]
-            self.values[name] = self.values[name] - rate * update
+                update += 0.01 * x
+                lengths = np.linalg.norm(x), np.linalg.norm(update)
+                if self.lamb and all(lengths):
+                    update *= lengths[0] / lengths[1]
+            self.values[name] = x - rate * update
         return norm

@@ -1,8 +1,9 @@
-"""The original's optimizer: Adam with weight decay, and its schedule.
+"""The original's optimizer: Adam with weight decay, LAMB, and the schedule.
 
 It is not `keras.optimizers.AdamW`: moments are not corrected for bias, and
 decay is added to the update before the learning rate (google-research/bert
-`optimization.py`; Loshchilov and Hutter 2017, arXiv:1711.05101).
+`optimization.py`; Loshchilov and Hutter 2017, arXiv:1711.05101). Nor is LAMB
+Keras' own, which adapts every variable and adds decay after the ratio.
 """
 
 import re
@@ -10,7 +11,7 @@ import re
 import keras
 import tensorflow as tf
 
-EXCLUDED_FROM_DECAY = r"LayerNorm|layer_norm|bias"
+EXCLUDED = r"LayerNorm|layer_norm|bias"
 CLIP_NORM = 1.0
 
 
@@ -53,21 +54,23 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-def is_decayed(path: str) -> bool:
-    """Whether weight decay applies to the variable of this path."""
-    return re.search(EXCLUDED_FROM_DECAY, path) is None
+def is_excluded(path: str) -> bool:
+    """Whether the variable of this path has neither decay nor adaptation."""
+    return re.search(EXCLUDED, path) is not None
 
 
 def adam_weight_decay(
-    value, gradient, m, v, rate, *, decay, beta_1, beta_2, epsilon
+    value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon
 ):
-    """One step on one variable.
+    """One step of the original's Adam on one variable.
 
     Args:
         value, gradient, m, v: float32 tensors of one shape: the variable,
             its gradient and its two moments.
         rate: float32 scalar, the learning rate.
-        decay: share of the value that is added to the update.
+        step: float32 scalar, number of this step, from 1; not used here.
+        decay: share of the value that is added to the update; None for an
+            excluded variable.
         beta_1, beta_2: how much of each moment is kept.
         epsilon: added to the root of the second moment.
 
@@ -80,6 +83,37 @@ def adam_weight_decay(
     if decay:
         update += decay * value
     return value - rate * update, m, v
+
+
+def lamb(value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon):
+    """One step of LAMB on one variable (You et al. 2019, arXiv:1904.00962).
+
+    Algorithm 2 of the paper, with its correction of the moments for bias and
+    with the identity for phi: the update gets the length of the variable. An
+    excluded variable is not adapted. Where a length is 0 their ratio is 1.
+
+    Args:
+        value, gradient, m, v, rate, step, decay, beta_1, beta_2, epsilon: as
+            for `adam_weight_decay`.
+
+    Returns:
+        the new (value, m, v).
+    """
+    m = beta_1 * m + (1.0 - beta_1) * gradient
+    v = beta_2 * v + (1.0 - beta_2) * tf.square(gradient)
+    first = m / (1.0 - tf.pow(beta_1, step))
+    second = v / (1.0 - tf.pow(beta_2, step))
+    update = first / (tf.sqrt(second) + epsilon)
+    if decay is None:
+        return value - rate * update, m, v
+    update += decay * value
+    wanted, found = tf.norm(value), tf.norm(update)
+    known = (wanted > 0.0) & (found > 0.0)
+    ratio = tf.where(known, wanted / found, 1.0)
+    return value - rate * ratio * update, m, v
+
+
+RULES = {"adamw": adam_weight_decay, "lamb": lamb}
 
 
 def reduce_and_clip(
@@ -106,7 +140,7 @@ def reduce_and_clip(
 
 @keras.saving.register_keras_serializable("bert")
 class AdamWeightDecay(keras.optimizers.Optimizer):
-    """Adam with weight decay, as the original trains BERT.
+    """Adam with weight decay, as the original trains BERT, or LAMB.
 
     Under `Model.fit` it sums gradients over replicas and clips the sum; a
     training loop of its own calls `reduce_and_clip` and `update`.
@@ -116,6 +150,11 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         decay: of every variable but biases and layer norm; it is not called
             weight_decay, which Keras applies in its own way.
         beta_1, beta_2, epsilon: see `adam_weight_decay`.
+        rule: of one step, a name in `RULES`.
+
+    Attributes:
+        rate_factors: what the learning rate of each variable is multiplied
+            by, in the order of `build`; 1 unless they are set.
     """
 
     def __init__(
@@ -125,6 +164,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-6,
+        rule: str = "adamw",
         name: str = "adam_weight_decay",
         **kwargs,
     ):
@@ -132,6 +172,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.decay = decay
         self.beta_1, self.beta_2 = beta_1, beta_2
         self.epsilon = epsilon
+        self.rule = rule
 
     def build(self, variables):
         """Makes the two moments of each variable."""
@@ -141,6 +182,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.adam_m, self.adam_v = self.add_optimizer_variables(
             variables, ["adam_m", "adam_v"]
         )
+        self.rate_factors = (1.0,) * len(variables)
 
     @property
     def step(self) -> int:
@@ -168,13 +210,17 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             slots[f"{name}/adam_v"] = self.adam_v[index]
         return slots
 
-    def update(self, gradients: list, variables: list, rate) -> None:
+    def update(
+        self, gradients: list, variables: list, rate, learn=True
+    ) -> None:
         """Updates the variables with reduced gradients, on every replica.
 
         Args:
             gradients: dense, the same on every replica.
             variables: those the optimizer was built with.
             rate: float32 scalar.
+            learn: bool scalar; if it is false, variables and moments keep
+                every bit, whatever the gradients are.
         """
         targets = [
             variable.value
@@ -184,7 +230,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         count = len(variables)
         values = [tf.convert_to_tensor(target) for target in targets]
         decays = tuple(
-            self.decay if is_decayed(variable.path) else 0.0
+            None if is_excluded(variable.path) else self.decay
             for variable in variables
         )
         new = self._compute(
@@ -193,7 +239,10 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             values[count : 2 * count],
             values[2 * count :],
             tf.cast(rate, tf.float32),
+            tf.cast(self.iterations.value + 1, tf.float32),
+            learn,
             decays,
+            self.rate_factors,
         )
 
         def assign(strategy, new):
@@ -212,20 +261,24 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     # One compiled program over all variables: a third of the time of one
     # operation after the other.
     @tf.function(jit_compile=True)
-    def _compute(self, values, gradients, ms, vs, rate, decays):
-        triples = [
-            adam_weight_decay(
-                *state,
-                rate,
+    def _compute(
+        self, values, gradients, ms, vs, rate, step, learn, decays, factors
+    ):
+        triples = []
+        for *old, decay, factor in zip(
+            values, gradients, ms, vs, decays, factors, strict=True
+        ):
+            new = RULES[self.rule](
+                *old,
+                rate if factor == 1.0 else rate * factor,
+                step,
                 decay=decay,
                 beta_1=self.beta_1,
                 beta_2=self.beta_2,
                 epsilon=self.epsilon,
             )
-            for *state, decay in zip(
-                values, gradients, ms, vs, decays, strict=True
-            )
-        ]
+            del old[1]  # the gradient
+            triples.append([tf.where(learn, a, b) for a, b in zip(new, old)])
         return [part for parts in zip(*triples, strict=True) for part in parts]
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
@@ -240,4 +293,5 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             "beta_1": self.beta_1,
             "beta_2": self.beta_2,
             "epsilon": self.epsilon,
+            "rule": self.rule,
         }

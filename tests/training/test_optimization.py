@@ -1,4 +1,4 @@
-"""The optimizer and its schedule against numpy."""
+"""The optimizers and their schedule against numpy."""
 
 import keras
 import numpy as np
@@ -38,14 +38,17 @@ def gradient_at(step, name, shape, scale):
     return np.random.default_rng(seed).normal(0, scale, shape)
 
 
-@pytest.mark.parametrize("scale", [0.001, 1.0])
-def test_six_steps_equal_numpy(scale):
+@pytest.mark.parametrize(
+    ("rule", "scale"), [("adamw", 0.001), ("adamw", 1.0), ("lamb", 1.0)]
+)
+def test_six_steps_equal_numpy(rule, scale):
     """With small gradients nothing is clipped, with large ones all are."""
     model = build_pretraining_model(small.config())
     named = checkpoints.model_variables(model)
-    reference = NumpyAdam({n: v.numpy().astype("f8") for n, v in named.items()})
+    start = {n: v.numpy().astype("f8") for n, v in named.items()}
+    reference = NumpyAdam(start, rule == "lamb")
     schedule = WarmupLinearDecay(0.01, 7, 2)
-    optimizer = AdamWeightDecay(schedule)
+    optimizer = AdamWeightDecay(schedule, rule=rule)
     optimizer.build(list(named.values()))
     for step in range(6):
         gradients = {
@@ -57,6 +60,7 @@ def test_six_steps_equal_numpy(scale):
             [tf.constant(g, tf.float32) for g in gradients.values()]
         )
         optimizer.update(clipped, list(named.values()), schedule(step))
+        optimizer.iterations.assign_add(1)
         assert float(our_norm) == pytest.approx(norm, rel=1e-5)
     for name, variable in named.items():
         np.testing.assert_allclose(
@@ -95,6 +99,63 @@ def test_layer_norm_and_bias_are_not_decayed():
         "position_embeddings",
         "output_weights",
     }
+
+
+def one_variable(rule, value, name="kernel"):
+    variable = keras.Variable(np.array(value, "f4"), name=name)
+    optimizer = AdamWeightDecay(1.0, rule=rule)
+    optimizer.build([variable])
+    return variable, optimizer
+
+
+def test_lambs_update_is_as_long_as_the_variable():
+    variable, optimizer = one_variable("lamb", [3.0, 4.0])
+    optimizer.update([tf.constant([0.1, -0.7])], [variable], 0.1)
+    # Both moments are corrected: the first update is the gradient's sign.
+    update = np.array([1.0, -1.0]) + 0.01 * np.array([3.0, 4.0])
+    update *= 5.0 / np.linalg.norm(update)
+    np.testing.assert_allclose(
+        variable.numpy(), [3.0, 4.0] - 0.1 * update, rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", ["LayerNorm_gamma", "bias"])
+def test_lamb_neither_decays_nor_adapts_what_is_excluded(name):
+    variable, optimizer = one_variable("lamb", [3.0, 4.0], name)
+    optimizer.update([tf.constant([0.1, -0.7])], [variable], 0.1)
+    np.testing.assert_allclose(variable.numpy(), [2.9, 4.1], rtol=1e-4)
+
+
+def test_lambs_ratio_is_one_where_a_length_is_zero():
+    variable, optimizer = one_variable("lamb", [0.0, 0.0])
+    optimizer.update([tf.constant([0.1, -0.7])], [variable], 0.1)
+    np.testing.assert_allclose(variable.numpy(), [-0.1, 0.1], rtol=1e-4)
+    optimizer.update([tf.zeros(2)], [variable], 0.0)
+    assert np.isfinite(variable.numpy()).all()
+
+
+@pytest.mark.parametrize("rule", ["adamw", "lamb"])
+def test_no_bit_changes_where_nothing_is_learned(rule):
+    variable, optimizer = one_variable(rule, [3.0, -0.0])
+    optimizer.update([tf.constant([0.1, -0.7])], [variable], 0.1)
+    held = [variable, optimizer.adam_m[0], optimizer.adam_v[0]]
+    before = [x.numpy().tobytes() for x in held]
+    poison = tf.constant([np.nan, np.inf])
+    optimizer.update([poison], [variable], 0.1, tf.constant(False))
+    assert [x.numpy().tobytes() for x in held] == before
+    optimizer.update([poison], [variable], 0.1, tf.constant(True))
+    assert np.isnan(variable.numpy()).any()
+
+
+def test_each_variable_may_have_a_rate_of_its_own():
+    values = [keras.Variable([2.0], name=f"bias_{i}") for i in range(3)]
+    optimizer = AdamWeightDecay(1.0)
+    optimizer.build(values)
+    optimizer.rate_factors = (1.0, 0.5, 0.0)
+    optimizer.update([tf.ones(1)] * 3, values, 0.1)
+    moved = [2.0 - float(value.numpy()[0]) for value in values]
+    assert moved[0] > 0.1
+    assert moved == pytest.approx([moved[0], moved[0] / 2, 0.0])
 
 
 def test_slots_are_named_after_their_variables():
@@ -143,7 +204,9 @@ def test_fit_takes_the_step_that_update_takes():
 
 
 def test_the_config_makes_the_optimizer_again():
-    optimizer = AdamWeightDecay(WarmupLinearDecay(0.3, 7, 2), decay=0.5)
+    optimizer = AdamWeightDecay(
+        WarmupLinearDecay(0.3, 7, 2), decay=0.5, rule="lamb"
+    )
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert again.decay == 0.5
     assert again.get_config() == optimizer.get_config()
