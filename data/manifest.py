@@ -62,19 +62,28 @@ def manifest_of(path: str) -> dict | None:
         UserError: the manifest is damaged, or the file is not as long as it
             was when it was written.
     """
+    run = listed_run(path)
+    if run is None:
+        return None
+    entry = run["shards"][os.path.basename(path)]
+    expected, found = entry["bytes"], storage.size(path)
+    if expected != found:
+        raise UserError(
+            f"has {found} bytes",
+            path=path,
+            expected=f"{expected} ({MANIFEST})",
+            fix="the file is damaged: make the records again",
+        )
+    return run
+
+
+def listed_run(path: str) -> dict | None:
+    """As `manifest_of`, of a file that may be damaged."""
     folder, name = os.path.split(storage.absolute(path))
     for run in read_runs(folder):
-        if name not in run["shards"]:
-            continue
-        expected, found = run["shards"][name]["bytes"], storage.size(path)
-        if expected != found:
-            raise UserError(
-                f"has {found} bytes",
-                path=path,
-                expected=f"{expected} ({MANIFEST})",
-                fix="the file is damaged: make the records again",
-            )
-        return {**run, "vocab_file": os.path.join(folder, run["vocab_file"])}
+        if name in run["shards"]:
+            vocab_file = os.path.join(folder, run["vocab_file"])
+            return {**run, "vocab_file": vocab_file}
     return None
 
 

@@ -1,0 +1,163 @@
+"""Damaged shards: every kind is reported, whole ones never are."""
+
+import gzip
+import random
+
+import pytest
+
+from data import records
+from data.shard_check import check_shard
+
+LENGTHS = [random.Random(3).randint(1, 211) for _ in range(53)]
+RECORDS = [
+    random.Random(i).randbytes(length) for i, length in enumerate(LENGTHS)
+]
+STARTS = [sum(LENGTHS[:i]) + 16 * i for i in range(len(LENGTHS) + 1)]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """(bytes of a shard, its entry in a manifest)."""
+    path = tmp_path_factory.mktemp("whole") / "whole.tfrecord"
+    writer = records.ShardWriter([str(path)])
+    records.write_records(writer.part_path(0), RECORDS)
+    entry = writer.finish([len(RECORDS)], 1)["whole.tfrecord"]
+    return path.read_bytes(), entry
+
+
+@pytest.fixture
+def check(tmp_path, whole):
+    """Checks a file of the given bytes, with the manifest or without."""
+
+    def run(content, listed=True):
+        path = tmp_path / "shard.tfrecord"
+        path.write_bytes(content)
+        return check_shard(str(path), whole[1] if listed else None)
+
+    return run
+
+
+def flip(content, place):
+    changed = bytearray(content)
+    changed[place] ^= 4
+    return bytes(changed)
+
+
+def frame(content, i):
+    return content[STARTS[i] : STARTS[i + 1]]
+
+
+def test_a_whole_shard_is_whole(check, whole):
+    assert check(whole[0]) is None
+    assert check(whole[0], listed=False) is None
+
+
+def test_damage_inside_a_record_is_told_with_its_place(check, whole):
+    start = STARTS[37]
+    at = f"record 37 at byte {start}: "
+    for place, cause in (
+        (3, "checksum of the length differs"),
+        (9, "checksum of the length differs"),
+        (12, "checksum of the data differs"),
+        (STARTS[38] - start - 1, "checksum of the data differs"),
+    ):
+        for listed in (True, False):
+            damaged = flip(whole[0], start + place)
+            assert check(damaged, listed) == at + cause
+
+
+def test_what_ends_too_early_or_too_late_is_told_with_its_place(check, whole):
+    content = whole[0]
+    start, end = STARTS[37], STARTS[-1]
+    for damaged, message in (
+        (
+            content[: start + 7],
+            f"record 37 at byte {start}: 7 bytes, too few for a record",
+        ),
+        (
+            content[: start + 13],
+            f"record 37 at byte {start}: the file ends inside it",
+        ),
+        (
+            content + b"nothing",
+            f"record 53 at byte {end}: 7 bytes, too few for a record",
+        ),
+        (
+            content + bytes(4096),
+            f"record 53 at byte {end}: checksum of the length differs",
+        ),
+    ):
+        for listed in (True, False):
+            assert check(damaged, listed) == message
+
+
+def test_whole_records_that_were_not_written_are_told(check, whole):
+    content = whole[0]
+    frames = [frame(content, i) for i in range(len(RECORDS))]
+    swapped = [*frames[:5], frames[6], frames[5], *frames[7:]]
+    replaced = [*frames[:5], frames[7], *frames[6:]]
+    other = "other records than those that were written (sha256 differs)"
+    for damaged, message in (
+        (content[: STARTS[37]], "37 records, 53 were written"),
+        (b"", "0 records, 53 were written"),
+        (content[: STARTS[5]] + content[STARTS[6] :], "52 records, 53 were "),
+        (content * 2, "106 records, 53 were written"),
+        (b"".join(swapped), other),
+        (b"".join(replaced), other),
+    ):
+        assert check(damaged).startswith(message)
+    assert check(b"", listed=False) == "no records"
+
+
+def test_a_compressed_file_is_told(check, whole):
+    message = "record 0 at byte 0: this is a gzip file; decompress it"
+    assert check(gzip.compress(whole[0])) == message
+
+
+def report_random_faults(check, content, count):
+    """Overwrites 1 to 512 bytes, `count` times; every fault is placed."""
+    rng = random.Random(7)
+    for _ in range(count):
+        size = rng.randint(1, 512)
+        place = rng.randrange(len(content) - size)
+        noise = rng.randbytes(size)
+        damaged = content[:place] + noise + content[place + size :]
+        if damaged == content:
+            continue
+        pairs = enumerate(zip(content, damaged, strict=True))
+        first = next(i for i, (a, b) in pairs if a != b)
+        index = next(i for i in range(53) if STARTS[i + 1] > first)
+        message = check(damaged)
+        assert message.startswith(f"record {index} at byte {STARTS[index]}: ")
+
+
+def test_random_faults_are_placed(check, whole):
+    report_random_faults(check, whole[0], 50)
+
+
+@pytest.mark.long
+def test_a_thousand_random_faults_are_placed(check, whole):
+    report_random_faults(check, whole[0], 1000)
+
+
+def check_clean_sets(folder, count):
+    for number in range(count):
+        rng = random.Random(number)
+        rows = [rng.randbytes(rng.randint(0, 97)) for _ in range(number + 1)]
+        paths = [str(folder / f"{i}.tfrecord") for i in range(3)]
+        writer = records.ShardWriter(paths)
+        records.write_records(writer.part_path(0), rows)
+        shards = writer.finish([len(rows)], number)
+        for path, entry in zip(paths, shards.values(), strict=True):
+            assert check_shard(path, entry) is None
+            if entry["records"]:
+                assert check_shard(path, None) is None
+
+
+def test_clean_sets_raise_no_alarm(tmp_path):
+    check_clean_sets(tmp_path, 5)
+
+
+@pytest.mark.long
+def test_a_hundred_clean_sets_raise_no_alarm(tmp_path):
+    check_clean_sets(tmp_path, 100)
