@@ -16,6 +16,7 @@ import common_flags
 import model_folder
 import run_folder
 import text_flags
+import training_flags
 from data import features, tokenization, vocabulary
 from errors import UserError
 from modeling.config import BertConfig
@@ -27,41 +28,22 @@ BEST = "best"  # folder of the best checkpoint, in output_dir
 
 def define_flags(values: flags.FlagValues) -> None:
     """Defines the flags of every fine-tuning script."""
-    common_flags.define_model(values)
-    common_flags.define_seed(values)
-    common_flags.define_devices(values)
+    training_flags.define_training(values)
     text_flags.define_text(values)
-    flags.DEFINE_string(
-        "output_dir",
-        None,
-        "Folder of the checkpoints and results.",
-        flag_values=values,
-        required=True,
-    )
     for name, default, meaning in (
-        ("do_train", False, "Train."),
         ("do_eval", False, "Evaluate on labelled examples."),
         ("do_predict", False, "Write predictions."),
-        ("use_xla", False, "Compile forward and backward pass with XLA."),
         ("length_buckets", True, "Pad to a few lengths, not all to one."),
     ):
         flags.DEFINE_bool(name, default, meaning, flag_values=values)
     for name, default, lowest, meaning in (
         ("max_seq_length", 128, 3, "Pieces in a row at most."),
-        ("train_batch_size", 32, 1, "Rows of a batch, over all devices."),
-        ("eval_batch_size", 8, 1, "Rows of a batch in evaluation."),
         ("predict_batch_size", 8, 1, "Rows of a batch in prediction."),
-        ("save_checkpoints_steps", 1000, 1, "Steps between checkpoints."),
-        ("keep_checkpoint_max", 5, 1, "So many checkpoints are kept."),
-        ("iterations_per_loop", 1000, 1, "At most so many steps a call."),
-        ("log_steps", 100, 1, "Steps between two points of the curves."),
-        ("eval_steps", 0, 0, "Steps between evaluations while training."),
     ):
         flags.DEFINE_integer(
             name, default, meaning, flag_values=values, lower_bound=lowest
         )
     for name, default, meaning in (
-        ("learning_rate", 5e-5, "Peak learning rate of Adam."),
         ("num_train_epochs", 3.0, "How often each example is seen."),
         ("warmup_proportion", 0.1, "Share of the steps that warm up."),
     ):
@@ -100,18 +82,8 @@ def check(values: flags.FlagValues, config: BertConfig | None = None) -> Setup:
     where = "the module" if config else values.bert_config_file
     config = config or BertConfig.from_json_file(values.bert_config_file)
     vocab = vocabulary.read_vocabulary(values.vocab_file)
-    if len(vocab) > config.vocab_size:
-        raise UserError(
-            f"{len(vocab)} tokens",
-            path=values.vocab_file,
-            expected=f"at most {config.vocab_size}, vocab_size ({where})",
-        )
-    if values.max_seq_length > config.max_position_embeddings:
-        raise UserError(
-            f"--max_seq_length={values.max_seq_length}",
-            expected="at most max_position_embeddings, "
-            f"{config.max_position_embeddings} ({where})",
-        )
+    text_flags.check_vocabulary(vocab, values.vocab_file, config, where)
+    text_flags.check_length(values, "max_seq_length", config, where)
     if not 0 <= values.warmup_proportion <= 1:
         raise UserError(
             f"--warmup_proportion={values.warmup_proportion}",
@@ -147,7 +119,7 @@ class Task:
     Attributes:
         build_model: () -> a model of `modeling.task_models`.
         objectives: names of the losses.
-        batch_weights, batch_sums: see `training.loop`.
+        batch_weights, batch_sums: see `training.steps`.
         num_rows: of training; 0 if there is none.
         choices: sequences of a row.
     """
@@ -175,7 +147,14 @@ class FineTuning:
 
     def __init__(self, values: flags.FlagValues, setup: Setup, task: Task):
         from modeling import checkpoints, dropout
-        from training import distribution, loop, optimization, saver, state
+        from training import (
+            distribution,
+            loop,
+            optimization,
+            saver,
+            state,
+            steps,
+        )
 
         self._values, self._setup, self._task = values, setup, task
         self._strategy = distribution.make_strategy(
@@ -204,18 +183,21 @@ class FineTuning:
             saver.Saver(values.output_dir, values.keep_checkpoint_max),
         )
         self._best = saver.Saver(os.path.join(values.output_dir, BEST), 1)
+        trained = steps.Task(
+            self.model,
+            task.objectives,
+            task.batch_weights,
+            task.batch_sums,
+            dropout.dropout_seed,
+        )
         self._trainer = loop.Trainer(
-            loop.Task(
-                self.model,
-                task.objectives,
-                task.batch_weights,
-                task.batch_sums,
-                dropout.dropout_seed,
-            ),
-            optimizer,
-            self._strategy,
-            values.random_seed,
-            values.use_xla,
+            steps.Steps(
+                trained,
+                optimizer,
+                self._strategy,
+                values.random_seed,
+                values.use_xla,
+            )
         )
         self._predictors = {}
 

@@ -1,10 +1,12 @@
 """Flags and checks of the scripts that start from text. Reads no flag."""
 
 import os
+from collections.abc import Collection
 
 from absl import flags
 
 from errors import UserError
+from modeling.config import BertConfig
 
 
 def define_text(values: flags.FlagValues) -> None:
@@ -27,6 +29,43 @@ def define_case(values: flags.FlagValues) -> None:
         "Lower-case the text and strip accents. True for uncased models.",
         flag_values=values,
     )
+
+
+def check_vocabulary(
+    tokens: Collection[str], path: str, config: BertConfig, where: str
+) -> None:
+    """Refuses a vocabulary that is larger than the network's.
+
+    Args:
+        tokens: of the vocabulary.
+        path: its file.
+        config: sizes of the network.
+        where: they come from, for the message.
+    """
+    if len(tokens) > config.vocab_size:
+        raise UserError(
+            f"{len(tokens)} tokens",
+            path=path,
+            expected=f"at most {config.vocab_size}, vocab_size ({where})",
+        )
+
+
+def check_length(
+    values: flags.FlagValues, flag: str, config: BertConfig, where: str
+) -> None:
+    """Refuses rows that are longer than the network has positions.
+
+    Args:
+        values: of the script.
+        flag: of the length.
+        config, where: see `check_vocabulary`.
+    """
+    most = config.max_position_embeddings
+    if values[flag].value > most:
+        raise UserError(
+            f"--{flag}={values[flag].value}",
+            expected=f"at most max_position_embeddings, {most} ({where})",
+        )
 
 
 def check_output_file(path: str, flag: str) -> None:

@@ -25,7 +25,7 @@ import tensorflow as tf
 from data import batching, features, length_batches, task_records
 from modeling import checkpoints, dropout, losses, task_models
 from modeling.config import BertConfig
-from training import logs, loop, optimization
+from training import logs, loop, optimization, steps
 
 BATCH_SIZE = 32
 RUNS = 3
@@ -75,10 +75,14 @@ class Side:
         named = checkpoints.model_variables(network)
         checkpoints.assign(named, checkpoints.read(path), path)
         self._trainer = loop.Trainer(
-            loop.Task(network, (name,), weights, sums, dropout.dropout_seed),
-            optimizer,
-            tf.distribute.OneDeviceStrategy("CPU:0"),
-            1,
+            steps.Steps(
+                steps.Task(
+                    network, (name,), weights, sums, dropout.dropout_seed
+                ),
+                optimizer,
+                tf.distribute.OneDeviceStrategy("CPU:0"),
+                1,
+            )
         )
         self._train(2)
 
@@ -88,16 +92,16 @@ class Side:
         self._train(self._steps)
         return time.perf_counter() - start
 
-    def _train(self, steps: int) -> None:
-        last = self._trainer.optimizer.step + steps
+    def _train(self, count: int) -> None:
+        last = self._trainer.steps.optimizer.step + count
         schedule = loop.Schedule(
-            last, steps, steps, 0, 1000, BATCH_SIZE, self._rate
+            last, count, count, 0, 1000, BATCH_SIZE, self._rate
         )
         batches = length_batches.training_batches(
-            self._rows, self._lengths, BATCH_SIZE, 1, last - steps
+            self._rows, self._lengths, BATCH_SIZE, 1, last - count
         )
         with tempfile.TemporaryDirectory() as folder:
-            log = logs.TrainingLog(folder, last - steps)
+            log = logs.TrainingLog(folder, last - count)
             nothing = lambda: None  # noqa: E731
             self._trainer.train(batches, schedule, log, nothing, nothing)
 

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from modeling import dropout, models, pretraining_losses
 from modeling.config import BertConfig
-from training import loop
+from training import steps
 from training.optimization import AdamWeightDecay
 
 MATMUL_SIZE = 2048
@@ -38,8 +38,8 @@ def make_step(config: BertConfig, rows: int, length: int, places: int):
     model = models.build_pretraining_model(config)
     optimizer = AdamWeightDecay(1e-4)
     optimizer.build(model.trainable_variables)
-    trainer = loop.Trainer(
-        loop.Task(
+    training = steps.Steps(
+        steps.Task(
             model,
             pretraining_losses.OBJECTIVES,
             pretraining_losses.pretraining_weights,
@@ -67,7 +67,7 @@ def make_step(config: BertConfig, rows: int, length: int, places: int):
     )
     batch["masked_lm_weights"] = np.ones((rows, places), "f4")
     data = iter(tf.data.Dataset.from_tensors(batch).repeat())
-    return lambda: trainer._train_steps(data, tf.constant(1)).numpy()
+    return lambda: training.train(data, tf.constant(1)).numpy()
 
 
 def measure(config, rows, length, places, size=MATMUL_SIZE, runs=7) -> dict:

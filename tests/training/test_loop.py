@@ -11,7 +11,7 @@ from modeling import checkpoints, dropout, pretraining_losses
 from modeling.models import build_pretraining_model
 from tests import small
 from tests.numpy_adam import NumpyAdam
-from training import logs, loop
+from training import logs, loop, steps
 from training.optimization import AdamWeightDecay, WarmupLinearDecay
 
 pytestmark = pytest.mark.slow
@@ -43,14 +43,14 @@ def make_trainer(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
         model = build_pretraining_model(small.config(**changed))
         optimizer = AdamWeightDecay(rate)
         optimizer.build(model.trainable_variables)
-    task = loop.Task(
+    task = steps.Task(
         model,
         pretraining_losses.OBJECTIVES,
         pretraining_losses.pretraining_weights,
         pretraining_losses.pretraining_sums,
         dropout.dropout_seed,
     )
-    return loop.Trainer(task, optimizer, strategy, seed, use_xla)
+    return loop.Trainer(steps.Steps(task, optimizer, strategy, seed, use_xla))
 
 
 def schedule(**changed):
@@ -68,10 +68,10 @@ def schedule(**changed):
 
 def train(trainer, folder, plan=None, save=None, evaluate=None):
     """Trains; returns the reports as `metrics.jsonl` has them."""
-    log = logs.TrainingLog(str(folder), trainer.optimizer.step)
+    log = logs.TrainingLog(str(folder), trainer.steps.optimizer.step)
     nothing = lambda: None  # noqa: E731
     trainer.train(
-        batches(trainer.optimizer.step),
+        batches(trainer.steps.optimizer.step),
         plan or schedule(),
         log,
         save or nothing,
@@ -82,7 +82,7 @@ def train(trainer, folder, plan=None, save=None, evaluate=None):
 
 
 def weights(trainer):
-    named = checkpoints.model_variables(trainer.task.model)
+    named = checkpoints.model_variables(trainer.steps.task.model)
     return {name: variable.numpy() for name, variable in named.items()}
 
 
@@ -110,7 +110,7 @@ def test_training_lowers_the_loss(tmp_path):
 def test_the_first_loss_is_the_models(one_device):
     trainer = make_trainer()
     batch = next(iter(batches()))
-    model = trainer.task.model
+    model = trainer.steps.task.model
     outputs = model({name: batch[name] for name in model.input})
     sums = pretraining_losses.pretraining_sums(batch, outputs)
     expected = sum(
@@ -137,7 +137,7 @@ def plain_loss(model, batch):
 def test_six_steps_equal_numpy(tmp_path):
     """The whole step: loss, clipping, schedule and update."""
     trainer = make_trainer()
-    named = checkpoints.model_variables(trainer.task.model)
+    named = checkpoints.model_variables(trainer.steps.task.model)
     reference = NumpyAdam({n: v.numpy().astype("f8") for n, v in named.items()})
     model = build_pretraining_model(small.config())
     theirs = checkpoints.model_variables(model)
@@ -234,7 +234,7 @@ def test_dropout_differs_between_replicas(tmp_path, rate, same):
     for strategy, rows in ((None, half), (mirrored(2), twice)):
         trainer = make_trainer(strategy, peak=0.0, hidden_dropout_prob=rate)
         data = iter(tf.data.Dataset.from_tensors(rows).repeat())
-        sums = trainer._train_steps(data, tf.constant(1)).numpy()[0]
+        sums = trainer.steps.train(data, tf.constant(1)).numpy()[0]
         seen.append(sums[0] / sums[2])  # masked_lm loss / weight
     assert (seen[0] == pytest.approx(seen[1], rel=1e-4)) == same
 
@@ -257,8 +257,8 @@ def test_saving_and_evaluating_come_when_they_should(tmp_path):
         trainer,
         tmp_path,
         schedule(save_steps=3, eval_steps=2, log_steps=5),
-        lambda: saved.append(trainer.optimizer.step),
-        lambda: evaluated.append(trainer.optimizer.step),
+        lambda: saved.append(trainer.steps.optimizer.step),
+        lambda: evaluated.append(trainer.steps.optimizer.step),
     )
     assert saved == [3, 6, 7]
     assert evaluated == [2, 4, 6, 7]
@@ -292,7 +292,7 @@ def test_evaluation_counts_every_row_once(replicas):
         )
         for name in rows[0]
     }
-    model = trainer.task.model
+    model = trainer.steps.task.model
     outputs = model({name: merged[name] for name in model.input})
     sums = pretraining_losses.pretraining_sums(merged, outputs)
     assert set(result) == {
