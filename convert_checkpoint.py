@@ -15,6 +15,7 @@ from absl import flags
 
 import common_flags
 import model_folder
+import text_flags
 from data import features, tokenization, vocabulary, vocabulary_slots
 from durable import sync_and_hash, write_whole
 from errors import UserError
@@ -184,18 +185,11 @@ def find_vocabulary(bert: Bert, path: str, vocab_file: str | None) -> None:
     if bert.tokens is None:
         say("warning: no vocabulary beside the input; none is written")
         return
-    if len(bert.tokens) > bert.config.vocab_size:
-        raise UserError(
-            f"the vocabulary has {len(bert.tokens)} tokens",
-            path=bert.path,
-            expected=f"at most vocab_size, {bert.config.vocab_size}",
-        )
+    text_flags.check_vocabulary(
+        bert.tokens, vocab_file or bert.path, bert.config, bert.path
+    )
     if bert.do_lower_case is None:
-        bert.do_lower_case = tokenization.looks_lower_case(bert.tokens)
-        say(
-            f"do_lower_case={bert.do_lower_case}, as the vocabulary looks; "
-            "pass --do_lower_case if that is wrong"
-        )
+        bert.do_lower_case = model_folder.guess_casing(bert.tokens)
 
 
 def add_words(bert: Bert, path: str) -> None:

@@ -20,6 +20,7 @@ import common_flags
 import convert_checkpoint
 import export_folder
 import model_folder
+import text_flags
 from data import features, tokenization, vocabulary
 from errors import UserError
 from modeling.config import BertConfig
@@ -121,18 +122,8 @@ def read_config(values: flags.FlagValues, tokens: list[str]) -> BertConfig:
         "bert_config_file",
     )
     config = BertConfig.from_json_file(path)
-    if len(tokens) > config.vocab_size:
-        raise UserError(
-            f"{len(tokens)} tokens",
-            path=values.vocab_file,
-            expected=f"at most {config.vocab_size}, vocab_size ({path})",
-        )
-    if values.static_seq_length > config.max_position_embeddings:
-        raise UserError(
-            f"--static_seq_length={values.static_seq_length}",
-            expected="at most max_position_embeddings, "
-            f"{config.max_position_embeddings} ({path})",
-        )
+    text_flags.check_vocabulary(tokens, values.vocab_file, config, path)
+    text_flags.check_length(values, "static_seq_length", config, path)
     return config
 
 
@@ -149,13 +140,7 @@ def find_casing(
         )
     if given is None:
         given = recorded
-    if given is None:
-        given = tokenization.looks_lower_case(tokens)
-        say(
-            f"do_lower_case={given}, as the vocabulary looks; "
-            "pass --do_lower_case if that is wrong"
-        )
-    return given
+    return model_folder.guess_casing(tokens) if given is None else given
 
 
 def export_model(values: flags.FlagValues, tokens: list[str]) -> str:

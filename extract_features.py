@@ -96,19 +96,9 @@ def read_flags(argv: list[str]) -> Job:
     common_flags.list_files(values.input_file, "input_file")
     config = BertConfig.from_json_file(values.bert_config_file)
     vocab = vocabulary.read_vocabulary(values.vocab_file)
-    if len(vocab) > config.vocab_size:
-        raise UserError(
-            f"{len(vocab)} tokens",
-            path=values.vocab_file,
-            expected=f"at most {config.vocab_size}, vocab_size "
-            f"({values.bert_config_file})",
-        )
-    if values.max_seq_length > config.max_position_embeddings:
-        raise UserError(
-            f"--max_seq_length={values.max_seq_length}",
-            expected="at most max_position_embeddings, "
-            f"{config.max_position_embeddings} ({values.bert_config_file})",
-        )
+    where = values.bert_config_file
+    text_flags.check_vocabulary(vocab, values.vocab_file, config, where)
+    text_flags.check_length(values, "max_seq_length", config, where)
     layers = [read_layer(x, config.num_hidden_layers) for x in values.layers]
     if not layers:
         raise UserError("--layers is empty", expected="such as -1,-2")

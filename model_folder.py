@@ -3,7 +3,9 @@
 import json
 import os
 
+from data import tokenization
 from errors import UserError
+from progress import say
 
 
 def folder_of(path: str) -> str:
@@ -38,3 +40,13 @@ def recorded_lower_case(prefix: str) -> bool | None:
         return None
     with open(path, encoding="utf-8") as file:
         return json.load(file).get("settings", {}).get("do_lower_case")
+
+
+def guess_casing(tokens: list[str]) -> bool:
+    """The casing that a vocabulary looks made for, and says so."""
+    found = tokenization.looks_lower_case(tokens)
+    say(
+        f"do_lower_case={found}, as the vocabulary looks; "
+        "pass --do_lower_case if that is wrong"
+    )
+    return found
