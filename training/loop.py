@@ -55,6 +55,7 @@ class Trainer:
     def __init__(self, steps: Steps):
         self.steps = steps
         self._objectives = steps.task.objectives
+        self._window = Window(steps.sum_names)  # since the last report
 
     def train(
         self,
@@ -63,8 +64,12 @@ class Trainer:
         log: logs.TrainingLog,
         save: Callable[[], None],
         evaluate: Callable[[], None],
+        should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         """Trains up to `schedule.num_train_steps`.
+
+        An evaluation comes before the checkpoint of its step, so that what it
+        found is in it.
 
         Args:
             batches: whole batches, from the present step on.
@@ -72,9 +77,9 @@ class Trainer:
             log: takes the reports.
             save: writes a checkpoint of the present state.
             evaluate: evaluates the present state.
+            should_stop: asked every few seconds whether to save and return.
         """
         iterator = iter(batches)
-        window = Window(self.steps.sum_names)
         pace = Pace(schedule.batch_size, schedule.iterations_per_loop)
         step = self.steps.optimizer.step
         while step < schedule.num_train_steps:
@@ -83,10 +88,10 @@ class Trainer:
             sums = self.steps.train(iterator, tf.constant(count)).numpy()
             step += count
             pace.called(count)
-            window.add(sums)
+            self._window.add(sums)
             report = room == count
             if report or pace.is_time_for_a_line():
-                values = window.means(self._objectives)
+                values = self._window.means(self._objectives)
                 rate = schedule.learning_rate(step - 1)
                 values["learning_rate"] = float(rate)
                 values["examples_per_second"] = pace.examples_per_second
@@ -100,13 +105,28 @@ class Trainer:
                 pace.told()
             if report:
                 log.write(step, "train", values)
-                window = Window(self.steps.sum_names)
+                self._window = Window(self.steps.sum_names)
             is_last = step == schedule.num_train_steps
-            if is_last or schedule.happens(schedule.save_steps, step):
-                save()
             if is_last or schedule.happens(schedule.eval_steps, step):
                 evaluate()
+            stop = should_stop()
+            if is_last or stop or schedule.happens(schedule.save_steps, step):
+                save()
+            if stop:
+                return
             pace.resume()
+
+    def state(self) -> dict:
+        """JSON values for `take_state`: of the steps, and since a report."""
+        return {
+            "window": self._window.state(),
+            "steps": self.steps.extra_state(),
+        }
+
+    def take_state(self, state: dict) -> None:
+        """Goes on where a run was interrupted."""
+        self._window.take_state(state["window"])
+        self.steps.take_extra_state(state["steps"])
 
     def evaluate(self, batches: Iterable[dict]) -> dict[str, float]:
         """Means over all rows of the batches, each objective apart.

@@ -2,6 +2,8 @@
 
 import time
 
+import numpy as np
+
 _SECONDS_A_CALL = 2.0
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -11,18 +13,21 @@ class Window:
 
     Args:
         names: of the sums of a step.
+
+    Attributes:
+        steps: that were added.
     """
 
     def __init__(self, names: tuple[str, ...]):
         self._names = names
-        self._steps = 0
+        self.steps = 0
         self._sums = [0.0] * (len(names) + 1)
 
-    def add(self, sums) -> None:
-        """Adds steps: float32 [steps, names + 1], the gradient norm last."""
-        for row in sums.tolist():
+    def add(self, rows) -> None:
+        """Adds those that are finite of the rows of `Steps.train`."""
+        for row in rows[np.isfinite(rows).all(1)].tolist():
             self._sums = [a + b for a, b in zip(self._sums, row)]
-        self._steps += len(sums)
+            self.steps += 1
 
     def means(self, objectives: tuple[str, ...]) -> dict[str, float]:
         """`loss`, each objective's loss and accuracy, `gradient_norm`."""
@@ -34,8 +39,17 @@ class Window:
                 mean = sums[f"{objective}_{what}"] / weight if weight else 0.0
                 values[f"{objective}_{what}"] = mean
             values["loss"] += values[f"{objective}_loss"]
-        values["gradient_norm"] = self._sums[-1] / max(1, self._steps)
+        values["gradient_norm"] = self._sums[-1] / max(1, self.steps)
         return values
+
+    def state(self) -> dict:
+        """JSON values for `take_state`."""
+        return {"steps": self.steps, "sums": [x.hex() for x in self._sums]}
+
+    def take_state(self, state: dict) -> None:
+        """Takes up the sums that a run had when it was interrupted."""
+        self.steps = state["steps"]
+        self._sums = [float.fromhex(x) for x in state["sums"]]
 
 
 class Pace:
