@@ -11,9 +11,9 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from data import features, text_ops
+from data import features
 from data.classification import CLASSES, MULTI_LABEL, Labels
-from modeling import checkpoints, task_models
+from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
 
@@ -66,19 +66,12 @@ class Classifier(tf.train.Checkpoint):
     def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
         super().__init__()
         self._settings = settings
-        self._model = graphs.Hidden(
-            task_models.build_classifier(settings.config, settings.labels.size)
-        )
-        model = self._model.value
-        named = checkpoints.model_variables(model)
-        checkpoints.assign(named, weights, "the network", tuple(named))
-        self.variables = [variable.value for variable in named.values()]
-        self._tokenizer = text_ops.GraphTokenizer(
-            settings.vocab_file, settings.do_lower_case
-        )
-        self.vocab_file = tf.saved_model.Asset(settings.vocab_file)
-        self.do_lower_case = tf.Variable(
-            settings.do_lower_case, trainable=False, name="do_lower_case"
+        self._model, self._tokenizer = graphs.equip(
+            self,
+            task_models.build_classifier(settings.config, settings.labels.size),
+            weights,
+            settings.vocab_file,
+            settings.do_lower_case,
         )
         texts = (TEXT, TEXT_B) if settings.has_pairs else (TEXT,)
         self.serve = graphs.signature(
@@ -105,13 +98,8 @@ class Classifier(tf.train.Checkpoint):
         segments = [tokenizer.tokenize(x).merge_dims(1, 2) for x in strings]
 
         def pack(some):
-            return text_ops.pack_inputs(
-                some,
-                self._settings.max_seq_length,
-                cls_id=tokenizer.cls_id,
-                sep_id=tokenizer.sep_id,
-                pad_id=tokenizer.pad_id,
-            )
+            length = self._settings.max_seq_length
+            return graphs.pack(tokenizer, some, length)
 
         packed = pack(segments)
         if len(segments) == 2:  # without a second text there is one [SEP]

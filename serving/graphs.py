@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from data import features
+from data import features, text_ops
+from modeling import checkpoints
 
 
 class Hidden:
@@ -17,6 +19,62 @@ class Hidden:
 
     def __init__(self, value: keras.Model):
         self.value = value
+
+
+def equip(
+    root: tf.train.Checkpoint,
+    model: keras.Model,
+    weights: dict[str, np.ndarray],
+    vocab_file: str,
+    do_lower_case: bool,
+) -> tuple[Hidden, text_ops.GraphTokenizer]:
+    """Gives a root what all SavedModels of ours have.
+
+    That is `variables`, the asset `vocab_file` and the variable
+    `do_lower_case`.
+
+    Args:
+        root: what will be saved; it must keep what is returned.
+        model: the network.
+        weights: original name -> array, all of the network's.
+        vocab_file: the vocabulary.
+        do_lower_case: its casing.
+
+    Returns:
+        the network with these weights, and its tokenizer.
+    """
+    named = checkpoints.model_variables(model)
+    checkpoints.assign(named, weights, "the network", tuple(named))
+    root.variables = [variable.value for variable in named.values()]
+    root.vocab_file = tf.saved_model.Asset(vocab_file)
+    root.do_lower_case = tf.Variable(
+        do_lower_case, trainable=False, name="do_lower_case"
+    )
+    return Hidden(model), text_ops.GraphTokenizer(vocab_file, do_lower_case)
+
+
+def pack(
+    tokenizer: text_ops.GraphTokenizer,
+    segments: list[tf.RaggedTensor],
+    max_seq_length: int,
+) -> dict[str, tf.Tensor]:
+    """Packs segments into rows, with the ids of a tokenizer.
+
+    Args:
+        tokenizer: knows `[CLS]`, `[SEP]` and `[PAD]`.
+        segments: one or two, see `text_ops.pack_inputs`.
+        max_seq_length: S.
+
+    Returns:
+        the encoder's inputs, int32 [B, S].
+    """
+    return text_ops.pack_inputs(
+        segments,
+        max_seq_length,
+        cls_id=tokenizer.cls_id,
+        sep_id=tokenizer.sep_id,
+        pad_id=tokenizer.pad_id,
+    )
 
 
 def signature(function: Callable, inputs: dict[str, tf.TensorSpec]):

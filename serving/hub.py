@@ -119,13 +119,7 @@ class Preprocessor(tf.train.Checkpoint):
         self.tokenize = Tokenize(tokenizer)
 
         def pack(inputs, seq_length=seq_length):
-            packed = text_ops.pack_inputs(
-                inputs,
-                seq_length,
-                cls_id=tokenizer.cls_id,
-                sep_id=tokenizer.sep_id,
-                pad_id=tokenizer.pad_id,
-            )
+            packed = graphs.pack(tokenizer, inputs, seq_length)
             return {hub.NAMES[name]: value for name, value in packed.items()}
 
         self._pack = pack

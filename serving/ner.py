@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from data import entities, ner, text_ops, word_ops
-from modeling import checkpoints, task_models
+from data import entities, ner, word_ops
+from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
 
@@ -69,20 +69,14 @@ class Labeller(tf.train.Checkpoint):
     def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
         super().__init__()
         self._settings = settings
-        self._model = graphs.Hidden(
+        self._model, self._tokenizer = graphs.equip(
+            self,
             task_models.build_token_classifier(
                 settings.config, len(settings.labels)
-            )
-        )
-        named = checkpoints.model_variables(self._model.value)
-        checkpoints.assign(named, weights, "the network", tuple(named))
-        self.variables = [variable.value for variable in named.values()]
-        self._tokenizer = text_ops.GraphTokenizer(
-            settings.vocab_file, settings.do_lower_case
-        )
-        self.vocab_file = tf.saved_model.Asset(settings.vocab_file)
-        self.do_lower_case = tf.Variable(
-            settings.do_lower_case, trainable=False, name="do_lower_case"
+            ),
+            weights,
+            settings.vocab_file,
+            settings.do_lower_case,
         )
         text = {TEXT: tf.TensorSpec([None], tf.string)}
         self._splitters = [
@@ -137,12 +131,10 @@ class Labeller(tf.train.Checkpoint):
         places = tf.ragged.range(
             tf.gather(before, rows.starts), tf.gather(before, rows.limits)
         )
-        inputs = text_ops.pack_inputs(
+        inputs = graphs.pack(
+            tokenizer,
             [places.with_values(tf.gather(pieces.values, places.values))],
             settings.max_seq_length,
-            cls_id=tokenizer.cls_id,
-            sep_id=tokenizer.sep_id,
-            pad_id=tokenizer.pad_id,
         )
         outputs = self._model.value(graphs.trim(inputs), training=False)
         row = tf.ragged.range(rows.firsts, rows.lasts).value_rowids()

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from data import features, text_ops
-from modeling import checkpoints, task_models
+from data import features
+from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
 
@@ -136,18 +136,12 @@ class QuestionAnswering(tf.train.Checkpoint):
     def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
         super().__init__()
         self._settings = settings
-        self._model = graphs.Hidden(
-            task_models.build_span_model(settings.config)
-        )
-        named = checkpoints.model_variables(self._model.value)
-        checkpoints.assign(named, weights, "the network", tuple(named))
-        self.variables = [variable.value for variable in named.values()]
-        self._tokenizer = text_ops.GraphTokenizer(
-            settings.vocab_file, settings.do_lower_case
-        )
-        self.vocab_file = tf.saved_model.Asset(settings.vocab_file)
-        self.do_lower_case = tf.Variable(
-            settings.do_lower_case, trainable=False, name="do_lower_case"
+        self._model, self._tokenizer = graphs.equip(
+            self,
+            task_models.build_span_model(settings.config),
+            weights,
+            settings.vocab_file,
+            settings.do_lower_case,
         )
         strings = {
             name: tf.TensorSpec([None], tf.string, name)

@@ -11,8 +11,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from data import text_ops
-from modeling import checkpoints, task_models
+from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
 
@@ -57,18 +56,12 @@ class Chooser(tf.train.Checkpoint):
     def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
         super().__init__()
         self._settings = settings
-        self._model = graphs.Hidden(
-            task_models.build_choice_model(settings.config)
-        )
-        named = checkpoints.model_variables(self._model.value)
-        checkpoints.assign(named, weights, "the network", tuple(named))
-        self.variables = [variable.value for variable in named.values()]
-        self._tokenizer = text_ops.GraphTokenizer(
-            settings.vocab_file, settings.do_lower_case
-        )
-        self.vocab_file = tf.saved_model.Asset(settings.vocab_file)
-        self.do_lower_case = tf.Variable(
-            settings.do_lower_case, trainable=False, name="do_lower_case"
+        self._model, self._tokenizer = graphs.equip(
+            self,
+            task_models.build_choice_model(settings.config),
+            weights,
+            settings.vocab_file,
+            settings.do_lower_case,
         )
         self.serve = graphs.signature(
             self._answer,
@@ -83,13 +76,8 @@ class Chooser(tf.train.Checkpoint):
         a = tokenizer.tokenize(context).merge_dims(1, 2)
         a = tf.gather(a, tf.repeat(tf.range(shape[0]), shape[1]))
         b = tokenizer.tokenize(tf.reshape(choices, [-1])).merge_dims(1, 2)
-        packed = text_ops.pack_inputs(
-            [a, b],
-            self._settings.max_seq_length,
-            cls_id=tokenizer.cls_id,
-            sep_id=tokenizer.sep_id,
-            pad_id=tokenizer.pad_id,
-        )
+        length = self._settings.max_seq_length
+        packed = graphs.pack(tokenizer, [a, b], length)
         inputs = {
             name: tf.reshape(x, [shape[0], shape[1], -1])
             for name, x in graphs.trim(packed).items()
