@@ -1,0 +1,139 @@
+"""What is odd about a vocabulary, and about its use."""
+
+from data import tokenization, vocabulary
+from errors import UserError
+from findings import Finding, fine, suspicious, wrong
+
+
+def check_file(path: str) -> tuple[list[Finding], dict[str, int] | None]:
+    """Reads a vocabulary as every script does.
+
+    Args:
+        path: the file.
+
+    Returns:
+        what was found, and token -> id if it can be used.
+    """
+    try:
+        vocab = vocabulary.read_vocabulary(path)
+    except UserError as error:
+        return [wrong(str(error))], None
+    found = []
+    with open(path, "rb") as file:
+        lines = file.read().split(b"\n")
+    if any(line.endswith(b"\r") for line in lines):
+        found.append(
+            suspicious(
+                "lines end in CR LF",
+                path=path,
+                expected="LF: other tools make the CR a part of the token",
+                fix=f"sed -i 's/\\r$//' {path}",
+            )
+        )
+    if vocab[vocabulary.PAD] != 0:
+        found.append(
+            suspicious(
+                f"[PAD] is token {vocab[vocabulary.PAD]}",
+                path=path,
+                expected="0, with which rows are filled up",
+                fix="move it to the first line, and make the records again",
+            )
+        )
+    casing = {True: "cased", False: "uncased", None: "of letters without case"}
+    found.append(
+        fine(f"{len(vocab):,} tokens, {casing[is_cased(vocab)]}", path=path)
+    )
+    return found, vocab
+
+
+def check_use(
+    path: str,
+    vocab: dict[str, int],
+    do_lower_case: bool | None,
+    vocab_size: int | None,
+    config_file: str | None,
+) -> list[Finding]:
+    """Compares a vocabulary with casing and config.
+
+    Args:
+        path: the vocabulary.
+        vocab: token -> id.
+        do_lower_case: how text is made; None if it is not known.
+        vocab_size: the config's; None without one.
+        config_file: the config, for messages.
+    """
+    found = []
+    cased = is_cased(vocab)
+    if do_lower_case is True and cased is True:
+        found.append(
+            suspicious(
+                "has tokens with capital letters, do_lower_case is True",
+                path=path,
+                expected="an uncased vocabulary, or do_lower_case False",
+                fix="pass --nodo_lower_case",
+            )
+        )
+    if do_lower_case is False and cased is False:
+        found.append(
+            suspicious(
+                "has no token with a capital letter, do_lower_case is False",
+                path=path,
+                expected="a cased vocabulary, or do_lower_case True",
+                fix="words with capital letters become [UNK]",
+            )
+        )
+    if vocab_size is None or vocab_size == len(vocab):
+        return found
+    message = {
+        "path": config_file,
+        "expected": f"{len(vocab)}, the tokens of {path}",
+        "fix": "pass the config that belongs to the vocabulary",
+    }
+    # Tables are filled up to a multiple of 8 or 64: it is faster.
+    padded = vocab_size % 8 == 0 and 0 < vocab_size - len(vocab) < 128
+    level = fine if padded else suspicious
+    level = wrong if vocab_size < len(vocab) else level
+    return [*found, level(f"vocab_size is {vocab_size}", **message)]
+
+
+def check_hash(path: str, runs: list[dict]) -> list[Finding]:
+    """Whether records were made with this vocabulary.
+
+    Args:
+        path: the vocabulary.
+        runs: the manifest's entries of the records.
+    """
+    digest = vocabulary.vocabulary_hash(path)
+    others = {run["vocab_sha256"]: run["vocab_file"] for run in runs}
+    others.pop(digest, None)
+    return [
+        wrong(
+            f"sha256 is {digest[:12]}…",
+            path=path,
+            expected=f"{other[:12]}…, the vocabulary of the records",
+            fix=f"pass --vocab_file={file}",
+        )
+        for other, file in others.items()
+    ]
+
+
+def is_cased(vocab: dict[str, int]) -> bool | None:
+    """Whether tokens have capital letters; None without any letters of case.
+
+    Args:
+        vocab: token -> id.
+    """
+    skipped = special(vocab)
+    words = (token for token, i in vocab.items() if i not in skipped)
+    if all(word.lower() == word.upper() for word in words):
+        return None
+    return not tokenization.looks_lower_case(vocab)
+
+
+def special(vocab: dict[str, int]) -> set[int]:
+    """Ids of tokens in brackets, such as `[CLS]` and `[unused1]`."""
+    return {
+        i
+        for token, i in vocab.items()
+        if token.startswith("[") and token.endswith("]")
+    }

@@ -1,0 +1,115 @@
+"""Vocabularies that are odd, alone and beside what they are used with."""
+
+from data import vocabulary_checks
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
+LOWER = [*SPECIAL, "the", "##s", "."]
+CASED = [*LOWER, "The"]
+CASELESS = [*SPECIAL, "的", "."]
+
+
+def ids(tokens):
+    return {token: i for i, token in enumerate(tokens)}
+
+
+def write(path, tokens, end="\n", start=""):
+    text = start + "".join(token + end for token in tokens)
+    path.write_bytes(text.encode())
+    return str(path)
+
+
+def messages(findings, level):
+    return [x.message for x in findings if x.level == level]
+
+
+def test_a_good_vocabulary_is_fine(tmp_path):
+    for tokens, casing in (
+        (LOWER, "uncased"),
+        (CASED, "cased"),
+        (CASELESS, "of letters without case"),
+    ):
+        path = write(tmp_path / "vocab.txt", tokens)
+        found, vocab = vocabulary_checks.check_file(path)
+        assert vocab == ids(tokens)
+        assert [x.level for x in found] == ["fine"]
+        assert found[0].message == f"{path}: {len(tokens)} tokens, {casing}"
+
+
+def test_files_that_no_script_reads(tmp_path):
+    path = tmp_path / "vocab.txt"
+    for tokens, start, message in (
+        (LOWER[1:], "", "no [PAD] among 8 tokens"),
+        (LOWER, "\ufeff", "1: starts with a UTF-8 byte order mark"),
+        ([*LOWER, "the"], "", "10: token 'the' stands on line 7 too"),
+        ([*LOWER[:7], "", "x"], "", "8: empty line"),
+        (["<unk>\t0", *LOWER], "", "1: tab in token"),
+    ):
+        write(path, tokens, start=start)
+        found, vocab = vocabulary_checks.check_file(str(path))
+        assert vocab is None
+        (line,) = messages(found, "wrong")
+        assert line.startswith((f"{path}:{message}", f"{path}: {message}"))
+    path.write_bytes(b"PK\x03\x04")
+    found, vocab = vocabulary_checks.check_file(str(path))
+    assert "a zip archive" in messages(found, "wrong")[0]
+
+
+def test_files_that_are_read_but_odd(tmp_path):
+    path = write(tmp_path / "vocab.txt", LOWER, end="\r\n")
+    found, vocab = vocabulary_checks.check_file(path)
+    assert vocab == ids(LOWER)
+    assert messages(found, "suspicious")[0].startswith(
+        f"{path}: lines end in CR LF; expected LF"
+    )
+    write(tmp_path / "vocab.txt", ["the", *SPECIAL])
+    found, _ = vocabulary_checks.check_file(path)
+    assert messages(found, "suspicious") == [
+        f"{path}: [PAD] is token 1; expected 0, with which rows are filled "
+        "up; move it to the first line, and make the records again"
+    ]
+
+
+def test_casing_and_vocabulary_go_together():
+    for tokens, lower, message in (
+        (LOWER, True, None),
+        (CASED, False, None),
+        (CASELESS, True, None),
+        (CASELESS, False, None),
+        (CASED, None, None),
+        (CASED, True, "v: has tokens with capital letters, "),
+        (LOWER, False, "v: has no token with a capital letter, "),
+    ):
+        found = vocabulary_checks.check_use("v", ids(tokens), lower, None, None)
+        lines = messages(found, "suspicious")
+        assert len(found) == len(lines) == (message is not None)
+        assert all(line.startswith(message) for line in lines)
+
+
+def test_sizes_of_config_and_vocabulary():
+    for size, level in (
+        (9, None),
+        (16, "fine"),  # filled up to a multiple of 8
+        (8, "wrong"),
+        (17, "suspicious"),
+        (512, "suspicious"),
+    ):
+        found = vocabulary_checks.check_use("v", ids(LOWER), None, size, "c")
+        assert [x.level for x in found] == ([level] if level else [])
+        if level:
+            assert found[0].message.startswith(
+                f"c: vocab_size is {size}; expected 9, the tokens of v; "
+            )
+
+
+def test_the_vocabulary_of_the_records_is_another(tmp_path):
+    path = write(tmp_path / "vocab.txt", LOWER)
+    digest = vocabulary_checks.vocabulary.vocabulary_hash(path)
+    same = {"vocab_sha256": digest, "vocab_file": path}
+    other = {"vocab_sha256": "0" * 64, "vocab_file": "records/vocab-0.txt"}
+    assert vocabulary_checks.check_hash(path, [same]) == []
+    (found,) = vocabulary_checks.check_hash(path, [same, other])
+    assert found.level == "wrong"
+    assert found.message == (
+        f"{path}: sha256 is {digest[:12]}…; expected 000000000000…, the "
+        "vocabulary of the records; pass --vocab_file=records/vocab-0.txt"
+    )
