@@ -1,5 +1,7 @@
 """Name -> array in TensorFlow's name-based checkpoint files."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import tensorflow as tf
 
@@ -25,12 +27,17 @@ def read(prefix: str, omit: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
     Raises:
         ValueError: a file is missing or damaged.
     """
+    return dict(stream(prefix, omit))
+
+
+def stream(
+    prefix: str, omit: tuple[str, ...] = ()
+) -> Iterator[tuple[str, np.ndarray]]:
+    """As `read`, one array at a time."""
     try:
         reader = tf.train.load_checkpoint(prefix)
-        return {
-            name: reader.get_tensor(name)
-            for name in reader.get_variable_to_shape_map()
-            if not name.endswith(omit)
-        }
+        for name in reader.get_variable_to_shape_map():
+            if not name.endswith(omit):
+                yield name, reader.get_tensor(name)
     except (tf.errors.OpError, IndexError, RuntimeError) as error:
         raise ValueError(str(error)) from None

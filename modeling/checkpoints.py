@@ -25,7 +25,9 @@ _POOLER = "bert/pooler/"
 _OF_TRAINING = ("/adam_m", "/adam_v", "global_step")
 ENCODER = ("bert/embeddings/", "bert/encoder/", _POOLER)
 KNOWN = (*ENCODER, "cls/", "output_")
+WORDS = "bert/embeddings/word_embeddings"
 _POSITIONS = "bert/embeddings/position_embeddings"
+_TYPES = "bert/embeddings/token_type_embeddings"
 
 
 def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
@@ -81,6 +83,37 @@ def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
             if layers[name].output_bias is not None:
                 named[f"{scope}output_bias"] = layers[name].output_bias
     return named
+
+
+def sizes_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
+    """Sizes of the network that a checkpoint holds, as a config names them.
+
+    Args:
+        shapes: original name -> shape.
+
+    Returns:
+        those sizes that the shapes tell; the number of heads is none of them.
+    """
+    layers = [
+        int(name.split("/layer_")[1].split("/")[0])
+        for name in shapes
+        if name.startswith("bert/encoder/layer_")
+    ]
+    sizes = {"num_hidden_layers": max(layers) + 1} if layers else {}
+    for name, axis, size in (
+        (WORDS, 0, "vocab_size"),
+        (WORDS, 1, "hidden_size"),
+        (_POSITIONS, 0, "max_position_embeddings"),
+        (_TYPES, 0, "type_vocab_size"),
+        (
+            "bert/encoder/layer_0/intermediate/dense/kernel",
+            1,
+            "intermediate_size",
+        ),
+    ):
+        if axis < len(shapes.get(name, ())):
+            sizes[size] = shapes[name][axis]
+    return sizes
 
 
 def read(prefix: str) -> dict[str, np.ndarray]:
