@@ -32,12 +32,16 @@ class Predictor:
 
         @tf.function(reduce_retracing=True)
         def run(batch):
-            return strategy.run(function, args=(batch,))
+            outputs = strategy.run(function, args=(batch,))
+            return {
+                name: strategy.gather(value, axis=0)
+                for name, value in outputs.items()
+            }
 
         self._run = run
 
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Runs one batch.
+        """Runs one batch; several workers run the same ones together.
 
         Args:
             batch: arrays [B, ...] of the same B.
@@ -60,12 +64,4 @@ class Predictor:
             self._strategy.experimental_distribute_values_from_function(part)
         )
         outputs = self._run(distributed)
-        return {
-            name: np.concatenate(
-                [
-                    x.numpy()
-                    for x in self._strategy.experimental_local_results(value)
-                ]
-            )[:rows]
-            for name, value in outputs.items()
-        }
+        return {name: value.numpy()[:rows] for name, value in outputs.items()}

@@ -1,0 +1,51 @@
+"""What workers agree on; real ones are in test_workers.py."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from errors import UserError
+from training import agreement
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """Lets three workers say what they are given."""
+
+    def say(*rows):
+        monkeypatch.setattr(
+            agreement, "gather", lambda strategy, *own: np.array(rows, "f8")
+        )
+
+    return say
+
+
+def test_a_process_alone_agrees_with_itself():
+    strategy = tf.distribute.MirroredStrategy(
+        ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
+    )
+    assert agreement.gather(strategy, 3, 0.5).tolist() == [[3.0, 0.5]]
+    assert agreement.most(strategy, 15) == 15
+    assert agreement.fewest(strategy, 7) == 7
+    agreement.check_step(strategy, 11, "run")
+
+
+def test_one_that_wants_to_stop_stops_all(said):
+    said([0], [15], [0])
+    assert agreement.most(None, 0) == 15
+
+
+def test_the_slowest_decides_on_the_steps_of_a_call(said):
+    said([31], [7], [13])
+    assert agreement.fewest(None, 31) == 7
+
+
+def test_workers_at_different_steps_are_refused(said):
+    said([2**53 - 1], [0], [2**53 - 1])
+    with pytest.raises(UserError) as caught:
+        agreement.check_step(None, 0, "run")
+    assert str(caught.value) == (
+        "run: workers are at the steps 0, 9007199254740991; expected the same "
+        "checkpoints in --output_dir on all workers; put it into a folder "
+        "that they share"
+    )
