@@ -1,0 +1,248 @@
+"""What is odd about the curves of a run, beside those of healthy runs.
+
+What is taken for healthy are the runs in docs/results.md.
+"""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+
+from errors import UserError
+from findings import Finding, fine, suspicious, wrong
+
+_WINDOW, _DEVIATIONS = 128, 6  # OLMo-core's rule for spikes
+_FEWEST = 16  # points, for a deviation
+_RECENT = 5  # points that say how it goes now
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """What an objective's loss is like in healthy runs.
+
+    Attributes:
+        name: as in the curves, `<name>_loss`.
+        fresh: loss of a network that knows nothing, in nats.
+        learned: a run that learns gets below ...
+        by_step: ... by this step.
+    """
+
+    name: str
+    fresh: float
+    learned: float
+    by_step: int
+
+
+def read_curves(path: str) -> list[dict]:
+    """Reads `metrics.jsonl`.
+
+    Returns:
+        its points; a last line that a killed run left unfinished is dropped.
+
+    Raises:
+        UserError: a line is no point.
+    """
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")[:-1]
+    points = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            point = json.loads(line)
+            points.append({**point, "step": int(point["step"])})
+        except (ValueError, KeyError, TypeError):
+            raise UserError(
+                f"not a point of a curve: {line[:50]!r}",
+                path=path,
+                line=number,
+            ) from None
+    return points
+
+
+def check(
+    points: list[dict],
+    objectives: list[Objective],
+    path: str,
+    started_fresh: bool = True,
+) -> list[Finding]:
+    """Judges the curves of a run.
+
+    Args:
+        points: from `read_curves`.
+        objectives: what is learned.
+        path: their file.
+        started_fresh: whether from initial weights.
+    """
+    train = [point for point in points if point.get("kind") == "train"]
+    held_out = [point for point in points if point.get("kind") == "eval"]
+    if not train:
+        return [suspicious("no point of training", path=path)]
+    found = _check_finite(points, path)
+    if found:
+        return found
+    for objective in objectives:
+        loss = f"{objective.name}_loss"
+        if loss not in train[0]:
+            continue
+        found += _check_start(train[0], objective, path, started_fresh)
+        found += _check_learning(train, objective, path)
+        found += _check_overfit(train, held_out, objective.name, path)
+    found += _check_spikes(train, path)
+    last = ", ".join(
+        f"{x.name} {train[-1][f'{x.name}_loss']:.3f} (fresh {x.fresh:.3f})"
+        for x in objectives
+        if f"{x.name}_loss" in train[-1]
+    )
+    found.append(fine(f"step {train[-1]['step']}: {last}", path=path))
+    return found
+
+
+def check_schedule(
+    settings: dict, points: list[dict], path: str
+) -> list[Finding]:
+    """Whether the learning rate gets to where it was meant to be.
+
+    Args:
+        settings: flags of the run.
+        points: from `read_curves`.
+        path: where the settings are from.
+    """
+    last = settings.get("num_train_steps", 0)
+    warmup = settings.get("num_warmup_steps", 0)
+    if last and warmup >= last:
+        return [
+            suspicious(
+                f"{warmup} steps of warm-up of {last}: the learning rate "
+                "never reaches its peak",
+                path=path,
+                fix="lower --num_warmup_steps",
+            )
+        ]
+    peak = settings.get("learning_rate")
+    rates = [point.get("learning_rate", 0) for point in points]
+    if peak is not None and rates and max(rates) > 1.01 * peak:
+        return [
+            suspicious(
+                f"the learning rate was {max(rates):.3g}",
+                path=path,
+                expected=f"at most {peak:.3g}",
+                fix="do curves and checkpoint belong to one run?",
+            )
+        ]
+    return []
+
+
+def _check_finite(points: list[dict], path: str) -> list[Finding]:
+    for point in points:
+        for name, value in point.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                return [
+                    wrong(
+                        f"{name} is {value} at step {point['step']}",
+                        path=path,
+                        fix="go on from a checkpoint before, with a lower "
+                        "--learning_rate",
+                    )
+                ]
+    return []
+
+
+def _check_start(
+    point: dict, objective: Objective, path: str, started_fresh: bool
+) -> list[Finding]:
+    """The first point against a network that knows nothing."""
+    loss, step = point[f"{objective.name}_loss"], point["step"]
+    expected = f"about {objective.fresh:.3g}, what a fresh network has"
+    if loss > 1.15 * objective.fresh:
+        fix = "are the labels those of this vocabulary?"
+    elif started_fresh and step <= 100 and loss < 0.5 * objective.fresh:
+        fix = "can the labels be seen in the rows?"
+    else:
+        return []
+    return [
+        suspicious(
+            f"{objective.name}_loss is {loss:.3f} up to step {step}",
+            path=path,
+            expected=expected,
+            fix=fix,
+        )
+    ]
+
+
+def _check_learning(
+    train: list[dict], objective: Objective, path: str
+) -> list[Finding]:
+    """Whether a loss stands where nothing is learned from the text."""
+    step = train[-1]["step"]
+    name = f"{objective.name}_loss"
+    loss = float(np.mean([point[name] for point in train[-_RECENT:]]))
+    if step < objective.by_step or loss < objective.learned:
+        return []
+    return [
+        suspicious(
+            f"{name} is still {loss:.3f} at step {step}",
+            path=path,
+            expected=f"less than {objective.learned:.3f} from step "
+            f"{objective.by_step} on, as healthy runs have",
+            fix="a lower --learning_rate or a longer warm-up: Adam without "
+            "bias correction takes larger steps at first",
+        )
+    ]
+
+
+def _check_overfit(
+    train: list[dict], held_out: list[dict], name: str, path: str
+) -> list[Finding]:
+    """Held-out loss that rises while that of training falls."""
+    loss = f"{name}_loss"
+    held_out = [point for point in held_out if loss in point]
+    if len(held_out) < 3:
+        return []
+    best = min(held_out, key=lambda point: point[loss])["step"]
+    # Means of a few: one evaluation of many is low by chance.
+    few = min(3, len(held_out) // 2)
+    losses = np.array([point[loss] for point in held_out])
+    means = np.convolve(losses, np.full(few, 1 / few), "valid")
+    lowest, now = means.min(), means[-1]
+    before = [x[loss] for x in train if x["step"] <= best][-_RECENT:]
+    after = [x[loss] for x in train if x["step"] > best][-_RECENT:]
+    if now < 1.03 * lowest or not before or not after:
+        return []
+    if np.mean(after) >= np.mean(before):
+        return []
+    return [
+        suspicious(
+            f"held out, {loss} rose from {lowest:.3f} around step {best} to "
+            f"{now:.3f}, while it fell in training",
+            path=path,
+            fix=f"take the checkpoint of step {best}, or more text",
+        )
+    ]
+
+
+def _check_spikes(train: list[dict], path: str) -> list[Finding]:
+    """Gradient norms far above those of the 128 steps before."""
+    steps = np.array([point["step"] for point in train])
+    norms = np.array([point.get("gradient_norm", 0.0) for point in train])
+    spikes = []
+    for i in range(_FEWEST, len(train)):
+        # Points may be further apart than 128 steps: then the last few.
+        first = min(
+            int(np.searchsorted(steps, steps[i] - _WINDOW)), i - _FEWEST
+        )
+        before = norms[first:i]
+        deviation = max(before.std(), 0.05 * before.mean())
+        if norms[i] > before.mean() + _DEVIATIONS * deviation:
+            spikes.append(i)
+    if not spikes:
+        return []
+    i = spikes[0]
+    return [
+        suspicious(
+            f"gradient_norm is {norms[i]:.3g} at step {steps[i]}, more than "
+            f"{_DEVIATIONS} deviations above the steps before"
+            + (f" (and {len(spikes) - 1} times more)" if spikes[1:] else ""),
+            path=path,
+            fix="look at the records of these steps, or lower --learning_rate",
+        )
+    ]
