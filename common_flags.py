@@ -161,18 +161,17 @@ def list_files(patterns: str, flag: str) -> list[str]:
     return files
 
 
-def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
-    """Runs a script's `main` and returns its exit code.
+def run(main: Callable[[list[str]], int | None], argv: list[str]) -> int:
+    """Runs a script's `main` and returns its exit code: main's, or 0.
 
     A user's mistake is printed on one line and gives 2.
     """
     # TensorFlow's notes on devices that are not there would bury ours.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
-        main(argv)
+        return main(argv) or 0
     except UserError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return 2
     except KeyboardInterrupt:
         return 130
-    return 0
