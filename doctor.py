@@ -1,0 +1,288 @@
+r"""Records, vocabulary, config, checkpoint, run -> what is wrong with them.
+
+    python doctor.py --input_file='records/*.tfrecord*' --vocab_file=vocab.txt \
+        --bert_config_file=config.json --init_checkpoint=bert_model.ckpt \
+        --output_dir=run
+
+Any of the flags may be left out. A line a finding: what is wrong would stop
+or spoil a run; what is suspicious is not seen in healthy ones. The exit code
+is 1 if something is wrong, 2 if the command line is. Nothing is written.
+"""
+
+import contextlib
+import dataclasses
+import glob
+import math
+import os
+import sys
+
+from absl import flags
+
+import common_flags
+import findings as report
+from data import record_checks, record_scan, vocabulary_checks
+from errors import UserError
+from findings import Finding, wrong
+from modeling import config_checks
+from modeling.config import BertConfig
+
+_PATHS = {
+    "input_file": "Records to examine: files and globs, with commas.",
+    "vocab_file": "Vocabulary, one token a line.",
+    "bert_config_file": "JSON file with the sizes of the network.",
+    "init_checkpoint": "Checkpoint: its prefix, such as bert_model.ckpt.",
+    "output_dir": "Folder of a run of run_pretraining.py.",
+}
+_CONFIG, _VOCABULARY, _CURVES = "bert_config.json", "vocab.txt", "metrics.jsonl"
+
+
+def define_flags(values: flags.FlagValues) -> None:
+    """Defines this script's flags; none is required, one is needed."""
+    for name, meaning in _PATHS.items():
+        flags.DEFINE_string(name, None, meaning, flag_values=values)
+    flags.DEFINE_bool(
+        "do_lower_case",
+        None,
+        "How the other scripts lower-case text; else as the records say.",
+        flag_values=values,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What is examined.
+
+    Attributes:
+        files: of records.
+        vocab_file, config_file, checkpoint, folder: paths or None; what is
+            not given is taken from the folder of the run.
+        do_lower_case: None if it is not given.
+    """
+
+    files: list[str]
+    vocab_file: str | None
+    config_file: str | None
+    checkpoint: str | None
+    folder: str | None
+    do_lower_case: bool | None
+
+
+def read_flags(argv: list[str]) -> Job:
+    """Reads and checks the command line."""
+    values = common_flags.parse(argv, define_flags, __doc__)
+    if not any(values[name].value for name in _PATHS):
+        raise UserError(
+            "nothing to examine",
+            fix=f"pass one of --{', --'.join(_PATHS)}",
+        )
+    for name in ("vocab_file", "bert_config_file"):
+        path = values[name].value
+        if path and not os.path.isfile(path):
+            raise UserError("no such file", path=path, fix=f"check --{name}")
+    folder = values.output_dir
+    if folder and not os.path.isdir(folder):
+        raise UserError("no such folder", path=folder, fix="check --output_dir")
+    files = []
+    if values.input_file:
+        files = common_flags.list_files(values.input_file, "input_file")
+    return Job(
+        files=files,
+        vocab_file=values.vocab_file or _in(folder, _VOCABULARY),
+        config_file=values.bert_config_file or _in(folder, _CONFIG),
+        checkpoint=values.init_checkpoint,
+        folder=folder,
+        do_lower_case=values.do_lower_case,
+    )
+
+
+def examine(job: Job) -> list[Finding]:
+    """Looks at everything that was given, alone and together."""
+    found, config, vocab, scan = [], None, None, record_scan.Scan()
+    if job.config_file:
+        try:
+            config = BertConfig.from_json_file(job.config_file)
+        except UserError as error:
+            found.append(wrong(str(error)))
+        else:
+            found += config_checks.check_sizes(
+                config, job.config_file, published()
+            )
+    if job.vocab_file:
+        more, vocab = vocabulary_checks.check_file(job.vocab_file)
+        found += more
+    if job.files:
+        size = config.vocab_size if config else None
+        scan = record_scan.scan(job.files, vocab, size)
+        found += scan.findings
+    if vocab:
+        found += vocabulary_checks.check_hash(job.vocab_file, scan.runs)
+    if vocab or scan.vocab:
+        found += vocabulary_checks.check_use(
+            job.vocab_file if vocab else scan.runs[0]["vocab_file"],
+            vocab or scan.vocab,
+            casing(job, scan),
+            config.vocab_size if config else None,
+            job.config_file,
+        )
+    if config:
+        found += config_checks.check_length(
+            config, job.config_file, scan.max_seq_length, "the records"
+        )
+    if job.checkpoint:
+        found += examine_checkpoint(job.checkpoint, config, job.config_file)
+    if job.folder:
+        found += examine_run(job, config, scan)
+    return found
+
+
+def published() -> dict[str, BertConfig]:
+    """The configs that come with the project."""
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "configs")
+    return {
+        os.path.basename(path).removesuffix(".json"): (
+            BertConfig.from_json_file(path)
+        )
+        for path in sorted(glob.glob(os.path.join(glob.escape(here), "*.json")))
+    }
+
+
+def casing(job: Job, scan: record_scan.Scan) -> bool | None:
+    """How text is lower-cased, if it is known."""
+    if job.do_lower_case is not None:
+        return job.do_lower_case
+    return scan.runs[0]["do_lower_case"] if scan.runs else None
+
+
+def examine_checkpoint(
+    prefix: str, config: BertConfig | None, config_file: str | None
+) -> list[Finding]:
+    """Looks at a checkpoint, and whether the config belongs to it."""
+    from modeling import checkpoint_checks, checkpoints, models
+
+    shapes = None
+    if config:
+        model = models.build_pretraining_model(config, seed=0)
+        shapes = {
+            name: tuple(variable.shape)
+            for name, variable in checkpoints.model_variables(model).items()
+        }
+    return checkpoint_checks.examine(prefix, config, config_file, shapes)
+
+
+def examine_run(
+    job: Job, config: BertConfig | None, scan: record_scan.Scan
+) -> list[Finding]:
+    """Looks at the folder of a run: files, settings, curves."""
+    from training import curve_checks, run_checks, saver
+
+    found = run_checks.check_files(job.folder)
+    steps = saver.Saver(job.folder).steps()
+    settings, where = {}, job.folder
+    if steps:
+        newest = os.path.join(job.folder, f"{saver.PREFIX}-{steps[-1]}")
+        where = f"{newest}.json"
+        with contextlib.suppress(UserError):  # told by `check_files`
+            settings = run_checks.read_description(newest)["settings"]
+        if not job.checkpoint:
+            found += examine_checkpoint(newest, config, job.config_file)
+    found += compare_run(job, config, scan, settings, where)
+    curves = _in(job.folder, _CURVES)
+    if not curves:
+        return found
+    try:
+        points = curve_checks.read_curves(curves)
+    except UserError as error:
+        return [*found, wrong(str(error))]
+    found += curve_checks.check_schedule(settings, points, where)
+    return found + curve_checks.check(
+        points,
+        objectives(config, scan, settings.get("num_warmup_steps", 0)),
+        curves,
+        started_fresh=not settings.get("init_checkpoint"),
+    )
+
+
+def compare_run(
+    job: Job,
+    config: BertConfig | None,
+    scan: record_scan.Scan,
+    settings: dict,
+    where: str,
+) -> list[Finding]:
+    """Whether a run has the config, vocabulary and casing that were given."""
+    found = []
+    own = _in(job.folder, _CONFIG)
+    if config and own and BertConfig.from_json_file(own) != config:
+        found.append(
+            wrong(
+                "is another config than the run's",
+                path=job.config_file,
+                expected=own,
+            )
+        )
+    own = _in(job.folder, _VOCABULARY)
+    if own and own != job.vocab_file:
+        found += vocabulary_checks.check_hash(own, scan.runs)
+    made = {run["do_lower_case"] for run in scan.runs}
+    run_with = settings.get("do_lower_case")
+    if made and run_with is not None and made != {run_with}:
+        found.append(
+            wrong(
+                f"do_lower_case of the run is {run_with}",
+                path=where,
+                expected=f"{not run_with}, as the records were made",
+            )
+        )
+    return found
+
+
+def objectives(
+    config: BertConfig | None, scan: record_scan.Scan, warmup: int
+) -> list:
+    """What the losses of pre-training are like in healthy runs.
+
+    A network that has learned how frequent pieces are, and nothing else, has
+    the entropy of the pieces as its masked-LM loss: 7.2 nats for the 30,522
+    of English Wikipedia, 0.7 of those of a fresh one.
+    """
+    from training.curve_checks import Objective
+
+    found = []
+    if config:
+        fresh = math.log(config.vocab_size)
+        frequencies = 0.7 * fresh
+        if scan.statistics and scan.statistics.targets.sum() > 10_000:
+            frequencies = record_checks.unigram_loss(scan.statistics)
+        found.append(
+            Objective(
+                "masked_lm", fresh, 0.97 * frequencies, max(1000, 2 * warmup)
+            )
+        )
+    pair = math.log(2)
+    found.append(
+        Objective("next_sentence", pair, 0.985 * pair, max(2000, 2 * warmup))
+    )
+    return found
+
+
+def _in(folder: str | None, name: str) -> str | None:
+    """A file of a folder, if it is there."""
+    path = os.path.join(folder, name) if folder else ""
+    return path if os.path.isfile(path) else None
+
+
+def main(argv: list[str]) -> int:
+    """Runs the script; returns its exit code."""
+    found = examine(read_flags(argv))
+    counts = []
+    for level in (report.WRONG, report.SUSPICIOUS, report.FINE):
+        lines = [x.message for x in found if x.level == level]
+        for line in lines:
+            print(f"{level}: {line}")
+        counts.append(f"{len(lines)} {level}")
+    print(", ".join(counts))
+    return int(any(finding.level == report.WRONG for finding in found))
+
+
+if __name__ == "__main__":
+    sys.exit(common_flags.run(main, sys.argv))

@@ -1,0 +1,124 @@
+"""doctor on the folder of a run: files, settings, curves."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import doctor
+from modeling import checkpoints, models
+from tests import small, text
+from training import saver
+
+pytestmark = pytest.mark.slow
+
+V = len(text.VOCABULARY)
+
+
+@pytest.fixture(scope="module")
+def values():
+    """The variables of a fresh network."""
+    model = models.build_pretraining_model(small.config(vocab_size=V), seed=7)
+    named = checkpoints.model_variables(model)
+    return {name: variable.numpy() for name, variable in named.items()}
+
+
+@pytest.fixture
+def run_folder(tmp_path, values):
+    """A run of two checkpoints and its curves."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    config = small.config(vocab_size=V)
+    (folder / "bert_config.json").write_text(config.to_json())
+    text.write_vocabulary(folder / "vocab.txt")
+    settings = {
+        "num_train_steps": 7,
+        "num_warmup_steps": 2,
+        "learning_rate": 1e-3,
+        "do_lower_case": True,
+    }
+    for step in (3, 7):
+        saver.Saver(str(folder)).save(step, values, settings)
+    write_curves(folder, 1.0)
+    return folder
+
+
+def write_curves(folder, last_norm):
+    points = [
+        {
+            "step": step,
+            "kind": "train",
+            "masked_lm_loss": math.log(V) - step / 100,
+            "next_sentence_loss": 0.69,
+            "gradient_norm": last_norm if step == 7 else 1.0,
+            "learning_rate": 5e-4,
+        }
+        for step in range(1, 8)
+    ]
+    lines = "".join(json.dumps(point) + "\n" for point in points)
+    (folder / "metrics.jsonl").write_text(lines)
+
+
+@pytest.fixture
+def diagnose(run_script):
+    """Runs doctor; returns (exit code, level -> messages)."""
+
+    def run(**flags):
+        code, out, _ = run_script(doctor, **flags)
+        found = {"wrong": [], "suspicious": [], "fine": []}
+        for line in out.splitlines()[:-1]:
+            level, _, message = line.partition(": ")
+            found[level].append(message)
+        return code, found
+
+    return run
+
+
+def test_a_healthy_run_raises_nothing(diagnose, run_folder):
+    code, found = diagnose(output_dir=run_folder)
+    assert (code, found["wrong"], found["suspicious"]) == (0, [], [])
+    fine = "\n".join(found["fine"])
+    assert f"{run_folder}: checkpoints 3, 7 whole" in fine
+    assert f"{run_folder}/model.ckpt-7: " in fine
+    assert f"{run_folder}/metrics.jsonl: step 7: masked_lm " in fine
+
+
+def test_a_damaged_checkpoint(diagnose, run_folder):
+    part = run_folder / "model.ckpt-3.data-00000-of-00001"
+    part.write_bytes(part.read_bytes()[:-1])
+    code, found = diagnose(output_dir=run_folder)
+    assert code == 1
+    assert [line.split(":")[0] for line in found["wrong"]] == [str(part)]
+
+
+def test_another_config_than_the_run_s(diagnose, run_folder, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(small.config(vocab_size=V, hidden_size=20).to_json())
+    _, found = diagnose(output_dir=run_folder, bert_config_file=path)
+    newest = run_folder / "model.ckpt-7"
+    assert found["wrong"] == [
+        f"{newest}: hidden_size is 15; expected 20 ({path}); pass the "
+        "bert_config.json that belongs to it",
+        f"{path}: is another config than the run's; expected "
+        f"{run_folder}/bert_config.json",
+    ]
+
+
+def test_curves_that_are_wrong(diagnose, run_folder):
+    write_curves(run_folder, np.nan)
+    code, found = diagnose(output_dir=run_folder)
+    path = run_folder / "metrics.jsonl"
+    assert code == 1
+    assert found["wrong"][0].startswith(
+        f"{path}: gradient_norm is nan at step 7; "
+    )
+
+
+def test_a_casing_that_contradicts_the_records(diagnose, run_folder, tmp_path):
+    vocab = run_folder / "vocab.txt"
+    code, found = diagnose(output_dir=run_folder, do_lower_case=False)
+    assert code == 0
+    assert found["suspicious"][0].startswith(
+        f"{vocab}: has no token with a capital letter, do_lower_case is False"
+    )
