@@ -14,14 +14,13 @@ import itertools
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
-import numpy as np
 import tensorflow as tf
 
+from benchmarks import transformers_trainer
 from data import batching, features, length_batches, task_records
 from modeling import checkpoints, dropout, losses, task_models
 from modeling.config import BertConfig
@@ -29,7 +28,6 @@ from training import logs, loop, optimization, steps
 
 BATCH_SIZE = 32
 RUNS = 3
-PEER = os.path.join(os.path.dirname(__file__), "peers")
 _INT = task_records.Feature()
 TASKS = {
     "classifier": (
@@ -138,8 +136,10 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         if peer:
             path = os.path.join(folder, "rows.npz")
-            _write_rows(path, chosen, task[-1])
-            sides["transformers"] = lambda: _peer(task[3], path, *peer)
+            transformers_trainer.write_rows(path, chosen, task[-1])
+            sides["transformers"] = lambda: transformers_trainer.run(
+                peer[0], model_class=task[3], folder=peer[1], rows=path
+            )["seconds"]
         seconds: dict[str, list[float]] = {side: [] for side in sides}
         for _ in range(runs):
             for side, run in sides.items():
@@ -164,30 +164,6 @@ def _beside(ours: list[float], theirs: list[float]) -> dict:
         "ratio": round(statistics.median(ratios), 2),
         "min_max": [round(ratios[0], 2), round(ratios[-1], 2)],
     }
-
-
-def _write_rows(path: str, rows: list[dict], names: dict[str, str]) -> None:
-    """The rows as the peer's script reads them."""
-    ids = [row[features.INPUT_IDS] for row in rows]
-    np.savez(
-        path,
-        lengths=[len(x) for x in ids],
-        input_ids=np.concatenate(ids),
-        segment_ids=np.concatenate([row[features.SEGMENT_IDS] for row in rows]),
-        **{
-            theirs: np.array([int(row[ours][0]) for row in rows])
-            for ours, theirs in names.items()
-        },
-    )
-
-
-def _peer(name: str, rows: str, python: str, folder: str) -> float:
-    script = os.path.join(PEER, "huggingface_finetuning.py")
-    command = [python, script, name, folder, rows, str(BATCH_SIZE)]
-    printed = subprocess.run(
-        command, capture_output=True, text=True, check=True
-    )
-    return json.loads(printed.stdout.splitlines()[-1])["seconds"]
 
 
 def main() -> None:

@@ -1,0 +1,66 @@
+"""Asks transformers' Trainer to do the work that ours did."""
+
+import json
+import os
+import subprocess
+import tempfile
+
+import numpy as np
+
+from data import features
+
+_SCRIPT = os.path.join(
+    os.path.dirname(__file__), "peers", "huggingface_finetuning.py"
+)
+
+
+def write_rows(path: str, rows: list[dict], names: dict[str, str]) -> None:
+    """Writes rows as the peer's script reads them.
+
+    Args:
+        path: an `.npz` file.
+        rows: as `data.task_records` has them.
+        names: our feature of a label -> the peer's.
+    """
+    ids = [row[features.INPUT_IDS] for row in rows]
+    np.savez(
+        path,
+        lengths=[len(x) for x in ids],
+        input_ids=np.concatenate(ids),
+        segment_ids=np.concatenate([row[features.SEGMENT_IDS] for row in rows]),
+        **{
+            theirs: np.array([row[ours][0] for row in rows])
+            for ours, theirs in names.items()
+        },
+    )
+
+
+def run(python: str, **settings) -> dict:
+    """Runs the peer in a process of its own.
+
+    Args:
+        python: of the peer's environment.
+        settings: see `benchmarks/peers/huggingface_finetuning.py`; left out,
+            an epoch of 32 rows a batch.
+
+    Returns:
+        what it printed: seconds of training, versions.
+    """
+    settings = {
+        "batch_size": 32,
+        "learning_rate": 2e-5,
+        "epochs": 1,
+        "warmup_proportion": 0.0,
+        "seed": 1,
+        "num_labels": None,
+        **settings,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "settings.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(settings, file)
+        printed = subprocess.run(
+            [python, _SCRIPT, path], stdout=subprocess.PIPE, text=True
+        )
+    printed.check_returncode()
+    return json.loads(printed.stdout.splitlines()[-1])
