@@ -1,11 +1,13 @@
 """The training loop: steps, reports, evaluations, checkpoints."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
-from training import logs
+from training import agreement, logs
+from training.guard import Guard
 from training.pace import Pace, Window
 from training.steps import Steps
 
@@ -22,6 +24,10 @@ class Schedule:
         iterations_per_loop: at most so many steps in one call.
         batch_size: rows of the whole batch, for the rate.
         learning_rate: step -> rate, for the reports.
+        skip_steps: (first, last) of steps that draw a batch and do not learn
+            from it.
+        records_of: step -> where the rows of its batch come from; told if
+            something is wrong with them.
     """
 
     num_train_steps: int
@@ -31,6 +37,8 @@ class Schedule:
     iterations_per_loop: int
     batch_size: int
     learning_rate: Callable[[int], tf.Tensor]
+    skip_steps: tuple[tuple[int, int], ...] = ()
+    records_of: Callable[[int], str] = "batch {}".format
 
     def next_stop(self, step: int) -> int:
         """The first step after `step` at which something happens."""
@@ -40,9 +48,34 @@ class Schedule:
                 stops.append((step // every + 1) * every)
         return min(stops)
 
+    def steps_to_skip(self, step: int) -> int:
+        """Steps after `step` up to the next that is skipped."""
+        return min(
+            (
+                max(0, first - step - 1)
+                for first, last in self.skip_steps
+                if last > step
+            ),
+            default=self.num_train_steps,
+        )
+
     def happens(self, every: int, step: int) -> bool:
         """Whether something that comes every so many steps comes now."""
         return bool(every) and step % every == 0
+
+
+def _naming_the_step(method: Callable) -> Callable:
+    """Adds to what TensorFlow reports at which step it came."""
+
+    @functools.wraps(method)
+    def run(self, *arguments, **named):
+        try:
+            return method(self, *arguments, **named)
+        except tf.errors.OpError as error:
+            error.add_note(f"at step {self.steps.optimizer.step}")
+            raise
+
+    return run
 
 
 class Trainer:
@@ -54,9 +87,11 @@ class Trainer:
 
     def __init__(self, steps: Steps):
         self.steps = steps
+        self._guard = Guard(steps)
         self._objectives = steps.task.objectives
         self._window = Window(steps.sum_names)  # since the last report
 
+    @_naming_the_step
     def train(
         self,
         batches: tf.data.Dataset,
@@ -83,14 +118,22 @@ class Trainer:
         pace = Pace(schedule.batch_size, schedule.iterations_per_loop)
         step = self.steps.optimizer.step
         while step < schedule.num_train_steps:
-            room = schedule.next_stop(step) - step
-            count = pace.steps_a_call(room)
-            sums = self.steps.train(iterator, tf.constant(count)).numpy()
+            stop = schedule.next_stop(step)
+            room = min(stop - step, schedule.steps_to_skip(step))
+            if room:
+                count = agreement.fewest(
+                    self.steps.strategy, pace.steps_a_call(room)
+                )
+                rows = self.steps.train(iterator, tf.constant(count)).numpy()
+                pace.called(count)
+                rows = self._guard.check(step, rows, schedule.records_of)
+                self._window.add(rows)
+            else:
+                count = 1
+                self.steps.skip(iterator)
             step += count
-            pace.called(count)
-            self._window.add(sums)
-            report = room == count
-            if report or pace.is_time_for_a_line():
+            report = step == stop
+            if self._window.steps and (report or pace.is_time_for_a_line()):
                 values = self._window.means(self._objectives)
                 rate = schedule.learning_rate(step - 1)
                 values["learning_rate"] = float(rate)
@@ -103,9 +146,9 @@ class Trainer:
                     pace.seconds_a_step * (schedule.num_train_steps - step),
                 )
                 pace.told()
-            if report:
-                log.write(step, "train", values)
-                self._window = Window(self.steps.sum_names)
+                if report:
+                    log.write(step, "train", values)
+                    self._window = Window(self.steps.sum_names)
             is_last = step == schedule.num_train_steps
             if is_last or schedule.happens(schedule.eval_steps, step):
                 evaluate()

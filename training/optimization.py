@@ -117,7 +117,7 @@ RULES = {"adamw": adam_weight_decay, "lamb": lamb}
 
 
 def reduce_and_clip(
-    gradients: list, clip_norm: float = CLIP_NORM
+    gradients: list, loss_scale=None, clip_norm: float = CLIP_NORM
 ) -> tuple[list[tf.Tensor], tf.Tensor]:
     """Sums gradients over replicas, then clips them by their global norm.
 
@@ -126,6 +126,7 @@ def reduce_and_clip(
 
     Args:
         gradients: one a variable, sparse or dense.
+        loss_scale: float32 scalar that the loss was multiplied by, or None.
         clip_norm: largest global norm that is left as it is.
 
     Returns:
@@ -135,6 +136,8 @@ def reduce_and_clip(
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync > 1:
         gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+    if loss_scale is not None:
+        gradients = [gradient / loss_scale for gradient in gradients]
     return tf.clip_by_global_norm(gradients, clip_norm)
 
 

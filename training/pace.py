@@ -2,8 +2,6 @@
 
 import time
 
-import numpy as np
-
 _SECONDS_A_CALL = 2.0
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -24,10 +22,10 @@ class Window:
         self._sums = [0.0] * (len(names) + 1)
 
     def add(self, rows) -> None:
-        """Adds those that are finite of the rows of `Steps.train`."""
-        for row in rows[np.isfinite(rows).all(1)].tolist():
+        """Adds rows of `Steps.train`."""
+        for row in rows.tolist():
             self._sums = [a + b for a, b in zip(self._sums, row)]
-            self.steps += 1
+        self.steps += len(rows)
 
     def means(self, objectives: tuple[str, ...]) -> dict[str, float]:
         """`loss`, each objective's loss and accuracy, `gradient_norm`."""

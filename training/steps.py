@@ -4,10 +4,15 @@ It knows no BERT. A task hands it a model and two functions:
 
     batch_weights(batch) -> objective -> weight of the whole batch
     batch_sums(batch, outputs) -> "<objective>_loss", "<objective>_accuracy",
-        "<objective>_weight" -> sums over the rows of one replica
+        "<objective>_weight" -> sums over some rows of it
 
 The loss of a step is the sum over objectives of loss / weight, where both are
-taken over the whole batch: it does not depend on the number of replicas.
+taken over the whole batch, and its gradient is clipped once, after the sum.
+So it does not depend on how the rows are dealt out:
+
+    batch           0 1 2 3 4 5 6 7
+    replica         0 . . . 1 . . .
+    micro-batch     0 . 1 . 0 . 1 .     --gradient_accumulation_steps=2
 """
 
 import dataclasses
@@ -17,6 +22,9 @@ import keras
 import tensorflow as tf
 
 from training import optimization
+
+_FIRST_LOSS_SCALE = 2.0**15
+_STEPS_TO_DOUBLE = 2000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,15 +48,24 @@ class Task:
 class Steps:
     """Training and evaluation steps of a task.
 
+    A step whose loss or gradient is not finite changes no bit of variables
+    and moments. A model that computes in float16 has its loss scaled up, so
+    that small gradients do not vanish: the scale is halved where the
+    gradient, after the sum over replicas, is not finite, and doubled after
+    2,000 steps that are (Micikevicius et al. 2017, arXiv:1710.03740).
+
     Args:
         task: what is trained.
         optimizer: built in the strategy's scope.
         strategy: the devices.
         seed: of dropout.
         use_xla: compile forward and backward pass.
+        accumulation_steps: micro-batches of a replica's rows, one after the
+            other.
 
     Attributes:
         sum_names: what the sums of a step are, in their order.
+        bad_steps: so many of the last steps were not finite.
     """
 
     def __init__(
@@ -58,11 +75,14 @@ class Steps:
         strategy: tf.distribute.Strategy,
         seed: int,
         use_xla: bool = False,
+        accumulation_steps: int = 1,
     ):
         self.task = task
         self.optimizer = optimizer
         self.strategy = strategy
+        self.bad_steps = 0
         self._seed = seed % 2**31
+        self._accumulation_steps = accumulation_steps
         self._variables = task.model.trainable_variables
         self.sum_names = tuple(
             f"{objective}_{what}"
@@ -70,6 +90,14 @@ class Steps:
             for what in ("loss", "accuracy", "weight")
         )
         self._gradients = tf.function(self._gradients, jit_compile=use_xla)
+        self._scaling = None  # scale of the loss, and steps since it changed
+        if task.model.compute_dtype == "float16":
+            with strategy.scope():
+                self._scaling = tf.Variable(
+                    [_FIRST_LOSS_SCALE, 0.0],
+                    trainable=False,
+                    aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+                )
 
     @tf.function
     def train(self, iterator, num_steps):
@@ -80,37 +108,93 @@ class Steps:
             num_steps: int32 scalar.
 
         Returns:
-            float32 [num_steps, len(sum_names) + 1]: sums over the rows of
-            each step's batch, and the gradient norm last. They are added up
-            outside: how many steps share a call changes no bit.
+            float32 [num_steps, len(sum_names) + 2]: sums over the rows of
+            each step's batch, the gradient norm, and what the loss was
+            scaled by. They are added up outside: how many steps share a call
+            changes no bit.
         """
-        sums = tf.TensorArray(tf.float32, num_steps)
+        rows = tf.TensorArray(tf.float32, num_steps)
         for i in tf.range(num_steps):
             batch = next(iterator)
-            result = self.strategy.run(self._replica_step, args=(batch,))
-            result = self.strategy.experimental_local_results(result)[0]
-            sums = sums.write(i, result)
+            row = self.strategy.run(self._replica_step, args=(batch,))
+            row = self.strategy.experimental_local_results(row)[0]
+            rows = rows.write(i, row)
+            if self._scaling is not None:
+                self._rescale(row)
             self.optimizer.iterations.assign_add(1)
-        return sums.stack()
+        return rows.stack()
+
+    def skip(self, iterator) -> None:
+        """Takes a step on the next batch without learning from it."""
+        next(iterator)
+        self.optimizer.iterations.assign_add(1)
+
+    def extra_state(self) -> dict:
+        """What a checkpoint's tensors do not hold, as JSON values."""
+        state = {"bad_steps": self.bad_steps}
+        if self._scaling is not None:
+            scale, steps = self._scaling.numpy().tolist()
+            state |= {"loss_scale": scale.hex(), "loss_scale_steps": int(steps)}
+        return state
+
+    def take_extra_state(self, state: dict) -> None:
+        """Sets what `extra_state` returned."""
+        self.bad_steps = state.get("bad_steps", 0)
+        if self._scaling is not None and "loss_scale" in state:
+            scale = float.fromhex(state["loss_scale"])
+            self._scaling.assign([scale, float(state["loss_scale_steps"])])
 
     def _replica_step(self, batch):
         context = tf.distribute.get_replica_context()
-        replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
-        step = tf.cast(self.optimizer.iterations.value, tf.int32)
-        seed = tf.random.experimental.stateless_fold_in(
-            tf.stack([self._seed, step]), replica
-        )
         weights = self.task.batch_weights(batch)
-        rows = self._rows_of(batch, context)
-        gradients, sums = self._gradients(rows, weights, seed)
-        gradients, norm = optimization.reduce_and_clip(gradients)
-        rate = self.optimizer.learning_rate
-        self.optimizer.update(gradients, self._variables, rate)
+        scale = None
+        if self._scaling is not None:
+            scale = self._scaling[0]
+            weights = {name: x / scale for name, x in weights.items()}
+        gradients, sums = self._sum_of_micro_batches(batch, weights, context)
+        gradients, norm = optimization.reduce_and_clip(gradients, scale)
         sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
-        return tf.concat([sums, [norm]], 0)
+        row = tf.concat([sums, [norm, 1.0 if scale is None else scale]], 0)
+        self.optimizer.update(
+            gradients,
+            self._variables,
+            self.optimizer.learning_rate,
+            tf.reduce_all(tf.math.is_finite(row)),
+        )
+        return row
+
+    def _sum_of_micro_batches(self, batch, weights, context):
+        """Gradients of this replica's share of the loss, and its sums."""
+        replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
+        replicas = context.num_replicas_in_sync
+        count = self._accumulation_steps
+        step = tf.cast(self.optimizer.iterations.value, tf.int32)
+
+        def micro_batch(i):
+            seed = tf.random.experimental.stateless_fold_in(
+                tf.stack([self._seed, step]), replica + replicas * i
+            )
+            rows = _part(batch, replica * count + i, replicas * count)
+            return self._gradients(rows, weights, seed)
+
+        if count == 1:
+            return micro_batch(0)
+        # A loop, so that one micro-batch's activations are gone before the
+        # next one's are made.
+        zeros = [tf.zeros(v.shape) for v in self._variables]
+        _, total = tf.while_loop(
+            lambda i, _: i < count,
+            lambda i, total: (
+                i + 1,
+                tf.nest.map_structure(tf.add, total, micro_batch(i)),
+            ),
+            (0, (zeros, tf.zeros(len(self.sum_names)))),
+            parallel_iterations=1,
+        )
+        return total
 
     def _gradients(self, rows, weights, seed):
-        """Gradients of this replica's share of the loss, and its sums."""
+        """Gradients of the loss's share that these rows have, and sums."""
         with tf.GradientTape() as tape:
             with self.task.seed_scope(seed):
                 outputs = self._outputs(rows, training=True)
@@ -125,18 +209,33 @@ class Steps:
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         return gradients, tf.stack([sums[name] for name in self.sum_names])
 
+    def _rescale(self, row):
+        """Sets the scale of the loss after a step."""
+        scale, steps = tf.unstack(self._scaling)
+        finite = tf.reduce_all(tf.math.is_finite(row))
+        steps = tf.where(finite, steps + 1.0, 0.0)
+        scale = tf.where(finite, scale, tf.maximum(scale / 2.0, 1.0))
+        double = steps >= _STEPS_TO_DOUBLE
+        self._scaling.assign(
+            tf.where(double, [2.0 * scale, 0.0], [scale, steps])
+        )
+
     @tf.function
     def evaluate(self, batch):
-        """float32 [len(sum_names) + 1]: sums over a whole batch, and 0."""
+        """float32 [len(sum_names) + 2]: sums over a whole batch, 0 and 1."""
 
         def replica_step(batch):
             context = tf.distribute.get_replica_context()
-            rows = self._rows_of(batch, context)
+            rows = _part(
+                batch,
+                tf.cast(context.replica_id_in_sync_group, tf.int32),
+                context.num_replicas_in_sync,
+            )
             outputs = self._outputs(rows, training=False)
             sums = self.task.batch_sums(rows, outputs)
             sums = tf.stack([sums[name] for name in self.sum_names])
             sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
-            return tf.concat([sums, [0.0]], 0)
+            return tf.concat([sums, [0.0, 1.0]], 0)
 
         result = self.strategy.run(replica_step, args=(batch,))
         return self.strategy.experimental_local_results(result)[0]
@@ -146,17 +245,16 @@ class Steps:
         inputs = {name: rows[name] for name in self.task.model.input}
         return self.task.model(inputs, training=training)
 
-    def _rows_of(self, batch, context):
-        """This replica's rows of the whole batch."""
-        replicas = context.num_replicas_in_sync
-        if replicas == 1:
-            return batch
-        replica = context.replica_id_in_sync_group
-        rows = {}
-        for name, values in batch.items():
-            size = values.shape[0] // replicas
-            start = tf.cast(replica, tf.int32) * size
-            rows[name] = tf.ensure_shape(
-                values[start : start + size], [size, *values.shape[1:]]
-            )
-        return rows
+
+def _part(batch, index, count):
+    """One of equal parts of a batch's rows."""
+    if count == 1:
+        return batch
+    rows = {}
+    for name, values in batch.items():
+        size = values.shape[0] // count
+        start = index * size
+        rows[name] = tf.ensure_shape(
+            values[start : start + size], [size, *values.shape[1:]]
+        )
+    return rows

@@ -1,0 +1,97 @@
+"""A tiny network and task for tests of training, which knows no BERT."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from modeling import dropout
+from training import steps
+from training.optimization import AdamWeightDecay
+
+ROWS, WIDTH = 8, 5
+
+
+def batch(seed, poison=None):
+    """Rows of uneven weights: a mean of means would be another loss."""
+    rng = np.random.default_rng(seed)
+    made = {
+        "x": rng.normal(size=(ROWS, WIDTH)).astype("f4"),
+        "y": rng.normal(size=(ROWS, 1)).astype("f4"),
+        "weight": rng.integers(0, 7, (ROWS, 1)).astype("f4"),
+    }
+    made["weight"][-1] = 1
+    if poison is not None:
+        made["y"][-1] = poison  # on the last replica, in the last micro-batch
+    return made
+
+
+def batches(*poisons):
+    made = [batch(seed, poison) for seed, poison in enumerate(poisons)]
+    stacked = {name: np.stack([b[name] for b in made]) for name in made[0]}
+    return iter(tf.data.Dataset.from_tensor_slices(stacked))
+
+
+def squared_error(batch, outputs):
+    error = tf.cast(outputs["y"], tf.float32) - batch["y"]
+    return {
+        "error_loss": tf.reduce_sum(tf.square(error) * batch["weight"]),
+        "error_accuracy": tf.constant(0.0),
+        "error_weight": tf.reduce_sum(batch["weight"]),
+    }
+
+
+def strategy_of(replicas):
+    if replicas == 1:
+        return tf.distribute.OneDeviceStrategy("CPU:0")
+    return tf.distribute.MirroredStrategy(
+        [f"CPU:{i}" for i in range(replicas)],
+        tf.distribute.ReductionToOneDevice(),
+    )
+
+
+def make_steps(
+    replicas=1, accumulation_steps=1, use_xla=False, rate=0.0, dtype=None
+):
+    strategy = strategy_of(replicas)
+    with strategy.scope():
+        x = keras.Input((WIDTH,), name="x")
+        first = keras.layers.Dense(
+            7, "tanh", kernel_initializer=start_at(1), name="a", dtype=dtype
+        )
+        last = keras.layers.Dense(
+            1, kernel_initializer=start_at(2), name="b", dtype=dtype
+        )
+        hidden = dropout.Dropout(rate, 1)(first(x))
+        model = keras.Model({"x": x}, {"y": last(hidden)}, dtype=dtype)
+        optimizer = AdamWeightDecay(0.01)
+        optimizer.build(model.trainable_variables)
+    task = steps.Task(
+        model,
+        ("error",),
+        lambda batch: {"error": tf.reduce_sum(batch["weight"])},
+        squared_error,
+        dropout.dropout_seed,
+    )
+    return steps.Steps(
+        task, optimizer, strategy, 3, use_xla, accumulation_steps
+    )
+
+
+def start_at(seed):
+    return keras.initializers.RandomNormal(stddev=0.5, seed=seed)
+
+
+def take(made, *poisons):
+    """Takes a step on each batch; returns their rows."""
+    return made.train(batches(*poisons), tf.constant(len(poisons))).numpy()
+
+
+def tensors(made):
+    optimizer = made.optimizer
+    variables = made.task.model.trainable_variables
+    held = [*variables, *optimizer.adam_m, *optimizer.adam_v]
+    return [variable.numpy() for variable in held]
+
+
+def bits(made):
+    return [value.tobytes() for value in tensors(made)]

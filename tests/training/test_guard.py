@@ -1,0 +1,130 @@
+"""What is told of bad steps and spikes, and steps that are left out."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from errors import UserError
+from tests import tiny
+from training import logs, loop, spikes
+
+
+def train(made, folder, *poisons, **changed):
+    """Trains on one batch a step, in calls of all steps."""
+    plan = {
+        "num_train_steps": len(poisons),
+        "log_steps": 1,
+        "save_steps": 100,
+        "eval_steps": 0,
+        "iterations_per_loop": 100,
+        "batch_size": tiny.ROWS,
+        "learning_rate": lambda step: tf.constant(0.0),
+        **changed,
+    }
+    log = logs.TrainingLog(str(folder), 0)
+    loop.Trainer(made).train(
+        tf.data.Dataset.from_generator(
+            lambda: iter([tiny.batch(i, x) for i, x in enumerate(poisons)]),
+            output_signature={
+                name: tf.TensorSpec(x.shape, x.dtype)
+                for name, x in tiny.batch(0).items()
+            },
+        ),
+        loop.Schedule(**plan),
+        log,
+        lambda: None,
+        lambda: None,
+    )
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_bad_steps_are_told_with_their_rows(tmp_path, capsys):
+    made = tiny.make_steps()
+    lines = train(
+        made,
+        tmp_path,
+        None,
+        np.nan,
+        None,
+        np.inf,
+        np.nan,
+        None,
+        records_of="rows of {}".format,
+    )
+    told = [x for x in capsys.readouterr().err.splitlines() if "warn" in x]
+    assert len(told) == 3
+    assert "step 2: loss nan, error_loss nan, gradient norm nan" in told[0]
+    assert told[0].endswith("its rows: rows of 2")
+    assert told[1].endswith("its rows: rows of 4")
+    # A mean of nothing is no figure.
+    assert [line["step"] for line in lines] == [1, 3, 6]
+    assert made.bad_steps == 0
+
+
+def test_three_bad_steps_in_a_row_end_the_run(tmp_path):
+    made = tiny.make_steps()
+    with pytest.raises(UserError, match="steps 2 to 4 gave no finite loss"):
+        train(made, tmp_path, None, np.nan, np.inf, np.nan, None)
+    assert made.bad_steps == 3
+
+
+def test_bad_steps_are_counted_over_an_interruption():
+    made = tiny.make_steps()
+    made.bad_steps = 2
+    again = tiny.make_steps()
+    again.take_extra_state(json.loads(json.dumps(made.extra_state())))
+    assert again.bad_steps == 2
+
+
+def test_skipped_steps_draw_a_batch_and_learn_nothing(tmp_path):
+    """A batch that is skipped may hold anything."""
+    made = tiny.make_steps()
+    skipped = ((2, 3), (5, 5))
+    poisons = [None, np.nan, np.inf, None, np.nan]
+    lines = train(made, tmp_path, *poisons, skip_steps=skipped)
+    assert [line["step"] for line in lines] == [1, 4]
+    assert made.optimizer.step == 5
+    others = tiny.make_steps()
+    tiny.take(others, None)
+    others.optimizer.iterations.assign(3)
+    data = tf.data.Dataset.from_tensors(tiny.batch(3))
+    others.train(iter(data), tf.constant(1))
+    assert tiny.bits(made) == tiny.bits(others)
+
+
+@pytest.mark.parametrize(
+    ("step", "steps"), [(0, 3), (2, 1), (3, 0), (6, 0), (7, 3), (10, 0)]
+)
+def test_the_schedule_knows_how_far_it_is_to_what_is_skipped(step, steps):
+    plan = loop.Schedule(99, 1, 1, 1, 1, 1, None, ((4, 7), (11, 11)))
+    assert plan.steps_to_skip(step) == steps
+    assert plan.steps_to_skip(11) == 99
+
+
+def test_a_spike_is_a_loss_above_six_deviations():
+    watch = spikes.Spikes()
+    rng = np.random.default_rng(7)
+    losses = rng.normal(5.0, 0.1, spikes.WINDOW).tolist()
+    assert [watch.add(loss) for loss in losses] == [None] * spikes.WINDOW
+    mean, deviation = np.mean(losses), np.std(losses)
+    assert watch.add(mean + 5.9 * deviation) is None
+    assert watch.add(9.0) == pytest.approx(mean + 6 * deviation, rel=0.02)
+
+
+def test_the_first_steps_of_a_run_are_no_spikes():
+    watch = spikes.Spikes()
+    assert watch.add(1.0) is None
+    assert watch.add(1e9) is None
+
+
+def test_a_spike_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(spikes, "WINDOW", 3)
+    made = tiny.make_steps()
+    made.optimizer.learning_rate = 0.0
+    train(made, tmp_path, None, None, None, 1e4, None)
+    told = [x for x in capsys.readouterr().err.splitlines() if "leaps" in x]
+    assert len(told) == 1
+    assert "warning: step 4: loss " in told[0]
