@@ -1,16 +1,23 @@
 """Which records run_pretraining reads, and whether they go together."""
 
 import dataclasses
+import hashlib
+import json
 import os
+import re
 
 from absl import flags
 
 import common_flags
-from data import features, manifest
+import storage
+import text_flags
+from data import features, manifest, vocabulary
 from data.settings import Settings
 from errors import UserError
 from modeling.config import BertConfig
-from progress import say
+from progress import Progress, say
+
+_HASHED_BYTES = 4 << 30  # some seconds
 
 _OF_MASKS = (
     "max_predictions_per_seq",
@@ -27,10 +34,38 @@ class Records:
     Attributes:
         files: their paths.
         listed: the manifest's entry of each, or None.
+        schema: their features.
     """
 
     files: list[str]
     listed: list[dict | None]
+    schema: dict[str, tuple[str, int]]
+
+    def entries(self) -> list[dict | None]:
+        """`{"records", "bytes", "sha256"}` of each file, or None."""
+        return [
+            run["shards"][os.path.basename(path)] if run else None
+            for path, run in zip(self.files, self.listed, strict=True)
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """Steps that read the same records.
+
+    Attributes:
+        records: what they read.
+        masks: how new masks are drawn at each epoch, or None.
+        batch_size: rows of a batch, over all devices.
+        first: steps before the phase.
+        last: its last step.
+    """
+
+    records: Records
+    masks: Settings | None
+    batch_size: int
+    first: int
+    last: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,20 +73,21 @@ class Inputs:
     """All that a run reads, checked.
 
     Attributes:
-        train: what it learns from.
-        held_out: what it is evaluated on; None: on `train`.
-        schema: features of the records.
-        masks: how new masks are drawn at each epoch, or None.
-        do_lower_case: casing of the records; None without a manifest.
-        vocab_file: vocabulary of the records; None without a manifest.
+        phases: what it learns from, one after the other.
+        held_out: what it is evaluated on, or None.
+        do_lower_case: casing of the records; None if it is not known.
+        vocab_file: vocabulary of the records; None if it is not known.
     """
 
-    train: Records
+    phases: list[Phase]
     held_out: Records | None
-    schema: dict[str, tuple[str, int]]
-    masks: Settings | None
     do_lower_case: bool | None
     vocab_file: str | None
+
+    @property
+    def packed(self) -> bool:
+        """Whether rows hold several pairs."""
+        return features.SEQUENCE_IDS in self.phases[0].records.schema
 
 
 def read_inputs(values: flags.FlagValues, config: BertConfig) -> Inputs:
@@ -60,51 +96,146 @@ def read_inputs(values: flags.FlagValues, config: BertConfig) -> Inputs:
     Raises:
         UserError: they do not go together, or not with the config.
     """
-    train = find_records(values.input_file, "input_file")
-    held_out = None
+    wanted = read_phases(values)
+    sets = [
+        common_flags.list_files(patterns, flag) for flag, patterns, *_ in wanted
+    ]
     if values.eval_input_file:
-        held_out = find_records(values.eval_input_file, "eval_input_file")
-    listed = train.listed + (held_out.listed if held_out else [])
-    runs = [run for run in listed if run]
+        sets.append(
+            common_flags.list_files(values.eval_input_file, "eval_input_file")
+        )
+    listed = [[manifest.manifest_of(path) for path in files] for files in sets]
+    everything = [run for runs in listed for run in runs]
+    check_packing(everything)
+    runs = [run for run in everything if run]
     check_vocabulary(runs, config, values.bert_config_file)
+    check_text_flags(values, runs, config)
+    records = [
+        Records(files, runs, read_schema(values, files, runs, config))
+        for files, runs in zip(sets, listed, strict=True)
+    ]
+    held_out = records.pop() if values.eval_input_file else None
+    phases = [
+        Phase(
+            part,
+            read_masks(values, part) if values.dynamic_masking else None,
+            batch_size,
+            first,
+            last,
+        )
+        for part, (*_, batch_size, first, last) in zip(
+            records, wanted, strict=True
+        )
+    ]
+    made = runs[0] if runs else {}
     return Inputs(
-        train=train,
-        held_out=held_out,
-        schema=read_schema(values, listed, config),
-        masks=read_masks(values, train) if values.dynamic_masking else None,
-        do_lower_case=runs[0]["do_lower_case"] if runs else None,
-        vocab_file=runs[0]["vocab_file"] if runs else None,
+        phases,
+        held_out,
+        made.get("do_lower_case", values.do_lower_case),
+        values.vocab_file or made.get("vocab_file"),
     )
 
 
-def find_records(patterns: str, flag: str) -> Records:
-    """Lists shards and looks each up in its folder's manifest."""
-    files = common_flags.list_files(patterns, flag)
-    return Records(files, [manifest.manifest_of(path) for path in files])
+def read_phases(
+    values: flags.FlagValues,
+) -> list[tuple[str, str, int, int, int]]:
+    """What is trained on, in order, from --phases or --input_file.
+
+    Returns:
+        (flag, file pattern, batch size, steps before it, its last step) of
+        each phase.
+
+    Raises:
+        UserError: both are given or none, or --phases cannot be read.
+    """
+    if bool(values.phases) == bool(values.input_file):
+        raise UserError(
+            "both --input_file and --phases"
+            if values.phases
+            else "neither --input_file nor --phases",
+            expected="one of them",
+        )
+    steps = values.num_train_steps
+    if not values.phases:
+        files, batch_size = values.input_file, values.train_batch_size
+        return [("input_file", files, batch_size, 0, steps)]
+    parts = []
+    for part in values.phases.split(","):
+        match = re.fullmatch(r"(.+?):([1-9]\d*)(?::([1-9]\d*))?", part)
+        if match is None:
+            raise UserError(
+                f"--phases: {part!r}",
+                expected="files:share or files:share:batch_size, as in "
+                "'128/*.tfrecord*:90,512/*.tfrecord*:10'",
+            )
+        files, share, batch_size = match.groups()
+        parts.append(
+            (files, int(share), int(batch_size or values.train_batch_size))
+        )
+    total = sum(share for _, share, _ in parts)
+    phases, passed, first = [], 0, 0
+    for files, share, batch_size in parts:
+        passed += share
+        last = steps * passed // total
+        if last == first:
+            raise UserError(
+                f"--phases: no step of {steps} is left for {files!r}",
+                expected="at least one",
+                fix="raise --num_train_steps or its share",
+            )
+        phases.append(("phases", files, batch_size, first, last))
+        first = last
+    return phases
 
 
-def length_from(values: flags.FlagValues, runs: list[dict], name: str) -> int:
-    """A length from the flag and the manifests, which must agree."""
+def length_from(
+    values: flags.FlagValues, files: list[str], runs: list[dict], name: str
+) -> int:
+    """A length from the flag, the manifests and the first record.
+
+    The first record is read where there is no manifest and no flag.
+    """
     wanted = {run[name] for run in runs}
     if values[name].present:
         wanted.add(values[name].value)
     if len(wanted) > 1:
-        listed = ", ".join(str(run[name]) for run in runs)
+        flag = f"--{name}={values[name].value}, " * values[name].present
+        listed = ", ".join(map(str, sorted({run[name] for run in runs})))
         raise UserError(
-            f"--{name}={values[name].value}, the records have {listed}",
+            f"{flag}the records have {listed}",
+            path=_name(files),
             expected="one length",
             fix="leave the flag out, or make the records again",
         )
-    return wanted.pop() if wanted else values[name].value
+    if wanted:
+        return wanted.pop()
+    from data import reader
+
+    found = reader.read_lengths(files[0])
+    return found.get(name) or values[name].value
+
+
+def check_packing(listed: list[dict | None]) -> None:
+    """Refuses packed rows together with others."""
+    packed = [bool(run and run.get("pack_sequences")) for run in listed]
+    if any(packed) and not all(packed):
+        raise UserError(
+            f"{sum(packed)} of {len(packed)} files have packed rows",
+            expected="all or none, those of --eval_input_file too",
+            fix="make the others with --pack_sequences",
+        )
 
 
 def read_schema(
-    values: flags.FlagValues, listed: list[dict | None], config: BertConfig
+    values: flags.FlagValues,
+    files: list[str],
+    listed: list[dict | None],
+    config: BertConfig,
 ) -> dict[str, tuple[str, int]]:
     """The features of the records, which all must have."""
     runs = [run for run in listed if run]
     lengths = {
-        name: length_from(values, runs, name)
+        name: length_from(values, files, runs, name)
         for name in ("max_seq_length", "max_predictions_per_seq")
     }
     if lengths["max_seq_length"] > config.max_position_embeddings:
@@ -113,15 +244,8 @@ def read_schema(
             expected="at most max_position_embeddings, "
             f"{config.max_position_embeddings} ({values.bert_config_file})",
         )
-    packed = [bool(run and run.get("pack_sequences")) for run in listed]
-    if not any(packed):
+    if not runs or not runs[0].get("pack_sequences"):
         return features.pretraining_schema(**lengths)
-    if not all(packed):
-        raise UserError(
-            f"{sum(packed)} of {len(packed)} files have packed rows",
-            expected="all or none, those of --eval_input_file too",
-            fix="make the others with --pack_sequences",
-        )
     return features.packed_schema(
         **lengths, max_sequences_per_row=runs[0]["max_sequences_per_row"]
     )
@@ -191,21 +315,123 @@ def check_vocabulary(
             )
 
 
-def count_records(
-    records: Records, schema: dict[str, tuple[str, int]], vocab_size: int
-) -> int:
-    """Records in all shards; those that no manifest lists are checked."""
+def check_text_flags(
+    values: flags.FlagValues, runs: list[dict], config: BertConfig
+) -> None:
+    """Compares --vocab_file and --do_lower_case with the records."""
+    for run in runs:
+        if values.do_lower_case not in (None, run["do_lower_case"]):
+            raise UserError(
+                f"--do_lower_case={values.do_lower_case}",
+                expected=f"{run['do_lower_case']}, by which the records were "
+                "made (manifest.json)",
+            )
+    if not values.vocab_file:
+        return
+    tokens = vocabulary.read_vocabulary(values.vocab_file)
+    text_flags.check_vocabulary(
+        tokens, values.vocab_file, config, values.bert_config_file
+    )
+    with storage.open_file(values.vocab_file, "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    for run in runs:
+        if run["vocab_sha256"] != digest:
+            raise UserError(
+                f"sha256 {digest[:8]}",
+                path=values.vocab_file,
+                expected=f"{run['vocab_sha256'][:8]}, of the vocabulary that "
+                f"the records were made with, {run['vocab_file']}",
+            )
+
+
+def check_records(records: Records, vocab_size: int) -> int:
+    """Reads what can be read before step 1, and counts.
+
+    Shards in a manifest are compared with its hashes, if all of them together
+    are no more than 4 GB; of more only sizes were compared. All others are
+    read from end to end.
+
+    Args:
+        records: that a run will read.
+        vocab_size: ids must be below.
+
+    Returns:
+        the number of records.
+
+    Raises:
+        UserError: one is damaged, or does not fit.
+    """
     from data import reader
 
-    count = 0
-    for path, run in zip(records.files, records.listed, strict=True):
-        if run:
-            count += run["shards"][os.path.basename(path)]["records"]
-        else:
+    entries = records.entries()
+    total = sum(entry["bytes"] for entry in entries if entry)
+    progress = Progress("compared", total / 1e6, "MB")
+    count = done = 0
+    for path, entry in zip(records.files, entries, strict=True):
+        if entry is None:
             say(f"{path}: not in a manifest, checking every record")
-            count += reader.check_records(path, schema, vocab_size)
+            count += reader.check_records(path, records.schema, vocab_size)
+            continue
+        if total <= _HASHED_BYTES:
+            _check_shard(path, entry)
+            done += entry["bytes"]
+            progress.update(done / 1e6)
+        count += entry["records"]
+    if total > _HASHED_BYTES:
+        say(
+            f"{_name(records.files)}: {total / 1e9:.0f} GB, sizes compared; "
+            "doctor.py reads them from end to end"
+        )
     if count == 0:
         raise UserError(
             "no records", path=",".join(records.files), expected="TFRecords"
         )
     return count
+
+
+def name_damage(records: Records) -> None:
+    """Finds out which shard made a run fail.
+
+    Raises:
+        UserError: with the file, the record and the cause.
+    """
+    for path, entry in zip(records.files, records.entries(), strict=True):
+        _check_shard(path, entry)
+
+
+def fingerprint(inputs: Inputs) -> str:
+    """sha256 over the names, sizes and hashes of what a run learns from."""
+    shards = [
+        [
+            [
+                os.path.basename(path),
+                storage.size(path),
+                (entry or {}).get("sha256"),
+            ]
+            for path, entry in zip(
+                phase.records.files, phase.records.entries(), strict=True
+            )
+        ]
+        for phase in inputs.phases
+    ]
+    return hashlib.sha256(json.dumps(shards).encode()).hexdigest()
+
+
+def _check_shard(path: str, entry: dict | None) -> None:
+    from data import shard_check
+
+    try:
+        damage = shard_check.check_shard(path, entry)
+    except OSError as error:
+        damage = f"cannot be read: {error}"
+    if damage:
+        raise UserError(
+            damage,
+            path=path,
+            fix="make the records again; a run goes on from its checkpoint",
+        )
+
+
+def _name(files: list[str]) -> str:
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return f"{files[0]}{more}"

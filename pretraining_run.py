@@ -1,11 +1,13 @@
 """One run of pre-training: its model, its data, and what it leaves behind."""
 
 import dataclasses
+import os
 
 from absl import flags
 
 import common_flags
 import pretraining_records
+import run_folder
 from data import features
 from errors import UserError
 from modeling.config import BertConfig
@@ -14,11 +16,19 @@ from progress import say
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What the command line asks for, checked."""
+    """What the command line asks for, checked.
+
+    Attributes:
+        flags: of run_pretraining.
+        config: sizes of the network.
+        inputs: records.
+        train_for: seconds, or None.
+    """
 
     flags: flags.FlagValues
     config: BertConfig
     inputs: pretraining_records.Inputs
+    train_for: float | None
 
 
 class Pretraining:
@@ -31,6 +41,7 @@ class Pretraining:
             loop,
             optimization,
             saver,
+            session,
             state,
             steps,
         )
@@ -40,8 +51,13 @@ class Pretraining:
         strategy = distribution.make_strategy(
             **{name: values[name].value for name in common_flags.DEVICE_FLAGS}
         )
-        for flag in ("train_batch_size", "eval_batch_size"):
-            distribution.check_batch_size(strategy, values[flag].value, flag)
+        for phase in job.inputs.phases:
+            distribution.check_batch_size(
+                strategy, phase.batch_size, "train_batch_size"
+            )
+        distribution.check_batch_size(
+            strategy, values.eval_batch_size, "eval_batch_size"
+        )
         self.learning_rate = optimization.WarmupLinearDecay(
             values.learning_rate,
             values.num_train_steps,
@@ -51,7 +67,7 @@ class Pretraining:
             model = models.build_pretraining_model(
                 job.config,
                 values.random_seed,
-                packed=features.SEQUENCE_IDS in job.inputs.schema,
+                packed=job.inputs.packed,
             )
             optimizer = optimization.AdamWeightDecay(self.learning_rate)
             optimizer.build(model.trainable_variables)
@@ -73,13 +89,24 @@ class Pretraining:
                 task, optimizer, strategy, values.random_seed, values.use_xla
             )
         )
+        self.settings = {
+            **values.flag_values_dict(),
+            "do_lower_case": job.inputs.do_lower_case,
+            "records": pretraining_records.fingerprint(job.inputs),
+            "environment": state.environment(strategy),
+        }
+        self.session = session.Session(
+            self.trainer, self.state, values.output_dir, self.settings
+        )
 
     def start(self) -> None:
         """Takes up the run in output_dir, or --init_checkpoint."""
         from modeling import checkpoints
 
         values = self.job.flags
-        if self.state.restore():
+        restored = self.session.resume(values.do_train)
+        if restored:
+            run_folder.tell_changes(restored.settings, self.settings)
             return
         if not values.init_checkpoint:
             if values.do_train:
@@ -97,78 +124,110 @@ class Pretraining:
             + (f"fresh: {', '.join(fresh)}" if fresh else "all variables found")
         )
 
-    def save(self) -> None:
-        """Writes a checkpoint."""
-        settings = self.job.flags.flag_values_dict()
-        settings["do_lower_case"] = self.job.inputs.do_lower_case
-        self.state.save(settings)
+    def train(self, counts: list[int]) -> None:
+        """Trains to the last step.
 
-    def training_batches(self, num_records: int):
+        Args:
+            counts: records of each phase.
+        """
+        import tensorflow as tf
+
+        parts = [
+            self._part(phase, count)
+            for phase, count in zip(self.job.inputs.phases, counts, strict=True)
+        ]
+        try:
+            self.session.train(parts, self._held_out(), self.job.train_for)
+        except (
+            tf.errors.DataLossError,
+            tf.errors.InvalidArgumentError,
+            tf.errors.NotFoundError,
+        ):
+            for phase in self.job.inputs.phases:
+                pretraining_records.name_damage(phase.records)
+            raise
+
+    def _part(self, phase: pretraining_records.Phase, num_records: int):
+        """A phase as `training.session` takes it."""
+        from training import loop
+
+        values = self.job.flags
+        schedule = loop.Schedule(
+            num_train_steps=phase.last,
+            log_steps=values.log_steps,
+            save_steps=values.save_checkpoints_steps,
+            eval_steps=values.eval_steps if self.job.inputs.held_out else 0,
+            iterations_per_loop=values.iterations_per_loop,
+            batch_size=phase.batch_size,
+            learning_rate=self.learning_rate,
+        )
+
+        def batches():
+            if len(self.job.inputs.phases) > 1:
+                length = phase.records.schema[features.INPUT_IDS][1]
+                say(
+                    f"steps {phase.first + 1} to {phase.last}: {num_records} "
+                    f"records of {length} pieces, {phase.batch_size} a batch"
+                )
+            return self._batches(phase, num_records)
+
+        return batches, schedule
+
+    def _batches(self, phase: pretraining_records.Phase, num_records: int):
         """Batches from the present step on."""
         from data import dynamic_masking, masking, reader, vocabulary
 
-        inputs, values = self.job.inputs, self.job.flags
+        step = self.state.step - phase.first
         batches = reader.training_batches(
-            inputs.train.files,
+            phase.records.files,
             num_records,
-            inputs.schema,
-            values.train_batch_size,
-            values.random_seed,
-            self.state.step,
+            phase.records.schema,
+            phase.batch_size,
+            self.job.flags.random_seed,
+            step,
         )
-        if inputs.masks is None:
+        if phase.masks is None:
             return batches
-        vocab = vocabulary.read_vocabulary(inputs.vocab_file)
+        vocab = vocabulary.read_vocabulary(self.job.inputs.vocab_file)
         return dynamic_masking.remask_batches(
             batches,
-            inputs.masks,
+            phase.masks,
             masking.Vocabulary.of(vocab),
             num_records,
-            self.state.step,
+            step,
         )
 
-    def train(self, num_records: int) -> None:
-        """Trains to the last step."""
-        from training import logs, loop
+    def _held_out(self):
+        """Evaluates while training, if there is held-out text."""
+        from training import held_out, logs, saver
 
+        if not self.job.inputs.held_out:
+            return None
         values = self.job.flags
-        log = logs.TrainingLog(values.output_dir, self.state.step)
-
-        def evaluate():
-            if self.job.inputs.held_out:
-                result = self.evaluate()
-                logs.tell_evaluation(
-                    self.state.step,
-                    result,
-                    self.trainer.steps.task.objectives,
-                )
-                log.write(self.state.step, "eval", result)
-
-        self.trainer.train(
-            self.training_batches(num_records),
-            loop.Schedule(
-                num_train_steps=values.num_train_steps,
-                log_steps=values.log_steps,
-                save_steps=values.save_checkpoints_steps,
-                eval_steps=values.eval_steps if self.job.inputs.held_out else 0,
-                iterations_per_loop=values.iterations_per_loop,
-                batch_size=values.train_batch_size,
-                learning_rate=self.learning_rate,
-            ),
-            log,
-            self.save,
-            evaluate,
+        best = held_out.Best(
+            saver.Saver(os.path.join(values.output_dir, run_folder.BEST), 1),
+            self.named,
+            "loss",
+            is_loss=True,
+            patience=values.early_stopping_patience,
+        )
+        objectives = self.trainer.steps.task.objectives
+        return held_out.HeldOut(
+            self.evaluate,
+            lambda step, result: logs.tell_evaluation(step, result, objectives),
+            best,
         )
 
     def evaluate(self) -> dict[str, float]:
         """Evaluates the present weights on held-out text, if there is."""
         from data import reader
 
-        values = self.job.flags
+        values, inputs = self.job.flags, self.job.inputs
+        records = inputs.held_out or inputs.phases[-1].records
         return self.trainer.evaluate(
             reader.evaluation_batches(
-                (self.job.inputs.held_out or self.job.inputs.train).files,
-                self.job.inputs.schema,
+                records.files,
+                records.schema,
                 values.eval_batch_size,
                 values.max_eval_steps,
             )

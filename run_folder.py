@@ -2,10 +2,29 @@
 
 import os
 
+import storage
 from durable import write_whole
 from errors import UserError
 from modeling.config import BertConfig
 from progress import say
+
+VOCABULARY = "vocab.txt"
+BEST = "best"  # folder of the best checkpoint
+_DECISIVE = (  # flags that decide which numbers a run goes through
+    "random_seed",
+    "train_batch_size",
+    "learning_rate",
+    "num_train_steps",
+    "num_warmup_steps",
+    "num_train_epochs",
+    "warmup_proportion",
+    "max_seq_length",
+    "length_buckets",
+    "dynamic_masking",
+    "phases",
+    "precision",
+    "use_xla",
+)
 
 
 def check(folder: str, config: BertConfig) -> None:
@@ -22,6 +41,52 @@ def check(folder: str, config: BertConfig) -> None:
             "holds a run with another config",
             path=folder,
             fix="pass another --output_dir, or the config of this run",
+        )
+
+
+def check_vocabulary(folder: str, vocab_file: str) -> None:
+    """Refuses a folder that holds a run with another vocabulary.
+
+    Raises:
+        UserError: so it is.
+    """
+    path = os.path.join(folder, VOCABULARY)
+    if not os.path.exists(path):
+        return
+    with open(path, "rb") as ours, storage.open_file(vocab_file, "rb") as file:
+        if ours.read() != file.read():
+            raise UserError(
+                "is the vocabulary of the run that this folder holds",
+                path=path,
+                expected=f"that of the records, {vocab_file}",
+                fix="pass another --output_dir, or the records of this run",
+            )
+
+
+def tell_changes(before: dict, now: dict) -> None:
+    """Warns if a run goes on in another way than it began.
+
+    Args:
+        before: settings in the checkpoint.
+        now: settings of this process; what one of both lacks is not compared.
+    """
+    changed = [
+        f"--{name} was {before[name]}, is {now[name]}"
+        for name in _DECISIVE
+        if before.get(name, now.get(name)) != now.get(name, before.get(name))
+    ]
+    around, present = (x.get("environment", {}) for x in (before, now))
+    changed += [
+        f"{name} was {around[name]}, is {present.get(name)}"
+        for name in around
+        if around[name] != present.get(name)
+    ]
+    if before.get("records", now.get("records")) != now.get("records"):
+        changed.append("the records are others")
+    if changed:
+        say(
+            f"warning: {'; '.join(changed)}: the run goes on, but not to the "
+            "bits, and maybe not through the rows, of an unchanged one"
         )
 
 
@@ -63,8 +128,8 @@ def prepare(folder: str, config: BertConfig, vocab_file: str | None) -> None:
         os.makedirs(folder, exist_ok=True)
         write_whole(os.path.join(folder, "bert_config.json"), config.to_json())
         if vocab_file:
-            with open(vocab_file, "rb") as file:
-                write_whole(os.path.join(folder, "vocab.txt"), file.read())
+            with storage.open_file(vocab_file, "rb") as file:
+                write_whole(os.path.join(folder, VOCABULARY), file.read())
     except OSError as error:
         raise UserError(
             f"cannot be written: {error.strerror}",

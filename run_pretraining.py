@@ -26,18 +26,24 @@ def define_flags(values: flags.FlagValues) -> None:
     training_flags.define_training(values)
     common_flags.define_lengths(values)
     values.set_default("eval_steps", 1000)
-    for name, required, meaning in (
-        ("input_file", True, "TFRecords: files and globs, with commas."),
-        ("eval_input_file", False, "Held-out TFRecords; else input_file."),
-    ):
-        flags.DEFINE_string(
-            name, None, meaning, flag_values=values, required=required
-        )
     for name, meaning in (
-        ("do_eval", "Evaluate the newest checkpoint."),
-        ("dynamic_masking", "Draw the masks of the records at each epoch."),
+        ("input_file", "TFRecords: files and globs, with commas."),
+        (
+            "phases",
+            "Instead of --input_file: TFRecords, their share of the steps and, "
+            "if it differs, their batch size, as in "
+            "'128/*.tfrecord*:90,512/*.tfrecord*:10:64'.",
+        ),
+        ("eval_input_file", "Held-out TFRecords; else those of training."),
+        ("vocab_file", "Must be the records' own; theirs if not given."),
     ):
-        flags.DEFINE_bool(name, False, meaning, flag_values=values)
+        flags.DEFINE_string(name, None, meaning, flag_values=values)
+    for name, default, meaning in (
+        ("do_eval", False, "Evaluate the newest checkpoint."),
+        ("dynamic_masking", False, "Draw the masks again at each epoch."),
+        ("do_lower_case", None, "Must be the records' own casing."),
+    ):
+        flags.DEFINE_bool(name, default, meaning, flag_values=values)
     for name, default, lowest, meaning in (
         ("num_train_steps", 100000, 1, "Last step."),
         ("num_warmup_steps", 10000, 0, "Steps of linear warm-up."),
@@ -53,10 +59,18 @@ def read_flags(argv: list[str]) -> pretraining_run.Job:
     values = common_flags.parse(argv, define_flags, __doc__)
     if not values.do_train and not values.do_eval:
         raise UserError("nothing to do", fix="pass --do_train or --do_eval")
+    if values.early_stopping_patience and not values.eval_input_file:
+        raise UserError(
+            f"--early_stopping_patience={values.early_stopping_patience}",
+            expected="--eval_input_file, on which evaluations get better",
+        )
+    train_for = training_flags.seconds(values.train_for)
     config = BertConfig.from_json_file(values.bert_config_file)
     inputs = pretraining_records.read_inputs(values, config)
     run_folder.check(values.output_dir, config)
-    return pretraining_run.Job(values, config, inputs)
+    if inputs.vocab_file:
+        run_folder.check_vocabulary(values.output_dir, inputs.vocab_file)
+    return pretraining_run.Job(values, config, inputs, train_for)
 
 
 def main(argv: list[str]) -> None:
@@ -64,23 +78,21 @@ def main(argv: list[str]) -> None:
     job = read_flags(argv)
     values = job.flags
     inputs = job.inputs
-    num_records, *_ = [
-        pretraining_records.count_records(
-            records, inputs.schema, job.config.vocab_size
-        )
-        for records in (inputs.train, inputs.held_out)
-        if records
+    counts = [
+        pretraining_records.check_records(records, job.config.vocab_size)
+        for records in [phase.records for phase in inputs.phases]
+        + [records for records in [inputs.held_out] if records]
     ]
     run = pretraining_run.Pretraining(job)
     run.start()
+    started = run.state.step
     if values.do_train:
-        run_folder.check_steps(
-            values.output_dir, run.state.step, run.learning_rate
-        )
+        run_folder.check_steps(values.output_dir, started, run.learning_rate)
     run_folder.prepare(values.output_dir, job.config, inputs.vocab_file)
     wrote = []
-    if values.do_train and run.state.step < values.num_train_steps:
-        run.train(num_records)
+    if values.do_train:
+        run.train(counts[: len(inputs.phases)])
+    if run.state.step > started:
         wrote.append(
             os.path.join(values.output_dir, f"model.ckpt-{run.state.step}")
         )

@@ -82,6 +82,26 @@ def evaluation_batches(
     )
 
 
+def read_lengths(path: str) -> dict[str, int]:
+    """`max_seq_length` and `max_predictions_per_seq` of the first record.
+
+    Lengths that cannot be read are 0: `check_records` says why.
+    """
+    try:
+        record = next(iter(tf.data.TFRecordDataset(path))).numpy()
+        found = tf.train.Example.FromString(record).features.feature
+    # StopIteration, OpError, and protobuf's DecodeError, which is not public.
+    except Exception:
+        return {}
+    return {
+        name: len(found[feature].int64_list.value)
+        for name, feature in (
+            ("max_seq_length", features.INPUT_IDS),
+            ("max_predictions_per_seq", features.MASKED_LM_POSITIONS),
+        )
+    }
+
+
 def check_records(
     path: str, schema: dict[str, tuple[str, int]], vocab_size: int
 ) -> int:

@@ -1,11 +1,14 @@
 """What a checkpoint of a run holds: variables, moments and step."""
 
+import os
+
 import keras
+import tensorflow as tf
 
 from errors import UserError
 from progress import say
 from training.optimization import AdamWeightDecay
-from training.saver import Saver
+from training.saver import Restored, Saver
 
 
 class TrainingState:
@@ -32,23 +35,37 @@ class TrainingState:
         """Steps that were taken."""
         return self._optimizer.step
 
-    def save(self, settings: dict) -> None:
+    def check_space(self) -> None:
+        """Refuses a disk that is too small for checkpoints of this run."""
+        self._saver.check_space(self._variables)
+
+    def save(self, settings: dict, extra: dict | None = None) -> None:
         """Writes a checkpoint and says so.
 
         Args:
             settings: JSON values that describe the run.
+            extra: JSON values that the run needs to go on; floats as hex.
         """
-        say(f"saved {self._saver.save(self.step, self._variables, settings)}")
+        path = self._saver.save(self.step, self._variables, settings, extra)
+        if path:
+            say(f"saved {path}")
 
-    def restore(self) -> bool:
+    def sweep(self) -> None:
+        """Tidies up after a run that was killed; only for a run that trains."""
+        self._saver.sweep()
+
+    def restore(self) -> Restored | None:
         """Takes up the newest checkpoint, if there is one.
+
+        Returns:
+            what was read.
 
         Raises:
             UserError: it belongs to another network.
         """
         restored = self._saver.restore_latest()
         if restored is None:
-            return False
+            return None
         for name, variable in self._variables.items():
             value = restored.values.get(name)
             if value is None or value.shape != tuple(variable.shape):
@@ -63,4 +80,30 @@ class TrainingState:
             variable.assign(restored.values[name])
         self._optimizer.iterations.assign(restored.step)
         say(f"going on from step {restored.step} in {self._saver.folder}")
-        return True
+        return restored
+
+
+def environment(strategy: tf.distribute.Strategy) -> dict[str, str | int]:
+    """What decides the last bits of a run besides its settings.
+
+    Measured: on CPUs the version of TensorFlow, the number of threads and
+    oneDNN change them; the number of devices changes them anywhere.
+    """
+    kinds = {
+        tf.DeviceSpec.from_string(device).device_type
+        for device in strategy.extended.worker_devices
+    }
+    found = {
+        "tensorflow": tf.__version__,
+        "device": ", ".join(sorted(kinds)),
+        "replicas": strategy.num_replicas_in_sync,
+    }
+    if kinds == {"CPU"}:
+        config = tf.config.threading
+        cores = len(os.sched_getaffinity(0))
+        found["threads"] = config.get_intra_op_parallelism_threads() or cores
+        found["onednn"] = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1")
+    for device in tf.config.list_physical_devices("GPU")[:1]:
+        details = tf.config.experimental.get_device_details(device)
+        found["device"] = details.get("device_name", "GPU")
+    return found

@@ -1,0 +1,135 @@
+"""Evaluations while training: told, logged, and the best weights kept."""
+
+import math
+import os
+from collections.abc import Callable
+
+import keras
+
+from progress import say
+from training.interruption import Abandoned, Interruption
+from training.logs import TrainingLog
+from training.saver import Saver
+
+
+class Best:
+    """The best weights of a run, and for how long there were no better ones.
+
+    Args:
+        saver: keeps one checkpoint.
+        named: name -> variable.
+        metric: which one is compared.
+        is_loss: whether less is better.
+        patience: evaluations without a better one until the run is over; 0:
+            it never is.
+    """
+
+    def __init__(
+        self,
+        saver: Saver,
+        named: dict[str, keras.Variable],
+        metric: str,
+        is_loss: bool = False,
+        patience: int = 0,
+    ):
+        self._saver, self._named, self._metric = saver, named, metric
+        self._is_loss, self._patience = is_loss, patience
+        self._value = math.inf if is_loss else -math.inf
+        self._waited = 0
+
+    def add(self, step: int, metrics: dict[str, float], settings: dict) -> None:
+        """Keeps the present weights if no earlier ones are as good.
+
+        Args:
+            step: of the evaluation.
+            metrics: what it gave.
+            settings: JSON values that describe the run.
+        """
+        value = metrics[self._metric]
+        if not (value < self._value if self._is_loss else value > self._value):
+            self._waited += 1
+            return
+        os.makedirs(self._saver.folder, exist_ok=True)
+        settings = {**settings, self._metric: value}
+        self._saver.save(step, self._named, settings)
+        self._value, self._waited = value, 0
+        say(f"best {self._metric} so far: {value:.4f}, {self._saver.folder}")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has waited long enough for better weights."""
+        return 0 < self._patience <= self._waited
+
+    def state(self) -> dict:
+        """JSON values for `take_state`."""
+        return {"value": self._value.hex(), "waited": self._waited}
+
+    def take_state(self, state: dict) -> None:
+        """Goes on where a run was interrupted."""
+        self._value = float.fromhex(state["value"])
+        self._waited = state["waited"]
+
+
+class HeldOut:
+    """Evaluates when the loop says so.
+
+    An evaluation that a signal cuts short is made up for when the run goes
+    on.
+
+    Args:
+        evaluate: gives metrics of the present weights.
+        tell: prints a line on them.
+        best: is told of them, or None.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[[], dict[str, float]],
+        tell: Callable[[int, dict[str, float]], None],
+        best: Best | None,
+    ):
+        self._evaluate, self._tell, self._best = evaluate, tell, best
+        self.is_owed = False
+
+    def add(
+        self,
+        step: int,
+        log: TrainingLog,
+        settings: dict,
+        interruption: Interruption,
+    ) -> None:
+        """Evaluates the weights of a step.
+
+        Args:
+            step: of the weights.
+            log: takes the metrics.
+            settings: JSON values that describe the run.
+            interruption: may cut the evaluation short.
+        """
+        self.is_owed = True
+        try:
+            with interruption.abandoning():
+                metrics = self._evaluate()
+        except Abandoned:
+            return
+        self._tell(step, metrics)
+        log.write(step, "eval", metrics)
+        if self._best:
+            self._best.add(step, metrics, settings)
+        self.is_owed = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has waited long enough for better weights."""
+        return self._best is not None and self._best.is_over
+
+    def state(self) -> dict:
+        """JSON values for `take_state`."""
+        best = self._best.state() if self._best else None
+        return {"is_owed": self.is_owed, "best": best}
+
+    def take_state(self, state: dict) -> None:
+        """Goes on where a run was interrupted."""
+        self.is_owed = state["is_owed"]
+        if self._best and state["best"]:
+            self._best.take_state(state["best"])

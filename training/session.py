@@ -1,0 +1,118 @@
+"""A run from its checkpoint to its last step, however often it is stopped."""
+
+from collections.abc import Callable, Iterable
+
+import tensorflow as tf
+
+from progress import say
+from training.held_out import HeldOut
+from training.interruption import Interruption
+from training.logs import TrainingLog
+from training.loop import Schedule, Trainer
+from training.saver import Restored
+from training.state import TrainingState
+
+# Makes the batches from the present step on, up to the schedule's last step.
+Part = tuple[Callable[[], tf.data.Dataset], Schedule]
+
+
+class Session:
+    """Trains, saves, evaluates and stops.
+
+    Args:
+        trainer: takes the steps.
+        state: its variables, and where they are kept.
+        folder: the run's output_dir.
+        settings: JSON values that describe the run.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        state: TrainingState,
+        folder: str,
+        settings: dict,
+    ):
+        self._trainer, self._state = trainer, state
+        self._folder, self._settings = folder, settings
+        self._held_out = None
+        self._held_out_state = None
+
+    def resume(self, will_train: bool) -> Restored | None:
+        """Takes up the run in the folder, if there is one.
+
+        Args:
+            will_train: tidy up there, and see that checkpoints have room.
+        """
+        if will_train:
+            self._state.sweep()
+            self._state.check_space()
+        restored = self._state.restore()
+        if restored and restored.state:
+            self._trainer.take_state(restored.state["trainer"])
+            self._held_out_state = restored.state["held_out"]
+        return restored
+
+    def train(
+        self,
+        parts: Iterable[Part],
+        held_out: HeldOut | None = None,
+        train_for: float | None = None,
+    ) -> None:
+        """Trains to the last step, or until it is to stop.
+
+        Args:
+            parts: what is trained on, one after the other.
+            held_out: evaluates while training.
+            train_for: stop after so many seconds.
+
+        Raises:
+            SystemExit: the run was interrupted, and saved.
+        """
+        parts = list(parts)
+        self._held_out = held_out
+        if held_out and self._held_out_state:
+            held_out.take_state(self._held_out_state)
+        log = TrainingLog(self._folder, self._state.step)
+        with Interruption(train_for) as interruption:
+
+            def evaluate():
+                if held_out:
+                    held_out.add(
+                        self._state.step, log, self._settings, interruption
+                    )
+
+            def should_stop():
+                is_over = held_out is not None and held_out.is_over
+                return is_over or interruption.is_asked()
+
+            if held_out and held_out.is_owed:
+                evaluate()
+                self._save()
+            for make_batches, schedule in parts:
+                if self._state.step >= schedule.num_train_steps:
+                    continue
+                if should_stop():
+                    break
+                self._trainer.train(
+                    make_batches(),
+                    schedule,
+                    log,
+                    self._save,
+                    evaluate,
+                    should_stop,
+                )
+            last_step = parts[-1][1].num_train_steps
+            interruption.end(self._state.step, last_step)
+        if held_out and held_out.is_over:
+            say(
+                f"finished: stopped early at step {self._state.step} of "
+                f"{last_step}, no better evaluation came"
+            )
+
+    def _save(self) -> None:
+        held_out = self._held_out.state() if self._held_out else None
+        self._state.save(
+            self._settings,
+            {"trainer": self._trainer.state(), "held_out": held_out},
+        )
