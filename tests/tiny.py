@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from modeling import dropout
-from training import steps
+from training import precision, steps
 from training.optimization import AdamWeightDecay
 
 ROWS, WIDTH = 8, 5
@@ -50,19 +50,12 @@ def strategy_of(replicas):
 
 
 def make_steps(
-    replicas=1, accumulation_steps=1, use_xla=False, rate=0.0, dtype=None
+    replicas=1, accumulation_steps=1, use_xla=False, rate=0.0, kind="float32"
 ):
     strategy = strategy_of(replicas)
     with strategy.scope():
-        x = keras.Input((WIDTH,), name="x")
-        first = keras.layers.Dense(
-            7, "tanh", kernel_initializer=start_at(1), name="a", dtype=dtype
-        )
-        last = keras.layers.Dense(
-            1, kernel_initializer=start_at(2), name="b", dtype=dtype
-        )
-        hidden = dropout.Dropout(rate, 1)(first(x))
-        model = keras.Model({"x": x}, {"y": last(hidden)}, dtype=dtype)
+        with precision.computing_in(kind):
+            model = network(rate)
         optimizer = AdamWeightDecay(0.01)
         optimizer.build(model.trainable_variables)
     task = steps.Task(
@@ -77,8 +70,14 @@ def make_steps(
     )
 
 
-def start_at(seed):
-    return keras.initializers.RandomNormal(stddev=0.5, seed=seed)
+def network(rate):
+    def dense(units, name, seed):
+        start = keras.initializers.RandomNormal(stddev=0.5, seed=seed)
+        return keras.layers.Dense(units, kernel_initializer=start, name=name)
+
+    x = keras.Input((WIDTH,), name="x")
+    hidden = dropout.Dropout(rate, 1)(keras.ops.tanh(dense(7, "a", 1)(x)))
+    return keras.Model({"x": x}, {"y": dense(1, "b", 2)(hidden)})
 
 
 def take(made, *poisons):

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from errors import UserError
 from tests import tiny
+from training import distribution
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +74,10 @@ def test_a_poisoned_weight_changes_no_other():
     before = tiny.bits(made)
     tiny.take(made, None)
     assert tiny.bits(made) == before
+
+
+def test_parts_of_a_batch_must_divide_over_the_devices():
+    strategy = distribution.make_strategy("mirrored")
+    distribution.check_batch_size(strategy, 24, "train_batch_size", 3)
+    with pytest.raises(UserError, match="--train_batch_size=20; expected a mu"):
+        distribution.check_batch_size(strategy, 20, "train_batch_size", 3)

@@ -1,0 +1,173 @@
+"""Networks in bfloat16 and float16, and the scale of the loss."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from errors import UserError
+from modeling import pretraining_losses
+from modeling.models import build_pretraining_model
+from tests import small, tiny
+from training import precision
+
+ONE = tf.distribute.OneDeviceStrategy("CPU:0")
+
+
+def test_the_choice_stays_with_the_layers_that_were_made_in_it():
+    before = keras.config.dtype_policy().name
+    with precision.computing_in("bfloat16"):
+        inside = keras.layers.Dense(1)
+    outside = keras.layers.Dense(1)
+    assert keras.config.dtype_policy().name == before == "float32"
+    assert inside.compute_dtype == "bfloat16"
+    assert inside.variable_dtype == "float32"
+    assert outside.compute_dtype == "float32"
+
+
+def test_an_error_inside_leaves_nothing_behind():
+    with pytest.raises(ZeroDivisionError), precision.computing_in("float16"):
+        raise ZeroDivisionError
+    assert keras.config.dtype_policy().name == "float32"
+
+
+@pytest.mark.parametrize(
+    ("flags", "chosen"),
+    [
+        ("sse2 avx512f avx512_bf16 fma", "bfloat16"),
+        ("sse2 amx_bf16", "bfloat16"),
+        ("sse2 avx512f avx512_bf16x", "float32"),
+    ],
+)
+def test_auto_asks_the_processor(tmp_path, monkeypatch, capsys, flags, chosen):
+    path = tmp_path / "cpuinfo"
+    path.write_text(f"model : avx512_bf16\nflags\t\t: {flags}\n")
+    monkeypatch.setattr(precision, "_CPU_INFO", str(path))
+    assert precision.choose("auto", ONE) == chosen
+    assert f"precision {chosen}: the processor has" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "chosen"),
+    [([(8, 0)], "bfloat16"), ([(9, 0), (7, 5)], "float32")],
+)
+def test_auto_asks_the_gpus(monkeypatch, capabilities, chosen):
+    """The wiring alone: there is no GPU here."""
+    monkeypatch.setattr(
+        tf.config, "list_physical_devices", lambda kind: capabilities
+    )
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "get_device_details",
+        lambda gpu: {"compute_capability": gpu},
+    )
+    assert precision.choose("auto", ONE) == chosen
+
+
+def test_a_tpu_has_bfloat16_and_no_float16(monkeypatch):
+    monkeypatch.setattr(tf.distribute, "TPUStrategy", type(ONE))
+    assert precision.choose("auto", ONE) == "bfloat16"
+    with pytest.raises(UserError, match="expected bfloat16 or float32"):
+        precision.choose("float16", ONE)
+
+
+def loss_and_gradients(kind):
+    with precision.computing_in(kind):
+        model = build_pretraining_model(small.config())
+    batch = {n: tf.constant(x) for n, x in small.batch(rows=7).items()}
+    with tf.GradientTape() as tape:
+        outputs = model({name: batch[name] for name in model.input})
+        sums = pretraining_losses.pretraining_sums(batch, outputs)
+        loss = sum(
+            sums[f"{name}_loss"] / sums[f"{name}_weight"]
+            for name in pretraining_losses.OBJECTIVES
+        )
+    variables = model.trainable_variables
+    assert {x.dtype for x in variables} == {"float32"}
+    assert {x.dtype for x in outputs.values()} == {tf.float32}
+    gradients = tape.gradient(loss, [x.value for x in variables])
+    return float(loss), [tf.convert_to_tensor(x).numpy() for x in gradients]
+
+
+@pytest.mark.slow
+def test_losses_and_gradients_are_near_those_of_float32():
+    """A number has 8 bits in bfloat16 and 11 in float16."""
+    loss, gradients = loss_and_gradients("float32")
+    norm = np.sqrt(sum(np.square(x).sum() for x in gradients))
+    for kind, bound in (("bfloat16", 0.03), ("float16", 0.004)):
+        theirs, others = loss_and_gradients(kind)
+        assert theirs == pytest.approx(loss, rel=bound / 3)
+        assert theirs != loss
+        off = sum(np.square(x - y).sum() for x, y in zip(gradients, others))
+        assert np.sqrt(off) < bound * norm
+
+
+def test_float16_learns_what_float32_learns():
+    ends = []
+    for kind in ("float32", "float16"):
+        made = tiny.make_steps(kind=kind)
+        rows = tiny.take(made, *[None] * 11)
+        ends.append((rows[:, 0] / rows[:, 2], tiny.tensors(made)))
+    np.testing.assert_allclose(ends[0][0], ends[1][0], rtol=0.01)
+    for ours, theirs in zip(ends[0][1], ends[1][1], strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=0.01)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_an_overflow_on_the_last_replica_is_seen(replicas):
+    """Its loss is finite; its gradient is too large only when scaled up."""
+    made = tiny.make_steps(replicas, kind="float16")
+    tiny.take(made, None)
+    before = tiny.bits(made)
+    rows = tiny.take(made, 300.0)
+    *sums, norm, scale = rows[0]
+    assert np.isfinite(sums).all()
+    assert not np.isfinite(norm)
+    assert scale == 2**15
+    assert tiny.bits(made) == before
+    assert tiny.take(made, None)[0, -1] == 2**14
+    assert tiny.bits(made) != before
+
+
+def test_the_scale_doubles_after_many_good_steps():
+    made = tiny.make_steps(kind="float16")
+    made.take_extra_state({"loss_scale": (4.0).hex(), "loss_scale_steps": 1998})
+    assert tiny.take(made, None, None, None)[:, -1].tolist() == [4, 4, 8]
+    assert made.extra_state() == {
+        "bad_steps": 0,
+        "loss_scale": (8.0).hex(),
+        "loss_scale_steps": 1,
+    }
+
+
+def test_the_scale_falls_no_further_than_one():
+    made = tiny.make_steps(kind="float16")
+    made.take_extra_state({"loss_scale": (2.0).hex(), "loss_scale_steps": 0})
+    scales = tiny.take(made, np.nan, np.nan, np.nan)[:, -1]
+    assert scales.tolist() == [2, 1, 1]
+
+
+def test_a_resumed_run_in_float16_has_the_same_bits():
+    straight = tiny.make_steps(kind="float16", rate=0.3)
+    tiny.take(straight, None, 300.0, None, None)
+    first = tiny.make_steps(kind="float16", rate=0.3)
+    tiny.take(first, None, 300.0)
+    again = tiny.make_steps(kind="float16", rate=0.3)
+    again.take_extra_state(json.loads(json.dumps(first.extra_state())))
+    for target, value in zip(
+        again.task.model.trainable_variables
+        + again.optimizer.adam_m
+        + again.optimizer.adam_v,
+        tiny.tensors(first),
+        strict=True,
+    ):
+        target.assign(value)
+    again.optimizer.iterations.assign(2)
+    data = tiny.batches(None, None, None, None)
+    for _ in range(2):
+        next(data)
+    again.train(data, tf.constant(2))
+    assert tiny.bits(again) == tiny.bits(straight)
+    assert again.extra_state() == straight.extra_state()

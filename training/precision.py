@@ -1,0 +1,81 @@
+"""The precision that a network computes in; its variables stay float32."""
+
+import contextlib
+from collections.abc import Iterator
+
+import keras
+import tensorflow as tf
+
+from errors import UserError
+from progress import say
+
+_CPU_INFO = "/proc/cpuinfo"
+_BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
+_FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability
+
+
+def choose(precision: str, strategy: tf.distribute.Strategy) -> str:
+    """What `auto` means on the devices of a strategy; says so.
+
+    Args:
+        precision: "float32", "bfloat16", "float16" or "auto": bfloat16 if
+            the devices have instructions for it, else float32.
+        strategy: the devices.
+
+    Raises:
+        UserError: the devices cannot compute in it.
+    """
+    is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+    if precision == "float16" and is_tpu:
+        raise UserError(
+            "--precision=float16 on a TPU", expected="bfloat16 or float32"
+        )
+    if precision != "auto":
+        return precision
+    gpus = tf.config.list_physical_devices("GPU")
+    if is_tpu:
+        has, where = True, "the TPU"
+    elif gpus:
+        has = all(map(_gpu_has_bfloat16, gpus))
+        where = "the GPU"
+    else:
+        has, where = _cpu_has_bfloat16(), "the processor"
+    chosen = "bfloat16" if has else "float32"
+    say(f"precision {chosen}: {where} has {'' if has else 'no '}bfloat16")
+    return chosen
+
+
+@contextlib.contextmanager
+def computing_in(precision: str) -> Iterator[None]:
+    """Layers that are made inside compute in this precision.
+
+    It stays theirs when the context is left, and is nobody else's.
+
+    Args:
+        precision: "float32", "bfloat16" or "float16".
+    """
+    before = keras.config.dtype_policy()
+    mixed = precision != "float32"
+    keras.config.set_dtype_policy(f"mixed_{precision}" if mixed else "float32")
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def _cpu_has_bfloat16() -> bool:
+    try:
+        with open(_CPU_INFO, encoding="utf-8") as file:
+            return any(
+                _BFLOAT16_FLAGS & set(line.split())
+                for line in file
+                if line.startswith("flags")
+            )
+    except OSError:  # not Linux
+        return False
+
+
+def _gpu_has_bfloat16(gpu: tf.config.PhysicalDevice) -> bool:
+    details = tf.config.experimental.get_device_details(gpu)
+    capability = details.get("compute_capability", (0, 0))
+    return capability >= _FIRST_GPU_WITH_BFLOAT16
