@@ -8,6 +8,7 @@ from absl import flags
 
 import storage
 from errors import UserError
+from training import cluster, interruption, member
 
 DEVICE_FLAGS = (
     "distribution",
@@ -16,17 +17,24 @@ DEVICE_FLAGS = (
     "tpu_zone",
     "gcp_project",
     "master",
+    "num_tpu_cores",
+    "cluster_timeout",
 )
 
 
-def define_model(values: flags.FlagValues) -> None:
-    """Defines the flags that say which network."""
+def define_model(values: flags.FlagValues, required: bool = True) -> None:
+    """Defines the flags that say which network.
+
+    Args:
+        values: gets the flags.
+        required: there is no other way to say its sizes.
+    """
     flags.DEFINE_string(
         "bert_config_file",
         None,
         "JSON file with the sizes of the network.",
         flag_values=values,
-        required=True,
+        required=required,
     )
     flags.DEFINE_string(
         "init_checkpoint",
@@ -78,17 +86,25 @@ def define_devices(values: flags.FlagValues) -> None:
         flags.DEFINE_string(name, None, meaning, flag_values=values)
     flags.DEFINE_integer(
         "num_tpu_cores",
-        8,
-        "Cores of the TPU; taken from the TPU itself.",
+        None,
+        "Cores that the TPU must have; else it says itself how many.",
         flag_values=values,
     )
     flags.DEFINE_enum(
         "distribution",
         "auto",
-        ["auto", "one_device", "mirrored", "tpu"],
-        "Devices: auto takes the TPU with --use_tpu, all GPUs if there are "
-        "two or more, else one device.",
+        ["auto", "one_device", "mirrored", "multi_worker", "tpu"],
+        "Devices: auto takes the TPU with --use_tpu, several workers if the "
+        "environment has TF_CONFIG, all GPUs if there are two or more, else "
+        "one device.",
         flag_values=values,
+    )
+    flags.DEFINE_float(
+        "cluster_timeout",
+        300.0,
+        "Seconds to wait for the other workers.",
+        flag_values=values,
+        lower_bound=1.0,
     )
 
 
@@ -127,7 +143,29 @@ def parse(
             f"{rest[1]!r} belongs to no flag",
             fix="write --flag=value; quote values that have spaces",
         )
+    if "distribution" in values:
+        _take_role(values)
     return values
+
+
+def _take_role(values: flags.FlagValues) -> None:
+    """Lets only the first of several workers write and print."""
+    workers = cluster.of_flags(values.distribution, values.use_tpu)
+    if workers is None:
+        return
+    if not ("do_train" in values and values.do_train):
+        raise UserError(
+            f"{cluster.VARIABLE} names {len(workers.tasks)} processes",
+            expected="one: only training is shared",
+            fix=f"pass --do_train, or unset {cluster.VARIABLE}",
+        )
+    if workers.is_chief:
+        return
+    values.output_dir = member.own_folder(workers, values.output_dir)
+    for name in ("export_dir", "glue_dir"):
+        if name in values:
+            values[name].value = None
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
 
 def list_files(patterns: str, flag: str) -> list[str]:
@@ -164,14 +202,23 @@ def list_files(patterns: str, flag: str) -> list[str]:
 def run(main: Callable[[list[str]], int | None], argv: list[str]) -> int:
     """Runs a script's `main` and returns its exit code: main's, or 0.
 
-    A user's mistake is printed on one line and gives 2.
+    A user's mistake is printed on one line and gives 2; so is a worker that
+    is lost, and gives RUN_AGAIN. Several workers leave together: the process
+    ends here.
     """
-    # TensorFlow's notes on devices that are not there would bury ours.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # TensorFlow's notes on devices that are not there would bury ours, and
+    # so would its errors on workers that are not.
+    level = "3" if os.environ.get(cluster.VARIABLE) else "2"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", level)
     try:
-        return main(argv) or 0
-    except UserError as error:
+        with member.watch():
+            code = main(argv) or 0
+    except (UserError, cluster.WorkerLostError) as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
-        return 2
+        is_lost = isinstance(error, cluster.WorkerLostError)
+        code = interruption.RUN_AGAIN if is_lost else 2
     except KeyboardInterrupt:
-        return 130
+        code = 130
+    except SystemExit as end:
+        code = end.code or 0
+    return member.leave(code)

@@ -1,8 +1,11 @@
 """Which devices a run uses."""
 
+import functools
+
 import tensorflow as tf
 
 from errors import UserError
+from training import cluster, member
 
 
 def make_strategy(
@@ -12,26 +15,36 @@ def make_strategy(
     tpu_zone: str | None = None,
     gcp_project: str | None = None,
     master: str | None = None,
+    num_tpu_cores: int | None = None,
+    cluster_timeout: float = 300.0,
 ) -> tf.distribute.Strategy:
-    """Makes the strategy that the flags ask for.
+    """Makes the strategy that the flags and TF_CONFIG ask for.
 
     Args:
-        distribution: "one_device", "mirrored", "tpu", or "auto": the TPU if
-            `use_tpu`, all GPUs from two on, else one device.
+        distribution: "one_device", "mirrored", "multi_worker", "tpu", or
+            "auto": the TPU if `use_tpu`, several workers if TF_CONFIG names
+            them, all GPUs from two on, else one device.
         use_tpu: whether "auto" means the TPU.
         tpu_name, master: name or address of the TPU; neither: this host's.
         tpu_zone, gcp_project: where the name is looked up.
+        num_tpu_cores: what the TPU must have; None: any number.
+        cluster_timeout: seconds to wait for the other workers.
 
     Raises:
         UserError: there is no such device.
+        cluster.WorkerLostError: not all workers came.
     """
-    gpus = tf.config.list_logical_devices("GPU")
     kind = distribution
+    if kind == "tpu" or (kind == "auto" and use_tpu):
+        return _tpu_strategy(
+            tpu_name or master, tpu_zone, gcp_project, num_tpu_cores
+        )
+    workers = cluster.of_flags(distribution, use_tpu)
+    if workers:
+        return _multi_worker_strategy(workers, cluster_timeout)
+    gpus = tf.config.list_logical_devices("GPU")
     if kind == "auto":
         kind = "mirrored" if len(gpus) > 1 else "one_device"
-        kind = "tpu" if use_tpu else kind
-    if kind == "tpu":
-        return _tpu_strategy(tpu_name or master, tpu_zone, gcp_project)
     local = gpus or tf.config.list_logical_devices("CPU")
     if kind == "mirrored":
         # On CPUs one process may hold strategies of several sizes, as tests
@@ -44,23 +57,45 @@ def make_strategy(
 
 
 def check_batch_size(
-    strategy: tf.distribute.Strategy, batch_size: int, flag: str
+    strategy: tf.distribute.Strategy,
+    batch_size: int,
+    flag: str,
+    accumulation_steps: int = 1,
 ) -> None:
     """Refuses a batch that does not divide evenly over the devices.
+
+    Args:
+        strategy: the devices.
+        batch_size: rows.
+        flag: that says so.
+        accumulation_steps: parts of each device's rows.
 
     Raises:
         UserError: with the name of the flag.
     """
     replicas = strategy.num_replicas_in_sync
-    if batch_size % replicas:
-        raise UserError(
-            f"--{flag}={batch_size}",
-            expected=f"a multiple of {replicas}, the number of devices",
-        )
+    if batch_size % (replicas * accumulation_steps):
+        expected = f"a multiple of {replicas}, the number of devices"
+        if accumulation_steps > 1:
+            expected += (
+                f", times --gradient_accumulation_steps={accumulation_steps}"
+            )
+        raise UserError(f"--{flag}={batch_size}", expected=expected)
+
+
+# TensorFlow joins a cluster once in the life of a process.
+@functools.cache
+def _multi_worker_strategy(
+    workers: cluster.Cluster, timeout: float
+) -> tf.distribute.Strategy:
+    return member.join(workers, timeout)
 
 
 def _tpu_strategy(
-    address: str | None, zone: str | None, project: str | None
+    address: str | None,
+    zone: str | None,
+    project: str | None,
+    num_cores: int | None,
 ) -> tf.distribute.Strategy:
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
@@ -70,10 +105,18 @@ def _tpu_strategy(
         )
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
-        return tf.distribute.TPUStrategy(resolver)
+        strategy = tf.distribute.TPUStrategy(resolver)
     except (ValueError, IndexError, tf.errors.OpError) as error:
         raise UserError(
             f"no TPU at {address or 'this host'}: {error}",
             fix="check --tpu_name, --tpu_zone and --gcp_project, "
             "or leave out --use_tpu",
         ) from None
+    found = strategy.num_replicas_in_sync
+    if num_cores not in (None, found):
+        raise UserError(
+            f"--num_tpu_cores={num_cores}",
+            expected=f"{found}, which this TPU has",
+            fix="leave it out: the TPU itself says how many",
+        )
+    return strategy

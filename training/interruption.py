@@ -24,9 +24,12 @@ class Interruption:
 
     Args:
         train_for: the run is to stop after so many seconds; None: never.
+        alone: no other process takes part in the run. One that does would
+            wait for ever for one that leaves an evaluation.
     """
 
-    def __init__(self, train_for: float | None = None):
+    def __init__(self, train_for: float | None = None, alone: bool = True):
+        self._alone = alone
         self._end = None if train_for is None else time.monotonic() + train_for
         self._signal = None
         self._may_abandon = False
@@ -46,12 +49,24 @@ class Interruption:
         is_late = self._end is not None and time.monotonic() >= self._end
         return is_late or self._signal is not None
 
+    @property
+    def wish(self) -> int:
+        """0: go on; 1: the time is up; else the number of the signal."""
+        return int(self._signal or self.is_asked())
+
+    def adopt(self, wish: int) -> None:
+        """Takes over the wish of another process of the run."""
+        if wish > 1:
+            self._signal = signal.Signals(wish)
+        elif wish:
+            self._end = time.monotonic()
+
     @contextlib.contextmanager
     def abandoning(self):
         """Work that changes nothing; a signal leaves it by `Abandoned`."""
-        self._may_abandon = True
+        self._may_abandon = self._alone
         try:
-            if self._signal is not None:
+            if self._may_abandon and self._signal is not None:
                 raise Abandoned
             yield
         finally:

@@ -25,6 +25,7 @@ import tensor_file
 from durable import sync_and_hash, sync_folder, write_whole
 from errors import UserError
 from progress import say
+from training import member
 
 PREFIX = "model.ckpt"
 GLOBAL_STEP = "global_step"
@@ -51,15 +52,18 @@ class Restored:
 class Saver:
     """Writes and finds the checkpoints of one run.
 
+    Of several workers only the chief writes; all read what it has written.
+
     Args:
         folder: the run's output_dir.
         keep_max: this many newest checkpoints are kept.
     """
 
     def __init__(self, folder: str, keep_max: int = 5):
-        self.folder = folder
+        self.folder = member.chiefs_folder(folder)
         self.keep_max = keep_max
-        self._scratch = os.path.join(folder, _SCRATCH)
+        self._scratch = os.path.join(self.folder, _SCRATCH)
+        self._writes = self.folder == folder
 
     def check_space(self, values: dict) -> None:
         """Refuses a disk that cannot take two checkpoints.
@@ -85,7 +89,7 @@ class Saver:
 
     def save(
         self, step: int, values: dict, settings: dict, state: dict | None = None
-    ) -> str:
+    ) -> str | None:
         """Writes a checkpoint.
 
         The files are synced before they get their names, the description
@@ -98,12 +102,14 @@ class Saver:
             state: JSON values that the run needs to go on.
 
         Returns:
-            the checkpoint's prefix.
+            the checkpoint's prefix; None: another worker writes it.
 
         Raises:
             UserError: a value is not finite, or the disk is full or cannot
                 be written; the checkpoints before are kept.
         """
+        if not self._writes:
+            return None
         name = f"{PREFIX}-{step}"
         path = os.path.join(self.folder, name)
         for variable, value in values.items():
@@ -173,7 +179,7 @@ class Saver:
 
     def sweep(self) -> None:
         """Ends or undoes what a run that was killed was doing here."""
-        if not os.path.isdir(self.folder):
+        if not self._writes or not os.path.isdir(self.folder):
             return
         if os.path.isdir(self._scratch):
             left = os.listdir(self._scratch)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 import tensorflow as tf
 
 from progress import say
+from training import agreement, member
 from training.held_out import HeldOut
 from training.interruption import Interruption
 from training.logs import TrainingLog
@@ -47,7 +48,10 @@ class Session:
         if will_train:
             self._state.sweep()
             self._state.check_space()
+        strategy = self._trainer.steps.strategy
+        agreement.wait(strategy)  # until the chief has tidied up
         restored = self._state.restore()
+        agreement.check_step(strategy, self._state.step, self._folder)
         if restored and restored.state:
             self._trainer.take_state(restored.state["trainer"])
             self._held_out_state = restored.state["held_out"]
@@ -74,7 +78,8 @@ class Session:
         if held_out and self._held_out_state:
             held_out.take_state(self._held_out_state)
         log = TrainingLog(self._folder, self._state.step)
-        with Interruption(train_for) as interruption:
+        strategy = self._trainer.steps.strategy
+        with Interruption(train_for, not member.is_joined()) as interruption:
 
             def evaluate():
                 if held_out:
@@ -83,8 +88,10 @@ class Session:
                     )
 
             def should_stop():
+                wish = agreement.most(strategy, interruption.wish)
+                interruption.adopt(wish)
                 is_over = held_out is not None and held_out.is_over
-                return is_over or interruption.is_asked()
+                return is_over or wish > 0
 
             if held_out and held_out.is_owed:
                 evaluate()
@@ -103,6 +110,7 @@ class Session:
                     should_stop,
                 )
             last_step = parts[-1][1].num_train_steps
+            should_stop()  # all have come this far, and go on alike
             interruption.end(self._state.step, last_step)
         if held_out and held_out.is_over:
             say(

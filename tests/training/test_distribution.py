@@ -37,28 +37,63 @@ def test_no_tpu_is_told_in_one_line(flags):
     assert "\n" not in str(caught.value)
 
 
-def test_the_tpu_is_looked_up_by_the_flags(monkeypatch):
-    """The wiring alone: there is no TPU here."""
+class Tpu:
+    """A strategy over a TPU of eight cores that is not there."""
+
+    num_replicas_in_sync = 8
+
+    def __init__(self, resolver):
+        self.resolver = resolver
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What the resolver is asked for; the wiring alone, without a TPU."""
     asked = {}
 
     class Resolver:
         def __init__(self, **arguments):
             asked.update(arguments)
 
-    monkeypatch.setattr(
-        tf.distribute.cluster_resolver, "TPUClusterResolver", Resolver
-    )
-    for place, name in (
-        (tf.config, "experimental_connect_to_cluster"),
-        (tf.tpu.experimental, "initialize_tpu_system"),
+    for place, name, stand_in in (
+        (tf.distribute.cluster_resolver, "TPUClusterResolver", Resolver),
+        (tf.config, "experimental_connect_to_cluster", lambda resolver: None),
+        (tf.tpu.experimental, "initialize_tpu_system", lambda resolver: None),
+        (tf.distribute, "TPUStrategy", Tpu),
     ):
-        monkeypatch.setattr(place, name, lambda resolver: None)
-    monkeypatch.setattr(
-        tf.distribute, "TPUStrategy", lambda resolver: ("tpu", resolver)
+        monkeypatch.setattr(place, name, stand_in)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("flags", "address"),
+    [
+        ({"tpu_name": "my-tpu"}, "my-tpu"),
+        ({"master": "grpc://10.1.2.3:8470"}, "grpc://10.1.2.3:8470"),
+        ({}, "local"),
+    ],
+)
+def test_the_tpu_is_looked_up_by_the_flags(asked, flags, address):
+    strategy = distribution.make_strategy(
+        "auto",
+        use_tpu=True,
+        tpu_zone="zone-b",
+        gcp_project="project-c",
+        num_tpu_cores=8,
+        **flags,
     )
-    kind, resolver = distribution.make_strategy(
-        "auto", True, "my-tpu", "zone-b", "project-c"
-    )
-    assert kind == "tpu"
-    assert isinstance(resolver, Resolver)
-    assert asked == {"tpu": "my-tpu", "zone": "zone-b", "project": "project-c"}
+    assert isinstance(strategy, Tpu)
+    assert asked == {"tpu": address, "zone": "zone-b", "project": "project-c"}
+
+
+def test_a_tpu_of_another_size_is_refused(asked):
+    message = "--num_tpu_cores=32; expected 8, which this TPU has"
+    with pytest.raises(UserError, match=message):
+        distribution.make_strategy("tpu", num_tpu_cores=32)
+
+
+def test_a_tpu_takes_no_notice_of_tf_config(asked, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    assert isinstance(distribution.make_strategy(use_tpu=True), Tpu)
+    with pytest.raises(UserError, match="TF_CONFIG: no cluster"):
+        distribution.make_strategy()

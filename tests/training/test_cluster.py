@@ -1,0 +1,204 @@
+"""Who trains together, and what each does before the others are there."""
+
+import json
+import socket
+import threading
+
+import pytest
+
+from errors import UserError
+from training import cluster, member
+from training.cluster import Cluster, WorkerLostError
+
+THREE = ["10.0.0.1:2222", "10.0.0.2:2223", "host-c:2224"]
+
+
+def config(workers=THREE, kind="worker", index=0, **jobs):
+    task = {"type": kind, "index": index}
+    return json.dumps({"cluster": {"worker": workers, **jobs}, "task": task})
+
+
+def test_the_first_worker_is_the_chief():
+    found = cluster.read(config(index=2))
+    assert found == Cluster(
+        ("worker 0", "worker 1", "worker 2"), tuple(THREE), 2
+    )
+    assert not found.is_chief
+    assert found.port == 2224
+    assert cluster.read(config(index=0)).is_chief
+
+
+def test_a_chief_comes_before_the_workers():
+    found = cluster.read(config(index=1, chief=["[::1]:2225"]))
+    assert found.tasks == ("chief 0", "worker 0", "worker 1", "worker 2")
+    assert found.describe(found.index) == "worker 1 (10.0.0.2:2223)"
+    assert cluster.read(config(kind="chief", chief=["[::1]:2225"])).is_chief
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "TF_CONFIG: not JSON: Expecting property name"),
+        ("3", "TF_CONFIG: not an object"),
+        ('{"task": {"type": "worker", "index": 0}}', "TF_CONFIG: no cluster"),
+        ('{"cluster": {}, "task": {}}', "TF_CONFIG: no cluster"),
+        ('{"cluster": {"worker": ["a:1"]}}', "TF_CONFIG: no task with type"),
+        (
+            '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}}',
+            "TF_CONFIG: no task with type and index",
+        ),
+        (
+            config(index=3),
+            "TF_CONFIG: the task is worker 3; expected one of worker 0, "
+            "worker 1, worker 2",
+        ),
+        (config(kind="ps"), "TF_CONFIG: the task is ps 0"),
+        (config(ps=["a:1"]), "TF_CONFIG: a job 'ps'; expected chief and"),
+        (config("a:1"), "TF_CONFIG: worker is not a list"),
+        (config(["a"]), "TF_CONFIG: address 'a'; expected host:port"),
+        (config(["a:1", "a:1"]), "TF_CONFIG: the same address twice"),
+    ],
+)
+def test_mistakes_in_tf_config_are_told_in_one_line(text, message):
+    with pytest.raises(UserError) as caught:
+        cluster.read(text)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "workers"),
+    [
+        (("auto", False), True),
+        (("multi_worker", False), True),
+        (("auto", True), False),
+        (("one_device", False), False),
+        (("mirrored", False), False),
+        (("tpu", False), False),
+    ],
+)
+def test_flags_say_whether_tf_config_counts(monkeypatch, flags, workers):
+    monkeypatch.setenv("TF_CONFIG", config())
+    assert (cluster.of_flags(*flags) is not None) == workers
+
+
+def test_one_worker_alone_is_one_process(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", config(["a:1"]))
+    assert cluster.of_flags("auto", False) is None
+    monkeypatch.delenv("TF_CONFIG")
+    assert cluster.of_flags("auto", False) is None
+    with pytest.raises(UserError, match="multi_worker without TF_CONFIG"):
+        cluster.of_flags("multi_worker", False)
+
+
+@pytest.fixture
+def ports():
+    """Three ports that are free."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    found = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return found
+
+
+def members(ports):
+    addresses = tuple(f"127.0.0.1:{port}" for port in ports)
+    tasks = tuple(f"worker {i}" for i in range(len(ports)))
+    return [Cluster(tasks, addresses, i) for i in range(len(ports))]
+
+
+def meet(those, timeout):
+    """Each in a thread; returns what came of it: None or the error."""
+    found = [None] * len(those)
+
+    def run(i):
+        try:
+            cluster.meet(those[i], timeout)
+        except (UserError, WorkerLostError) as error:
+            found[i] = str(error)
+
+    threads = [
+        threading.Thread(target=run, args=[i]) for i in range(len(found))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def test_all_meet_and_their_ports_are_free_again(ports):
+    assert meet(members(ports), 30.0) == [None] * 3
+    for port in ports:
+        socket.create_server(("", port)).close()
+
+
+def test_all_learn_who_did_not_come(ports):
+    everybody = members(ports)
+    absent = f"worker 1 (127.0.0.1:{ports[1]}) did not start within 1 s"
+    for error in meet([everybody[0], everybody[2]], 1.0):
+        assert error == f"{absent} (--cluster_timeout)"
+
+
+def test_without_the_chief_the_chief_is_missing(ports):
+    (error,) = meet(members(ports)[2:], 1.0)
+    assert error.startswith(f"worker 0 (127.0.0.1:{ports[0]}) did not start")
+
+
+def test_a_port_in_use_is_told(ports):
+    with socket.create_server(("", ports[1])):
+        (error,) = meet(members(ports)[1:2], 1.0)
+    assert error == (
+        f"port {ports[1]} of worker 1: Address already in use; expected a "
+        "port that no process uses; end the process that uses it, or change "
+        "TF_CONFIG"
+    )
+
+
+def test_strangers_at_the_chiefs_port_are_no_workers(ports):
+    """Another program, and a worker that left again."""
+    found = []
+    everybody = members(ports)
+    thread = threading.Thread(
+        target=lambda: found.append(meet(everybody[:1], 4.0))
+    )
+    thread.start()
+    for hello in (b"GET / HTTP/1.1\r\n", b"1\n"):
+        while True:
+            try:
+                stranger = socket.create_connection(("127.0.0.1", ports[0]))
+                break
+            except ConnectionRefusedError:
+                pass
+        stranger.sendall(hello)
+        stranger.close()
+    thread.join()
+    assert "worker 1" in found[0][0]
+    assert "worker 2" in found[0][0]
+
+
+def test_the_dead_are_known_by_their_closed_ports(ports):
+    everybody = members(ports)
+    with socket.create_server(("127.0.0.1", ports[1])):
+        assert everybody[0].refusing() == [f"worker 2 (127.0.0.1:{ports[2]})"]
+
+
+def test_workers_are_found_in_messages_of_tensorflow():
+    message = (
+        "tasks are unhealthy (stopped sending heartbeats): "
+        "/job:worker/replica:0/task:1 seen by /job:worker/task:0"
+    )
+    found = cluster.read(config())
+    assert found.named_in(message) == ["worker 1 (10.0.0.2:2223)"]
+
+
+def test_only_the_chief_writes_into_the_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(member, "_folders", None)
+    chief, other = cluster.read(config()), cluster.read(config(index=1))
+    assert member.own_folder(chief, "run") == "run"
+    assert member.chiefs_folder("run") == "run"
+    own = member.own_folder(other, "run")
+    assert own != "run"
+    assert member.own_folder(other, f"{own}/seed_5") == f"{own}/seed_5"
+    assert member.chiefs_folder(f"{own}/seed_5/best") == "run/seed_5/best"
+    assert member.leave(7) == 7  # alone: it goes on

@@ -1,0 +1,164 @@
+"""This process as one of several: what is its own, and how it leaves.
+
+A process belongs to one cluster for its life, as TensorFlow has it; what is
+known of it stands here. In a process that trains alone nothing here does
+anything.
+"""
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+
+from progress import say
+from training import cluster
+from training.cluster import Cluster, WorkerLostError
+from training.interruption import RUN_AGAIN
+
+# Survivors stay so long that each can see whose port is closed.
+_SECONDS_TO_LOOK_AROUND = 1.5
+_SECONDS_TO_LEAVE = 10.0
+_END = "end"
+_DAY_IN_MS = 24 * 60 * 60 * 1000
+
+_joined: Cluster | None = None
+_folders: tuple[str, str] | None = None  # the chief's, and this process's own
+
+
+def own_folder(workers: Cluster, folder: str) -> str:
+    """Where this process writes what only the chief is to write.
+
+    Args:
+        workers: whom it belongs to.
+        folder: output_dir, or a folder in it.
+
+    Returns:
+        the folder itself, for the chief; else one that is thrown away.
+    """
+    global _folders
+    if workers.is_chief or (_folders and folder.startswith(_folders[1])):
+        return folder
+    if _folders is None:
+        _folders = (folder, tempfile.mkdtemp(prefix="worker-"))
+    return _folders[1]
+
+
+def chiefs_folder(folder: str) -> str:
+    """Where the chief writes what this process has in `folder`."""
+    if _folders and folder.startswith(_folders[1]):
+        return _folders[0] + folder[len(_folders[1]) :]
+    return folder
+
+
+def join(workers: Cluster, timeout: float):
+    """Makes this process one of the cluster.
+
+    Args:
+        workers: the cluster.
+        timeout: seconds to wait for the others.
+
+    Returns:
+        `tf.distribute.MultiWorkerMirroredStrategy`.
+
+    Raises:
+        UserError, WorkerLostError: as of `cluster.meet`.
+    """
+    import tensorflow as tf
+
+    global _joined
+    cluster.meet(workers, timeout)
+    _joined = workers
+
+    def give_up():
+        say("error: TensorFlow does not reach the workers that have come")
+        os._exit(RUN_AGAIN)
+
+    # A process that dies just now would be waited for without end.
+    watch = threading.Timer(timeout, give_up)
+    watch.start()
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    finally:
+        watch.cancel()
+
+
+def is_joined() -> bool:
+    """Whether this process is one of several."""
+    return _joined is not None
+
+
+@contextlib.contextmanager
+def watch() -> Iterator[None]:
+    """Turns errors that a lost process causes into one that names it.
+
+    Raises:
+        WorkerLostError: another process is gone.
+    """
+    try:
+        yield
+    except Exception as error:
+        lost = _lost(error) if _joined else None
+        if lost is None:
+            raise
+        notes = "".join(f" {x}" for x in getattr(error, "__notes__", ()))
+        raise WorkerLostError(
+            f"{lost} lost{notes}; start all workers again with the same command"
+        ) from None
+
+
+def leave(code: int) -> int:
+    """Ends this process with the others, if it is one of several.
+
+    The others wait until the chief has written everything; the chief, whom
+    TensorFlow asks about the end, leaves last.
+
+    Args:
+        code: exit code.
+
+    Returns:
+        the code, in a process that is alone.
+    """
+    if _folders:
+        shutil.rmtree(_folders[1])
+    if _joined is None:
+        return code
+    if code == 0:
+        from tensorflow.python.eager import context  # has no public name
+
+        with watch():
+            context.context().wait_at_barrier(_END, _DAY_IN_MS)
+        end = time.monotonic() + _SECONDS_TO_LEAVE
+        while _joined.is_chief and time.monotonic() < end:
+            if len(_joined.refusing()) == len(_joined.tasks) - 1:
+                break
+            time.sleep(0.05)
+    else:
+        time.sleep(_SECONDS_TO_LOOK_AROUND)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # TensorFlow's own way out waits for processes that may be gone.
+    os._exit(code)
+
+
+def _lost(error: Exception) -> str | None:
+    """Who is gone; None: the error has another cause."""
+    from tensorflow import errors
+
+    if not isinstance(error, errors.OpError):
+        return None
+    names = _joined.refusing() or _joined.named_in(str(error))
+    if not names and "CoordinationService" in str(error):
+        names = [_joined.describe(0)]  # where that service is
+    if names:
+        return ", ".join(names)
+    unreachable = (
+        errors.UnavailableError,
+        errors.AbortedError,
+        errors.CancelledError,
+        errors.DeadlineExceededError,
+    )
+    return "another worker" if isinstance(error, unreachable) else None
