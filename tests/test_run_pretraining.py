@@ -11,38 +11,11 @@ from tensorboard.backend.event_processing.event_accumulator import (
 )
 
 import run_pretraining
-from data import features, manifest, records
 from tests import small
+from tests.pretraining_files import write_records
 from tests.small import P, S
 
 pytestmark = pytest.mark.slow
-
-VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
-    f"word{i}" for i in range(small.V - 5)
-]
-
-
-def write_records(path, rows, seed=1, listed=True):
-    """A shard of random records, in a manifest or not."""
-    batch = small.batch(seed, rows)
-    schema = features.pretraining_schema(S, P)
-    arrays = {
-        name: batch[name].astype("i8" if kind == "int64" else "f4")
-        for name, (kind, _) in schema.items()
-    }
-    writer = records.ShardWriter([str(path)])
-    records.write_records(writer.part_path(0), records.encode_examples(arrays))
-    shards = writer.finish([rows], 1)
-    if listed:
-        vocab = path.parent / "vocab.txt"
-        vocab.write_text("".join(f"{token}\n" for token in VOCABULARY))
-        settings = {
-            "max_seq_length": S,
-            "max_predictions_per_seq": P,
-            "vocab_size": small.V,
-            "do_lower_case": False,
-        }
-        manifest.write_manifest(str(path.parent), shards, str(vocab), settings)
 
 
 @pytest.fixture(scope="module")

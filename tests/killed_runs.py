@@ -1,0 +1,84 @@
+"""Runs of pre-training that are killed, and what must be left of them."""
+
+import hashlib
+import json
+import os
+
+import numpy as np
+
+MODULES = (  # all that a run imports, also late
+    "run_pretraining",
+    "data.dynamic_masking",
+    "data.reader",
+    "data.shard_check",
+    "modeling.checkpoints",
+    "modeling.models",
+    "modeling.pretraining_losses",
+    "training.session",
+    "training.distribution",
+)
+
+
+def pretrain(argv: list[str], replicas: int = 1) -> int:
+    """Runs run_pretraining in this process; returns its exit code."""
+    import tensorflow as tf
+
+    import common_flags
+    import run_pretraining
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(
+        cpu, [tf.config.LogicalDeviceConfiguration()] * replicas
+    )
+    return common_flags.run(run_pretraining.main, ["run_pretraining", *argv])
+
+
+def save_for_ever(folder: str, first: int, megabytes: int) -> None:
+    """Saves checkpoints whose every number is their step."""
+    from training.saver import Saver
+
+    saver = Saver(folder, keep_max=2)
+    saver.sweep()
+    step = first
+    while True:
+        values = {
+            f"{i}": np.full(1 << 18, step, "f4") for i in range(megabytes)
+        }
+        saver.save(step, values, {"step": step}, {"step": step})
+        print("saved", flush=True)
+        step += 1
+
+
+def digest(folder, step: int) -> str:
+    """sha256 over the names and bits of weights, moments and step."""
+    import tensor_file
+
+    values = tensor_file.read(os.path.join(folder, f"model.ckpt-{step}"))
+    found = hashlib.sha256()
+    for name in sorted(values):
+        found.update(name.encode() + values[name].tobytes())
+    return found.hexdigest()
+
+
+def losses(folder) -> list[tuple]:
+    """(step, kind, loss as hex) of each line of the curves."""
+    path = os.path.join(folder, "metrics.jsonl")
+    with open(path, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return [(x["step"], x["kind"], x["loss"].hex()) for x in lines]
+
+
+def leftovers(folder) -> list[str]:
+    """Files that only a run that is going on may have."""
+    names = sorted(os.listdir(folder))
+    described = {n.removesuffix("json") for n in names if n.endswith(".json")}
+    return [
+        name
+        for name in names
+        if "partial" in name
+        or "temp" in name
+        or (
+            name.startswith("model.ckpt-")
+            and not any(name.startswith(prefix) for prefix in described)
+        )
+    ]
