@@ -8,6 +8,7 @@ from absl import flags
 import common_flags
 import pretraining_records
 import run_folder
+import training_flags
 from data import features
 from errors import UserError
 from modeling.config import BertConfig
@@ -40,6 +41,7 @@ class Pretraining:
             distribution,
             loop,
             optimization,
+            precision,
             saver,
             session,
             state,
@@ -53,7 +55,10 @@ class Pretraining:
         )
         for phase in job.inputs.phases:
             distribution.check_batch_size(
-                strategy, phase.batch_size, "train_batch_size"
+                strategy,
+                phase.batch_size,
+                "train_batch_size",
+                values.gradient_accumulation_steps,
             )
         distribution.check_batch_size(
             strategy, values.eval_batch_size, "eval_batch_size"
@@ -63,13 +68,17 @@ class Pretraining:
             values.num_train_steps,
             values.num_warmup_steps,
         )
+        computed_in = precision.choose(values.precision, strategy)
         with strategy.scope():
-            model = models.build_pretraining_model(
-                job.config,
-                values.random_seed,
-                packed=job.inputs.packed,
+            with precision.computing_in(computed_in):
+                model = models.build_pretraining_model(
+                    job.config,
+                    values.random_seed,
+                    packed=job.inputs.packed,
+                )
+            optimizer = optimization.AdamWeightDecay(
+                self.learning_rate, rule=values.optimizer
             )
-            optimizer = optimization.AdamWeightDecay(self.learning_rate)
             optimizer.build(model.trainable_variables)
         self.named = checkpoints.model_variables(model)
         self.state = state.TrainingState(
@@ -86,7 +95,12 @@ class Pretraining:
         )
         self.trainer = loop.Trainer(
             steps.Steps(
-                task, optimizer, strategy, values.random_seed, values.use_xla
+                task,
+                optimizer,
+                strategy,
+                values.random_seed,
+                values.use_xla,
+                values.gradient_accumulation_steps,
             )
         )
         self.settings = {
@@ -149,6 +163,7 @@ class Pretraining:
 
     def _part(self, phase: pretraining_records.Phase, num_records: int):
         """A phase as `training.session` takes it."""
+        from data import reader
         from training import loop
 
         values = self.job.flags
@@ -160,6 +175,14 @@ class Pretraining:
             iterations_per_loop=values.iterations_per_loop,
             batch_size=phase.batch_size,
             learning_rate=self.learning_rate,
+            skip_steps=training_flags.step_ranges(values.skip_steps),
+            records_of=lambda step: reader.tell_records(
+                phase.records.files,
+                num_records,
+                phase.batch_size,
+                values.random_seed,
+                step - phase.first,
+            ),
         )
 
         def batches():

@@ -67,6 +67,7 @@ def read_flags(argv: list[str]) -> pretraining_run.Job:
     train_for = training_flags.seconds(values.train_for)
     config = BertConfig.from_json_file(values.bert_config_file)
     inputs = pretraining_records.read_inputs(values, config)
+    training_flags.check(values, [phase.batch_size for phase in inputs.phases])
     run_folder.check(values.output_dir, config)
     if inputs.vocab_file:
         run_folder.check_vocabulary(values.output_dir, inputs.vocab_file)

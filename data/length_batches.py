@@ -61,6 +61,19 @@ def training_batches(
     ).prefetch(8)
 
 
+def tell_rows(
+    rows: task_records.Rows, batch_size: int, seed: int, step: int
+) -> str:
+    """Says which rows are in the batch of a step, from 1.
+
+    Args:
+        rows, batch_size, seed: as for `training_batches`.
+        step: from 1.
+    """
+    chosen = _choose(len(rows), rows.lengths, batch_size, seed, step - 1)
+    return "examples " + ", ".join(str(row) for row in next(chosen))
+
+
 def _choose(
     count: int, lengths: np.ndarray, batch_size: int, seed: int, step: int
 ) -> Iterator[np.ndarray]:

@@ -1,6 +1,7 @@
 """TFRecord shards to batches, in an order that depends on (seed, step)."""
 
 import os
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -38,11 +39,8 @@ def training_batches(
         dicts of the schema's features, `int32` or `float32
         [batch_size, length]`, and `is_real_example`, all ones.
     """
-    epoch, row = divmod(step * batch_size, num_records)
     return (
-        tf.data.Dataset.range(epoch, np.iinfo(np.int64).max)
-        .flat_map(lambda number: _epoch(files, seed, number))
-        .skip(row)
+        _from(files, num_records, seed, step * batch_size)
         .batch(batch_size, drop_remainder=True)
         .map(
             lambda records: _parse(records, schema, batch_size),
@@ -51,6 +49,31 @@ def training_batches(
         )
         .prefetch(tf.data.AUTOTUNE)
     )
+
+
+def tell_records(
+    files: list[str], num_records: int, batch_size: int, seed: int, step: int
+) -> str:
+    """Says which records are in the batch of a step.
+
+    Args:
+        files, num_records, batch_size, seed: as for `training_batches`.
+        step: from 1.
+
+    Returns:
+        each file with the numbers of its records, from 0.
+    """
+
+    def numbered(path):
+        records = tf.data.TFRecordDataset(path).enumerate()
+        return records.map(lambda number, _: (path, number))
+
+    row = (step - 1) * batch_size
+    order = _from(files, num_records, seed, row, numbered).take(batch_size)
+    found: dict[str, list[str]] = {}
+    for path, number in order.as_numpy_iterator():
+        found.setdefault(path.decode(), []).append(str(number))
+    return "; ".join(f"{path}: {', '.join(x)}" for path, x in found.items())
 
 
 def evaluation_batches(
@@ -153,13 +176,28 @@ def check_records(
     return count
 
 
-def _epoch(files: list[str], seed: int, number: tf.Tensor) -> tf.data.Dataset:
+def _from(
+    files: list[str],
+    num_records: int,
+    seed: int,
+    row: int,
+    read: Callable = tf.data.TFRecordDataset,
+) -> tf.data.Dataset:
+    """What `read` makes of the files, shuffled, without end, from a row on."""
+    epoch, row = divmod(row, num_records)
+    epochs = tf.data.Dataset.range(epoch, np.iinfo(np.int64).max)
+    return epochs.flat_map(lambda n: _epoch(files, seed, n, read)).skip(row)
+
+
+def _epoch(
+    files: list[str], seed: int, number: tf.Tensor, read: Callable
+) -> tf.data.Dataset:
     seed = number + seed * 1_000_003 % 2**62
     return (
         tf.data.Dataset.from_tensor_slices(files)
         .shuffle(len(files), seed=seed, reshuffle_each_iteration=False)
         .interleave(
-            tf.data.TFRecordDataset,
+            read,
             cycle_length=min(_FILES_AT_ONCE, len(files)),
         )
         .shuffle(_SHUFFLE_ROWS, seed=seed, reshuffle_each_iteration=False)

@@ -6,6 +6,7 @@ Nothing else in the project knows them. A checkpoint is name -> array, as
 
 import glob
 import os
+import re
 
 import keras
 import numpy as np
@@ -114,6 +115,22 @@ def sizes_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
         if axis < len(shapes.get(name, ())):
             sizes[size] = shapes[name][axis]
     return sizes
+
+
+def depth(name: str) -> int | None:
+    """How far up in the encoder a variable stands.
+
+    Args:
+        name: original name.
+
+    Returns:
+        0 for the embeddings, N for the Nth layer from 1, None for the pooler
+        and the heads.
+    """
+    if name.startswith(ENCODER[0]):
+        return 0
+    found = re.match(r"bert/encoder/layer_(\d+)/", name)
+    return int(found.group(1)) + 1 if found else None
 
 
 def read(prefix: str) -> dict[str, np.ndarray]:

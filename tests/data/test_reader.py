@@ -62,6 +62,19 @@ def train(files, count, batch_size=5, seed=3, step=0):
     return reader.training_batches(files, count, SCHEMA, batch_size, seed, step)
 
 
+def test_the_records_of_a_step_are_named(tmp_path):
+    files = shards(tmp_path, [11, 7, 5])
+    first = [0, 11, 18]  # of each file, numbered through
+    for step, batch in enumerate(take(train(files, 23), 11), 1):
+        told = reader.tell_records(files, 23, 5, 3, step)
+        named = []
+        for part in told.split("; "):
+            path, _, found = part.rpartition(": ")
+            start = first[files.index(path)]
+            named += [start + int(number) for number in found.split(", ")]
+        assert sorted(named) == sorted(batch["input_ids"][:, 0].tolist())
+
+
 @pytest.mark.parametrize("buffer", [3, 4096])
 @pytest.mark.parametrize(
     "sizes, batch_size",
