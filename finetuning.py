@@ -39,6 +39,12 @@ def define_flags(values: flags.FlagValues) -> None:
     for name, default, lowest, meaning in (
         ("max_seq_length", 128, 3, "Pieces in a row at most."),
         ("predict_batch_size", 8, 1, "Rows of a batch in prediction."),
+        (
+            "freeze_layers",
+            0,
+            0,
+            "Embeddings and so many layers stay as they are; 0: all learn.",
+        ),
     ):
         flags.DEFINE_integer(
             name, default, meaning, flag_values=values, lower_bound=lowest
@@ -46,6 +52,11 @@ def define_flags(values: flags.FlagValues) -> None:
     for name, default, meaning in (
         ("num_train_epochs", 3.0, "How often each example is seen."),
         ("warmup_proportion", 0.1, "Share of the steps that warm up."),
+        (
+            "layer_decay",
+            1.0,
+            "Each layer learns at this share of the rate of the one above.",
+        ),
     ):
         flags.DEFINE_float(
             name, default, meaning, flag_values=values, lower_bound=0.0
@@ -89,6 +100,18 @@ def check(values: flags.FlagValues, config: BertConfig | None = None) -> Setup:
             f"--warmup_proportion={values.warmup_proportion}",
             expected="a share from 0 to 1",
         )
+    if not 0 < values.layer_decay <= 1:
+        raise UserError(
+            f"--layer_decay={values.layer_decay}",
+            expected="a share above 0, up to 1",
+        )
+    if values.freeze_layers > config.num_hidden_layers:
+        raise UserError(
+            f"--freeze_layers={values.freeze_layers}",
+            expected=f"at most num_hidden_layers, {config.num_hidden_layers} "
+            f"({where})",
+        )
+    training_flags.check(values, [values.train_batch_size])
     if values.init_checkpoint:
         check_casing(values.do_lower_case, values.init_checkpoint)
     run_folder.check(values.output_dir, config)
@@ -146,11 +169,12 @@ class FineTuning:
     """
 
     def __init__(self, values: flags.FlagValues, setup: Setup, task: Task):
-        from modeling import checkpoints, dropout
+        from modeling import checkpoints, dropout, layer_rates
         from training import (
             distribution,
             loop,
             optimization,
+            precision,
             saver,
             state,
             steps,
@@ -162,7 +186,10 @@ class FineTuning:
         )
         if values.do_train:
             distribution.check_batch_size(
-                self._strategy, values.train_batch_size, "train_batch_size"
+                self._strategy,
+                values.train_batch_size,
+                "train_batch_size",
+                values.gradient_accumulation_steps,
             )
         self.num_train_steps = int(
             task.num_rows / values.train_batch_size * values.num_train_epochs
@@ -172,11 +199,22 @@ class FineTuning:
             max(1, self.num_train_steps),
             int(self.num_train_steps * values.warmup_proportion),
         )
+        computed_in = precision.choose(values.precision, self._strategy)
         with self._strategy.scope():
-            self.model = task.build_model()
-            optimizer = optimization.AdamWeightDecay(self._learning_rate)
+            with precision.computing_in(computed_in):
+                self.model = task.build_model()
+            self._named = checkpoints.model_variables(self.model)
+            layer_rates.freeze(self._named, values.freeze_layers)
+            optimizer = optimization.AdamWeightDecay(
+                self._learning_rate, rule=values.optimizer
+            )
             optimizer.build(self.model.trainable_variables)
-        self._named = checkpoints.model_variables(self.model)
+        optimizer.rate_factors = layer_rates.rate_factors(
+            self._named,
+            self.model.trainable_variables,
+            values.layer_decay,
+            setup.config.num_hidden_layers,
+        )
         self._state = state.TrainingState(
             self._named,
             optimizer,
@@ -197,6 +235,7 @@ class FineTuning:
                 self._strategy,
                 values.random_seed,
                 values.use_xla,
+                values.gradient_accumulation_steps,
             )
         )
         self._predictors = {}
@@ -318,6 +357,10 @@ class FineTuning:
                 iterations_per_loop=values.iterations_per_loop,
                 batch_size=values.train_batch_size,
                 learning_rate=self._learning_rate,
+                skip_steps=training_flags.step_ranges(values.skip_steps),
+                records_of=lambda step: length_batches.tell_rows(
+                    rows, values.train_batch_size, values.random_seed, step
+                ),
             ),
             log,
             self._save,

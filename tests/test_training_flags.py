@@ -1,0 +1,215 @@
+"""Flags of all scripts that train: what they refuse, and do."""
+
+import json
+
+import numpy as np
+import pytest
+
+import common_flags
+import run_classifier
+import run_pretraining
+import tensor_file
+import training_flags
+from data import features, records
+from errors import UserError
+from modeling import checkpoints, layer_rates, task_models
+from tests import classifier_files, small
+from tests.small import L, P, S
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges"),
+    [("", ()), ("7:7", ((7, 7),)), ("1:20,31:45", ((1, 20), (31, 45)))],
+)
+def test_skip_steps_are_ranges(text, ranges):
+    assert training_flags.step_ranges(text) == ranges
+
+
+@pytest.mark.parametrize(
+    "text", ["7", "0:3", "5:4", "a:b", "1:2,", "1:2;3:4", "-1:2"]
+)
+def test_other_skip_steps_are_refused(text):
+    with pytest.raises(UserError, match="expected first:last") as caught:
+        training_flags.step_ranges(text)
+    assert f"--skip_steps={text}" in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("training_flags")
+    classifier_files.write_model(folder)
+    classifier_files.write_task(folder)
+    batch = small.batch(1, 23)
+    schema = features.pretraining_schema(S, P)
+    arrays = {
+        name: batch[name].astype("i8" if kind == "int64" else "f4")
+        for name, (kind, _) in schema.items()
+    }
+    writer = records.ShardWriter([str(folder / "train.tfrecord")])
+    records.write_records(writer.part_path(0), records.encode_examples(arrays))
+    writer.finish([23], 1)
+    config = small.config(hidden_dropout_prob=0.1)
+    (folder / "config.json").write_text(config.to_json())
+    return folder
+
+
+@pytest.fixture
+def pretrain(folder, run_script, tmp_path):
+    def run(code=0, **named):
+        named = {
+            "input_file": folder / "train.tfrecord",
+            "bert_config_file": folder / "config.json",
+            "max_seq_length": S,
+            "max_predictions_per_seq": P,
+            "train_batch_size": 8,
+            "num_train_steps": 3,
+            "num_warmup_steps": 1,
+            "learning_rate": 0.01,
+            "log_steps": 1,
+            "output_dir": tmp_path / "run",
+            **named,
+        }
+        found, _, err = run_script(run_pretraining, "--do_train", **named)
+        assert found == code, err
+        return err
+
+    return run
+
+
+@pytest.fixture
+def classify(folder, run_script, tmp_path):
+    def run(code=0, **named):
+        named = {
+            **classifier_files.flags_of(folder),
+            "output_dir": tmp_path / "run",
+            **named,
+        }
+        found, _, err = run_script(run_classifier, "--do_train", **named)
+        assert found == code, err
+        return err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            {"gradient_accumulation_steps": 3},
+            "--gradient_accumulation_steps=3; expected a divisor of 8",
+        ),
+        ({"skip_steps": "9:8"}, "--skip_steps=9:8: '9:8'; expected first:last"),
+        (
+            {"precision": "float16", "use_tpu": True},
+            "--precision=float16 on a TPU; expected bfloat16 or float32",
+        ),
+        (
+            {"distribution": "mirrored", "gradient_accumulation_steps": 4},
+            "--train_batch_size=8; expected a multiple of 4, the number of "
+            "devices, times --gradient_accumulation_steps=4",
+        ),
+    ],
+)
+def test_pretraining_refuses(pretrain, tmp_path, flags, message):
+    err = pretrain(code=2, **flags)
+    assert err.splitlines()[-1].startswith(f"error: {message}")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            {"gradient_accumulation_steps": 2},
+            "--gradient_accumulation_steps=2; expected a divisor of 7",
+        ),
+        ({"layer_decay": 0.0}, "--layer_decay=0.0; expected a share above 0"),
+        ({"layer_decay": 1.1}, "--layer_decay=1.1; expected a share above 0"),
+        (
+            {"freeze_layers": 3},
+            "--freeze_layers=3; expected at most num_hidden_layers, 2",
+        ),
+        ({"skip_steps": "x"}, "--skip_steps=x: 'x'; expected first:last"),
+    ],
+)
+def test_fine_tuning_refuses(classify, tmp_path, flags, message):
+    err = classify(code=2, **flags)
+    assert err.splitlines()[-1].startswith(f"error: {message}")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_pretraining_takes_them_all(pretrain, folder, tmp_path):
+    """The last batch is drawn, and nothing is learned from it."""
+    pretrain(
+        optimizer="lamb",
+        precision="float16",
+        gradient_accumulation_steps=4,
+        skip_steps="3:3",
+        save_checkpoints_steps=2,
+    )
+    run = tmp_path / "run"
+    before, after = (
+        tensor_file.read(str(run / f"model.ckpt-{step}")) for step in (2, 3)
+    )
+    assert after.pop("global_step") == before.pop("global_step") + 1
+    for name, value in after.items():
+        assert value.dtype == np.float32
+        assert value.tobytes() == before[name].tobytes(), name
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [1, 2]
+    assert not (after["bert/pooler/dense/kernel/adam_v"] == 0).all()
+
+
+def test_layers_have_rates_and_some_are_frozen():
+    model = task_models.build_classifier(small.config(), 5)
+    named = checkpoints.model_variables(model)
+    layer_rates.freeze(named, 0)
+    assert len(model.trainable_variables) == len(named)
+    found = layer_rates.rate_factors(named, list(named.values()), 0.5, L)
+    factors = dict(zip(named, found, strict=True))
+    for name, factor in factors.items():
+        expected = 1.0
+        if "embeddings" in name:
+            expected = 0.25
+        elif "layer_0" in name:
+            expected = 0.5
+        assert factor == expected, name
+    layer_rates.freeze(named, 1)
+    left = [name for name, x in named.items() if x.trainable]
+    assert len(model.trainable_variables) == len(left)
+    assert left == [name for name, x in factors.items() if x == 1.0]
+
+
+@pytest.mark.slow
+def test_fine_tuning_takes_them_all(classify, folder, tmp_path):
+    classify(
+        optimizer="lamb",
+        precision="bfloat16",
+        gradient_accumulation_steps=7,
+        layer_decay=0.5,
+        freeze_layers=1,
+        num_train_epochs=1,
+    )
+    start = tensor_file.read(str(folder / "bert_model.ckpt"))
+    (path,) = (tmp_path / "run").glob("model.ckpt-*.index")
+    end = tensor_file.read(str(path.with_suffix("")))
+    frozen = ("bert/embeddings/", "bert/encoder/layer_0/")
+    assert not [
+        name
+        for name in end
+        if name.startswith(frozen) and name.endswith(("adam_m", "adam_v"))
+    ]
+    for name, value in start.items():
+        same = value.tobytes() == end[name].tobytes()
+        assert same == name.startswith(frozen), name
+
+
+def test_every_script_that_trains_has_them():
+    for script in (run_pretraining, run_classifier):
+        values = common_flags.flags.FlagValues()
+        script.define_flags(values)
+        assert values["optimizer"].default == "adamw"
+        assert values["precision"].default == "float32"
+        assert values["gradient_accumulation_steps"].default == 1
+        assert values["skip_steps"].default == ""
