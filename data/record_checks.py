@@ -6,14 +6,14 @@ import os
 import numpy as np
 
 import storage
-from data import buckets, manifest, vocabulary_checks
+from data import buckets, manifest, vocabulary, vocabulary_checks
 from data.record_statistics import Statistics
 from data.settings import Settings
 from errors import UserError
 from findings import Finding, fine, suspicious, wrong
 
 _DEVIATIONS = 6
-_ENOUGH = 1000  # masked places, for a share of letters
+_ENOUGH = 1000  # pieces, for a share of them
 _AGAIN = "make the records again"
 
 
@@ -134,10 +134,10 @@ def check_statistics(
     return [*found, _describe(counts, share, where)]
 
 
-def check_casing(
+def check_pieces(
     statistics: Statistics, vocab: dict[str, int], where: str
 ) -> list[Finding]:
-    """Whether text was lower-cased for a vocabulary that is not.
+    """Whether the pieces look like text of this vocabulary.
 
     Looks at what was hidden: random pieces stand in rows, but not there.
 
@@ -146,22 +146,39 @@ def check_casing(
         vocab: token -> id.
         where: the files, for messages.
     """
-    targets = statistics.targets
-    if targets.sum() < _ENOUGH or vocabulary_checks.is_cased(vocab) is not True:
-        return []
-    upper = [i for token, i in vocab.items() if token != token.lower()]
-    upper = [i for i in upper if i not in vocabulary_checks.special(vocab)]
-    share = targets[upper].sum() / targets.sum()
-    if share >= 0.002:
-        return []
-    return [
-        suspicious(
-            f"{share:.2%} of the pieces have a capital letter, in a "
-            "vocabulary that has them",
-            path=where,
-            fix=f"{_AGAIN} with --nodo_lower_case, or an uncased vocabulary",
+    targets, tokens = statistics.targets, list(vocab)
+    total = int(targets.sum())
+    usual = [i for i in np.argsort(-targets, kind="stable")[:8] if targets[i]]
+    usual = " ".join(tokens[i] for i in usual if i < len(tokens))
+    found = [fine(f"most frequent pieces: {usual}", path=where)]
+    if total < _ENOUGH:
+        return found
+    special = vocabulary_checks.special(vocab)
+    unused = sorted(special - {vocab[vocabulary.UNK]})
+    share = targets[unused].sum() / total
+    if share > 0.001:
+        most = tokens[max(unused, key=targets.__getitem__)]
+        found.append(
+            suspicious(
+                f"{share:.1%} of the pieces are {most} and the like, which no "
+                "text has",
+                path=where,
+                fix="is it the vocabulary of these records?",
+            )
         )
-    ]
+    upper = [i for token, i in vocab.items() if token != token.lower()]
+    share = targets[sorted(set(upper) - special)].sum() / total
+    if vocabulary_checks.is_cased(vocab) and share < 0.002:
+        found.append(
+            suspicious(
+                f"{share:.2%} of the pieces have a capital letter, in a "
+                "vocabulary that has them",
+                path=where,
+                fix=f"{_AGAIN} with --nodo_lower_case, or an uncased "
+                "vocabulary",
+            )
+        )
+    return found
 
 
 def unigram_loss(statistics: Statistics) -> float:

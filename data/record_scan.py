@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 import storage
-from data import features, manifest, masking, record_checks, vocabulary
+from data import features, manifest, record_checks, vocabulary
 from data.record_statistics import Counter, Statistics
 from data.settings import Settings
 from data.shard_check import check_shard
@@ -47,17 +47,15 @@ def scan(
         vocab: token -> id, for records whose manifest names no vocabulary.
         vocab_size: of the config, which ids must be below, if it is known.
     """
+    from data import reader  # noqa: F401  its import is no part of the work
+
     listed = [_listed(path) for path in files]
     result = Scan(
         record_checks.check_listing(files), [run for run in listed if run]
     )
     result.vocab = vocab = _read_vocabulary(result) or vocab
     limit = vocab_size or (len(vocab) if vocab else _ANY_ID)
-    counter = Counter(
-        max(limit, len(vocab or ())),
-        masking.Vocabulary.of(vocab) if vocab else None,
-        vocab[vocabulary.UNK] if vocab else None,
-    )
+    counter = Counter(max(limit, len(vocab or ())), vocab)
     total = sum(storage.size(path) for path in files)
     progress = _Bytes(Progress("examined", total / 1e6, "MB"))
     schemas, whole = {}, 0
@@ -237,7 +235,7 @@ def _judge(result: Scan, where: str) -> list[Finding]:
         result.statistics, Settings(**settings), where, made.get("statistics")
     )
     if result.vocab:
-        found += record_checks.check_casing(
+        found += record_checks.check_pieces(
             result.statistics, result.vocab, where
         )
     return found

@@ -6,6 +6,7 @@ import hashlib
 import numpy as np
 
 from data import features, masking
+from data.vocabulary import UNK
 
 _HASHED_ROWS = 1 << 22  # duplicates are looked for among so many
 
@@ -34,18 +35,13 @@ class Counter:
 
     Args:
         size: V, above every id.
-        vocabulary: of the special tokens; None if it is not known, which
-            leaves out what needs them.
-        unknown_id: of `[UNK]`, if known.
+        vocab: token -> id; None if it is not known, which leaves out what
+            needs it.
     """
 
-    def __init__(
-        self,
-        size: int,
-        vocabulary: masking.Vocabulary | None = None,
-        unknown_id: int | None = None,
-    ):
-        self._known, self._unknown = vocabulary, unknown_id
+    def __init__(self, size: int, vocab: dict[str, int] | None = None):
+        self._known = masking.Vocabulary.of(vocab) if vocab else None
+        self._unknown = vocab[UNK] if vocab else None
         names = (
             "records instances random_next row_tokens unknown_tokens "
             "predictions predictions_masked predictions_random duplicates"
@@ -53,7 +49,7 @@ class Counter:
         self.found = Statistics(
             dict.fromkeys(names, 0),
             np.zeros(size, np.int64),
-            vocabulary is not None,
+            vocab is not None,
             {},
         )
         self._hashes: list[np.ndarray] = []
@@ -80,9 +76,9 @@ class Counter:
         counts["records"] += len(ids)
         pieces = ids[mask > 0]
         counts["row_tokens"] += len(pieces)
-        if self._unknown is not None:
-            counts["unknown_tokens"] += int((pieces == self._unknown).sum())
         self._count_masks(batch)
+        if self._known:
+            counts["unknown_tokens"] += int((pieces == self._unknown).sum())
 
     def finish(self) -> Statistics:
         """What was found in all rows."""
