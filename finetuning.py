@@ -6,7 +6,6 @@ It is wiring, and knows no task: a script hands it a model and its losses.
 """
 
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 
@@ -23,13 +22,17 @@ from modeling.config import BertConfig
 from progress import Progress, say
 
 _WINDOW = 64  # batches of predictions that are sorted together
-BEST = "best"  # folder of the best checkpoint, in output_dir
 
 
-def define_flags(values: flags.FlagValues) -> None:
-    """Defines the flags of every fine-tuning script."""
-    training_flags.define_training(values)
-    text_flags.define_text(values)
+def define_flags(values: flags.FlagValues, required: bool = True) -> None:
+    """Defines the flags of every fine-tuning script.
+
+    Args:
+        values: gets the flags.
+        required: config and vocabulary come from nowhere else.
+    """
+    training_flags.define_training(values, required)
+    text_flags.define_text(values, required)
     for name, default, meaning in (
         ("do_eval", False, "Evaluate on labelled examples."),
         ("do_predict", False, "Write predictions."),
@@ -112,6 +115,12 @@ def check(values: flags.FlagValues, config: BertConfig | None = None) -> Setup:
             f"({where})",
         )
     training_flags.check(values, [values.train_batch_size])
+    training_flags.seconds(values.train_for)
+    if values.early_stopping_patience and not values.eval_steps:
+        raise UserError(
+            f"--early_stopping_patience={values.early_stopping_patience}",
+            expected="--eval_steps, after which evaluations come",
+        )
     if values.init_checkpoint:
         check_casing(values.do_lower_case, values.init_checkpoint)
     run_folder.check(values.output_dir, config)
@@ -176,6 +185,7 @@ class FineTuning:
             optimization,
             precision,
             saver,
+            session,
             state,
             steps,
         )
@@ -220,7 +230,9 @@ class FineTuning:
             optimizer,
             saver.Saver(values.output_dir, values.keep_checkpoint_max),
         )
-        self._best = saver.Saver(os.path.join(values.output_dir, BEST), 1)
+        self._best = saver.Saver(
+            os.path.join(values.output_dir, run_folder.BEST), 1
+        )
         trained = steps.Task(
             self.model,
             task.objectives,
@@ -228,7 +240,7 @@ class FineTuning:
             task.batch_sums,
             dropout.dropout_seed,
         )
-        self._trainer = loop.Trainer(
+        trainer = loop.Trainer(
             steps.Steps(
                 trained,
                 optimizer,
@@ -237,6 +249,14 @@ class FineTuning:
                 values.use_xla,
                 values.gradient_accumulation_steps,
             )
+        )
+        self._settings = {
+            **values.flag_values_dict(),
+            "records": f"{task.num_rows} examples",
+            "environment": state.environment(self._strategy),
+        }
+        self._session = session.Session(
+            trainer, self._state, values.output_dir, self._settings
         )
         self._predictors = {}
 
@@ -258,7 +278,10 @@ class FineTuning:
         from modeling import checkpoints
 
         values = self._values
-        if self._state.restore():
+        restored = self._session.resume(values.do_train)
+        if restored:
+            if values.do_train:
+                run_folder.tell_changes(restored.settings, self._settings)
             return
         if weights is None and values.init_checkpoint:
             path = checkpoints.resolve(values.init_checkpoint)
@@ -313,7 +336,7 @@ class FineTuning:
             the prefix of the last checkpoint.
         """
         from data import length_batches
-        from training import logs, loop
+        from training import loop
 
         values, last = self._values, self.num_train_steps
         if not last:
@@ -326,47 +349,54 @@ class FineTuning:
         run_folder.check_steps(
             values.output_dir, self.step, self._learning_rate
         )
-        prefix = os.path.join(values.output_dir, f"model.ckpt-{last}")
-        if self.step == last:
-            return prefix
-        log = logs.TrainingLog(values.output_dir, self.step)
 
-        def report():
-            if evaluate is None:
-                return
-            result = evaluate()
-            shown = " | ".join(f"{k} {v:.4f}" for k, v in result.items())
-            say(f"step {self.step} held out | {shown}")
-            log.write(self.step, "eval", result)
-            if best_metric:
-                self._keep_best(best_metric, result[best_metric])
-
-        self._trainer.train(
-            length_batches.training_batches(
+        def batches():
+            return length_batches.training_batches(
                 rows,
                 self._setup.lengths,
                 values.train_batch_size,
                 values.random_seed,
                 self.step,
+            )
+
+        schedule = loop.Schedule(
+            num_train_steps=last,
+            log_steps=values.log_steps,
+            save_steps=values.save_checkpoints_steps,
+            eval_steps=values.eval_steps,
+            iterations_per_loop=values.iterations_per_loop,
+            batch_size=values.train_batch_size,
+            learning_rate=self._learning_rate,
+            skip_steps=training_flags.step_ranges(values.skip_steps),
+            records_of=lambda step: length_batches.tell_rows(
+                rows, values.train_batch_size, values.random_seed, step
             ),
-            loop.Schedule(
-                num_train_steps=last,
-                log_steps=values.log_steps,
-                save_steps=values.save_checkpoints_steps,
-                eval_steps=values.eval_steps,
-                iterations_per_loop=values.iterations_per_loop,
-                batch_size=values.train_batch_size,
-                learning_rate=self._learning_rate,
-                skip_steps=training_flags.step_ranges(values.skip_steps),
-                records_of=lambda step: length_batches.tell_rows(
-                    rows, values.train_batch_size, values.random_seed, step
-                ),
-            ),
-            log,
-            self._save,
-            report,
         )
-        return prefix
+        self._session.train(
+            [(batches, schedule)],
+            self._held_out(evaluate, best_metric),
+            training_flags.seconds(values.train_for),
+        )
+        return os.path.join(values.output_dir, f"model.ckpt-{self.step}")
+
+    def _held_out(self, evaluate, best_metric):
+        """Evaluates while training, if there is something to evaluate."""
+        from training import held_out
+
+        if evaluate is None:
+            return None
+
+        def tell(step, metrics):
+            shown = " | ".join(f"{k} {v:.4f}" for k, v in metrics.items())
+            say(f"step {step} held out | {shown}")
+
+        best = best_metric and held_out.Best(
+            self._best,
+            self._named,
+            best_metric,
+            patience=self._values.early_stopping_patience,
+        )
+        return held_out.HeldOut(evaluate, tell, best)
 
     def take_best(self) -> int:
         """Takes the best weights, if there are such; returns their step."""
@@ -445,19 +475,3 @@ class FineTuning:
             pad,
             length_of,
         )
-
-    def _save(self) -> None:
-        settings = self._values.flag_values_dict()
-        self._state.save(settings)
-
-    def _keep_best(self, metric: str, value: float) -> None:
-        """Saves the weights if there are no better ones."""
-        os.makedirs(self._best.folder, exist_ok=True)
-        for step in self._best.steps():
-            path = os.path.join(self._best.folder, f"model.ckpt-{step}.json")
-            with open(path, encoding="utf-8") as file:
-                if json.load(file)["settings"][metric] >= value:
-                    return
-        settings = {**self._values.flag_values_dict(), metric: value}
-        self._best.save(self.step, self._named, settings)
-        say(f"best {metric} so far: {value:.4f}, kept in {self._best.folder}")

@@ -9,14 +9,19 @@ from errors import UserError
 from modeling.config import BertConfig
 
 
-def define_text(values: flags.FlagValues) -> None:
-    """Defines the flags that say how text becomes ids."""
+def define_text(values: flags.FlagValues, required: bool = True) -> None:
+    """Defines the flags that say how text becomes ids.
+
+    Args:
+        values: gets the flags.
+        required: there is no other way to a vocabulary.
+    """
     flags.DEFINE_string(
         "vocab_file",
         None,
         "Vocabulary, one token a line.",
         flag_values=values,
-        required=True,
+        required=required,
     )
     define_case(values)
 
