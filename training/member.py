@@ -5,6 +5,7 @@ known of it stands here. In a process that trains alone nothing here does
 anything.
 """
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -140,7 +141,8 @@ def leave(code: int) -> int:
         time.sleep(_SECONDS_TO_LOOK_AROUND)
     sys.stdout.flush()
     sys.stderr.flush()
-    # TensorFlow's own way out waits for processes that may be gone.
+    atexit._run_exitfuncs()  # TensorFlow's temporary files
+    # The interpreter's way out would wait for processes that may be gone.
     os._exit(code)
 
 
