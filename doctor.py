@@ -9,7 +9,6 @@ or spoil a run; what is suspicious is not seen in healthy ones. The exit code
 is 1 if something is wrong, 2 if the command line is. Nothing is written.
 """
 
-import contextlib
 import dataclasses
 import glob
 import math
@@ -175,14 +174,13 @@ def examine_run(
     """Looks at the folder of a run: files, settings, curves."""
     from training import curve_checks, run_checks, saver
 
-    found = run_checks.check_files(job.folder)
-    steps = saver.Saver(job.folder).steps()
-    settings, where = {}, job.folder
-    if steps:
-        newest = os.path.join(job.folder, f"{saver.PREFIX}-{steps[-1]}")
+    found, description = run_checks.check_files(job.folder)
+    settings, where = description.get("settings", {}), job.folder
+    if description:
+        newest = os.path.join(
+            job.folder, f"{saver.PREFIX}-{description['step']}"
+        )
         where = f"{newest}.json"
-        with contextlib.suppress(UserError):  # told by `check_files`
-            settings = run_checks.read_description(newest)["settings"]
         if not job.checkpoint:
             found += examine_checkpoint(newest, config, job.config_file)
     found += compare_run(job, config, scan, settings, where)

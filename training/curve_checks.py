@@ -11,8 +11,8 @@ import numpy as np
 
 from errors import UserError
 from findings import Finding, fine, suspicious, wrong
+from training.spikes import DEVIATIONS, WINDOW
 
-_WINDOW, _DEVIATIONS = 128, 6  # OLMo-core's rule for spikes
 _FEWEST = 16  # points, for a deviation
 _RECENT = 5  # points that say how it goes now
 
@@ -227,12 +227,10 @@ def _check_spikes(train: list[dict], path: str) -> list[Finding]:
     spikes = []
     for i in range(_FEWEST, len(train)):
         # Points may be further apart than 128 steps: then the last few.
-        first = min(
-            int(np.searchsorted(steps, steps[i] - _WINDOW)), i - _FEWEST
-        )
+        first = min(int(np.searchsorted(steps, steps[i] - WINDOW)), i - _FEWEST)
         before = norms[first:i]
         deviation = max(before.std(), 0.05 * before.mean())
-        if norms[i] > before.mean() + _DEVIATIONS * deviation:
+        if norms[i] > before.mean() + DEVIATIONS * deviation:
             spikes.append(i)
     if not spikes:
         return []
@@ -240,7 +238,7 @@ def _check_spikes(train: list[dict], path: str) -> list[Finding]:
     return [
         suspicious(
             f"gradient_norm is {norms[i]:.3g} at step {steps[i]}, more than "
-            f"{_DEVIATIONS} deviations above the steps before"
+            f"{DEVIATIONS:.0f} deviations above the steps before"
             + (f" (and {len(spikes) - 1} times more)" if spikes[1:] else ""),
             path=path,
             fix="look at the records of these steps, or lower --learning_rate",

@@ -1,32 +1,39 @@
 """What is odd about the files of a run."""
 
-import json
 import os
 
-from durable import sync_and_hash
-from errors import UserError
 from findings import Finding, fine, suspicious, wrong
 
 
-def check_files(folder: str) -> list[Finding]:
+def check_files(folder: str) -> tuple[list[Finding], dict]:
     """Looks for damaged checkpoints, and for what killed runs left.
 
     Args:
         folder: the run's output_dir.
+
+    Returns:
+        what was found, and the description of the newest whole checkpoint.
     """
     from training import saver
 
-    found = []
+    found, whole, description = [], [], {}
     steps = saver.Saver(folder).steps()
     for step in steps:
         path = os.path.join(folder, f"{saver.PREFIX}-{step}")
         try:
-            _check_parts(folder, read_description(path))
-        except UserError as error:
-            found.append(wrong(str(error)))
-    if steps and not found:
-        whole = ", ".join(map(str, steps))
-        found.append(fine(f"checkpoints {whole} whole", path=folder))
+            description = saver.check_whole(path)
+            whole.append(step)
+        except saver.DAMAGE as error:
+            found.append(
+                wrong(
+                    f"damaged: {error}",
+                    path=path,
+                    fix="remove it: the run goes on from the one before",
+                )
+            )
+    if whole:
+        told = ", ".join(map(str, whole))
+        found.append(fine(f"whole checkpoints: {told}", path=folder))
     described = {f"{saver.PREFIX}-{step}.index" for step in steps}
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
@@ -51,43 +58,20 @@ def check_files(folder: str) -> list[Finding]:
                     fix="this checkpoint is not whole: remove it",
                 )
             )
-    return found
+    return found + _check_state(description, folder), description
 
 
-def read_description(prefix: str) -> dict:
-    """The JSON that stands beside a checkpoint.
-
-    Raises:
-        UserError: it cannot be read.
-    """
-    path = f"{prefix}.json"
-    try:
-        with open(path, encoding="utf-8") as file:
-            description = json.load(file)
-        for part in description["files"].values():
-            int(part["bytes"]), str(part["sha256"])
-        return {**description, "settings": dict(description["settings"])}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"not a checkpoint's description: {error!r}", path=path
-        ) from None
-
-
-def _check_parts(folder: str, description: dict) -> None:
-    for name, expected in description["files"].items():
-        path = os.path.join(folder, name)
-        fix = "remove this checkpoint: the run goes on from the one before"
-        if not os.path.exists(path):
-            raise UserError("missing", path=path, fix=fix)
-        size = os.path.getsize(path)
-        if size != expected["bytes"]:
-            raise UserError(
-                f"has {size} bytes",
-                path=path,
-                expected=f"{expected['bytes']}",
-                fix=fix,
-            )
-        if sync_and_hash(path) != expected["sha256"]:
-            raise UserError(
-                "not what was written (sha256 differs)", path=path, fix=fix
-            )
+def _check_state(description: dict, folder: str) -> list[Finding]:
+    """Steps that gave nothing to learn from, at the newest checkpoint."""
+    trainer = description.get("state", {}).get("trainer", {})
+    bad = trainer.get("steps", {}).get("bad_steps", 0)
+    if not bad:
+        return []
+    return [
+        suspicious(
+            f"the last {bad} steps before step {description['step']} gave no "
+            "finite loss and gradient",
+            path=folder,
+            fix="look at the rows that the log names, or lower --learning_rate",
+        )
+    ]

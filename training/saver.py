@@ -31,6 +31,9 @@ PREFIX = "model.ckpt"
 GLOBAL_STEP = "global_step"
 _SCRATCH = ".partial-checkpoint"
 
+# What reading a damaged checkpoint raises.
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
 
 @dataclasses.dataclass(frozen=True)
 class Restored:
@@ -221,13 +224,7 @@ class Saver:
             path = os.path.join(self.folder, f"{PREFIX}-{step}")
             try:
                 return self._restore(path, step)
-            except (
-                OSError,
-                ValueError,
-                KeyError,
-                TypeError,
-                AttributeError,
-            ) as error:
+            except DAMAGE as error:
                 say(f"warning: {path}: damaged, trying the one before: {error}")
         parts = [
             file
@@ -244,18 +241,7 @@ class Saver:
         return None
 
     def _restore(self, path: str, step: int) -> Restored:
-        with open(f"{path}.json", encoding="utf-8") as file:
-            description = json.load(file)
-        # Those of earlier releases have no hash of themselves.
-        digest = description.pop("sha256", None)
-        if digest not in (None, _hash(description)):
-            raise ValueError("its description is not what was written")
-        for name, expected in description["files"].items():
-            part = os.path.join(self.folder, name)
-            if os.path.getsize(part) != expected["bytes"]:
-                raise ValueError(f"{name} is not {expected['bytes']} bytes")
-            if sync_and_hash(part) != expected["sha256"]:
-                raise ValueError(f"{name} is not what was written")
+        description = check_whole(path)
         values = tensor_file.read(path)
         if values[GLOBAL_STEP] != step:
             raise ValueError(f"it is of step {values[GLOBAL_STEP]}")
@@ -277,6 +263,33 @@ class Saver:
         for file in os.listdir(self.folder):
             if file.startswith(f"{name}."):
                 os.remove(os.path.join(self.folder, file))
+
+
+def check_whole(path: str) -> dict:
+    """Compares the files of a checkpoint with its description.
+
+    Args:
+        path: the checkpoint's prefix.
+
+    Returns:
+        the description.
+
+    Raises:
+        one of DAMAGE: they differ, or cannot be read.
+    """
+    with open(f"{path}.json", encoding="utf-8") as file:
+        description = json.load(file)
+    # Those of earlier releases have no hash of themselves.
+    digest = description.pop("sha256", None)
+    if digest not in (None, _hash(description)):
+        raise ValueError("its description is not what was written")
+    for name, expected in description["files"].items():
+        part = os.path.join(os.path.dirname(path), name)
+        if os.path.getsize(part) != expected["bytes"]:
+            raise ValueError(f"{name} is not {expected['bytes']} bytes")
+        if sync_and_hash(part) != expected["sha256"]:
+            raise ValueError(f"{name} is not what was written")
+    return description
 
 
 def _hash(description: dict) -> str:

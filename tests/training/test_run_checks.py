@@ -18,50 +18,59 @@ def folder(tmp_path):
 def check(folder):
     """Level -> messages."""
     messages = {"wrong": [], "suspicious": [], "fine": []}
-    for finding in run_checks.check_files(str(folder)):
+    for finding in run_checks.check_files(str(folder))[0]:
         messages[finding.level].append(finding.message)
     return messages
 
 
 def test_whole_checkpoints_are_fine(folder):
-    assert check(folder) == {
-        "wrong": [],
-        "suspicious": [],
-        "fine": [f"{folder}: checkpoints 3, 7 whole"],
-    }
+    found, description = run_checks.check_files(str(folder))
+    assert [x.message for x in found] == [f"{folder}: whole checkpoints: 3, 7"]
+    assert found[0].level == "fine"
+    assert description["step"] == 7
+    assert description["settings"] == {"seed": 1}
 
 
 def test_damaged_parts(folder):
-    part = folder / "model.ckpt-3.data-00000-of-00001"
+    name = "model.ckpt-7.data-00000-of-00001"
+    part = folder / name
     content = bytearray(part.read_bytes())
-    fix = "remove this checkpoint: the run goes on from the one before"
+    damaged = f"{folder}/model.ckpt-7: damaged: "
+    fix = "; remove it: the run goes on from the one before"
     content[7] ^= 1
     part.write_bytes(content)
-    assert check(folder)["wrong"] == [
-        f"{part}: not what was written (sha256 differs); {fix}"
-    ]
-    size = len(content)
+    found = check(folder)
+    assert found["wrong"] == [f"{damaged}{name} is not what was written{fix}"]
+    assert found["fine"] == [f"{folder}: whole checkpoints: 3"]
     part.write_bytes(content[:-1])
-    assert check(folder)["wrong"] == [
-        f"{part}: has {size - 1} bytes; expected {size}; {fix}"
-    ]
+    (line,) = check(folder)["wrong"]
+    assert line == f"{damaged}{name} is not {len(content)} bytes{fix}"
     part.unlink()
-    assert check(folder)["wrong"] == [f"{part}: missing; {fix}"]
+    assert "No such file or directory" in check(folder)["wrong"][0]
 
 
 def test_descriptions_that_are_damaged_or_not_there(folder):
     description = folder / "model.ckpt-3.json"
-    for content in ("", "[]", "{}", '{"files": {"x": 1}, "settings": {}}'):
+    changed = description.read_text().replace('"seed": 1', '"seed": 2')
+    for content in ("", "[]", "{}", '{"files": {"x": 1}}', changed):
         description.write_text(content)
         (line,) = check(folder)["wrong"]
-        assert line.startswith(
-            f"{description}: not a checkpoint's description: "
-        )
+        assert line.startswith(f"{folder}/model.ckpt-3: damaged: ")
     description.unlink()
     assert check(folder)["wrong"] == [
         f"{folder}/model.ckpt-3.index: has no description beside it; expected "
         "model.ckpt-3.json; this checkpoint is not whole: remove it"
     ]
+
+
+def test_steps_that_were_not_finite(folder):
+    values = {"w": np.arange(97.0)}
+    state = {"trainer": {"steps": {"bad_steps": 2}}}
+    saver.Saver(str(folder)).save(11, values, {}, state)
+    (line,) = check(folder)["suspicious"]
+    assert line.startswith(
+        f"{folder}: the last 2 steps before step 11 gave no finite loss and "
+    )
 
 
 def test_what_killed_runs_left(folder):
