@@ -136,10 +136,9 @@ TASKS = {
 
 def define_flags(values: flags.FlagValues) -> None:
     """Defines this script's flags: the original's 25 and more."""
-    finetuning.define_flags(values)
+    # A hub module brings config and vocabulary.
+    finetuning.define_flags(values, required=False)
     classifier_data.define_flags(values)
-    for name in ("bert_config_file", "vocab_file"):
-        values[name].validators = []  # a hub module brings both
     for name, meaning in (
         ("bert_hub_module_handle", "Start from a TF-Hub SavedModel's weights."),
         ("export_dir", "Write a SavedModel, text to label, to this folder."),

@@ -20,10 +20,10 @@ from collections.abc import Iterable, Iterator
 from absl import flags
 
 import common_flags
-import export_folder
 import finetuning
 import model_folder
 import run_folder
+import task_run
 from data import conll, entities, features, ner
 from durable import write_whole
 from errors import UserError
@@ -89,18 +89,7 @@ class Job:
 def read_flags(argv: list[str]) -> Job:
     """Reads and checks the command line, and the files."""
     values = common_flags.parse(argv, define_flags, __doc__)
-    wanted = [
-        f"{what}_file"
-        for what in ("train", "eval", "predict")
-        if values[f"do_{what}"].value
-        or (what == "eval" and values.do_train and values.eval_steps)
-    ]
-    if not wanted and not values.export_dir:
-        raise UserError(
-            "nothing to do",
-            fix="pass --do_train, --do_eval, --do_predict or --export_dir",
-        )
-    export_folder.check(values.export_dir)
+    paths = task_run.wanted_files(values)
     half = (values.max_seq_length - 2) // 2
     if values.doc_stride > half:
         raise UserError(
@@ -109,10 +98,7 @@ def read_flags(argv: list[str]) -> Job:
         )
     setup = finetuning.check(values)
     sentences = {}
-    for name in wanted:
-        path = values[name].value
-        if not path:
-            raise UserError(f"no --{name}", fix="name the file")
+    for name, path in paths.items():
         common_flags.list_files(path, name)
         label = None if name == "predict_file" else values.label_column
         columns = conll.Columns(values.word_column, label)
@@ -169,7 +155,7 @@ def recorded_task(values: flags.FlagValues) -> dict | None:
     if values.init_checkpoint and not values.do_train:
         folder = model_folder.folder_of(values.init_checkpoint)
         folders.append(folder)
-        if os.path.basename(folder) == finetuning.BEST:
+        if os.path.basename(folder) == run_folder.BEST:
             folders.append(os.path.dirname(folder))
     for folder in folders:
         path = os.path.join(folder, _TASK_FILE)
@@ -300,6 +286,32 @@ class Labelling:
         for labels in self._by_sentence(sentences, (x for x, _ in answers)):
             yield from labels
 
+    def write_predictions(self, folder: str) -> str:
+        """Writes --predict_file with a label behind each word."""
+        path = os.path.join(folder, "predictions.conll")
+        columns = conll.Columns(self._values.word_column, None)
+        conll.write_predictions(
+            self._values.predict_file, path, columns, self.predict()
+        )
+        return path
+
+    def save_model(self, folder: str) -> None:
+        """Writes the SavedModel."""
+        from serving import ner as serving
+
+        values = self._values
+        settings = serving.Settings(
+            self._job.setup.config,
+            self._job.labels,
+            self._job.kind == _ENTITIES,
+            values.vocab_file,
+            values.do_lower_case,
+            values.max_seq_length,
+            values.doc_stride,
+        )
+        weights = self.tuning.weights()
+        serving.save(serving.Labeller(settings, weights), folder)
+
     def _answers(
         self, sentences: list[conll.Sentence], batch_size: int, what: str
     ) -> Iterator[tuple[str, float]]:
@@ -340,52 +352,10 @@ class Labelling:
             )
 
 
-def export(job: Job, run: Labelling) -> str:
-    """Writes the SavedModel; returns its folder."""
-    from serving import ner as serving
-
-    values = job.flags
-    settings = serving.Settings(
-        job.setup.config,
-        job.labels,
-        job.kind == _ENTITIES,
-        values.vocab_file,
-        values.do_lower_case,
-        values.max_seq_length,
-        values.doc_stride,
-    )
-    return export_folder.write(
-        values.export_dir,
-        lambda folder: serving.save(
-            serving.Labeller(settings, run.tuning.weights()), folder
-        ),
-    )
-
-
 def main(argv: list[str]) -> None:
     """Runs the script."""
     job = read_flags(argv)
-    values, wrote = job.flags, []
-    run = Labelling(job)
-    run.start()
-    if values.do_train:
-        wrote.append(run.train())
-    step = run.tuning.take_best()
-    if values.do_eval:
-        wrote.append(
-            run_folder.write_results(values.output_dir, step, run.evaluate())
-        )
-    if values.do_predict:
-        path = os.path.join(values.output_dir, "predictions.conll")
-        columns = conll.Columns(values.word_column, None)
-        conll.write_predictions(
-            values.predict_file, path, columns, run.predict()
-        )
-        wrote.append(path)
-    if values.export_dir:
-        wrote.append(export(job, run))
-    if wrote:
-        print("wrote " + "\n      ".join(wrote))
+    task_run.carry_out(job.flags, Labelling(job))
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from absl import flags
 
 import common_flags
-import export_folder
 import finetuning
 import run_folder
+import task_run
 from data import features, swag, vocabulary
 from durable import write_whole
 from errors import UserError
@@ -60,28 +60,14 @@ class Job:
 def read_flags(argv: list[str]) -> Job:
     """Reads and checks the command line, and the files."""
     values = common_flags.parse(argv, define_flags, __doc__)
-    wanted = [
-        f"{what}_file"
-        for what in ("train", "eval", "predict")
-        if values[f"do_{what}"].value
-        or (what == "eval" and values.do_train and values.eval_steps)
-    ]
-    if not wanted and not values.export_dir:
-        raise UserError(
-            "nothing to do",
-            fix="pass --do_train, --do_eval, --do_predict or --export_dir",
-        )
-    export_folder.check(values.export_dir)
+    paths = task_run.wanted_files(values)
     if values.max_seq_length < 5:
         raise UserError(
             f"--max_seq_length={values.max_seq_length}", expected="at least 5"
         )
     setup = finetuning.check(values)
     examples = {}
-    for name in wanted:
-        path = values[name].value
-        if not path:
-            raise UserError(f"no --{name}", fix="name the file")
+    for name, path in paths.items():
         labelled = name != "predict_file"
         examples[name] = list(swag.read(path, labelled))
         if not examples[name]:
@@ -182,6 +168,26 @@ class Choosing:
         ):
             yield probabilities.tolist()
 
+    def write_predictions(self, folder: str) -> str:
+        """Writes the best choice and the probabilities of all of them."""
+        path = os.path.join(folder, "predictions.tsv")
+        write_predictions(path, self.predict())
+        return path
+
+    def save_model(self, folder: str) -> None:
+        """Writes the SavedModel."""
+        from serving import swag as serving
+
+        values = self._values
+        settings = serving.Settings(
+            self._job.setup.config,
+            values.vocab_file,
+            values.do_lower_case,
+            values.max_seq_length,
+        )
+        weights = self.tuning.weights()
+        serving.save(serving.Chooser(settings, weights), folder)
+
     def _make_rows(self, name: str) -> Iterator[dict]:
         path = self._values[name].value
         for example in self._job.examples[name]:
@@ -224,46 +230,10 @@ def write_predictions(path: str, found: Iterator[list[float]]) -> None:
     write_whole(path, "".join(lines))
 
 
-def export(job: Job, run: Choosing) -> str:
-    """Writes the SavedModel; returns its folder."""
-    from serving import swag as serving
-
-    values = job.flags
-    settings = serving.Settings(
-        job.setup.config,
-        values.vocab_file,
-        values.do_lower_case,
-        values.max_seq_length,
-    )
-    return export_folder.write(
-        values.export_dir,
-        lambda folder: serving.save(
-            serving.Chooser(settings, run.tuning.weights()), folder
-        ),
-    )
-
-
 def main(argv: list[str]) -> None:
     """Runs the script."""
     job = read_flags(argv)
-    values, wrote = job.flags, []
-    run = Choosing(job)
-    run.start()
-    if values.do_train:
-        wrote.append(run.train())
-    step = run.tuning.take_best()
-    if values.do_eval:
-        wrote.append(
-            run_folder.write_results(values.output_dir, step, run.evaluate())
-        )
-    if values.do_predict:
-        path = os.path.join(values.output_dir, "predictions.tsv")
-        write_predictions(path, run.predict())
-        wrote.append(path)
-    if values.export_dir:
-        wrote.append(export(job, run))
-    if wrote:
-        print("wrote " + "\n      ".join(wrote))
+    task_run.carry_out(job.flags, Choosing(job))
 
 
 if __name__ == "__main__":
