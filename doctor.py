@@ -10,6 +10,7 @@ is 1 if something is wrong, 2 if the command line is. Nothing is written.
 """
 
 import dataclasses
+import fnmatch
 import glob
 import math
 import os
@@ -19,9 +20,11 @@ from absl import flags
 
 import common_flags
 import findings as report
+import pretraining_records
+import run_folder
 from data import record_checks, record_scan, vocabulary_checks
 from errors import UserError
-from findings import Finding, wrong
+from findings import Finding, suspicious, wrong
 from modeling import config_checks
 from modeling.config import BertConfig
 
@@ -175,6 +178,9 @@ def examine_run(
     from training import curve_checks, run_checks, saver
 
     found, description = run_checks.check_files(job.folder)
+    best = os.path.join(job.folder, run_folder.BEST)
+    if os.path.isdir(best):
+        found += run_checks.check_files(best)[0]
     settings, where = description.get("settings", {}), job.folder
     if description:
         newest = os.path.join(
@@ -207,7 +213,7 @@ def compare_run(
     settings: dict,
     where: str,
 ) -> list[Finding]:
-    """Whether a run has the config, vocabulary and casing that were given."""
+    """Whether a run has the config and the records that were given."""
     found = []
     own = _in(job.folder, _CONFIG)
     if config and own and BertConfig.from_json_file(own) != config:
@@ -231,7 +237,37 @@ def compare_run(
                 expected=f"{not run_with}, as the records were made",
             )
         )
+    files = trained_on(job.files, settings.get("input_file"))
+    listed = dict(zip(job.files, scan.listed, strict=True))
+    read = pretraining_records.Records(files, [listed[x] for x in files], {})
+    if files and settings.get("records") not in (None, fingerprint(read)):
+        found.append(
+            suspicious(
+                "the run's records had the same names and other contents",
+                path=record_scan.name_of(files),
+                fix="a run that goes on should read what it began with",
+            )
+        )
     return found
+
+
+def trained_on(files: list[str], patterns: str | None) -> list[str]:
+    """Those files whose names a run's --input_file has."""
+    names = [os.path.basename(x) for x in (patterns or "").split(",")]
+    return [
+        file
+        for name in names
+        for file in files
+        if fnmatch.fnmatch(os.path.basename(file), name)
+    ]
+
+
+def fingerprint(read: pretraining_records.Records) -> str:
+    """The fingerprint of a run that reads these records."""
+    phase = pretraining_records.Phase(read, None, batch_size=0, first=0, last=0)
+    return pretraining_records.fingerprint(
+        pretraining_records.Inputs([phase], None, None, None)
+    )
 
 
 def objectives(

@@ -24,17 +24,22 @@ class Scan:
 
     Attributes:
         findings: what is wrong, suspicious or fine.
-        runs: the manifest's entry of each file that has one.
+        listed: the manifest's entry of each file, or None.
         vocab: token -> id of the records, if it is known.
         max_seq_length: S of the first file that is whole.
         statistics: of the files whose rows can be used, if there are any.
     """
 
     findings: list[Finding] = dataclasses.field(default_factory=list)
-    runs: list[dict] = dataclasses.field(default_factory=list)
+    listed: list[dict | None] = dataclasses.field(default_factory=list)
     vocab: dict[str, int] | None = None
     max_seq_length: int | None = None
     statistics: Statistics | None = None
+
+    @property
+    def runs(self) -> list[dict]:
+        """The manifest's entries that there are."""
+        return [run for run in self.listed if run]
 
 
 def scan(
@@ -49,9 +54,8 @@ def scan(
     """
     from data import reader  # noqa: F401  its import is no part of the work
 
-    listed = [_listed(path) for path in files]
     result = Scan(
-        record_checks.check_listing(files), [run for run in listed if run]
+        record_checks.check_listing(files), [_listed(path) for path in files]
     )
     result.vocab = vocab = _read_vocabulary(result) or vocab
     limit = vocab_size or (len(vocab) if vocab else _ANY_ID)
@@ -59,7 +63,7 @@ def scan(
     total = sum(storage.size(path) for path in files)
     progress = _Bytes(Progress("examined", total / 1e6, "MB"))
     schemas, whole = {}, 0
-    for path, run in zip(files, listed, strict=True):
+    for path, run in zip(files, result.listed, strict=True):
         try:
             schema = _check_whole(path, run)
             whole += 1

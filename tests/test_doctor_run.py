@@ -1,5 +1,6 @@
 """doctor on the folder of a run: files, settings, curves."""
 
+import dataclasses
 import json
 import math
 
@@ -7,6 +8,8 @@ import numpy as np
 import pytest
 
 import doctor
+import pretraining_records
+from data import record_scan, records
 from modeling import checkpoints, models
 from tests import small, text
 from training import saver
@@ -104,6 +107,52 @@ def test_another_config_than_the_run_s(diagnose, run_folder, tmp_path):
         f"{path}: is another config than the run's; expected "
         f"{run_folder}/bert_config.json",
     ]
+
+
+def test_other_records_than_the_run_s(run_folder, tmp_path):
+    """The manifest's hashes count, under the names that the run has read."""
+    files = [str(tmp_path / name) for name in ("0.tfrecord", "1.tfrecord")]
+    for path in files:
+        records.write_records(path, [path.encode()])
+    job = doctor.read_flags(
+        ["doctor.py", f"--output_dir={run_folder}", f"--input_file={files[0]}"]
+    )
+    read = pretraining_records.Records(files[:1], [None], {})
+    settings = {
+        "input_file": "records/0.tf*",
+        "records": doctor.fingerprint(read),
+    }
+
+    def compare(**changed):
+        found = doctor.compare_run(
+            job,
+            None,
+            record_scan.Scan(listed=[None]),
+            {**settings, **changed},
+            "model.ckpt-7.json",
+        )
+        return [finding.message for finding in found]
+
+    assert compare() == []
+    assert compare(input_file="records/2.tf*", records="0") == []
+    assert compare(records="0") == [
+        f"{files[0]}: the run's records had the same names and other contents; "
+        "a run that goes on should read what it began with"
+    ]
+
+
+def test_records_of_another_casing(run_folder):
+    job = doctor.read_flags(["doctor.py", f"--output_dir={run_folder}"])
+    job = dataclasses.replace(job, files=["0.tfrecord"])
+    scan = record_scan.Scan(listed=[{"do_lower_case": False}])
+    (found,) = doctor.compare_run(
+        job, None, scan, {"do_lower_case": True}, "model.ckpt-7.json"
+    )
+    assert (found.level, found.message) == (
+        "wrong",
+        "model.ckpt-7.json: do_lower_case of the run is True; expected False, "
+        "as the records were made",
+    )
 
 
 def test_curves_that_are_wrong(diagnose, run_folder):
