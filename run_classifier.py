@@ -24,6 +24,7 @@ import common_flags
 import export_folder
 import finetuning
 import run_folder
+import training_flags
 from classifier_data import Task
 from data.classification import REGRESSION, Labels, Source
 from errors import UserError
@@ -298,4 +299,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(common_flags.run(main, sys.argv))
+    sys.exit(training_flags.run(main, sys.argv))

@@ -13,6 +13,8 @@ BEST = "best"  # folder of the best checkpoint
 _DECISIVE = (  # flags that decide which numbers a run goes through
     "random_seed",
     "train_batch_size",
+    "gradient_accumulation_steps",
+    "optimizer",
     "learning_rate",
     "num_train_steps",
     "num_warmup_steps",
@@ -22,6 +24,9 @@ _DECISIVE = (  # flags that decide which numbers a run goes through
     "length_buckets",
     "dynamic_masking",
     "phases",
+    "skip_steps",
+    "freeze_layers",
+    "layer_decay",
     "precision",
     "use_xla",
 )

@@ -24,6 +24,7 @@ import finetuning
 import model_folder
 import run_folder
 import task_run
+import training_flags
 from data import conll, entities, features, ner
 from durable import write_whole
 from errors import UserError
@@ -359,4 +360,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(common_flags.run(main, sys.argv))
+    sys.exit(training_flags.run(main, sys.argv))

@@ -108,4 +108,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(common_flags.run(main, sys.argv))
+    sys.exit(training_flags.run(main, sys.argv))

@@ -18,6 +18,7 @@ from absl import flags
 import common_flags
 import export_folder
 import finetuning
+import training_flags
 from data import squad
 from errors import UserError
 from progress import say
@@ -179,4 +180,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(common_flags.run(main, sys.argv))
+    sys.exit(training_flags.run(main, sys.argv))

@@ -22,6 +22,7 @@ import common_flags
 import finetuning
 import run_folder
 import task_run
+import training_flags
 from data import features, swag, vocabulary
 from durable import write_whole
 from errors import UserError
@@ -237,4 +238,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(common_flags.run(main, sys.argv))
+    sys.exit(training_flags.run(main, sys.argv))

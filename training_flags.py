@@ -1,11 +1,15 @@
 """Flags of every script that trains."""
 
 import re
+import signal
+import sys
+from collections.abc import Callable
 
 from absl import flags
 
 import common_flags
 from errors import UserError
+from training import interruption
 
 
 def define_training(values: flags.FlagValues, required: bool = True) -> None:
@@ -156,3 +160,13 @@ def seconds(text: str | None) -> float | None:
             f"--train_for={text}", expected="a time such as 90m, 36h or 30s"
         )
     return float(match.group(1)) * {"s": 1, "m": 60, "h": 3600}[match.group(2)]
+
+
+def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
+    """As `common_flags.run`, of a script that trains.
+
+    SIGTERM ends it with the code that says "run me again" also before the
+    first step and after the last one, where there is nothing to save.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(interruption.RUN_AGAIN))
+    return common_flags.run(main, argv)
