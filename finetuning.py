@@ -178,7 +178,7 @@ class FineTuning:
     """
 
     def __init__(self, values: flags.FlagValues, setup: Setup, task: Task):
-        from modeling import checkpoints, dropout, layer_rates
+        from modeling import checkpoints, counts, dropout, layer_rates
         from training import (
             distribution,
             loop,
@@ -239,6 +239,7 @@ class FineTuning:
             task.batch_weights,
             task.batch_sums,
             dropout.dropout_seed,
+            counts.batch_tokens,
         )
         trainer = loop.Trainer(
             steps.Steps(

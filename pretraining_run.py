@@ -36,7 +36,13 @@ class Pretraining:
     """One run: the model, its optimizer, and where they are kept."""
 
     def __init__(self, job: Job):
-        from modeling import checkpoints, dropout, models, pretraining_losses
+        from modeling import (
+            checkpoints,
+            counts,
+            dropout,
+            models,
+            pretraining_losses,
+        )
         from training import (
             distribution,
             loop,
@@ -92,6 +98,7 @@ class Pretraining:
             pretraining_losses.pretraining_weights,
             pretraining_losses.pretraining_sums,
             dropout.dropout_seed,
+            counts.batch_tokens,
         )
         self.trainer = loop.Trainer(
             steps.Steps(
@@ -164,6 +171,7 @@ class Pretraining:
     def _part(self, phase: pretraining_records.Phase, num_records: int):
         """A phase as `training.session` takes it."""
         from data import reader
+        from modeling import counts
         from training import loop
 
         values = self.job.flags
@@ -176,6 +184,12 @@ class Pretraining:
             batch_size=phase.batch_size,
             learning_rate=self.learning_rate,
             skip_steps=training_flags.step_ranges(values.skip_steps),
+            flops_per_row=counts.pretraining_flops(
+                self.job.config,
+                1,
+                phase.records.schema[features.INPUT_IDS][1],
+                phase.records.schema[features.MASKED_LM_POSITIONS][1],
+            ),
             records_of=lambda step: reader.tell_records(
                 phase.records.files,
                 num_records,

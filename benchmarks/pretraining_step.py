@@ -16,21 +16,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from modeling import dropout, models, pretraining_losses
+from modeling import counts, dropout, models, pretraining_losses
 from modeling.config import BertConfig
 from training import steps
 from training.optimization import AdamWeightDecay
 
 MATMUL_SIZE = 2048
-
-
-def flops(config: BertConfig, rows: int, length: int, places: int) -> float:
-    """Multiplications and additions of one step, three times forward."""
-    h, i = config.hidden_size, config.intermediate_size
-    tokens = rows * length
-    block = tokens * (4 * h * h + 2 * h * i) + 2 * tokens * length * h
-    head = rows * places * (h * h + h * config.vocab_size) + rows * h * h
-    return 3 * 2 * (config.num_hidden_layers * block + head)
 
 
 def make_step(config: BertConfig, rows: int, length: int, places: int):
@@ -82,7 +73,8 @@ def measure(config, rows, length, places, size=MATMUL_SIZE, runs=7) -> dict:
             np.asarray(run())
             times[name].append(time.perf_counter() - start)
     median = {k: statistics.median(v[2:]) for k, v in times.items()}
-    rate = flops(config, rows, length, places) / median["step"]
+    flops = counts.pretraining_flops(config, rows, length, places)
+    rate = flops / median["step"]
     matmul_rate = 2 * size**3 / median["matmul"]
     return {
         "what": f"pre-training step, B={rows} S={length} P={places}",

@@ -64,6 +64,7 @@ def make_steps(
         lambda batch: {"error": tf.reduce_sum(batch["weight"])},
         squared_error,
         dropout.dropout_seed,
+        lambda batch: tf.reduce_sum(tf.cast(batch["weight"] > 0, tf.float32)),
     )
     return steps.Steps(
         task, optimizer, strategy, 3, use_xla, accumulation_steps

@@ -23,6 +23,7 @@ import tensorflow as tf
 
 from training import optimization
 
+TOKENS = "tokens"
 _FIRST_LOSS_SCALE = 2.0**15
 _STEPS_TO_DOUBLE = 2000
 
@@ -35,7 +36,10 @@ class Task:
         model: takes a batch, returns outputs.
         objectives: names, in the order they are shown.
         batch_weights, batch_sums: see above.
-        seed_scope: hands an int32 [2] seed to the model's dropout.
+        seed_scope: hands an int32 [2] seed to the model's dropout; entered
+            around the model and `batch_sums` in training.
+        batch_tokens: batch -> float32 scalar, the tokens of its rows; None if
+            they are not counted.
     """
 
     model: keras.Model
@@ -43,6 +47,7 @@ class Task:
     batch_weights: Callable[[dict], dict[str, tf.Tensor]]
     batch_sums: Callable[[dict, dict], dict[str, tf.Tensor]]
     seed_scope: Callable
+    batch_tokens: Callable[[dict], tf.Tensor] | None = None
 
 
 class Steps:
@@ -89,6 +94,8 @@ class Steps:
             for objective in task.objectives
             for what in ("loss", "accuracy", "weight")
         )
+        if task.batch_tokens is not None:
+            self.sum_names += (TOKENS,)
         self._gradients = tf.function(self._gradients, jit_compile=use_xla)
         self._scaling = None  # scale of the loss, and steps since it changed
         if task.model.compute_dtype == "float16":
@@ -198,7 +205,7 @@ class Steps:
         with tf.GradientTape() as tape:
             with self.task.seed_scope(seed):
                 outputs = self._outputs(rows, training=True)
-            sums = self.task.batch_sums(rows, outputs)
+                sums = self._sums(rows, outputs)
             loss = tf.add_n(
                 [
                     sums[f"{objective}_loss"] / weights[objective]
@@ -208,6 +215,12 @@ class Steps:
         gradients = tape.gradient(loss, [v.value for v in self._variables])
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         return gradients, tf.stack([sums[name] for name in self.sum_names])
+
+    def _sums(self, rows, outputs):
+        sums = self.task.batch_sums(rows, outputs)
+        if self.task.batch_tokens is not None:
+            sums = {**sums, TOKENS: self.task.batch_tokens(rows)}
+        return sums
 
     def _rescale(self, row):
         """Sets the scale of the loss after a step."""
@@ -231,8 +244,7 @@ class Steps:
                 tf.cast(context.replica_id_in_sync_group, tf.int32),
                 context.num_replicas_in_sync,
             )
-            outputs = self._outputs(rows, training=False)
-            sums = self.task.batch_sums(rows, outputs)
+            sums = self._sums(rows, self._outputs(rows, training=False))
             sums = tf.stack([sums[name] for name in self.sum_names])
             sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
             return tf.concat([sums, [0.0, 1.0]], 0)
