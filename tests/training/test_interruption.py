@@ -1,0 +1,92 @@
+"""Signals and the clock, in processes that import no TensorFlow."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from training.interruption import Interruption
+
+PROGRAM = """
+import os, signal, sys
+from training.interruption import Abandoned, Interruption
+def send(name):
+    os.kill(os.getpid(), getattr(signal, name))
+with Interruption() as interruption:
+    {body}
+print("went on")
+"""
+
+
+def run(body):
+    lines = body.replace("\n", "\n    ")
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(body=lines)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 75), ("SIGINT", 130)])
+def test_a_signal_waits_for_the_end_of_the_step(name, code):
+    found = run(
+        f"send('{name}')\n"
+        "print('saved', interruption.is_asked())\n"
+        "interruption.end(7, 11)"
+    )
+    assert found.returncode == code
+    assert found.stdout == "saved True\n"
+    assert found.stderr == (
+        "stopping after this step; once more: at once\n"
+        f"stopped at step 7 of 11, which is saved: {name}; the same command "
+        "goes on\n"
+    )
+
+
+@pytest.mark.parametrize("second", ["SIGTERM", "SIGINT"])
+def test_a_second_signal_ends_at_once(second):
+    found = run(f"send('SIGINT')\nsend('{second}')\nprint('saved')")
+    assert found.returncode == -getattr(signal, second)
+    assert found.stdout == ""
+
+
+def test_an_evaluation_is_left_but_nothing_else():
+    found = run(
+        "try:\n"
+        "    with interruption.abandoning():\n"
+        "        send('SIGTERM')\n"
+        "        print('evaluated')\n"
+        "except Abandoned:\n"
+        "    print('left')\n"
+        "try:\n"
+        "    with interruption.abandoning():\n"
+        "        print('evaluated')\n"
+        "except Abandoned:\n"
+        "    print('not begun')"
+    )
+    assert found.stdout == "left\nnot begun\nwent on\n"
+    assert found.returncode == 0
+
+
+def test_the_time_is_up_before_the_last_step(capsys):
+    interruption = Interruption(train_for=0.0)
+    assert interruption.is_asked()
+    interruption.end(11, 11)  # done: not stopped
+    with pytest.raises(SystemExit) as caught:
+        interruption.end(7, 11)
+    assert caught.value.code == 0
+    assert capsys.readouterr().err == (
+        "stopped at step 7 of 11, which is saved: the time of --train_for is "
+        "up; the same command goes on\n"
+    )
+
+
+def test_nothing_is_asked_and_nothing_ends():
+    before = signal.getsignal(signal.SIGTERM)
+    with Interruption(train_for=1000.0) as interruption:
+        assert not interruption.is_asked()
+        interruption.end(7, 11)
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
