@@ -126,7 +126,10 @@ def read_lengths(path: str) -> dict[str, int]:
 
 
 def check_records(
-    path: str, schema: dict[str, tuple[str, int]], vocab_size: int
+    path: str,
+    schema: dict[str, tuple[str, int]],
+    vocab_size: int,
+    see: Callable[[dict[str, np.ndarray], int, int], None] | None = None,
 ) -> int:
     """Reads a whole shard that no manifest vouches for.
 
@@ -134,6 +137,9 @@ def check_records(
         path: the shard.
         schema: from `features.pretraining_schema`.
         vocab_size: ids must be below.
+        see: called with the features of some rows, int64 or float32
+            `[rows, length]`, that are in range, the number of the first, and
+            the bytes of the file before them.
 
     Returns:
         the number of records.
@@ -159,8 +165,11 @@ def check_records(
             except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
                 _name_mismatch(records.numpy(), schema, path, count)
                 raise
+            batch = {name: values.numpy() for name, values in batch.items()}
             for name, limit in limits.items():
-                _check_below(batch[name].numpy(), limit, name, path, count)
+                _check_below(batch[name], limit, name, path, count)
+            if see:
+                see(batch, count, size)
             count += len(records)
             size += sum(16 + len(record) for record in records.numpy())
     except tf.errors.OpError:

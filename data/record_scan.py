@@ -3,8 +3,6 @@
 import dataclasses
 import os
 
-import numpy as np
-
 import storage
 from data import features, manifest, record_checks, vocabulary
 from data.record_statistics import Counter, Statistics
@@ -14,7 +12,6 @@ from errors import UserError
 from findings import Finding, fine, wrong
 from progress import Progress
 
-_ROWS = 1024
 _ANY_ID = 1 << 20  # a limit of ids where neither config nor vocabulary is known
 
 
@@ -132,11 +129,10 @@ class _Bytes:
     """Tells how many bytes of the files are examined."""
 
     def __init__(self, progress: Progress):
-        self._progress, self._before = progress, 0.0
+        self._progress, self._before = progress, 0
 
-    def update(self, path: str, share: float) -> None:
-        done = self._before + share * storage.size(path)
-        self._progress.update(done / 1e6)
+    def update(self, size: int) -> None:
+        self._progress.update((self._before + size) / 1e6)
 
     def end_file(self, path: str) -> None:
         self._before += storage.size(path)
@@ -199,14 +195,11 @@ def _count(
     """
     from data import reader
 
-    count = reader.check_records(path, schema, limit)
-    first = 0
-    for batch in reader.evaluation_batches([path], schema, _ROWS, count):
-        rows = min(_ROWS, count - first)
-        batch = {name: np.asarray(v)[:rows] for name, v in batch.items()}
-        counter.add(batch, path, first)
-        first += rows
-        progress.update(path, first / count)
+    def see(rows, first, size):
+        counter.add(rows, path, first)
+        progress.update(size)
+
+    reader.check_records(path, schema, limit, see)
 
 
 def _compare(schemas: dict[str, dict]) -> list[Finding]:
