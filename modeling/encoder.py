@@ -70,3 +70,29 @@ def build_encoder(
         "embedding_output": embedding_output,
     }
     return keras.Model(inputs, outputs, name="bert")
+
+
+def last_layer_at(encoder: keras.Model, places) -> keras.KerasTensor:
+    """The last layer's output at some places, and nothing else of it.
+
+    A place of the last layer reads all places of the layer below, but no
+    other of its own. Where only `[CLS]` or masked pieces are read, most of
+    the last layer is left out: what nobody reads, a graph does not compute.
+
+    Args:
+        encoder: from `build_encoder`.
+        places: int32 [B, Q].
+
+    Returns:
+        float [B, Q, H].
+    """
+    outputs = encoder(encoder.input)
+    *_, below, _ = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+    for name, mask in (
+        ("attention_mask", features.INPUT_MASK),
+        ("sequence_mask", features.SEQUENCE_IDS),
+    ):
+        if name in (layer.name for layer in encoder.layers):
+            adder = encoder.get_layer(name)(encoder.input[mask])
+    last = encoder.get_layer(f"layer_{len(outputs['encoder_outputs']) - 1}")
+    return last(below, adder, places)

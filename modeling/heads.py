@@ -36,9 +36,18 @@ class MaskedLMHead(keras.layers.Layer):
             shape=(config.vocab_size,), initializer="zeros", name="output_bias"
         )
 
-    def call(self, x, positions):
-        """float [B, S, H], int32 [B, P] -> float32 [B, P, V]."""
-        x = ops.take_along_axis(x, ops.expand_dims(positions, -1), axis=1)
+    def call(self, x, positions=None):
+        """Scores of places.
+
+        Args:
+            x: float [B, S, H].
+            positions: int32 [B, P]; None: x is [B, P, H], of these places.
+
+        Returns:
+            float32 [B, P, V].
+        """
+        if positions is not None:
+            x = layers.rows_at(x, positions)
         x = self.layer_norm(self.transform(x))  # [B, P, H]
         table = ops.cast(self.embeddings.word_embeddings, self.compute_dtype)
         batch, places, width = ops.shape(x)

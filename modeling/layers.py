@@ -2,7 +2,11 @@
 
     ids -> Embeddings -> TransformerBlock x L -> Pooler
 
-Shapes: B batch, S sequence, H hidden, A heads, D = H / A, I intermediate.
+Shapes: B batch, S sequence, H hidden, A heads, D = H / A, I intermediate,
+Q places that are asked for.
+
+What stands between two matrix products is a function of its own, `_like_this`,
+so that `fast.elementwise` can compile it. Numbers are float32 inside.
 """
 
 import math
@@ -11,8 +15,8 @@ import zlib
 import keras
 from keras import ops
 
+from modeling import dropout, fast
 from modeling.config import BertConfig
-from modeling.dropout import Dropout
 
 LAYER_NORM_EPSILON = 1e-12
 MASKED_SCORE = -10000.0  # added to the scores of padded keys
@@ -63,17 +67,19 @@ class Factory:
             **kwargs,
         )
 
-    def dropout(self, rate: float, name: str) -> Dropout:
+    def projection(self, units: int, name: str) -> "Projection":
+        """x W, whose bias is added by what follows."""
+        return Projection(units, self.initializer(name), name=name)
+
+    def dropout(self, rate: float, name: str) -> dropout.Dropout:
         """A dropout layer with a number of its own."""
         salt = zlib.crc32(f"{self._scope}/{name}".encode()) & 0x7FFFFFFF
-        return Dropout(rate, salt, name=name)
+        return dropout.Dropout(rate, salt, name=name)
 
-    def layer_norm(
-        self, name: str = "LayerNorm"
-    ) -> keras.layers.LayerNormalization:
+    def layer_norm(self) -> keras.layers.LayerNormalization:
         """Layer normalisation with the original's epsilon."""
         return keras.layers.LayerNormalization(
-            epsilon=LAYER_NORM_EPSILON, name=name
+            epsilon=LAYER_NORM_EPSILON, name="LayerNorm"
         )
 
 
@@ -143,6 +149,34 @@ class SequenceMask(keras.layers.Layer):
         return ops.expand_dims(ops.cast(other, "float32"), 1) * MASKED_SCORE
 
 
+class Projection(keras.layers.Layer):
+    """x W of a dense layer; its bias is for the function that follows.
+
+    Args:
+        units: width of the output.
+        initializer: of the kernel.
+    """
+
+    def __init__(self, units: int, initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.units, self.initializer = units, initializer
+
+    def build(self, input_shape):
+        """Makes the kernel, [inputs, units], and the bias."""
+        self.kernel = self.add_weight(
+            shape=(input_shape[-1], self.units),
+            initializer=self.initializer,
+            name="kernel",
+        )
+        self.bias = self.add_weight(
+            shape=(self.units,), initializer="zeros", name="bias"
+        )
+
+    def call(self, x):
+        """float [..., inputs] -> float [..., units]."""
+        return ops.matmul(x, self.kernel)
+
+
 class SelfAttention(keras.layers.Layer):
     """Scaled dot-product attention with A heads."""
 
@@ -157,21 +191,30 @@ class SelfAttention(keras.layers.Layer):
             config.attention_probs_dropout_prob, "probs_dropout"
         )
 
-    def call(self, x, adder, training=False):
-        """float [B, S, H], float32 [B, 1, 1 or S, S] -> float [B, S, H].
+    def call(self, x, adder, asking=None, training=False):
+        """Each place asks all places.
 
-        `adder` is added to the scores.
+        Args:
+            x: float [B, S, H].
+            adder: float32 [B, 1, 1 or Q, S], added to the scores.
+            asking: float [B, Q, H], the places that ask; None: all.
+            training: whether dropout is on.
+
+        Returns:
+            float [B, Q, H].
         """
-        q = self._heads(self.query(x))  # [B, A, S, D]
+        asking = x if asking is None else asking
+        q = self._heads(self.query(asking))  # [B, A, Q, D]
         k = self._heads(self.key(x))  # [B, A, S, D]
         v = self._heads(self.value(x))  # [B, A, S, D]
-        scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))  # [B, A, S, S]
-        scores = ops.cast(scores, "float32") * (1.0 / math.sqrt(q.shape[-1]))
-        scores = scores + ops.cast(adder, "float32")
-        probs = ops.cast(ops.softmax(scores), self.compute_dtype)
-        context = ops.matmul(self.dropout(probs, training=training), v)
-        context = ops.transpose(context, (0, 2, 1, 3))  # [B, S, A, D]
-        return ops.reshape(context, ops.shape(x))
+        scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))  # [B, A, Q, S]
+        key, rate = self.dropout.draw(training)
+        scale = 1.0 / math.sqrt(q.shape[-1])
+        probs = fast.elementwise(
+            _attention_probs, scores, adder, key, rate=rate, scale=scale
+        )
+        context = ops.transpose(ops.matmul(probs, v), (0, 2, 1, 3))
+        return ops.reshape(context, ops.shape(asking))
 
     def _heads(self, x):
         """[B, S, H] -> [B, A, S, D]."""
@@ -179,6 +222,39 @@ class SelfAttention(keras.layers.Layer):
         heads = self.config.num_attention_heads
         x = ops.reshape(x, (batch, length, heads, width // heads))
         return ops.transpose(x, (0, 2, 1, 3))
+
+
+class AddNorm(keras.layers.Layer):
+    """Layer norm of a residual and a projection, which gets its bias first.
+
+    Args:
+        drop: dropout of the projection.
+    """
+
+    def __init__(self, drop: dropout.Dropout, **kwargs):
+        # Gamma and beta stay float32, whatever the layer computes in.
+        super().__init__(autocast=False, **kwargs)
+        self.dropout = drop
+
+    def build(self, product_shape):
+        """Makes gamma and beta, [H] each."""
+        shape = product_shape[-1:]
+        self.gamma = self.add_weight(shape, initializer="ones", name="gamma")
+        self.beta = self.add_weight(shape, initializer="zeros", name="beta")
+
+    def call(self, product, bias, residual, training=False):
+        """float [B, Q, H], [H] and [B, Q, H] -> float [B, Q, H]."""
+        key, rate = self.dropout.draw(training)
+        return fast.elementwise(
+            _add_and_normalise,
+            product,
+            bias,
+            residual,
+            ops.convert_to_tensor(self.gamma),
+            ops.convert_to_tensor(self.beta),
+            key,
+            rate=rate,
+        )
 
 
 class TransformerBlock(keras.layers.Layer):
@@ -189,34 +265,104 @@ class TransformerBlock(keras.layers.Layer):
         super().__init__(name=name)
         self.config = config
         make = Factory(config, seed, name)
+        width, rate = config.hidden_size, config.hidden_dropout_prob
         self.attention = SelfAttention(config, seed, name, name="self")
-        self.attention_output = make.dense(
-            config.hidden_size, "attention_output"
+        self.attention_output = make.projection(width, "attention_output")
+        self.attention_layer_norm = AddNorm(
+            make.dropout(rate, "attention_dropout"), name="attention_LayerNorm"
         )
-        self.attention_dropout = make.dropout(
-            config.hidden_dropout_prob, "attention_dropout"
+        self.intermediate = make.projection(
+            config.intermediate_size, "intermediate"
         )
-        self.attention_layer_norm = make.layer_norm("attention_LayerNorm")
-        self.intermediate = make.dense(
-            config.intermediate_size,
-            "intermediate",
-            activation=activation(config.hidden_act),
+        self.output_dense = make.projection(width, "output")
+        self.output_layer_norm = AddNorm(
+            make.dropout(rate, "output_dropout"), name="output_LayerNorm"
         )
-        self.output_dense = make.dense(config.hidden_size, "output")
-        self.output_dropout = make.dropout(
-            config.hidden_dropout_prob, "output_dropout"
-        )
-        self.output_layer_norm = make.layer_norm("output_LayerNorm")
 
-    def call(self, x, adder, training=False):
-        """float [B, S, H], float32 [B, 1, 1 or S, S] -> float [B, S, H]."""
-        attended = self.attention(x, adder, training=training)
-        attended = self.attention_output(attended)
-        attended = self.attention_dropout(attended, training=training)
-        x = self.attention_layer_norm(attended + x)
-        hidden = self.output_dense(self.intermediate(x))
-        hidden = self.output_dropout(hidden, training=training)
-        return self.output_layer_norm(hidden + x)
+    def call(self, x, adder, places=None, training=False):
+        """One layer.
+
+        Args:
+            x: float [B, S, H].
+            adder: float32 [B, 1, 1 or S, S], added to the scores.
+            places: int32 [B, Q], those whose output is read; None: all.
+            training: whether dropout is on.
+
+        Returns:
+            float [B, Q, H].
+        """
+
+        def layer(x):
+            return self._layer(x, adder, places, training)
+
+        return fast.recomputed(layer, x) if training else layer(x)
+
+    def _layer(self, x, adder, places, training):
+        asking = x
+        if places is not None:
+            asking = rows_at(x, places)
+            if adder.shape[2] != 1:  # each place has a mask of its own
+                adder = rows_at(adder[:, 0], places)[:, None]
+        attended = self.attention(x, adder, asking, training=training)
+        x = self.attention_layer_norm(
+            self.attention_output(attended),
+            ops.convert_to_tensor(self.attention_output.bias),
+            asking,
+            training=training,
+        )
+        hidden = fast.elementwise(
+            _activate,
+            self.intermediate(x),
+            ops.convert_to_tensor(self.intermediate.bias),
+            name=self.config.hidden_act,
+        )
+        return self.output_layer_norm(
+            self.output_dense(hidden),
+            ops.convert_to_tensor(self.output_dense.bias),
+            x,
+            training=training,
+        )
+
+
+class Split(keras.layers.Layer):
+    """Takes apart what was read at two groups of places."""
+
+    def call(self, x, first):
+        """float [B, K + P, H], int32 [B, K] -> [B, K, H] and [B, P, H]."""
+        count = ops.shape(first)[1]
+        return x[:, :count], x[:, count:]
+
+
+def rows_at(x, places):
+    """float [B, S, N], int32 [B, Q] -> float [B, Q, N]."""
+    batch, length, width = ops.shape(x)
+    first = ops.arange(batch, dtype="int32")[:, None] * length
+    return ops.take(ops.reshape(x, (-1, width)), places + first, axis=0)
+
+
+def _attention_probs(scores, adder, key, *, rate: float, scale: float):
+    """float [B, A, Q, S] -> float [B, A, Q, S], with dropout."""
+    dtype = scores.dtype
+    adder = ops.stop_gradient(ops.cast(adder, "float32"))
+    probs = ops.softmax(ops.cast(scores, "float32") * scale + adder)
+    return ops.cast(dropout.drop(probs, key, rate), dtype)
+
+
+def _add_and_normalise(product, bias, residual, gamma, beta, key, *, rate):
+    """LayerNorm(dropout(product + bias) + residual)."""
+    x = ops.cast(product, "float32") + ops.cast(bias, "float32")
+    x = dropout.drop(x, key, rate) + ops.cast(residual, "float32")
+    x = ops.layer_normalization(
+        x, gamma, beta, axis=-1, epsilon=LAYER_NORM_EPSILON
+    )
+    return ops.cast(x, product.dtype)
+
+
+def _activate(product, bias, *, name: str):
+    """The activation of product + bias."""
+    x = ops.cast(product, "float32") + ops.cast(bias, "float32")
+    function = activation(name)
+    return ops.cast(function(x) if function else x, product.dtype)
 
 
 def _gelu_tanh(x):

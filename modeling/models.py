@@ -1,10 +1,11 @@
 """Encoder and heads together for pre-training."""
 
 import keras
+from keras import ops
 
 from data import features
 from modeling import encoder as encoder_lib
-from modeling import heads
+from modeling import heads, layers
 from modeling.config import BertConfig
 
 
@@ -29,7 +30,14 @@ def build_pretraining_model(
     positions = keras.Input(
         (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
     )
-    outputs = encoder(encoder.input)
+    first = positions[:, :1] * 0  # [CLS]
+    if packed:
+        first = encoder.input[features.NEXT_SENTENCE_POSITIONS]
+    read = encoder_lib.last_layer_at(
+        encoder, ops.concatenate([first, positions], axis=1)
+    )
+    firsts, masked = layers.Split(name="split")(read, first)
+    pooled = encoder.get_layer("pooler")(firsts if packed else firsts[:, 0])
     masked_lm = heads.MaskedLMHead(
         config, seed, encoder.get_layer("embeddings")
     )
@@ -37,10 +45,8 @@ def build_pretraining_model(
     return keras.Model(
         {**encoder.input, features.MASKED_LM_POSITIONS: positions},
         {
-            "masked_lm_logits": masked_lm(
-                outputs["sequence_output"], positions
-            ),
-            "next_sentence_logits": next_sentence(outputs["pooled_output"]),
+            "masked_lm_logits": masked_lm(masked),
+            "next_sentence_logits": next_sentence(pooled),
         },
         name="pretraining",
     )

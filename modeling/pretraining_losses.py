@@ -3,6 +3,7 @@
 from keras import ops
 
 from data import features
+from modeling import fast
 
 MASKED_LM = "masked_lm"
 NEXT_SENTENCE = "next_sentence"
@@ -67,8 +68,8 @@ def weighted_sums(objective: str, logits, label, weight) -> dict:
     Returns:
         see `pretraining_sums`.
     """
-    loss = ops.sparse_categorical_crossentropy(label, logits, from_logits=True)
-    hits = ops.cast(ops.argmax(logits, -1) == label, "float32")
+    found = fast.elementwise(_loss_and_hit, logits, label)
+    loss, hits = found[0], found[1]
     return {
         f"{objective}_loss": ops.sum(loss * weight),
         f"{objective}_accuracy": ops.sum(hits * weight),
@@ -81,3 +82,27 @@ def _next_sentence_weights(batch: dict):
     if features.NEXT_SENTENCE_WEIGHTS in batch:
         return batch[features.NEXT_SENTENCE_WEIGHTS]
     return ops.expand_dims(batch[features.IS_REAL_EXAMPLE], 1)
+
+
+def _loss_and_hit(logits, label):
+    """Cross entropy, and 1 where the highest score is the label's.
+
+    Of equal scores the first is the highest, as for argmax, which Keras
+    computes in six passes over the scores.
+
+    Args:
+        logits: float32 [..., C].
+        label: int32 [...].
+
+    Returns:
+        float32 [2, ...].
+    """
+    label = ops.expand_dims(label, -1)
+    classes = ops.arange(logits.shape[-1], dtype=label.dtype)
+    best = ops.max(logits, -1, keepdims=True)
+    shifted = logits - ops.stop_gradient(best)
+    own = ops.sum(ops.where(classes == label, shifted, 0.0), -1)
+    loss = ops.log(ops.sum(ops.exp(shifted), -1)) - own
+    before = ops.logical_and(shifted == 0.0, classes < label)
+    hit = ops.logical_and(own == 0.0, ops.logical_not(ops.any(before, -1)))
+    return ops.stack([loss, ops.cast(hit, "float32")])

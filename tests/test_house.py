@@ -169,10 +169,10 @@ def test_our_classes_do_not_subclass_each_other():
 
 
 def test_the_network_is_made_of_keras_ops_alone():
-    """TensorFlow-only are dropout and the formats of files."""
+    """TensorFlow-only: dropout, what makes it fast, formats of files."""
     formats = {"checkpoints", "hub", "model_garden", "saved_models"}
     for path in sources("modeling"):
-        if path.stem in formats | {"dropout"}:
+        if path.stem in formats | {"dropout", "fast"}:
             continue
         assert "tensorflow" not in top_level_modules(tree_of(path)), path
 
