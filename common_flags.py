@@ -210,6 +210,9 @@ def run(main: Callable[[list[str]], int | None], argv: list[str]) -> int:
     # so would its errors on workers that are not.
     level = "3" if os.environ.get(cluster.VARIABLE) else "2"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", level)
+    # oneDNN's matrix products are a quarter faster on any x86; TensorFlow
+    # takes them by itself only where it finds AVX-512.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     try:
         with member.watch():
             code = main(argv) or 0

@@ -178,7 +178,7 @@ class FineTuning:
     """
 
     def __init__(self, values: flags.FlagValues, setup: Setup, task: Task):
-        from modeling import checkpoints, counts, dropout, layer_rates
+        from modeling import checkpoints, counts, fast, layer_rates
         from training import (
             distribution,
             loop,
@@ -238,7 +238,11 @@ class FineTuning:
             task.objectives,
             task.batch_weights,
             task.batch_sums,
-            dropout.dropout_seed,
+            fast.step_scope(
+                setup.config,
+                values.islands and not values.use_xla,
+                values.remat,
+            ),
             counts.batch_tokens,
         )
         trainer = loop.Trainer(

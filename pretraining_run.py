@@ -39,7 +39,7 @@ class Pretraining:
         from modeling import (
             checkpoints,
             counts,
-            dropout,
+            fast,
             models,
             pretraining_losses,
         )
@@ -97,7 +97,11 @@ class Pretraining:
             pretraining_losses.OBJECTIVES,
             pretraining_losses.pretraining_weights,
             pretraining_losses.pretraining_sums,
-            dropout.dropout_seed,
+            fast.step_scope(
+                job.config,
+                values.islands and not values.use_xla,
+                values.remat,
+            ),
             counts.batch_tokens,
         )
         self.trainer = loop.Trainer(

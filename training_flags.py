@@ -36,12 +36,12 @@ def define_training(values: flags.FlagValues, required: bool = True) -> None:
         flag_values=values,
     )
     flags.DEFINE_bool("do_train", False, "Train.", flag_values=values)
-    flags.DEFINE_bool(
-        "use_xla",
-        False,
-        "Compile forward and backward pass with XLA.",
-        flag_values=values,
-    )
+    for name, default, meaning in (
+        ("use_xla", False, "Compile forward and backward pass with XLA."),
+        ("islands", True, "On CPUs, compile what is between matmuls."),
+        ("remat", False, "Compute layers again rather than keep them."),
+    ):
+        flags.DEFINE_bool(name, default, meaning, flag_values=values)
     for name, default, choices, meaning in (
         ("optimizer", "adamw", ["adamw", "lamb"], "Adam or LAMB."),
         (
