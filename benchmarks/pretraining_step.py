@@ -16,7 +16,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from modeling import counts, dropout, models, pretraining_losses
+from benchmarks.peers.rows import training_rows
+from modeling import counts, fast, models, pretraining_losses
 from modeling.config import BertConfig
 from training import steps
 from training.optimization import AdamWeightDecay
@@ -24,8 +25,22 @@ from training.optimization import AdamWeightDecay
 MATMUL_SIZE = 2048
 
 
-def make_step(config: BertConfig, rows: int, length: int, places: int):
-    """A function that takes one training step on random rows."""
+def make_steps(
+    config: BertConfig,
+    rows: int,
+    length: int,
+    places: int,
+    islands: bool = True,
+    remat: bool = False,
+    use_xla: bool = False,
+):
+    """Training steps, and an iterator over random rows.
+
+    Args:
+        config: sizes.
+        rows, length, places: B, S and P.
+        islands, remat, use_xla: flags of run_pretraining.py.
+    """
     model = models.build_pretraining_model(config)
     optimizer = AdamWeightDecay(1e-4)
     optimizer.build(model.trainable_variables)
@@ -35,35 +50,23 @@ def make_step(config: BertConfig, rows: int, length: int, places: int):
             pretraining_losses.OBJECTIVES,
             pretraining_losses.pretraining_weights,
             pretraining_losses.pretraining_sums,
-            dropout.dropout_seed,
+            fast.step_scope(config, islands and not use_xla, remat),
         ),
         optimizer,
         tf.distribute.OneDeviceStrategy("CPU:0"),
-        seed=1,
+        1,
+        use_xla,
     )
-    rng = np.random.default_rng(1)
-    shapes = {"next_sentence_labels": (rows, 1), "is_real_example": (rows,)}
-    batch = {
-        name: rng.integers(0, 2, shapes.get(name, (rows, length)), "i4")
-        for name in (*model.input, *shapes)
-    }
-    batch["input_mask"][:] = 1
-    batch["is_real_example"] = np.ones(rows, "f4")
-    batch["input_ids"] = rng.integers(
-        0, config.vocab_size, (rows, length), "i4"
-    )
-    batch["masked_lm_positions"] = rng.integers(0, length, (rows, places), "i4")
-    batch["masked_lm_ids"] = rng.integers(
-        0, config.vocab_size, (rows, places), "i4"
-    )
+    batch = training_rows(config.vocab_size, rows, length, places)
     batch["masked_lm_weights"] = np.ones((rows, places), "f4")
-    data = iter(tf.data.Dataset.from_tensors(batch).repeat())
-    return lambda: training.train(data, tf.constant(1)).numpy()
+    batch["is_real_example"] = np.ones(rows, "f4")
+    return training, iter(tf.data.Dataset.from_tensors(batch).repeat())
 
 
 def measure(config, rows, length, places, size=MATMUL_SIZE, runs=7) -> dict:
     """Medians over alternating runs, after two of each to warm up."""
-    step = make_step(config, rows, length, places)
+    training, data = make_steps(config, rows, length, places)
+    step = lambda: training.train(data, tf.constant(1))  # noqa: E731
     matrix = tf.random.stateless_normal([size, size], [1, 2])
     product = tf.function(lambda: tf.matmul(matrix, matrix))
     times = {"step": [], "matmul": []}

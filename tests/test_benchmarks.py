@@ -2,7 +2,13 @@
 
 import sys
 
-from benchmarks import pretraining_step, records, tokenization, vocabulary
+from benchmarks import (
+    guard,
+    pretraining_step,
+    records,
+    tokenization,
+    vocabulary,
+)
 from modeling import checkpoints, counts
 from modeling.models import build_pretraining_model
 from tests import small, text
@@ -13,6 +19,13 @@ def test_a_step_is_timed():
     figures = pretraining_step.measure(small.config(), B, S, P, size=13, runs=1)
     assert figures["seconds"] > 0
     assert figures["share_of_matmul"] > 0
+
+
+def test_the_guards_cost_is_measured():
+    config = small.config(num_hidden_layers=1)
+    figures = guard.measure(config, B, S, P, runs=1)
+    assert figures["seconds"] > 0
+    assert figures["ratio"] > 0
 
 
 def test_flops_are_those_of_the_matrices():
