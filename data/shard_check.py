@@ -77,8 +77,9 @@ def _cause(path: str, offset: int, size: int) -> str:
     length, checksum = struct.unpack("<QI", header)
     if _masked_crc32c(header[:8]) != checksum:
         if offset == 0 and header.startswith(b"\x1f\x8b"):
-            return "this is a gzip file; decompress it"
-        return "checksum of the length differs"
+            return "this is a gzip file"
+        is_other = ", or this is no TFRecord file" if offset == 0 else ""
+        return f"checksum of the length differs{is_other}"
     if left < length + _FRAME:
         return "the file ends inside it"
     return "checksum of the data differs"

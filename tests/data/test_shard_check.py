@@ -109,9 +109,12 @@ def test_whole_records_that_were_not_written_are_told(check, whole):
     assert check(b"", listed=False) == "no records"
 
 
-def test_a_compressed_file_is_told(check, whole):
-    message = "record 0 at byte 0: this is a gzip file; decompress it"
-    assert check(gzip.compress(whole[0])) == message
+def test_other_kinds_of_files_are_told(check, whole):
+    at = "record 0 at byte 0: "
+    assert check(gzip.compress(whole[0])) == f"{at}this is a gzip file"
+    assert check(b"One sentence a line.\n") == (
+        f"{at}checksum of the length differs, or this is no TFRecord file"
+    )
 
 
 def report_random_faults(check, content, count):
