@@ -1,0 +1,47 @@
+"""What is told when a run goes on in another way than it began."""
+
+import pytest
+
+import run_folder
+
+BEFORE = {
+    "random_seed": 3,
+    "train_batch_size": 32,
+    "log_steps": 100,
+    "records": "aa",
+    "environment": {"tensorflow": "2.20.0", "threads": 2, "onednn": "1"},
+}
+
+
+def told(capsys, **changed):
+    now = {**BEFORE, "optimizer": "adamw", **changed}
+    run_folder.tell_changes(BEFORE, now)
+    return capsys.readouterr().err
+
+
+def test_nothing_is_told_of_what_changes_no_number(capsys):
+    assert told(capsys) == ""
+    assert told(capsys, log_steps=5, output_dir="there") == ""
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"random_seed": 5}, "--random_seed was 3, is 5"),
+        ({"train_batch_size": 16}, "--train_batch_size was 32, is 16"),
+        ({"records": "bb"}, "the records are others"),
+        (
+            {"environment": {"tensorflow": "2.21.0", "threads": 2}},
+            "tensorflow was 2.20.0, is 2.21.0; onednn was 1, is None",
+        ),
+        (
+            {"environment": {**BEFORE["environment"], "threads": 8}},
+            "threads was 2, is 8",
+        ),
+    ],
+)
+def test_what_changes_is_told_in_one_line(capsys, changed, message):
+    assert told(capsys, **changed) == (
+        f"warning: {message}: the run goes on, but not to the bits, and maybe "
+        "not through the rows, of an unchanged one\n"
+    )
