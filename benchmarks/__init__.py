@@ -1,0 +1,7 @@
+"""Ratios, not tests; each script prints a JSON line a figure."""
+
+import os
+
+# As `common_flags.run` does for the scripts.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

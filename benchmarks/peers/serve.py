@@ -1,0 +1,45 @@
+"""Steps on demand, so that several systems can take turns.
+
+Each system is a process of its own that has its network in memory and waits.
+A line on standard input is the arguments of a run, as JSON; the answer is a
+JSON line: seconds, what the run returned, and the process' peak memory.
+"""
+
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+
+
+def serve(make: Callable) -> None:
+    """Answers until standard input ends.
+
+    Args:
+        make: () -> a function that runs once and returns a number, and a dict
+            of versions, which is the first answer.
+    """
+    # What libraries print goes to standard error.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def answer(values: dict) -> None:
+        answers.write(json.dumps(values) + "\n")
+        answers.flush()
+
+    run, versions = make()
+    answer(versions)
+    for line in sys.stdin:
+        arguments = json.loads(line)
+        start = time.perf_counter()
+        value = float(run(*arguments))
+        seconds = time.perf_counter() - start
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        answer(
+            {
+                "seconds": seconds,
+                "value": value,
+                "peak_megabytes": usage.ru_maxrss / 1024,
+            }
+        )

@@ -1,0 +1,199 @@
+r"""A step, or inference, beside the peers': all in turns, A B C A B C.
+
+    python -m benchmarks.peers_in_turns train CONFIG.json B S P [SIDE ...]
+    python -m benchmarks.peers_in_turns infer CONFIG.json B S,S,... [SIDE ...]
+
+A side is SYSTEM/PRECISION/MODE: `ours`, `huggingface`, `keras_hub` or
+`model_garden`; `float32` or `bfloat16`; a mode of the system's script, which
+is own_step.py or peers/SYSTEM_step.py. `+onednn` behind the mode sets
+TF_ENABLE_ONEDNN_OPTS=1, which TensorFlow does by itself on some machines only.
+Without sides: ours and the ways of each peer that were found to be its best.
+
+Every side has the same rows, sizes, places, dropout, clipping and AdamW. Each
+is a process that holds its network and waits for its turn; two turns of each
+to compile and to warm up are not counted.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+SIDES = (
+    "ours/float32/islands",
+    "keras_hub/float32/graph",
+    "keras_hub/float32/graph+onednn",
+    "model_garden/float32/graph",
+    "model_garden/float32/graph+onednn",
+    "huggingface/float32/eager",
+    "huggingface/float32/compiled",
+)
+WARM_UP = 2
+
+
+class Side:
+    """One system in a process of its own.
+
+    Args:
+        name: SYSTEM/PRECISION/MODE.
+        task: `train` or `infer`.
+        config: path of the network's sizes.
+        sizes: B, S and P; nothing for inference.
+    """
+
+    def __init__(self, name: str, task: str, config: str, sizes: list[int]):
+        self.name = name
+        self.failed = None
+        system, precision, mode = name.split("/")
+        mode, *extra = mode.split("+")
+        environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="2")
+        environment.pop("TF_ENABLE_ONEDNN_OPTS", None)
+        if extra == ["onednn"]:
+            environment["TF_ENABLE_ONEDNN_OPTS"] = "1"
+        python = f"{ROOT}/.venv-peers/{system}/bin/python"
+        command = [python, f"{HERE}/peers/{system}_step.py"]
+        if system == "ours":
+            command = [sys.executable, "-m", "benchmarks.own_step"]
+        # It is open as long as the process runs.
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [*command, task, config, precision, mode, *map(str, sizes)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            cwd=ROOT,
+            env=environment,
+        )
+        # One after the other, so that not all of them start at once.
+        self.versions = self._answer()
+
+    def run(self, *arguments: int) -> dict | None:
+        """Seconds, value and peak memory of one turn; None if it failed."""
+        if self.failed is None:
+            self._process.stdin.write(json.dumps(arguments) + "\n")
+            self._process.stdin.flush()
+        return self._answer()
+
+    def end(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+        self._errors.close()
+
+    def _answer(self) -> dict | None:
+        if self.failed is not None:
+            return None
+        line = self._process.stdout.readline()
+        if line:
+            return json.loads(line)
+        self._errors.seek(0)
+        self.failed = self._errors.read().strip().splitlines()[-1:]
+        return None
+
+
+def take_turns(
+    sides: list[Side], runs: int, arguments: tuple[int, ...] = ()
+) -> dict[str, list[dict]]:
+    """Runs each side `runs` times, in turns, after warming up."""
+    found = {side.name: [] for side in sides}
+    for turn in range(WARM_UP + runs):
+        for side in sides:
+            answer = side.run(*arguments)
+            if turn >= WARM_UP and answer:
+                found[side.name].append(answer)
+    return found
+
+
+def compare(sides: list[Side], found: dict[str, list[dict]]) -> list[dict]:
+    """A line for each side: its time, and its ratio to the first one's."""
+    first = found[sides[0].name]
+    lines = []
+    for side in sides:
+        turns = found[side.name]
+        if not turns:
+            lines.append({"side": side.name, "failed": side.failed})
+            continue
+        seconds = [turn["seconds"] for turn in turns]
+        ratios = sorted(
+            b["seconds"] / a["seconds"] for a, b in zip(first, turns)
+        )
+        lines.append(
+            {
+                "side": side.name,
+                "seconds": round(statistics.median(seconds), 4),
+                "min_max": [round(f(seconds), 4) for f in (min, max)],
+                "ratio": round(statistics.median(ratios), 2),
+                "ratio_min_max": [round(ratios[0], 2), round(ratios[-1], 2)],
+                "peak_megabytes": round(turns[-1]["peak_megabytes"]),
+                "value": round(turns[-1]["value"], 4),
+                **side.versions,
+            }
+        )
+    return lines
+
+
+def measure(
+    task: str,
+    config: str,
+    rows: int,
+    lengths: list[int],
+    places: int = 0,
+    names: tuple[str, ...] = SIDES,
+    runs: int = 5,
+) -> list[dict]:
+    """Times all sides.
+
+    Args:
+        task: `train` or `infer`.
+        config: path of the network's sizes.
+        rows: B.
+        lengths: S of each comparison; one in training.
+        places: P, in training.
+        names: sides; ratios are to the first.
+        runs: turns that are counted.
+
+    Returns:
+        a dict for each side and length.
+    """
+    sizes = [rows, lengths[0], places] if task == "train" else []
+    sides, lines = [], []
+    try:
+        for name in names:
+            sides.append(Side(name, task, config, sizes))
+        for length in lengths:
+            arguments = () if task == "train" else (rows, length)
+            found = take_turns(sides, runs, arguments)
+            what = {"what": task, "config": config, "B": rows, "S": length}
+            if places:
+                what["P"] = places
+            lines += [{**what, **x} for x in compare(sides, found)]
+    finally:
+        for side in sides:
+            side.end()
+    return lines
+
+
+def main() -> None:
+    """Prints a JSON line for each side and length."""
+    task, config, rows, lengths, *rest = sys.argv[1:]
+    places = int(rest.pop(0)) if task == "train" else 0
+    runs = int(os.environ.get("RUNS", "5"))
+    for line in measure(
+        task,
+        os.path.abspath(config),
+        int(rows),
+        [int(x) for x in lengths.split(",")],
+        places,
+        tuple(rest) or SIDES,
+        runs,
+    ):
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()
