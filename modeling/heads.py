@@ -60,6 +60,8 @@ class MaskedLMHead(keras.layers.Layer):
 class OutputHead(keras.layers.Layer):
     """Scores C classes: x W^T + b, as each task of the original does.
 
+    It computes in float32, whatever the network below computes in.
+
     Args:
         config: sizes.
         seed: of the initial weights.
@@ -76,7 +78,7 @@ class OutputHead(keras.layers.Layer):
         name: str,
         bias: bool = True,
     ):
-        super().__init__(name=name)
+        super().__init__(name=name, dtype="float32")
         make = layers.Factory(config, seed, name)
         self.output_weights = self.add_weight(
             shape=(classes, config.hidden_size),
@@ -94,4 +96,4 @@ class OutputHead(keras.layers.Layer):
         logits = ops.matmul(x, ops.transpose(self.output_weights))
         if self.output_bias is not None:
             logits = logits + self.output_bias
-        return ops.cast(logits, "float32")
+        return logits

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from errors import UserError
-from modeling import pretraining_losses
+from modeling import heads, pretraining_losses
 from modeling.models import build_pretraining_model
 from tests import small, tiny
 from training import precision
@@ -102,6 +102,19 @@ def test_losses_and_gradients_are_near_those_of_float32():
         assert theirs != loss
         off = sum(np.square(x - y).sum() for x, y in zip(gradients, others))
         assert np.sqrt(off) < bound * norm
+
+
+def test_scores_of_classes_keep_all_their_bits():
+    with precision.computing_in("bfloat16"):
+        head = heads.OutputHead(small.config(), 1, 5, "classifier")
+    x = tf.random.stateless_normal([7, small.H], [1, 2], dtype=tf.bfloat16)
+    found = head(x)
+    expected = tf.matmul(
+        tf.cast(x, tf.float32), tf.transpose(head.output_weights)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    rounded = tf.cast(tf.cast(found, tf.bfloat16), tf.float32)
+    assert (rounded.numpy() != found.numpy()).any()
 
 
 def test_float16_learns_what_float32_learns():
