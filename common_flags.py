@@ -219,7 +219,8 @@ def run(main: Callable[[list[str]], int | None], argv: list[str]) -> int:
     except (UserError, cluster.WorkerLostError) as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         is_lost = isinstance(error, cluster.WorkerLostError)
-        code = interruption.RUN_AGAIN if is_lost else 2
+        # Before what the error holds is freed: TensorFlow would wait there.
+        return member.leave(interruption.RUN_AGAIN if is_lost else 2)
     except KeyboardInterrupt:
         code = 130
     except SystemExit as end:

@@ -66,6 +66,7 @@ def flags_of(folder, output, **changed):
         "input_file": folder / "train.tfrecord",
         "bert_config_file": folder / "exact.json",
         "train_batch_size": 12,
+        "eval_batch_size": 6,
         "num_warmup_steps": 1,
         "num_train_steps": 4,
         "learning_rate": 0.01,
@@ -98,7 +99,7 @@ def ends(processes):
 
 @pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_workers_train_as_one_device_does(folder, run_script, tmp_path, count):
-    words = ["--do_train", "--do_eval", "--eval_batch_size=6", "--eval_steps=3"]
+    words = ["--do_train", "--do_eval", "--eval_steps=3"]
     words += [f"--eval_input_file={folder}/held_out.tfrecord"]
     command = ["-c", PROGRAM, tmp_path / "weights", *words]
     started = workers.start(

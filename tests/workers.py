@@ -40,7 +40,7 @@ def start(
             "task": {"type": "worker", "index": index},
         }
         environment = {**os.environ, "TF_CONFIG": json.dumps(config)}
-        del environment["TF_CPP_MIN_LOG_LEVEL"]  # as users have it
+        environment.pop("TF_CPP_MIN_LOG_LEVEL", None)  # as users have it
         started.append(
             subprocess.Popen(
                 [sys.executable, *map(str, command)],

@@ -27,6 +27,7 @@ _END = "end"
 _DAY_IN_MS = 24 * 60 * 60 * 1000
 
 _joined: Cluster | None = None
+_stay_until = 0.0
 _folders: tuple[str, str] | None = None  # the chief's, and this process's own
 
 
@@ -99,12 +100,14 @@ def watch() -> Iterator[None]:
     Raises:
         WorkerLostError: another process is gone.
     """
+    global _stay_until
     try:
         yield
     except Exception as error:
         lost = _lost(error) if _joined else None
         if lost is None:
             raise
+        _stay_until = time.monotonic() + _SECONDS_TO_LOOK_AROUND
         notes = "".join(f" {x}" for x in getattr(error, "__notes__", ()))
         raise WorkerLostError(
             f"{lost} lost{notes}; start all workers again with the same command"
@@ -137,8 +140,7 @@ def leave(code: int) -> int:
             if len(_joined.refusing()) == len(_joined.tasks) - 1:
                 break
             time.sleep(0.05)
-    else:
-        time.sleep(_SECONDS_TO_LOOK_AROUND)
+    time.sleep(max(0.0, _stay_until - time.monotonic()))
     sys.stdout.flush()
     sys.stderr.flush()
     atexit._run_exitfuncs()  # TensorFlow's temporary files
