@@ -11,6 +11,7 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 
 import keras
 import numpy as np
@@ -25,26 +26,24 @@ from training.optimization import AdamWeightDecay
 MATMUL_SIZE = 2048
 
 
-def make_steps(
+def make_training(
     config: BertConfig,
-    rows: int,
-    length: int,
-    places: int,
     islands: bool = True,
     remat: bool = False,
     use_xla: bool = False,
-):
-    """Training steps, and an iterator over random rows.
+    packed: bool = False,
+) -> steps.Steps:
+    """Training steps on one device.
 
     Args:
         config: sizes.
-        rows, length, places: B, S and P.
         islands, remat, use_xla: flags of run_pretraining.py.
+        packed: rows hold several sequences.
     """
-    model = models.build_pretraining_model(config)
+    model = models.build_pretraining_model(config, packed=packed)
     optimizer = AdamWeightDecay(1e-4)
     optimizer.build(model.trainable_variables)
-    training = steps.Steps(
+    return steps.Steps(
         steps.Task(
             model,
             pretraining_losses.OBJECTIVES,
@@ -57,10 +56,23 @@ def make_steps(
         1,
         use_xla,
     )
+
+
+def make_steps(
+    config: BertConfig, rows: int, length: int, places: int, **ways
+) -> tuple[steps.Steps, Iterator]:
+    """Training steps, and an iterator over random rows.
+
+    Args:
+        config: sizes.
+        rows, length, places: B, S and P.
+        ways: of `make_training`.
+    """
     batch = training_rows(config.vocab_size, rows, length, places)
     batch["masked_lm_weights"] = np.ones((rows, places), "f4")
     batch["is_real_example"] = np.ones(rows, "f4")
-    return training, iter(tf.data.Dataset.from_tensors(batch).repeat())
+    data = iter(tf.data.Dataset.from_tensors(batch).repeat())
+    return make_training(config, **ways), data
 
 
 def measure(config, rows, length, places, size=MATMUL_SIZE, runs=7) -> dict:

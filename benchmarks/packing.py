@@ -1,0 +1,123 @@
+"""Packed pre-training rows beside rows of one instance, in turns.
+
+    python -m benchmarks.packing UNPACKED.tfrecord PACKED.tfrecord \
+        [CONFIG.json [B [STEPS]]]
+
+Both files are of create_pretraining_data.py, of the same text and lengths,
+with and without --pack_sequences. Counted are useful pieces, not padding. The
+time that a step waits for its batch is told apart.
+"""
+
+import json
+import os
+import statistics
+import sys
+import time
+
+import tensorflow as tf
+
+from benchmarks import pretraining_step
+from data import features, manifest, reader
+from modeling import counts
+from modeling.config import BertConfig
+
+RUNS = 3
+
+
+class Side:
+    """Training on one file.
+
+    Args:
+        path: of the records.
+        config: sizes.
+        batch_size: B.
+    """
+
+    def __init__(self, path: str, config: BertConfig, batch_size: int):
+        made = manifest.manifest_of(path)
+        lengths = [made["max_seq_length"], made["max_predictions_per_seq"]]
+        schema = features.pretraining_schema(*lengths)
+        if made["pack_sequences"]:
+            schema = features.packed_schema(
+                *lengths, made["max_sequences_per_row"]
+            )
+        records = made["shards"][os.path.basename(path)]["records"]
+        self._batches = iter(
+            reader.training_batches([path], records, schema, batch_size, 1, 0)
+        )
+        self._steps = pretraining_step.make_training(
+            config, packed=made["pack_sequences"]
+        )
+        self._slots = batch_size * lengths[0]
+        self.run(2)
+
+    def run(self, steps: int) -> dict[str, float]:
+        """Takes steps; tells pieces a second, how full, and the waiting."""
+        pieces = waited = trained = 0.0
+        for _ in range(steps):
+            start = time.perf_counter()
+            batch = next(self._batches)
+            waited += time.perf_counter() - start
+            pieces += float(counts.batch_tokens(batch))
+            data = iter(tf.data.Dataset.from_tensors(batch))
+            start = time.perf_counter()
+            self._steps.train(data, tf.constant(1)).numpy()
+            trained += time.perf_counter() - start
+        return {
+            "pieces_per_second": pieces / (waited + trained),
+            "full": pieces / (steps * self._slots),
+            "waited": waited / (waited + trained),
+        }
+
+
+def measure(
+    unpacked: str,
+    packed: str,
+    config: BertConfig,
+    batch_size: int = 8,
+    steps: int = 5,
+    runs: int = RUNS,
+) -> dict:
+    """Times both in turns.
+
+    Args:
+        unpacked, packed: paths of the records.
+        config: sizes.
+        batch_size: B.
+        steps: of a turn.
+        runs: turns of each.
+    """
+    sides = [Side(path, config, batch_size) for path in (unpacked, packed)]
+    found = [[side.run(steps) for side in sides] for _ in range(runs)]
+    ratios = [b["pieces_per_second"] / a["pieces_per_second"] for a, b in found]
+
+    def median(side: int, name: str) -> float:
+        return round(statistics.median(turn[side][name] for turn in found), 4)
+
+    return {
+        "what": f"packed rows, B={batch_size}",
+        "unpacked": {name: median(0, name) for name in found[0][0]},
+        "packed": {name: median(1, name) for name in found[0][1]},
+        "ratio": round(statistics.median(ratios), 2),
+        "min_max": [round(f(ratios), 2) for f in (min, max)],
+        "tensorflow": tf.__version__,
+    }
+
+
+def main() -> None:
+    """Prints one JSON line."""
+    unpacked, packed, *rest = sys.argv[1:]
+    path = rest.pop(0) if rest else "configs/bert_mini.json"
+    config = BertConfig.from_json_file(path)
+    print(
+        json.dumps(
+            {
+                "config": path,
+                **measure(unpacked, packed, config, *map(int, rest)),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

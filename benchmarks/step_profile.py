@@ -1,0 +1,81 @@
+"""What a pre-training step spends its time on, by TensorFlow's profiler.
+
+    python -m benchmarks.step_profile [configs/bert_small.json [B S P]]
+
+Shares are of the time that operations run, added up over threads. What is
+inside of compiled programs, the islands and the optimizer's update, is told by
+the names that XLA gives it.
+"""
+
+import collections
+import glob
+import json
+import re
+import sys
+import tempfile
+
+import tensorflow as tf
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from benchmarks import pretraining_step
+from modeling.config import BertConfig
+
+# What only contains others, or waits for them.
+_AROUND = re.compile("Execut|TFE_|Block|Kernel|FunctionRun|Await|_train|train")
+
+
+def shares(folder: str) -> dict[str, float]:
+    """Kind of operation -> share of the time, from a profile's folder."""
+    times: collections.Counter = collections.Counter()
+    for path in glob.glob(f"{folder}/**/*.xplane.pb", recursive=True):
+        with open(path, "rb") as file:
+            space = xplane_pb2.XSpace.FromString(file.read())
+        for plane in space.planes:
+            names = plane.event_metadata
+            for line in plane.lines:
+                for event in line.events:
+                    kind = _kind(names[event.metadata_id].name)
+                    times[kind] += event.duration_ps if kind else 0
+    total = sum(times.values())
+    return {kind: time / total for kind, time in times.most_common() if time}
+
+
+def _kind(name: str) -> str | None:
+    if "/" in name and ":" in name:
+        kind = name.rsplit(":", 1)[1]
+        return "matrix products" if "MatMul" in kind else kind
+    if _AROUND.search(name):
+        return None
+    return "compiled programs"
+
+
+def measure(config: BertConfig, rows: int, length: int, places: int) -> dict:
+    """Profiles two steps, after two to compile and warm up."""
+    training, data = pretraining_step.make_steps(config, rows, length, places)
+    two = tf.constant(2)
+    training.train(data, two)
+    with tempfile.TemporaryDirectory() as folder:
+        with tf.profiler.experimental.Profile(folder):
+            training.train(data, two).numpy()
+        found = shares(folder)
+    return {
+        "what": f"profile of a step, B={rows} S={length} P={places}",
+        "shares": {
+            kind: round(share, 4)
+            for kind, share in found.items()
+            if share > 0.002
+        },
+        "tensorflow": tf.__version__,
+    }
+
+
+def main() -> None:
+    """Prints one JSON line."""
+    path = sys.argv[1] if len(sys.argv) > 1 else "configs/bert_small.json"
+    sizes = [int(word) for word in sys.argv[2:5]] or [32, 128, 20]
+    config = BertConfig.from_json_file(path)
+    print(json.dumps({"config": path, **measure(config, *sizes)}))
+
+
+if __name__ == "__main__":
+    main()
