@@ -388,6 +388,12 @@ class FineTuning:
         """Evaluates while training, if there is something to evaluate."""
         from training import held_out
 
+        patience = self._values.early_stopping_patience
+        if patience and not (evaluate and best_metric):
+            raise UserError(
+                f"--early_stopping_patience={patience}",
+                expected="--do_eval with labelled examples",
+            )
         if evaluate is None:
             return None
 
@@ -399,7 +405,7 @@ class FineTuning:
             self._best,
             self._named,
             best_metric,
-            patience=self._values.early_stopping_patience,
+            patience=patience,
         )
         return held_out.HeldOut(evaluate, tell, best)
 
