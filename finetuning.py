@@ -178,17 +178,8 @@ class FineTuning:
     """
 
     def __init__(self, values: flags.FlagValues, setup: Setup, task: Task):
-        from modeling import checkpoints, counts, fast, layer_rates
-        from training import (
-            distribution,
-            loop,
-            optimization,
-            precision,
-            saver,
-            session,
-            state,
-            steps,
-        )
+        from modeling import checkpoints, layer_rates
+        from training import distribution, optimization, precision, saver
 
         self._values, self._setup, self._task = values, setup, task
         self._strategy = distribution.make_strategy(
@@ -225,13 +216,22 @@ class FineTuning:
             values.layer_decay,
             setup.config.num_hidden_layers,
         )
+        self._best = saver.Saver(
+            os.path.join(values.output_dir, run_folder.BEST), 1
+        )
+        self._make_session(optimizer)
+        self._predictors = {}
+
+    def _make_session(self, optimizer) -> None:
+        """Makes what trains, and what it keeps."""
+        from modeling import counts, fast
+        from training import loop, saver, session, state, steps
+
+        values, task = self._values, self._task
         self._state = state.TrainingState(
             self._named,
             optimizer,
             saver.Saver(values.output_dir, values.keep_checkpoint_max),
-        )
-        self._best = saver.Saver(
-            os.path.join(values.output_dir, run_folder.BEST), 1
         )
         trained = steps.Task(
             self.model,
@@ -239,7 +239,7 @@ class FineTuning:
             task.batch_weights,
             task.batch_sums,
             fast.step_scope(
-                setup.config,
+                self._setup.config,
                 values.islands and not values.use_xla,
                 values.remat,
             ),
@@ -263,7 +263,6 @@ class FineTuning:
         self._session = session.Session(
             trainer, self._state, values.output_dir, self._settings
         )
-        self._predictors = {}
 
     @property
     def step(self) -> int:

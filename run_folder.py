@@ -29,6 +29,7 @@ _DECISIVE = (  # flags that decide which numbers a run goes through
     "layer_decay",
     "precision",
     "use_xla",
+    "islands",
 )
 
 
