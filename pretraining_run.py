@@ -97,11 +97,7 @@ class Pretraining:
             pretraining_losses.OBJECTIVES,
             pretraining_losses.pretraining_weights,
             pretraining_losses.pretraining_sums,
-            fast.step_scope(
-                job.config,
-                values.islands and not values.use_xla,
-                values.remat,
-            ),
+            fast.step_scope(job.config, **training_flags.ways(values)),
             counts.batch_tokens,
         )
         self.trainer = loop.Trainer(

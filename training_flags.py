@@ -121,6 +121,14 @@ def check(values: flags.FlagValues, batch_sizes: list[int]) -> None:
     step_ranges(values.skip_steps)
 
 
+def ways(values: flags.FlagValues) -> dict[str, bool]:
+    """Arguments of `modeling.fast.step_scope`; --use_xla leaves no island."""
+    return {
+        "islands": values.islands and not values.use_xla,
+        "remat": values.remat,
+    }
+
+
 def step_ranges(text: str) -> tuple[tuple[int, int], ...]:
     """Reads --skip_steps.
 

@@ -35,6 +35,14 @@ SIDES = (
 WARM_UP = 2
 
 
+def command_of(system: str) -> list[str]:
+    """The program of a side."""
+    if system == "ours":
+        return [sys.executable, "-m", "benchmarks.own_step"]
+    python = f"{ROOT}/.venv-peers/{system}/bin/python"
+    return [python, f"{HERE}/peers/{system}_step.py"]
+
+
 class Side:
     """One system in a process of its own.
 
@@ -54,14 +62,13 @@ class Side:
         environment.pop("TF_ENABLE_ONEDNN_OPTS", None)
         if extra == ["onednn"]:
             environment["TF_ENABLE_ONEDNN_OPTS"] = "1"
-        python = f"{ROOT}/.venv-peers/{system}/bin/python"
-        command = [python, f"{HERE}/peers/{system}_step.py"]
-        if system == "ours":
-            command = [sys.executable, "-m", "benchmarks.own_step"]
         # It is open as long as the process runs.
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
-            [*command, task, config, precision, mode, *map(str, sizes)],
+            [
+                *command_of(system),
+                *(task, config, precision, mode, *map(str, sizes)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -88,9 +95,9 @@ class Side:
     def _answer(self) -> dict | None:
         if self.failed is not None:
             return None
-        line = self._process.stdout.readline()
-        if line:
-            return json.loads(line)
+        for line in self._process.stdout:
+            if line.startswith("{"):  # else a library said it while imported
+                return json.loads(line)
         self._errors.seek(0)
         self.failed = self._errors.read().strip().splitlines()[-1:]
         return None
