@@ -238,11 +238,7 @@ class FineTuning:
             task.objectives,
             task.batch_weights,
             task.batch_sums,
-            fast.step_scope(
-                self._setup.config,
-                values.islands and not values.use_xla,
-                values.remat,
-            ),
+            fast.step_scope(self._setup.config, **training_flags.ways(values)),
             counts.batch_tokens,
         )
         trainer = loop.Trainer(
