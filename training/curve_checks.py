@@ -153,8 +153,8 @@ def _check_start(
     """The first point against a network that knows nothing."""
     loss, step = point[f"{objective.name}_loss"], point["step"]
     expected = f"about {objective.fresh:.3g}, what a fresh network has"
-    if loss > 1.15 * objective.fresh:
-        fix = "are the labels those of this vocabulary?"
+    if loss > 1.25 * objective.fresh:
+        fix = "is the learning rate too high, or --init_checkpoint another's?"
     elif started_fresh and step <= 100 and loss < 0.5 * objective.fresh:
         fix = "can the labels be seen in the rows?"
     else:

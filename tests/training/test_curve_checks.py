@@ -76,7 +76,8 @@ def test_a_start_that_no_fresh_network_has():
     (line,) = judge(points)["suspicious"]
     assert line == (
         "masked_lm_loss is 13.000 up to step 50; expected about 10.3, what a "
-        "fresh network has; are the labels those of this vocabulary?"
+        "fresh network has; is the learning rate too high, or "
+        "--init_checkpoint another's?"
     )
     points[0]["masked_lm_loss"] = 2.0
     (line,) = judge(points)["suspicious"]
