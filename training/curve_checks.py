@@ -154,7 +154,8 @@ def _check_start(
     loss, step = point[f"{objective.name}_loss"], point["step"]
     expected = f"about {objective.fresh:.3g}, what a fresh network has"
     if loss > 1.25 * objective.fresh:
-        fix = "is the learning rate too high, or --init_checkpoint another's?"
+        fix = "a lower --learning_rate, or the vocabulary that the labels "
+        fix += "and --init_checkpoint are of"
     elif started_fresh and step <= 100 and loss < 0.5 * objective.fresh:
         fix = "can the labels be seen in the rows?"
     else:
