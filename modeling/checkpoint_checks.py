@@ -34,6 +34,7 @@ def examine(
     try:
         path = checkpoints.resolve(prefix)
         for name, value in tensor_file.stream(path):
+            value = np.asarray(value)  # a string comes as bytes
             shapes[name] = value.shape
             if name == _STEP:
                 step = int(value)
@@ -50,6 +51,17 @@ def examine(
         for name, shape in shapes.items()
         if name != _STEP and not name.endswith(_MOMENTS)
     }
+    if not any(name.startswith(checkpoints.ENCODER) for name in network):
+        names = _list(sorted(network)) or "nothing"
+        return [
+            *found,
+            wrong(
+                f"holds {names}",
+                path=path,
+                expected="a BERT, by the names of the original",
+                fix="if it is one, see convert_checkpoint.py",
+            ),
+        ]
     sizes = checkpoints.sizes_of(network)
     if config is not None:
         differing = _check_sizes(sizes, config, path, config_file)

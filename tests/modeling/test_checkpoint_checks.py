@@ -130,6 +130,18 @@ def test_odd_numbers(examine, values):
     assert "long; expected about" in long
 
 
+def test_a_checkpoint_of_something_else(tmp_path):
+    path = str(tmp_path / "ckpt-1")
+    graph = "_CHECKPOINTABLE_OBJECT_GRAPH"
+    tensor_file.write(path, {graph: b"", "model/w": np.arange(3.0)})
+    (found,) = checkpoint_checks.examine(path, None, None, None)
+    assert (found.level, found.message) == (
+        "wrong",
+        f"{path}: holds {graph}, model/w; expected a BERT, by the names of the "
+        "original; if it is one, see convert_checkpoint.py",
+    )
+
+
 def test_damaged_and_missing_files(examine, tmp_path):
     examine({})
     part = tmp_path / f"{PREFIX}.data-00000-of-00001"

@@ -76,8 +76,8 @@ def test_a_start_that_no_fresh_network_has():
     (line,) = judge(points)["suspicious"]
     assert line == (
         "masked_lm_loss is 13.000 up to step 50; expected about 10.3, what a "
-        "fresh network has; a lower --learning_rate, or the vocabulary that the "
-        "labels and --init_checkpoint are of"
+        "fresh network has; a lower --learning_rate, or the vocabulary that "
+        "the labels and --init_checkpoint are of"
     )
     points[0]["masked_lm_loss"] = 2.0
     (line,) = judge(points)["suspicious"]
