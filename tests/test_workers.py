@@ -9,7 +9,9 @@ import time
 import numpy as np
 import pytest
 
+import run_classifier
 import run_pretraining
+from modeling import task_models
 from tests import classifier_files, small, workers
 from tests.test_run_pretraining import assert_same_bits, losses, tensors
 from tests.test_run_pretraining import write_records as write_pretraining
@@ -248,28 +250,71 @@ def test_one_that_is_asked_to_stop_stops_all(folder, tmp_path, asked):
     assert (tmp_path / "run" / f"model.ckpt-{step}.json").exists()
 
 
-@pytest.mark.long
-def test_workers_fine_tune_and_predict_together(tmp_path):
-    """The chief's files are those of one device, but for rounding."""
+@pytest.fixture
+def classify(tmp_path, run_script):
+    """Flags of a short fine-tuning, and a function that runs them here."""
     classifier_files.write_model(tmp_path)
     classifier_files.write_task(tmp_path)
     named = classifier_files.flags_of(tmp_path)
-    named |= {"train_batch_size": 6, "num_train_epochs": 2, "eval_steps": 10}
-    words = ["run_classifier.py", "--do_train", "--do_eval", "--do_predict"]
-    words += [f"--{name}={value}" for name, value in named.items()]
-    logits = []
-    for count in (1, 2):
-        output = tmp_path / str(count)
-        command = [*words, f"--output_dir={output}"]
-        found = ends(workers.start(workers.free_ports(count), command))
-        assert [code for code, *_ in found] == [0] * count, found
-        rows = classifier_files.rows_of(output / "test_results.tsv")
-        logits.append(np.array(rows, np.float64))
-        assert {"best", "task.json", "eval_results.txt"} <= {
-            path.name for path in output.iterdir()
-        }
-    assert len(logits[0]) == classifier_files.TEST
-    np.testing.assert_allclose(logits[0], logits[1], atol=1e-4)
+    named |= {"train_batch_size": 8, "num_train_epochs": 1, "log_steps": 1}
+    flags = [f"--{name}={value}" for name, value in named.items()]
+
+    def run(output, *words):
+        code, _, err = run_script(
+            run_classifier, *flags, *words, f"--output_dir={output}"
+        )
+        assert code == 0, err
+        return answers(output)
+
+    return flags, run
+
+
+def answers(output):
+    rows = classifier_files.rows_of(output / "test_results.tsv")
+    assert len(rows) == classifier_files.TEST
+    return np.array(rows, np.float64)
+
+
+@pytest.mark.long
+def test_workers_fine_tune_and_predict_together(classify, tmp_path):
+    """One process gives the same answers with the weights they leave."""
+    flags, run = classify
+    output = tmp_path / "run"
+    words = ["--do_train", "--do_eval", "--do_predict", "--eval_steps=3"]
+    words = [*flags, *words, f"--output_dir={output}"]
+    ports = workers.free_ports(2)
+    found = ends(workers.start(ports, ["run_classifier.py", *words]))
+    assert [code for code, *_ in found] == [0, 0], found
+    assert "eval_accuracy" in found[0][1]
+    assert found[1][1] == ""
+    assert (output / "best" / "checkpoint").exists()
+    theirs = answers(output)
+    ours = run(output, "--do_predict", "--eval_steps=3")
+    np.testing.assert_allclose(theirs, ours, atol=1e-6)
+
+
+@pytest.mark.long
+def test_mirrored_devices_fine_tune_as_one_does(
+    classify, monkeypatch, tmp_path
+):
+    _, run = classify
+    monkeypatch.setattr(task_models, "POOLED_DROPOUT", 0.0)
+    found = {
+        kind: run(
+            tmp_path / kind,
+            "--do_train",
+            "--do_predict",
+            f"--distribution={kind}",
+        )
+        for kind in ("one_device", "mirrored")
+    }
+    seen = [
+        [float.fromhex(loss) for loss in losses(tmp_path / kind)]
+        for kind in found
+    ]
+    assert len(seen[0]) == classifier_files.TRAIN // 8
+    np.testing.assert_allclose(*seen, atol=1e-5)
+    np.testing.assert_allclose(*found.values(), atol=1e-4)
 
 
 def test_a_mistake_in_tf_config_comes_before_anything(
