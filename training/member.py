@@ -80,12 +80,12 @@ def join(workers: Cluster, timeout: float):
         os._exit(RUN_AGAIN)
 
     # A process that dies just now would be waited for without end.
-    watch = threading.Timer(timeout, give_up)
-    watch.start()
+    timer = threading.Timer(timeout, give_up)
+    timer.start()
     try:
         return tf.distribute.MultiWorkerMirroredStrategy()
     finally:
-        watch.cancel()
+        timer.cancel()
 
 
 def is_joined() -> bool:
@@ -131,21 +131,33 @@ def leave(code: int) -> int:
     if _joined is None:
         return code
     if code == 0:
-        from tensorflow.python.eager import context  # has no public name
-
-        with watch():
-            context.context().wait_at_barrier(_END, _DAY_IN_MS)
-        end = time.monotonic() + _SECONDS_TO_LEAVE
-        while _joined.is_chief and time.monotonic() < end:
-            if len(_joined.refusing()) == len(_joined.tasks) - 1:
-                break
-            time.sleep(0.05)
+        code = _end_together()
     time.sleep(max(0.0, _stay_until - time.monotonic()))
     sys.stdout.flush()
     sys.stderr.flush()
     atexit._run_exitfuncs()  # TensorFlow's temporary files
     # The interpreter's way out would wait for processes that may be gone.
     os._exit(code)
+
+
+def _end_together() -> int:
+    """Waits for the end of all; returns the exit code."""
+    from tensorflow import errors
+    from tensorflow.python.eager import context  # has no public name
+
+    try:
+        context.context().wait_at_barrier(_END, _DAY_IN_MS)
+    except errors.OpError as error:
+        if _joined.is_chief:  # which has written everything
+            return 0
+        say(f"error: {_lost(error)} lost at the end; see what it tells")
+        return RUN_AGAIN
+    end = time.monotonic() + _SECONDS_TO_LEAVE
+    while _joined.is_chief and time.monotonic() < end:
+        if len(_joined.refusing()) == len(_joined.tasks) - 1:
+            break
+        time.sleep(0.05)
+    return 0
 
 
 def _lost(error: Exception) -> str | None:
