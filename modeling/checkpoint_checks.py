@@ -54,13 +54,12 @@ def examine(
     if not any(name.startswith(checkpoints.ENCODER) for name in network):
         names = _list(sorted(network)) or "nothing"
         return [
-            *found,
             wrong(
                 f"holds {names}",
                 path=path,
                 expected="a BERT, by the names of the original",
                 fix="if it is one, see convert_checkpoint.py",
-            ),
+            )
         ]
     sizes = checkpoints.sizes_of(network)
     if config is not None:

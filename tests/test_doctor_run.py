@@ -84,7 +84,7 @@ def test_a_healthy_run_raises_nothing(diagnose, run_folder):
     fine = "\n".join(found["fine"])
     assert f"{run_folder}: whole checkpoints: 3, 7" in fine
     assert f"{run_folder}/model.ckpt-7: " in fine
-    assert f"{run_folder}/metrics.jsonl: step 7: masked_lm " in fine
+    assert f"{run_folder}/metrics.jsonl: step 7, masked_lm " in fine
 
 
 def test_a_damaged_checkpoint(diagnose, run_folder):

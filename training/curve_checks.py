@@ -88,12 +88,12 @@ def check(
         found += _check_learning(train, objective, path)
         found += _check_overfit(train, held_out, objective.name, path)
     found += _check_spikes(train, path)
-    last = ", ".join(
+    last = [f"step {train[-1]['step']}"] + [
         f"{x.name} {train[-1][f'{x.name}_loss']:.3f} (fresh {x.fresh:.3f})"
         for x in objectives
         if f"{x.name}_loss" in train[-1]
-    )
-    found.append(fine(f"step {train[-1]['step']}: {last}", path=path))
+    ]
+    found.append(fine(", ".join(last), path=path))
     return found
 
 

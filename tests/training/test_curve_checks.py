@@ -55,7 +55,7 @@ def test_a_healthy_run_is_fine():
     for last, every in ((3000, 50), (200, 1), (1_000_000, 1000)):
         found = judge(healthy(last, every))
         assert found["wrong"] == found["suspicious"] == []
-        assert found["fine"][0].startswith(f"step {last}: masked_lm ")
+        assert found["fine"][0].startswith(f"step {last}, masked_lm ")
 
 
 def test_numbers_that_are_not_finite():
