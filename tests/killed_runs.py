@@ -61,11 +61,22 @@ def digest(folder, step: int) -> str:
 
 
 def losses(folder) -> list[tuple]:
-    """(step, kind, loss as hex) of each line of the curves."""
+    """(step, kind, losses and accuracies as hex) of each line."""
     path = os.path.join(folder, "metrics.jsonl")
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
-    return [(x["step"], x["kind"], x["loss"].hex()) for x in lines]
+    return [
+        (
+            line["step"],
+            line["kind"],
+            *(
+                line[name].hex()
+                for name in sorted(line)
+                if name.endswith(("loss", "accuracy"))
+            ),
+        )
+        for line in lines
+    ]
 
 
 def leftovers(folder) -> list[str]:
