@@ -1,6 +1,7 @@
 """Flags of all scripts that train: what they refuse, and do."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -159,6 +160,37 @@ def test_pretraining_takes_them_all(pretrain, folder, tmp_path):
     lines = (run / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [1, 2]
     assert not (after["bert/pooler/dense/kernel/adam_v"] == 0).all()
+
+
+@pytest.mark.long
+def test_a_run_in_float16_goes_on_with_the_same_bits(pretrain, tmp_path):
+    """Also those of LAMB's correction and of the scale of the loss."""
+    flags = {
+        "optimizer": "lamb",
+        "precision": "float16",
+        "gradient_accumulation_steps": 2,
+        "save_checkpoints_steps": 2,
+        "num_train_steps": 4,
+    }
+    pretrain(**flags, output_dir=tmp_path / "straight")
+    shutil.copytree(tmp_path / "straight", tmp_path / "resumed")
+    for path in (tmp_path / "resumed").glob("model.ckpt-4*"):
+        path.unlink()
+    err = pretrain(**flags, output_dir=tmp_path / "resumed")
+    assert "going on from step 2" in err
+    ends = [
+        tmp_path / name / "model.ckpt-4" for name in ("straight", "resumed")
+    ]
+    straight, resumed = (tensor_file.read(str(end)) for end in ends)
+    for name, value in straight.items():
+        assert value.tobytes() == resumed[name].tobytes(), name
+    states = [
+        json.loads((end.parent / f"{end.name}.json").read_text())["state"]
+        for end in ends
+    ]
+    assert states[0]["trainer"]["steps"] == states[1]["trainer"]["steps"]
+    scale = states[0]["trainer"]["steps"]["loss_scale"]
+    assert float.fromhex(scale) <= 2**15
 
 
 def test_layers_have_rates_and_some_are_frozen():

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import keras
 import tensorflow as tf
 
-from errors import UserError
 from progress import say
 
 _CPU_INFO = "/proc/cpuinfo"
@@ -21,19 +20,11 @@ def choose(precision: str, strategy: tf.distribute.Strategy) -> str:
         precision: "float32", "bfloat16", "float16" or "auto": bfloat16 if
             the devices have instructions for it, else float32.
         strategy: the devices.
-
-    Raises:
-        UserError: the devices cannot compute in it.
     """
-    is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
-    if precision == "float16" and is_tpu:
-        raise UserError(
-            "--precision=float16 on a TPU", expected="bfloat16 or float32"
-        )
     if precision != "auto":
         return precision
     gpus = tf.config.list_physical_devices("GPU")
-    if is_tpu:
+    if isinstance(strategy, tf.distribute.TPUStrategy):
         has, where = True, "the TPU"
     elif gpus:
         has = all(map(_gpu_has_bfloat16, gpus))
