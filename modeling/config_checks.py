@@ -27,7 +27,9 @@ def check_sizes(
         if all(getattr(config, x) == getattr(other, x) for x in _SIZES)
     ]
     sizes = ", ".join(f"{name} {getattr(config, name)}" for name in _SIZES)
-    known = f"as in {names[0]}" if names else "none of the sizes in configs/"
+    known = (
+        f"as in {' and '.join(names)}" if names else "none of those in configs/"
+    )
     return [fine(f"{sizes}: {known}", path=path)]
 
 
