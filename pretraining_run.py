@@ -36,23 +36,8 @@ class Pretraining:
     """One run: the model, its optimizer, and where they are kept."""
 
     def __init__(self, job: Job):
-        from modeling import (
-            checkpoints,
-            counts,
-            fast,
-            models,
-            pretraining_losses,
-        )
-        from training import (
-            distribution,
-            loop,
-            optimization,
-            precision,
-            saver,
-            session,
-            state,
-            steps,
-        )
+        from modeling import models
+        from training import distribution, optimization, precision
 
         self.job = job
         values = job.flags
@@ -86,6 +71,14 @@ class Pretraining:
                 self.learning_rate, rule=values.optimizer
             )
             optimizer.build(model.trainable_variables)
+        self._make_session(model, optimizer, strategy)
+
+    def _make_session(self, model, optimizer, strategy) -> None:
+        """Makes what trains, and what it keeps."""
+        from modeling import checkpoints, counts, fast, pretraining_losses
+        from training import loop, saver, session, state, steps
+
+        job, values = self.job, self.job.flags
         self.named = checkpoints.model_variables(model)
         self.state = state.TrainingState(
             self.named,
