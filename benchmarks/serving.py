@@ -1,0 +1,124 @@
+r"""Text to label from an exported SavedModel, beside transformers and ONNX.
+
+    python -m benchmarks.serving EXPORT LINES [PEER_PYTHON PEER_FOLDER]
+
+EXPORT is what run_classifier.py --export_dir wrote, LINES a file with a text a
+line, PEER_FOLDER the same weights for transformers, as convert_checkpoint.py
+--to=huggingface writes them. Batches of 32 lines in their order, each padded to
+its longest, on all cores; loading is not counted, and each side goes through
+all lines once before it is timed. The peers' labels are compared with ours.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import tensorflow as tf
+
+from modeling import hub
+
+BATCH_SIZE = 32
+RUNS = 3
+_PEER = Path(__file__).parent / "peers" / "huggingface_serving.py"
+
+
+class Own:
+    """The SavedModel.
+
+    Args:
+        export: its folder.
+        lines: texts.
+    """
+
+    def __init__(self, export: str, lines: list[str]):
+        loaded = hub.load(export, trust_model=True)
+        self._answer = loaded.signatures["serving_default"]
+        self._lines = lines
+        self.labels = self._run()
+
+    def seconds(self) -> float:
+        """Of answering all lines once."""
+        start = time.perf_counter()
+        self._run()
+        return time.perf_counter() - start
+
+    def _run(self) -> list[str]:
+        labels = []
+        for i in range(0, len(self._lines), BATCH_SIZE):
+            texts = tf.constant(self._lines[i : i + BATCH_SIZE])
+            labels += self._answer(text=texts)["label"].numpy().tolist()
+        return [label.decode() for label in labels]
+
+
+def peer(python: str, kind: str, folder: str, lines: str) -> dict:
+    """Seconds of a peer, and its labels by number.
+
+    Args:
+        python: of its environment.
+        kind: "pipeline" or "onnx".
+        folder: of its weights.
+        lines: file of texts.
+    """
+    command = [python, _PEER, kind, folder, lines, str(BATCH_SIZE)]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    printed.check_returncode()
+    return json.loads(printed.stdout.splitlines()[-1])
+
+
+def measure(
+    export: str,
+    lines: str,
+    peers: tuple[str, str] | None = None,
+    runs: int = RUNS,
+) -> dict:
+    """Times all sides in turns.
+
+    Args:
+        export, lines: see above.
+        peers: their Python, and the folder of the same weights, or None.
+        runs: of each side.
+    """
+    with open(lines, encoding="utf-8") as file:
+        own = Own(export, file.read().splitlines())
+    names = sorted(set(own.labels))
+    seconds, agree = {"ours": []}, {}
+    for _ in range(runs):
+        seconds["ours"].append(own.seconds())
+        for kind in ("pipeline", "onnx") if peers else ():
+            found = peer(peers[0], kind, peers[1], lines)
+            seconds.setdefault(kind, []).append(found["seconds"])
+            pairs = zip(own.labels, found["labels"], strict=True)
+            agree[kind] = sum(names[b] == a for a, b in pairs)
+    ours = statistics.median(seconds["ours"])
+    return {
+        "what": f"text to label, batches of {BATCH_SIZE}",
+        "texts": len(own.labels),
+        "seconds": {
+            side: round(statistics.median(some), 3)
+            for side, some in seconds.items()
+        },
+        "spread": {
+            side: [round(min(some), 3), round(max(some), 3)]
+            for side, some in seconds.items()
+        },
+        "ratio": {
+            side: round(statistics.median(some) / ours, 2)
+            for side, some in seconds.items()
+            if side != "ours"
+        },
+        "same_labels": agree,
+        "tensorflow": tf.__version__,
+    }
+
+
+def main() -> None:
+    """Prints one JSON line."""
+    export, lines, *peers = sys.argv[1:]
+    print(json.dumps(measure(export, lines, tuple(peers) or None)))
+
+
+if __name__ == "__main__":
+    main()
