@@ -2,6 +2,7 @@ r"""A step, or inference, beside the peers': all in turns, A B C A B C.
 
     python -m benchmarks.peers_in_turns train CONFIG.json B S P [SIDE ...]
     python -m benchmarks.peers_in_turns infer CONFIG.json B S,S,... [SIDE ...]
+    python -m benchmarks.peers_in_turns alone CONFIG.json B S P [SIDE ...]
 
 A side is SYSTEM/PRECISION/MODE: `ours`, `huggingface`, `keras_hub` or
 `model_garden`; `float32` or `bfloat16`; a mode of the system's script, which
@@ -10,8 +11,9 @@ TF_ENABLE_ONEDNN_OPTS=1, which TensorFlow does by itself on some machines only.
 Without sides: ours and the ways of each peer that were found to be its best.
 
 Every side has the same rows, sizes, places, dropout, clipping and AdamW. Each
-is a process that holds its network and waits for its turn; two turns of each
-to compile and to warm up are not counted.
+is a process that holds its network and waits for its turn; the first turn of
+each, which compiles, is not counted. With `alone` the sides train one after the
+other, each in an empty memory. RUNS in the environment is the number of turns.
 """
 
 import json
@@ -32,7 +34,7 @@ SIDES = (
     "huggingface/float32/eager",
     "huggingface/float32/compiled",
 )
-WARM_UP = 2
+WARM_UP = 1
 
 
 def command_of(system: str) -> list[str]:
@@ -128,7 +130,7 @@ def compare(sides: list[Side], found: dict[str, list[dict]]) -> list[dict]:
         seconds = [turn["seconds"] for turn in turns]
         ratios = sorted(
             b["seconds"] / a["seconds"] for a, b in zip(first, turns)
-        )
+        ) or [float("nan")]
         lines.append(
             {
                 "side": side.name,
@@ -156,7 +158,7 @@ def measure(
     """Times all sides.
 
     Args:
-        task: `train` or `infer`.
+        task: `train`, `infer` or `alone`.
         config: path of the network's sizes.
         rows: B.
         lengths: S of each comparison; one in training.
@@ -167,18 +169,32 @@ def measure(
     Returns:
         a dict for each side and length.
     """
-    sizes = [rows, lengths[0], places] if task == "train" else []
-    sides, lines = [], []
+    what = {"what": task, "config": config, "B": rows, "P": places}
+    sizes, sides = [], []
+    if task != "infer":
+        sizes = [rows, lengths[0], places]
+
+    def start(name):
+        kind = "infer" if task == "infer" else "train"
+        sides.append(Side(name, kind, config, sizes))
+        return sides[-1:]
+
+    lines = []
     try:
+        if task == "alone":
+            found = {}
+            for name in names:
+                found |= take_turns(start(name), runs)
+                sides[-1].end()
+            return [
+                {**what, "S": lengths[0], **x} for x in compare(sides, found)
+            ]
         for name in names:
-            sides.append(Side(name, task, config, sizes))
+            start(name)
         for length in lengths:
-            arguments = () if task == "train" else (rows, length)
+            arguments = () if sizes else (rows, length)
             found = take_turns(sides, runs, arguments)
-            what = {"what": task, "config": config, "B": rows, "S": length}
-            if places:
-                what["P"] = places
-            lines += [{**what, **x} for x in compare(sides, found)]
+            lines += [{**what, "S": length, **x} for x in compare(sides, found)]
     finally:
         for side in sides:
             side.end()
@@ -188,7 +204,7 @@ def measure(
 def main() -> None:
     """Prints a JSON line for each side and length."""
     task, config, rows, lengths, *rest = sys.argv[1:]
-    places = int(rest.pop(0)) if task == "train" else 0
+    places = int(rest.pop(0)) if task != "infer" else 0
     runs = int(os.environ.get("RUNS", "5"))
     for line in measure(
         task,
