@@ -101,14 +101,9 @@ def examine(job: Job) -> list[Finding]:
     """Looks at everything that was given, alone and together."""
     found, config, vocab, scan = [], None, None, record_scan.Scan()
     if job.config_file:
-        try:
-            config = BertConfig.from_json_file(job.config_file)
-        except UserError as error:
-            found.append(wrong(str(error)))
-        else:
-            found += config_checks.check_sizes(
-                config, job.config_file, published()
-            )
+        config = read_config(job.config_file, found)
+    if config:
+        found += config_checks.check_sizes(config, job.config_file, published())
     if job.vocab_file:
         more, vocab = vocabulary_checks.check_file(job.vocab_file)
         found += more
@@ -135,6 +130,15 @@ def examine(job: Job) -> list[Finding]:
     if job.folder:
         found += examine_run(job, config, scan)
     return found
+
+
+def read_config(path: str, found: list[Finding]) -> BertConfig | None:
+    """Reads a config, or adds to what was found why it cannot be read."""
+    try:
+        return BertConfig.from_json_file(path)
+    except UserError as error:
+        found.append(wrong(str(error)))
+        return None
 
 
 def published() -> dict[str, BertConfig]:
@@ -216,17 +220,22 @@ def compare_run(
     """Whether a run has the config and the records that were given."""
     found = []
     own = _in(job.folder, _CONFIG)
-    if config and own and BertConfig.from_json_file(own) != config:
-        found.append(
-            wrong(
-                "is another config than the run's",
-                path=job.config_file,
-                expected=own,
+    if config and own and own != job.config_file:
+        theirs = read_config(own, found)
+        if theirs and theirs != config:
+            found.append(
+                wrong(
+                    "is another config than the run's",
+                    path=job.config_file,
+                    expected=own,
+                )
             )
-        )
     own = _in(job.folder, _VOCABULARY)
     if own and own != job.vocab_file:
-        found += vocabulary_checks.check_hash(own, scan.runs)
+        more, vocab = vocabulary_checks.check_file(own)
+        found += more
+        if vocab:
+            found += vocabulary_checks.check_hash(own, scan.runs)
     made = {run["do_lower_case"] for run in scan.runs}
     run_with = settings.get("do_lower_case")
     if made and run_with is not None and made != {run_with}:

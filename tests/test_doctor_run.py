@@ -155,6 +155,29 @@ def test_records_of_another_casing(run_folder):
     )
 
 
+def test_a_config_and_a_vocabulary_of_the_run_that_are_damaged(
+    diagnose, run_folder, tmp_path
+):
+    vocab, config = tmp_path / "vocab.txt", tmp_path / "config.json"
+    (run_folder / "vocab.txt").rename(vocab)
+    (run_folder / "bert_config.json").rename(config)
+    (run_folder / "vocab.txt").write_text("")
+    (run_folder / "bert_config.json").write_text("")
+    code, found = diagnose(
+        output_dir=run_folder, vocab_file=vocab, bert_config_file=config
+    )
+    assert code == 1
+    assert [line.split(": ")[:2] for line in found["wrong"]] == [
+        [f"{run_folder}/bert_config.json", "not JSON"],
+        [
+            f"{run_folder}/vocab.txt",
+            "no [PAD] [UNK] [CLS] [SEP] [MASK] among 0 tokens; expected the "
+            "special tokens [PAD] [UNK] [CLS] [SEP] [MASK]; add them, each on "
+            "a line of its own",
+        ],
+    ]
+
+
 def test_curves_that_are_wrong(diagnose, run_folder):
     write_curves(run_folder, np.nan)
     code, found = diagnose(output_dir=run_folder)
@@ -167,7 +190,7 @@ def test_curves_that_are_wrong(diagnose, run_folder):
 
 def test_a_casing_that_contradicts_the_records(diagnose, run_folder, tmp_path):
     vocab = run_folder / "vocab.txt"
-    code, found = diagnose(output_dir=run_folder, do_lower_case=False)
+    code, found = diagnose(vocab_file=vocab, do_lower_case=False)
     assert code == 0
     assert found["suspicious"][0].startswith(
         f"{vocab}: has no token with a capital letter, do_lower_case is False"
