@@ -72,7 +72,21 @@ def build_encoder(
     return keras.Model(inputs, outputs, name="bert")
 
 
-def last_layer_at(encoder: keras.Model, places) -> keras.KerasTensor:
+def pooled_output(encoder: keras.Model, inputs: dict) -> keras.KerasTensor:
+    """The pooled output, float [B, H], without the last layer's other places.
+
+    Args:
+        encoder: from `build_encoder`.
+        inputs: as the encoder's.
+    """
+    first = ops.zeros_like(inputs[features.INPUT_IDS][:, :1])  # [CLS]
+    read = last_layer_at(encoder, inputs, first)
+    return encoder.get_layer("pooler")(read[:, 0])
+
+
+def last_layer_at(
+    encoder: keras.Model, inputs: dict, places
+) -> keras.KerasTensor:
     """The last layer's output at some places, and nothing else of it.
 
     A place of the last layer reads all places of the layer below, but no
@@ -81,18 +95,19 @@ def last_layer_at(encoder: keras.Model, places) -> keras.KerasTensor:
 
     Args:
         encoder: from `build_encoder`.
+        inputs: as the encoder's.
         places: int32 [B, Q].
 
     Returns:
         float [B, Q, H].
     """
-    outputs = encoder(encoder.input)
+    outputs = encoder(inputs)
     *_, below, _ = [outputs["embedding_output"], *outputs["encoder_outputs"]]
     for name, mask in (
         ("attention_mask", features.INPUT_MASK),
         ("sequence_mask", features.SEQUENCE_IDS),
     ):
         if name in (layer.name for layer in encoder.layers):
-            adder = encoder.get_layer(name)(encoder.input[mask])
+            adder = encoder.get_layer(name)(inputs[mask])
     last = encoder.get_layer(f"layer_{len(outputs['encoder_outputs']) - 1}")
     return last(below, adder, places)

@@ -30,11 +30,11 @@ def build_pretraining_model(
     positions = keras.Input(
         (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
     )
-    first = positions[:, :1] * 0  # [CLS]
+    first = ops.zeros_like(positions[:, :1])  # [CLS]
     if packed:
         first = encoder.input[features.NEXT_SENTENCE_POSITIONS]
     read = encoder_lib.last_layer_at(
-        encoder, ops.concatenate([first, positions], axis=1)
+        encoder, encoder.input, ops.concatenate([first, positions], axis=1)
     )
     firsts, masked = layers.Split(name="split")(read, first)
     pooled = encoder.get_layer("pooler")(firsts if packed else firsts[:, 0])

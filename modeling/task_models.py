@@ -26,7 +26,7 @@ def build_classifier(
         dict: logits, float32 [B, C].
     """
     encoder = encoder_lib.build_encoder(config, seed)
-    pooled = encoder(encoder.input)["pooled_output"]
+    pooled = encoder_lib.pooled_output(encoder, encoder.input)
     dropout = layers.Factory(config, seed, "classifier").dropout(
         POOLED_DROPOUT, "dropout"
     )
@@ -105,7 +105,8 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
         POOLED_DROPOUT, "dropout"
     )
     head = heads.OutputHead(config, seed, 1, "swag", bias=False)
-    scores = head(dropout(encoder(rows)["pooled_output"]))  # [B * C, 1]
+    pooled = encoder_lib.pooled_output(encoder, rows)
+    scores = head(dropout(pooled))  # [B * C, 1]
     # Scores that are to be compared keep all their bits.
     unfold = UnfoldChoices(name="unfold", dtype="float32")
     logits = unfold(scores, inputs[features.INPUT_IDS])
