@@ -9,10 +9,7 @@ or spoil a run; what is suspicious is not seen in healthy ones. The exit code
 is 1 if something is wrong, 2 if the command line is. Nothing is written.
 """
 
-import dataclasses
-import fnmatch
 import glob
-import math
 import os
 import sys
 
@@ -20,13 +17,13 @@ from absl import flags
 
 import common_flags
 import findings as report
-import pretraining_records
-import run_folder
-from data import record_checks, record_scan, vocabulary_checks
+import run_diagnosis
+from data import record_scan, vocabulary_checks
 from errors import UserError
-from findings import Finding, suspicious, wrong
+from findings import Finding, wrong
 from modeling import config_checks
 from modeling.config import BertConfig
+from run_diagnosis import Job
 
 _PATHS = {
     "input_file": "Records to examine: files and globs, with commas.",
@@ -35,7 +32,6 @@ _PATHS = {
     "init_checkpoint": "Checkpoint: its prefix, such as bert_model.ckpt.",
     "output_dir": "Folder of a run of run_pretraining.py.",
 }
-_CONFIG, _VOCABULARY, _CURVES = "bert_config.json", "vocab.txt", "metrics.jsonl"
 
 
 def define_flags(values: flags.FlagValues) -> None:
@@ -48,25 +44,6 @@ def define_flags(values: flags.FlagValues) -> None:
         "How the other scripts lower-case text; else as the records say.",
         flag_values=values,
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """What is examined.
-
-    Attributes:
-        files: of records.
-        vocab_file, config_file, checkpoint, folder: paths or None; what is
-            not given is taken from the folder of the run.
-        do_lower_case: None if it is not given.
-    """
-
-    files: list[str]
-    vocab_file: str | None
-    config_file: str | None
-    checkpoint: str | None
-    folder: str | None
-    do_lower_case: bool | None
 
 
 def read_flags(argv: list[str]) -> Job:
@@ -89,8 +66,10 @@ def read_flags(argv: list[str]) -> Job:
         files = common_flags.list_files(values.input_file, "input_file")
     return Job(
         files=files,
-        vocab_file=values.vocab_file or _in(folder, _VOCABULARY),
-        config_file=values.bert_config_file or _in(folder, _CONFIG),
+        vocab_file=values.vocab_file
+        or run_diagnosis.find(folder, run_diagnosis.VOCABULARY),
+        config_file=values.bert_config_file
+        or run_diagnosis.find(folder, run_diagnosis.CONFIG),
         checkpoint=values.init_checkpoint,
         folder=folder,
         do_lower_case=values.do_lower_case,
@@ -101,7 +80,7 @@ def examine(job: Job) -> list[Finding]:
     """Looks at everything that was given, alone and together."""
     found, config, vocab, scan = [], None, None, record_scan.Scan()
     if job.config_file:
-        config = read_config(job.config_file, found)
+        config = run_diagnosis.read_config(job.config_file, found)
     if config:
         found += config_checks.check_sizes(config, job.config_file, published())
     if job.vocab_file:
@@ -113,6 +92,13 @@ def examine(job: Job) -> list[Finding]:
         found += scan.findings
     if vocab:
         found += vocabulary_checks.check_hash(job.vocab_file, scan.runs)
+    if scan.runs and casing(job, scan) != scan.runs[0]["do_lower_case"]:
+        found.append(
+            wrong(
+                f"--do_lower_case={job.do_lower_case}",
+                expected=f"{not job.do_lower_case}, as the records were made",
+            )
+        )
     if vocab or scan.vocab:
         found += vocabulary_checks.check_use(
             job.vocab_file if vocab else scan.runs[0]["vocab_file"],
@@ -126,19 +112,12 @@ def examine(job: Job) -> list[Finding]:
             config, job.config_file, scan.max_seq_length, "the records"
         )
     if job.checkpoint:
-        found += examine_checkpoint(job.checkpoint, config, job.config_file)
+        found += run_diagnosis.examine_checkpoint(
+            job.checkpoint, config, job.config_file
+        )
     if job.folder:
-        found += examine_run(job, config, scan)
+        found += run_diagnosis.examine_run(job, config, scan)
     return found
-
-
-def read_config(path: str, found: list[Finding]) -> BertConfig | None:
-    """Reads a config, or adds to what was found why it cannot be read."""
-    try:
-        return BertConfig.from_json_file(path)
-    except UserError as error:
-        found.append(wrong(str(error)))
-        return None
 
 
 def published() -> dict[str, BertConfig]:
@@ -157,161 +136,6 @@ def casing(job: Job, scan: record_scan.Scan) -> bool | None:
     if job.do_lower_case is not None:
         return job.do_lower_case
     return scan.runs[0]["do_lower_case"] if scan.runs else None
-
-
-def examine_checkpoint(
-    prefix: str, config: BertConfig | None, config_file: str | None
-) -> list[Finding]:
-    """Looks at a checkpoint, and whether the config belongs to it."""
-    from modeling import checkpoint_checks, checkpoints, models
-
-    shapes = None
-    if config:
-        model = models.build_pretraining_model(config, seed=0)
-        shapes = {
-            name: tuple(variable.shape)
-            for name, variable in checkpoints.model_variables(model).items()
-        }
-    return checkpoint_checks.examine(prefix, config, config_file, shapes)
-
-
-def examine_run(
-    job: Job, config: BertConfig | None, scan: record_scan.Scan
-) -> list[Finding]:
-    """Looks at the folder of a run: files, settings, curves."""
-    from training import curve_checks, run_checks, saver
-
-    found, description = run_checks.check_files(job.folder)
-    best = os.path.join(job.folder, run_folder.BEST)
-    if os.path.isdir(best):
-        found += run_checks.check_files(best)[0]
-    settings, where = description.get("settings", {}), job.folder
-    if description:
-        newest = os.path.join(
-            job.folder, f"{saver.PREFIX}-{description['step']}"
-        )
-        where = f"{newest}.json"
-        if not job.checkpoint:
-            found += examine_checkpoint(newest, config, job.config_file)
-    found += compare_run(job, config, scan, settings, where)
-    curves = _in(job.folder, _CURVES)
-    if not curves:
-        return found
-    try:
-        points = curve_checks.read_curves(curves)
-    except UserError as error:
-        return [*found, wrong(str(error))]
-    found += curve_checks.check_schedule(settings, points, where)
-    return found + curve_checks.check(
-        points,
-        objectives(config, scan, settings.get("num_warmup_steps", 0)),
-        curves,
-        started_fresh=not settings.get("init_checkpoint"),
-    )
-
-
-def compare_run(
-    job: Job,
-    config: BertConfig | None,
-    scan: record_scan.Scan,
-    settings: dict,
-    where: str,
-) -> list[Finding]:
-    """Whether a run has the config and the records that were given."""
-    found = []
-    own = _in(job.folder, _CONFIG)
-    if config and own and own != job.config_file:
-        theirs = read_config(own, found)
-        if theirs and theirs != config:
-            found.append(
-                wrong(
-                    "is another config than the run's",
-                    path=job.config_file,
-                    expected=own,
-                )
-            )
-    own = _in(job.folder, _VOCABULARY)
-    if own and own != job.vocab_file:
-        more, vocab = vocabulary_checks.check_file(own)
-        found += more
-        if vocab:
-            found += vocabulary_checks.check_hash(own, scan.runs)
-    made = {run["do_lower_case"] for run in scan.runs}
-    run_with = settings.get("do_lower_case")
-    if made and run_with is not None and made != {run_with}:
-        found.append(
-            wrong(
-                f"do_lower_case of the run is {run_with}",
-                path=where,
-                expected=f"{not run_with}, as the records were made",
-            )
-        )
-    files = trained_on(job.files, settings.get("input_file"))
-    listed = dict(zip(job.files, scan.listed, strict=True))
-    read = pretraining_records.Records(files, [listed[x] for x in files], {})
-    if files and settings.get("records") not in (None, fingerprint(read)):
-        found.append(
-            suspicious(
-                "the run's records had the same names and other contents",
-                path=record_scan.name_of(files),
-                fix="a run that goes on should read what it began with",
-            )
-        )
-    return found
-
-
-def trained_on(files: list[str], patterns: str | None) -> list[str]:
-    """Those files whose names a run's --input_file has."""
-    names = [os.path.basename(x) for x in (patterns or "").split(",")]
-    return [
-        file
-        for name in names
-        for file in files
-        if fnmatch.fnmatch(os.path.basename(file), name)
-    ]
-
-
-def fingerprint(read: pretraining_records.Records) -> str:
-    """The fingerprint of a run that reads these records."""
-    phase = pretraining_records.Phase(read, None, batch_size=0, first=0, last=0)
-    return pretraining_records.fingerprint(
-        pretraining_records.Inputs([phase], None, None, None)
-    )
-
-
-def objectives(
-    config: BertConfig | None, scan: record_scan.Scan, warmup: int
-) -> list:
-    """What the losses of pre-training are like in healthy runs.
-
-    A network that has learned how frequent pieces are, and nothing else, has
-    the entropy of the pieces as its masked-LM loss: 7.2 nats for the 30,522
-    of English Wikipedia, 0.7 of those of a fresh one.
-    """
-    from training.curve_checks import Objective
-
-    found = []
-    if config:
-        fresh = math.log(config.vocab_size)
-        frequencies = 0.7 * fresh
-        if scan.statistics and scan.statistics.targets.sum() > 10_000:
-            frequencies = record_checks.unigram_loss(scan.statistics)
-        found.append(
-            Objective(
-                "masked_lm", fresh, 0.97 * frequencies, max(1000, 2 * warmup)
-            )
-        )
-    pair = math.log(2)
-    found.append(
-        Objective("next_sentence", pair, 0.985 * pair, max(2000, 2 * warmup))
-    )
-    return found
-
-
-def _in(folder: str | None, name: str) -> str | None:
-    """A file of a folder, if it is there."""
-    path = os.path.join(folder, name) if folder else ""
-    return path if os.path.isfile(path) else None
 
 
 def main(argv: list[str]) -> int:

@@ -325,6 +325,15 @@ def test_another_vocabulary_than_that_of_the_records(diagnose, made, tmp_path):
     assert f"[PAD] is token {V - 1}" in found["suspicious"][0]
 
 
+def test_another_casing_than_that_of_the_records(diagnose, made):
+    _, found = diagnose(
+        "--nodo_lower_case", input_file=f"{made}/plain/*.tfrecord"
+    )
+    assert found["wrong"] == [
+        "--do_lower_case=False; expected True, as the records were made"
+    ]
+
+
 def test_nothing_to_examine_and_what_is_not_there(run_script, tmp_path):
     for flags, message in (
         ({}, "nothing to examine; pass one of --input_file, --vocab_file, "),

@@ -9,6 +9,7 @@ import pytest
 
 import doctor
 import pretraining_records
+import run_diagnosis
 from data import record_scan, records
 from modeling import checkpoints, models
 from tests import small, text
@@ -120,11 +121,11 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
     read = pretraining_records.Records(files[:1], [None], {})
     settings = {
         "input_file": "records/0.tf*",
-        "records": doctor.fingerprint(read),
+        "records": run_diagnosis.fingerprint(read),
     }
 
     def compare(**changed):
-        found = doctor.compare_run(
+        found = run_diagnosis.compare_run(
             job,
             None,
             record_scan.Scan(listed=[None]),
@@ -145,7 +146,7 @@ def test_records_of_another_casing(run_folder):
     job = doctor.read_flags(["doctor.py", f"--output_dir={run_folder}"])
     job = dataclasses.replace(job, files=["0.tfrecord"])
     scan = record_scan.Scan(listed=[{"do_lower_case": False}])
-    (found,) = doctor.compare_run(
+    (found,) = run_diagnosis.compare_run(
         job, None, scan, {"do_lower_case": True}, "model.ckpt-7.json"
     )
     assert (found.level, found.message) == (
@@ -188,7 +189,7 @@ def test_curves_that_are_wrong(diagnose, run_folder):
     )
 
 
-def test_a_casing_that_contradicts_the_records(diagnose, run_folder, tmp_path):
+def test_a_casing_that_contradicts_the_records(diagnose, run_folder):
     vocab = run_folder / "vocab.txt"
     code, found = diagnose(vocab_file=vocab, do_lower_case=False)
     assert code == 0
