@@ -1,12 +1,16 @@
 """Every fast way gives the plain way's numbers, dropout included."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import dropout, fast, layers, pretraining_losses
+from modeling import dropout, fast, layers, pretraining_losses, task_models
 from modeling.models import build_pretraining_model
 from tests import small
+from training import steps
+from training.optimization import AdamWeightDecay
 
 ISLANDS, REMAT = fast.Ways(islands=True), fast.Ways(remat=True)
 BOTH = fast.Ways(islands=True, remat=True)
@@ -98,7 +102,7 @@ def model():
     )
 
 
-def step(model, ways, **compiling):
+def loss_of(model, ways, **compiling):
     """A compiled function: batch -> losses and gradients."""
 
     @tf.function(**compiling)
@@ -117,7 +121,7 @@ def step(model, ways, **compiling):
 
 @pytest.fixture(scope="module")
 def plain(model):
-    return step(model, fast.Ways())(small.batch())
+    return loss_of(model, fast.Ways())(small.batch())
 
 
 @pytest.mark.parametrize(
@@ -126,7 +130,7 @@ def plain(model):
     ids=["islands", "remat", "both", "one program"],
 )
 def test_every_way_gives_the_plain_loss_and_gradients(model, plain, ways, xla):
-    loss, gradients = step(model, ways, jit_compile=xla)(small.batch())
+    loss, gradients = loss_of(model, ways, jit_compile=xla)(small.batch())
     np.testing.assert_allclose(loss, plain[0], rtol=1e-6)
     assert len(gradients) == len(plain[1]) > 30
     for ours, theirs in zip(gradients, plain[1], strict=True):
@@ -143,7 +147,7 @@ def test_dropout_was_on(model, plain):
 
 def operations(model, ways):
     graph = (
-        step(model, ways)
+        loss_of(model, ways)
         .get_concrete_function(
             {name: tf.constant(x) for name, x in small.batch().items()}
         )
@@ -212,3 +216,56 @@ def test_the_scope_ends_with_the_step():
         assert fast._ways() == BOTH
     assert fast._ways() == fast.Ways()
     assert dropout.current_seed() is None
+
+
+def losses(strategy, ways, steps_to_take=2):
+    """Sums and gradient norm of some steps of training, without dropout."""
+    with strategy.scope():
+        network = build_pretraining_model(small.config(num_hidden_layers=1))
+        optimizer = AdamWeightDecay(0.01)
+        optimizer.build(network.trainable_variables)
+    task = steps.Task(
+        network,
+        pretraining_losses.OBJECTIVES,
+        pretraining_losses.pretraining_weights,
+        pretraining_losses.pretraining_sums,
+        functools.partial(fast.training_step, ways=ways),
+    )
+    rows = [small.batch(seed, 4) for seed in range(steps_to_take)]
+    stacked = {name: np.stack([x[name] for x in rows]) for name in rows[0]}
+    data = iter(tf.data.Dataset.from_tensor_slices(stacked))
+    made = steps.Steps(task, optimizer, strategy, seed=3)
+    return made.train(data, tf.constant(steps_to_take)).numpy()
+
+
+@pytest.mark.slow
+def test_mirrored_devices_give_what_one_gives():
+    mirrored = tf.distribute.MirroredStrategy(
+        ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
+    )
+    plain = losses(tf.distribute.OneDeviceStrategy("CPU:0"), fast.Ways())
+    np.testing.assert_allclose(losses(mirrored, BOTH), plain, rtol=1e-5)
+
+
+def test_islands_take_rows_of_any_length():
+    classifier = task_models.build_classifier(
+        small.config(num_hidden_layers=1), 2
+    )
+    spec = {
+        name: tf.TensorSpec([None, None], tf.int32) for name in classifier.input
+    }
+
+    def scores(ways):
+        @tf.function(input_signature=[spec])
+        def run(inputs):
+            with fast.training_step(SEED, ways):
+                return classifier(inputs, training=True)["logits"]
+
+        return run
+
+    plain, islands = scores(fast.Ways()), scores(ISLANDS)
+    for length in (5, small.S):
+        inputs = {
+            name: small.batch()[name][:, :length] for name in classifier.input
+        }
+        np.testing.assert_allclose(islands(inputs), plain(inputs), atol=1e-5)
