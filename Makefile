@@ -9,7 +9,7 @@ OUT = quickstart
 PARALLEL = -n auto --maxprocesses=4 --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: quickstart test test-long check bench peers clean
+.PHONY: quickstart test test-long check bench bench-peers peers clean
 
 quickstart: $(VENV)/run
 	examples/quickstart.sh $(BIN)/python $(OUT)
@@ -26,15 +26,25 @@ check: $(VENV)/dev
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not long"
 
 bench: $(VENV)/run
-	$(BIN)/python -m benchmarks.pretraining_step
+	$(BIN)/python -m benchmarks.pretraining_step configs/bert_small.json 32 128 20
+	$(BIN)/python -m benchmarks.guard
+	$(BIN)/python -m benchmarks.step_profile
+	$(BIN)/python -m benchmarks.scaling
 	test -f $(OUT)/train.txt || $(BIN)/python examples/docstring_corpus.py $(OUT)
 	test -f $(OUT)/vocab.txt || $(BIN)/python create_vocab.py \
 	    --input_file=$(OUT)/train.txt --output_file=$(OUT)/vocab.txt --vocab_size=8000
 	$(BIN)/python -m benchmarks.tokenization $(OUT)/train.txt $(OUT)/vocab.txt
 	$(BIN)/python -m benchmarks.vocabulary $(OUT)/train.txt
 
+TURNS = $(BIN)/python -m benchmarks.peers_in_turns
+bench-peers: $(VENV)/run peers
+	$(TURNS) train configs/bert_small.json 32 128 20
+	RUNS=3 $(TURNS) train configs/bert_base.json 8 128 20
+	RUNS=1 $(TURNS) alone configs/bert_base.json 32 128 20
+	$(TURNS) infer configs/bert_small.json 32 16,32,64,128,256,512
+
 # Other systems, each in an environment of its own, to compare with.
-peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done
+peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done $(PEERS)/keras_hub/done
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(OUT)
@@ -58,4 +68,10 @@ $(PEERS)/model_garden/done: benchmarks/peers/model_garden.txt requirements.txt
 	$(PYTHON) -m venv $(PEERS)/model_garden
 	$(PEERS)/model_garden/bin/python -m pip install --quiet -r requirements.txt
 	$(PEERS)/model_garden/bin/python -m pip install --quiet --no-deps -r $<
+	touch $@
+
+$(PEERS)/keras_hub/done: benchmarks/peers/keras_hub.txt requirements.txt
+	$(PYTHON) -m venv $(PEERS)/keras_hub
+	$(PEERS)/keras_hub/bin/python -m pip install --quiet -r requirements.txt
+	$(PEERS)/keras_hub/bin/python -m pip install --quiet -r $<
 	touch $@

@@ -17,6 +17,7 @@ SCRIPTS = (
     "run_squad",
     "run_ner",
     "run_swag",
+    "doctor",
     "predict",
     "export_hub",
     "convert_checkpoint",
@@ -30,7 +31,11 @@ FINE_TUNING = ("run_classifier", "run_squad", "run_ner", "run_swag")
 
 def rows(script):
     """Flag -> its default as the README shows it."""
-    shared = section("**Fine-tuning**") if script in FINE_TUNING else {}
+    shared = {}
+    if script in ("run_pretraining", *FINE_TUNING):
+        shared |= section("**Training**")
+    if script in FINE_TUNING:
+        shared |= section("**Fine-tuning**")
     return shared | section(f"**{script}.py**")
 
 
