@@ -35,7 +35,7 @@ def onnx(folder: str, lines: list[str], batch_size: int) -> Callable:
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     kind = transformers.AutoModelForSequenceClassification
-    model = kind.from_pretrained(folder, attn_implementation="eager").eval()
+    model = kind.from_pretrained(folder, attn_implementation="eager")
     names = ["input_ids", "attention_mask", "token_type_ids"]
     example = tokenizer(
         ["one text", "and another one"], return_tensors="pt", padding=True
