@@ -184,7 +184,8 @@ def test_a_line_shows_each_objective_apart(pretrain, tmp_path):
         r"masked_lm \d\.\d{4} \(accuracy 0\.\d{4}\) \+ "
         r"next_sentence \d\.\d{4} \(accuracy \d\.\d{4}\) \| "
         r"lr 0\.00667 \| grad norm \d+\.?\d* \| "
-        r"[\d.e+]+ examples/s \| \d+ s left",
+        r"[\d.e+]+ examples/s \| [\d.e+]+ tokens/s \| "
+        r"\d+% of a bare matmul \| \d+ s left",
         line,
     )
 
@@ -200,6 +201,8 @@ def test_tensorboard_shows_the_curves(four_steps):
         "learning_rate",
         "gradient_norm",
         "examples_per_second",
+        "tokens_per_second",
+        "share_of_matmul",
     }
     points = events.Tensors("loss")
     shown = [float(tf.make_ndarray(point.tensor_proto)) for point in points]
