@@ -37,6 +37,18 @@ def current_seed() -> tf.Tensor | None:
     return getattr(_scope, "seed", None)
 
 
+def layer_key(seed: tf.Tensor, salt: int) -> tf.Tensor:
+    """The key of a layer: int32 [2], unlike that of any other layer or seed.
+
+    Folding a number in leaves the number itself as one half; the masks of two
+    layers would then follow from each other.
+    """
+    seed = tf.random.experimental.stateless_fold_in(seed, salt)
+    return tf.random.stateless_uniform(
+        [2], seed, minval=None, maxval=None, dtype=tf.int32
+    )
+
+
 def drop(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
     """Sets a share of x to zero and scales up the rest.
 
@@ -100,8 +112,7 @@ class Dropout(keras.layers.Layer):
         seed = current_seed()
         if seed is None:
             seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-        key = tf.random.experimental.stateless_fold_in(seed, self.salt)
-        return key, self.rate
+        return layer_key(seed, self.salt), self.rate
 
     def get_config(self):
         """The layer's arguments."""

@@ -23,10 +23,8 @@ class TrainingLog:
 
     def __init__(self, folder: str, step: int):
         self._path = os.path.join(folder, METRICS)
-        self._writers = {
-            "train": tf.summary.create_file_writer(folder),
-            "eval": tf.summary.create_file_writer(os.path.join(folder, "eval")),
-        }
+        self._folders = {"train": folder, "eval": os.path.join(folder, "eval")}
+        self._writers = {}  # of the curves that there are
         self._drop_after(step)
 
     def write(self, step: int, kind: str, values: dict[str, float]) -> None:
@@ -40,6 +38,10 @@ class TrainingLog:
         line = {"step": step, "kind": kind, **values}
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+        if kind not in self._writers:
+            self._writers[kind] = tf.summary.create_file_writer(
+                self._folders[kind]
+            )
         with self._writers[kind].as_default(step=step):
             for name, value in values.items():
                 tf.summary.scalar(name, value)

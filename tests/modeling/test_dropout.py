@@ -25,6 +25,14 @@ def test_another_seed_or_layer_gives_another_mask(salt, seed):
     assert same == pytest.approx(0.5, abs=0.02)
 
 
+@pytest.mark.parametrize("salt", [4, 2, 3 + 2**20, 3 + 2**30])
+def test_the_masks_of_layers_do_not_follow_from_each_other(salt):
+    """Of what one drops another drops its share, whatever their numbers."""
+    x = tf.ones([503, 499])
+    first, second = (drop(0.1, each, [1, 2], x) == 0 for each in (3, salt))
+    assert second[first].mean() == pytest.approx(0.1, abs=0.01)
+
+
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.9])
 def test_share_and_scale(rate):
     dropped = drop(rate, 3, [1, 2], tf.ones([503, 499]))
