@@ -29,6 +29,7 @@ def test_a_step_is_timed():
     assert figures["share_of_matmul"] > 0
 
 
+@pytest.mark.long
 def test_the_guards_cost_is_measured():
     config = small.config(num_hidden_layers=1)
     figures = guard.measure(config, B, S, P, runs=1)
@@ -132,7 +133,7 @@ def test_ratios_are_those_of_turns():
     assert lines[1]["ratio_min_max"] == [2, 5]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_our_side_trains_and_infers(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(small.config().to_json())
@@ -142,7 +143,7 @@ def test_our_side_trains_and_infers(tmp_path):
     assert abs(float(infer(B, S))) < 100
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_packed_rows_are_timed(tmp_path):
     text.write_vocabulary(tmp_path / "vocab.txt")
     text.write_corpus(tmp_path / "corpus.txt", 23)
@@ -179,7 +180,7 @@ def test_growth_is_measured():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_profile_tells_what_a_step_does():
     config = small.config(hidden_size=128, num_attention_heads=2)
     figures = step_profile.measure(config, B, S, P)

@@ -113,6 +113,7 @@ def test_each_format_has_its_files(good):
     }
 
 
+@pytest.mark.long
 def test_a_span_head_goes_all_the_way_too(convert, tmp_path):
     model = task_models.build_span_model(small.config(vocab_size=SIZE))
     google = write_google(tmp_path / "google", random_values(model))

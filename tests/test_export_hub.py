@@ -138,7 +138,7 @@ def test_a_full_disk_leaves_nothing_behind(export, tmp_path, monkeypatch):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_encoder_for_serving(export, folder, tmp_path):
     """Of half precision and one length; from a checkpoint without pooler."""
     stale = tmp_path / "out" / "export.partial"

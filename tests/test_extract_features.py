@@ -172,6 +172,7 @@ def test_layers_are_mixed(extract, expected, mix):
         np.testing.assert_allclose(rows, mixed, atol=1e-5)
 
 
+@pytest.mark.long
 def test_tfrecords_and_two_devices(extract, expected):
     path, _, _ = extract(
         distribution="mirrored", output_format="tfrecord", layers="1"

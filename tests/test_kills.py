@@ -75,6 +75,7 @@ def run_and_kill(server, argv, folder, kills, replicas=1, seed=1):
         killed += 1
 
 
+@pytest.mark.long
 def test_three_kills_change_no_bit(server, folder, straight, tmp_path):
     argv = flags(folder, tmp_path / "killed")
     run_and_kill(server, argv, tmp_path, 3)

@@ -92,6 +92,7 @@ def test_each_line_has_its_answer_at_any_batch_size(single, ask, batch_size):
     assert len({tuple(x["probabilities"].values()) for x in answers}) > 4
 
 
+@pytest.mark.long
 def test_two_texts_have_a_tab_between_them_or_names(pair, ask):
     _, by_tab, _ = ask(pair, b"the cat\ta dog\r\na tree\t\n")
     lines = [

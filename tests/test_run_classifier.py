@@ -242,7 +242,7 @@ def test_the_export_answers_alike_in_a_fresh_process(made):
     assert found["label"] == labels
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_seeds_have_folders_a_mean_and_a_deviation(classify, tmp_path):
     classify(
         "--do_train",

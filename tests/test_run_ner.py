@@ -247,6 +247,7 @@ def test_the_export_alone_gives_the_same_labels(trained, long, tmp_path):
     assert (answer["starts"][row + 2][0], answer["ends"][row + 2][0]) == (5, 10)
 
 
+@pytest.mark.long
 def test_other_labels_with_the_context_of_documents(folder, run_script):
     """Parts of speech; the best checkpoint is evaluated."""
     run = folder / "tags"

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -31,21 +32,25 @@ def folder(tmp_path_factory):
     return folder
 
 
+def flags_of(folder, output, **changed):
+    return {
+        "input_file": folder / "train.tfrecord",
+        "bert_config_file": folder / "config.json",
+        "train_batch_size": 4,
+        "num_warmup_steps": 1,
+        "learning_rate": 0.01,
+        "log_steps": 1,
+        "output_dir": output,
+        **changed,
+    }
+
+
 @pytest.fixture
 def pretrain(folder, run_script):
     """Runs the script on the folder's records; returns what it prints."""
 
     def run(output, *words, code=0, **named):
-        named = {
-            "input_file": folder / "train.tfrecord",
-            "bert_config_file": folder / "config.json",
-            "train_batch_size": 4,
-            "num_warmup_steps": 1,
-            "learning_rate": 0.01,
-            "log_steps": 1,
-            "output_dir": output,
-            **named,
-        }
+        named = flags_of(folder, output, **named)
         found, out, err = run_script(run_pretraining, *words, **named)
         assert found == code, err
         return out, err
@@ -71,12 +76,18 @@ def assert_same_bits(ours, theirs):
         assert value.tobytes() == theirs[name].tobytes(), name
 
 
+@pytest.fixture(scope="module")
+def straight(folder):
+    """A run that was never interrupted; tests look at copies of it."""
+    flags = flags_of(folder, folder / "straight", num_train_steps=4)
+    words = [f"--{name}={value}" for name, value in flags.items()]
+    run_pretraining.main(["run_pretraining.py", "--do_train", *words])
+    return folder / "straight"
+
+
 @pytest.fixture
-def four_steps(pretrain, tmp_path):
-    """A run that was never interrupted."""
-    output = tmp_path / "straight"
-    pretrain(output, "--do_train", num_train_steps=4)
-    return output
+def four_steps(straight, tmp_path):
+    return shutil.copytree(straight, tmp_path / "straight")
 
 
 def test_two_steps_and_two_more_are_four(pretrain, four_steps, tmp_path):
@@ -96,6 +107,7 @@ def test_two_steps_and_two_more_are_four(pretrain, four_steps, tmp_path):
     )
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_weights(pretrain, four_steps, tmp_path):
     ends = []
     for name, seed in (("same", 12345), ("other", 7)):
@@ -108,6 +120,7 @@ def test_the_same_seed_gives_the_same_weights(pretrain, four_steps, tmp_path):
     assert (ends[1][name] != straight[name]).any()
 
 
+@pytest.mark.long
 def test_two_devices_give_the_loss_of_one(pretrain, folder, tmp_path):
     seen = []
     for distribution in ("one_device", "mirrored"):

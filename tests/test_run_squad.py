@@ -246,7 +246,7 @@ def nbest_of(output):
     return read(output / "nbest_predictions.json").values()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_version_1_keeps_the_best_of_training_and_empty_contexts(
     folder, command
 ):

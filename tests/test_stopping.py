@@ -130,6 +130,7 @@ def test_a_run_in_phases_is_stopped_in_both(
     assert bests[0] == bests[1]
 
 
+@pytest.mark.long
 def test_patience_survives_a_restart(folder, pretrain, send, tmp_path):
     """With a learning rate of 0 no evaluation is better than the first."""
     flags = {

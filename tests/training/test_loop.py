@@ -100,6 +100,7 @@ def one_device(tmp_path_factory):
     return lines, weights(trainer)
 
 
+@pytest.mark.long
 def test_training_lowers_the_loss(tmp_path):
     lines = train(make_trainer(), tmp_path, schedule(num_train_steps=67))
     first = np.mean([line["loss"] for line in lines[:11]])
@@ -189,6 +190,7 @@ def test_mirrored_equals_one_device(tmp_path, one_device, replicas):
         np.testing.assert_allclose(value, one_device[1][name], atol=2e-4)
 
 
+@pytest.mark.long
 def test_xla_equals_plain(tmp_path, one_device):
     lines = train(make_trainer(use_xla=True), tmp_path)
     assert_equal_runs(lines, one_device[0], 1e-5)
@@ -239,6 +241,7 @@ def test_dropout_differs_between_replicas(tmp_path, rate, same):
     assert (seen[0] == pytest.approx(seen[1], rel=1e-4)) == same
 
 
+@pytest.mark.long
 def test_the_seed_of_dropout_decides(tmp_path):
     runs = []
     for i, seed in enumerate((1, 1, 2)):
