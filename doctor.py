@@ -18,6 +18,7 @@ from absl import flags
 import common_flags
 import findings as report
 import run_diagnosis
+import run_folder
 from data import record_scan, vocabulary_checks
 from errors import UserError
 from findings import Finding, wrong
@@ -67,7 +68,7 @@ def read_flags(argv: list[str]) -> Job:
     return Job(
         files=files,
         vocab_file=values.vocab_file
-        or run_diagnosis.find(folder, run_diagnosis.VOCABULARY),
+        or run_diagnosis.find(folder, run_folder.VOCABULARY),
         config_file=values.bert_config_file
         or run_diagnosis.find(folder, run_diagnosis.CONFIG),
         checkpoint=values.init_checkpoint,

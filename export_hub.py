@@ -123,7 +123,9 @@ def read_config(values: flags.FlagValues, tokens: list[str]) -> BertConfig:
     )
     config = BertConfig.from_json_file(path)
     text_flags.check_vocabulary(tokens, values.vocab_file, config, path)
-    text_flags.check_length(values, "static_seq_length", config, path)
+    text_flags.check_length(
+        values.static_seq_length, "static_seq_length", config, path
+    )
     return config
 
 

@@ -98,7 +98,9 @@ def read_flags(argv: list[str]) -> Job:
     vocab = vocabulary.read_vocabulary(values.vocab_file)
     where = values.bert_config_file
     text_flags.check_vocabulary(vocab, values.vocab_file, config, where)
-    text_flags.check_length(values, "max_seq_length", config, where)
+    text_flags.check_length(
+        values.max_seq_length, "max_seq_length", config, where
+    )
     layers = [read_layer(x, config.num_hidden_layers) for x in values.layers]
     if not layers:
         raise UserError("--layers is empty", expected="such as -1,-2")

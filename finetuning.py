@@ -97,7 +97,9 @@ def check(values: flags.FlagValues, config: BertConfig | None = None) -> Setup:
     config = config or BertConfig.from_json_file(values.bert_config_file)
     vocab = vocabulary.read_vocabulary(values.vocab_file)
     text_flags.check_vocabulary(vocab, values.vocab_file, config, where)
-    text_flags.check_length(values, "max_seq_length", config, where)
+    text_flags.check_length(
+        values.max_seq_length, "max_seq_length", config, where
+    )
     if not 0 <= values.warmup_proportion <= 1:
         raise UserError(
             f"--warmup_proportion={values.warmup_proportion}",
@@ -290,20 +292,14 @@ class FineTuning:
             if values.do_train:
                 say("warning: no --init_checkpoint: training random weights")
                 return
-            raise UserError(
-                "no checkpoint",
-                path=values.output_dir,
-                expected="a trained model",
-                fix="pass --do_train or --init_checkpoint",
-            )
+            raise run_folder.no_checkpoint(values.output_dir)
         required = checkpoints.ENCODER
         if not values.do_train:
             required = tuple(self._named)
         else:
             weights = self._without_other_heads(weights)
         fresh = checkpoints.assign(self._named, weights, path, required)
-        fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
-        say(f"starting from {path}; {fresh}")
+        run_folder.tell_start(path, fresh)
 
     def _without_other_heads(self, weights: dict) -> dict:
         """Weights without those of a head for other labels."""

@@ -203,7 +203,7 @@ def length_from(
         listed = ", ".join(map(str, sorted({run[name] for run in runs})))
         raise UserError(
             f"{flag}the records have {listed}",
-            path=_name(files),
+            path=storage.name_of(files),
             expected="one length",
             fix="leave the flag out, or make the records again",
         )
@@ -238,12 +238,12 @@ def read_schema(
         name: length_from(values, files, runs, name)
         for name in ("max_seq_length", "max_predictions_per_seq")
     }
-    if lengths["max_seq_length"] > config.max_position_embeddings:
-        raise UserError(
-            f"--max_seq_length={lengths['max_seq_length']}",
-            expected="at most max_position_embeddings, "
-            f"{config.max_position_embeddings} ({values.bert_config_file})",
-        )
+    text_flags.check_length(
+        lengths["max_seq_length"],
+        "max_seq_length",
+        config,
+        values.bert_config_file,
+    )
     if not runs or not runs[0].get("pack_sequences"):
         return features.pretraining_schema(**lengths)
     return features.packed_schema(
@@ -379,8 +379,8 @@ def check_records(records: Records, vocab_size: int) -> int:
         count += entry["records"]
     if total > _HASHED_BYTES:
         say(
-            f"{_name(records.files)}: {total / 1e9:.0f} GB, sizes compared; "
-            "doctor.py reads them from end to end"
+            f"{storage.name_of(records.files)}: {total / 1e9:.0f} GB, sizes "
+            "compared; doctor.py reads them from end to end"
         )
     if count == 0:
         raise UserError(
@@ -430,8 +430,3 @@ def _check_shard(path: str, entry: dict | None) -> None:
             path=path,
             fix="make the records again; a run goes on from its checkpoint",
         )
-
-
-def _name(files: list[str]) -> str:
-    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-    return f"{files[0]}{more}"

@@ -10,7 +10,6 @@ import pretraining_records
 import run_folder
 import training_flags
 from data import features
-from errors import UserError
 from modeling.config import BertConfig
 from progress import say
 
@@ -125,18 +124,10 @@ class Pretraining:
         if not values.init_checkpoint:
             if values.do_train:
                 return
-            raise UserError(
-                "no checkpoint",
-                path=values.output_dir,
-                expected="a trained model",
-                fix="pass --do_train or --init_checkpoint",
-            )
+            raise run_folder.no_checkpoint(values.output_dir)
         path = checkpoints.resolve(values.init_checkpoint)
         fresh = checkpoints.assign(self.named, checkpoints.read(path), path)
-        say(
-            f"starting from {path}; "
-            + (f"fresh: {', '.join(fresh)}" if fresh else "all variables found")
-        )
+        run_folder.tell_start(path, fresh)
 
     def train(self, counts: list[int]) -> None:
         """Trains to the last step.

@@ -7,12 +7,13 @@ import os
 
 import pretraining_records
 import run_folder
+import storage
 from data import record_checks, record_scan, vocabulary_checks
 from errors import UserError
 from findings import Finding, suspicious, wrong
 from modeling.config import BertConfig
 
-CONFIG, VOCABULARY, CURVES = "bert_config.json", "vocab.txt", "metrics.jsonl"
+CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +115,7 @@ def compare_run(
                     expected=own,
                 )
             )
-    own = find(job.folder, VOCABULARY)
+    own = find(job.folder, run_folder.VOCABULARY)
     if own and own != job.vocab_file:
         more, vocab = vocabulary_checks.check_file(own)
         found += more
@@ -137,7 +138,7 @@ def compare_run(
         found.append(
             suspicious(
                 "the run's records had the same names and other contents",
-                path=record_scan.name_of(files),
+                path=storage.name_of(files),
                 fix="a run that goes on should read what it began with",
             )
         )

@@ -124,6 +124,22 @@ def check_steps(folder: str, step: int, schedule) -> None:
         )
 
 
+def no_checkpoint(folder: str) -> UserError:
+    """The error of a run that has no weights and is not to train."""
+    return UserError(
+        "no checkpoint",
+        path=folder,
+        expected="a trained model",
+        fix="pass --do_train or --init_checkpoint",
+    )
+
+
+def tell_start(path: str, fresh: list[str]) -> None:
+    """Says where a run's weights come from, and which do not."""
+    fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
+    say(f"starting from {path}; {fresh}")
+
+
 def prepare(folder: str, config: BertConfig, vocab_file: str | None) -> None:
     """Makes the folder and puts config and vocabulary there.
 

@@ -50,6 +50,12 @@ def glob(pattern: str) -> list[str]:
     return sorted(matches.glob(pattern))
 
 
+def name_of(files: list[str]) -> str:
+    """Files in a message: the first, and how many more."""
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return f"{files[0]}{more}"
+
+
 def make_folder(path: str) -> None:
     """Makes a folder and those above it."""
     if is_remote(path):

@@ -56,19 +56,19 @@ def check_vocabulary(
 
 
 def check_length(
-    values: flags.FlagValues, flag: str, config: BertConfig, where: str
+    length: int, flag: str, config: BertConfig, where: str
 ) -> None:
     """Refuses rows that are longer than the network has positions.
 
     Args:
-        values: of the script.
-        flag: of the length.
+        length: pieces in a row.
+        flag: that says so.
         config, where: see `check_vocabulary`.
     """
     most = config.max_position_embeddings
-    if values[flag].value > most:
+    if length > most:
         raise UserError(
-            f"--{flag}={values[flag].value}",
+            f"--{flag}={length}",
             expected=f"at most max_position_embeddings, {most} ({where})",
         )
 

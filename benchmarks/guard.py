@@ -7,15 +7,12 @@ not finite, and every step's losses are looked at for spikes. Both run in
 turns, A B A B; the ratio is the median over pairs.
 """
 
-import json
 import statistics
-import sys
 import time
 
 import tensorflow as tf
 
 from benchmarks import pretraining_step
-from modeling.config import BertConfig
 from training.guard import Guard
 
 
@@ -63,13 +60,5 @@ def measure(config, rows, length, places, runs=31) -> dict:
     }
 
 
-def main() -> None:
-    """Prints one JSON line."""
-    path = sys.argv[1] if len(sys.argv) > 1 else "configs/bert_mini.json"
-    sizes = [int(word) for word in sys.argv[2:5]] or [32, 128, 20]
-    config = BertConfig.from_json_file(path)
-    print(json.dumps({"config": path, **measure(config, *sizes)}))
-
-
 if __name__ == "__main__":
-    main()
+    pretraining_step.tell(measure, "configs/bert_mini.json")

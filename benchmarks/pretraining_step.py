@@ -11,7 +11,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import keras
 import numpy as np
@@ -103,13 +103,18 @@ def measure(config, rows, length, places, size=MATMUL_SIZE, runs=7) -> dict:
     }
 
 
-def main() -> None:
-    """Prints one JSON line."""
-    path = sys.argv[1] if len(sys.argv) > 1 else "configs/bert_mini.json"
+def tell(measure: Callable[..., dict], default: str) -> None:
+    """Prints one JSON line of what the command line asks for.
+
+    Args:
+        measure: (config, B, S, P) -> figures.
+        default: config file, if none is named.
+    """
+    path = sys.argv[1] if len(sys.argv) > 1 else default
     sizes = [int(word) for word in sys.argv[2:5]] or [32, 128, 20]
     config = BertConfig.from_json_file(path)
     print(json.dumps({"config": path, **measure(config, *sizes)}))
 
 
 if __name__ == "__main__":
-    main()
+    tell(measure, "configs/bert_mini.json")

@@ -9,9 +9,7 @@ the names that XLA gives it.
 
 import collections
 import glob
-import json
 import re
-import sys
 import tempfile
 
 import tensorflow as tf
@@ -69,13 +67,5 @@ def measure(config: BertConfig, rows: int, length: int, places: int) -> dict:
     }
 
 
-def main() -> None:
-    """Prints one JSON line."""
-    path = sys.argv[1] if len(sys.argv) > 1 else "configs/bert_small.json"
-    sizes = [int(word) for word in sys.argv[2:5]] or [32, 128, 20]
-    config = BertConfig.from_json_file(path)
-    print(json.dumps({"config": path, **measure(config, *sizes)}))
-
-
 if __name__ == "__main__":
-    main()
+    pretraining_step.tell(measure, "configs/bert_small.json")

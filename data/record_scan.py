@@ -72,14 +72,16 @@ def scan(
         progress.end_file(path)
     if whole == len(files):
         count = "file is" if whole == 1 else f"{whole} files are"
-        result.findings.append(fine(f"the {count} whole", path=name_of(files)))
+        result.findings.append(
+            fine(f"the {count} whole", path=storage.name_of(files))
+        )
     if schemas:
         result.findings += _compare(schemas)
         first = next(iter(schemas.values()))
         result.max_seq_length = first[features.INPUT_IDS][1]
     if counter.found.counts["records"]:
         result.statistics = counter.finish()
-        result.findings += _judge(result, name_of(files))
+        result.findings += _judge(result, storage.name_of(files))
     return result
 
 
@@ -117,12 +119,6 @@ def read_schema(path: str) -> dict[str, tuple[str, int]]:
     return features.packed_schema(
         *sizes, lengths.get(features.NEXT_SENTENCE_POSITIONS, 0)
     )
-
-
-def name_of(files: list[str]) -> str:
-    """Files in a message: the first, and how many more."""
-    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-    return f"{files[0]}{more}"
 
 
 class _Bytes:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from progress import say
 
 _CPU_INFO = "/proc/cpuinfo"
-_BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
+_BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16"}
 _FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability
 
 
@@ -58,7 +58,7 @@ def _cpu_has_bfloat16() -> bool:
     try:
         with open(_CPU_INFO, encoding="utf-8") as file:
             return any(
-                _BFLOAT16_FLAGS & set(line.split())
+                _BFLOAT16_INSTRUCTIONS & set(line.split())
                 for line in file
                 if line.startswith("flags")
             )
