@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from benchmarks import transformers_trainer
 from data import batching, features, length_batches, task_records
-from modeling import checkpoints, dropout, losses, task_models
+from modeling import checkpoints, fast, losses, task_models
 from modeling.config import BertConfig
 from training import logs, loop, optimization, steps
 
@@ -75,7 +75,11 @@ class Side:
         self._trainer = loop.Trainer(
             steps.Steps(
                 steps.Task(
-                    network, (name,), weights, sums, dropout.dropout_seed
+                    network,
+                    (name,),
+                    weights,
+                    sums,
+                    fast.step_scope(config, islands=True, remat=False),
                 ),
                 optimizer,
                 tf.distribute.OneDeviceStrategy("CPU:0"),

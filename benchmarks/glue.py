@@ -6,58 +6,23 @@ r"""Scores of GLUE tasks: run_classifier.py, and transformers on the same rows.
 DATA_DIR has the task's train.tsv and dev.tsv, MODEL_FOLDER a checkpoint with
 bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
 Batches of 32 rows, rate 5e-5, a tenth of the steps warm up. The peer trains on
-the records that our run wrote, so on the same pieces.
+the records that our run wrote, so on the same pieces. Our seconds are those of
+the whole command, the peer's those of training.
 """
 
 import json
 import os
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
 
 import run_classifier
-from benchmarks import transformers_trainer
+from benchmarks import by_seed, transformers_trainer
 from data import classification, features, task_records
 from evaluation import glue
 
-RATE = 5e-5
-BATCH_SIZE = 32
 MAX_SEQ_LENGTH = 128
-
-
-def ours(task: str, data: str, model: str, seed: int, epochs: float, out: str):
-    """Seconds and scores of run_classifier.py; its records stay in `out`."""
-    start = time.perf_counter()
-    subprocess.run(
-        [
-            sys.executable,
-            run_classifier.__file__,
-            "--do_train",
-            "--do_eval",
-            f"--task_name={task}",
-            f"--data_dir={data}",
-            f"--vocab_file={model}/vocab.txt",
-            f"--bert_config_file={model}/bert_config.json",
-            f"--init_checkpoint={model}/bert_model.ckpt",
-            f"--output_dir={out}",
-            f"--train_batch_size={BATCH_SIZE}",
-            f"--eval_batch_size={BATCH_SIZE}",
-            f"--learning_rate={RATE}",
-            f"--num_train_epochs={epochs}",
-            f"--random_seed={seed}",
-        ],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    seconds = time.perf_counter() - start
-    with open(f"{out}/eval_results.txt", encoding="utf-8") as file:
-        found = dict(line.strip().split(" = ") for line in file)
-    metric = run_classifier.TASKS[task].metrics[0]
-    return seconds, float(found[f"eval_{metric}"])
 
 
 def theirs(task: str, records: str, seed: int, epochs: float, peer):
@@ -79,25 +44,18 @@ def theirs(task: str, records: str, seed: int, epochs: float, peer):
             transformers_trainer.write_rows(
                 paths[name], rows, {features.LABEL_IDS: "labels"}
             )
-        logits = os.path.join(folder, "logits.npy")
-        printed = transformers_trainer.run(
-            peer[0],
+        seconds, logits = transformers_trainer.logits(
+            peer,
             model_class="BertForSequenceClassification",
-            folder=peer[1],
             rows=paths["train"],
             held_out=paths["eval"],
-            logits=logits,
             num_labels=1 if number else int(labels["train"].max()) + 1,
-            batch_size=BATCH_SIZE,
-            learning_rate=RATE,
             epochs=epochs,
-            warmup_proportion=0.1,
             seed=seed,
         )
-        found = glue.answers(np.load(logits), kind)
+    found = glue.answers(logits, kind)
     metric = run_classifier.TASKS[task].metrics[0]
-    score = glue.scores((metric,), labels["eval"], found)[metric]
-    return printed["seconds"], score
+    return seconds, glue.scores((metric,), labels["eval"], found)[metric]
 
 
 def measure(task, data, model, seeds, epochs, peer=None) -> dict:
@@ -111,25 +69,30 @@ def measure(task, data, model, seeds, epochs, peer=None) -> dict:
         epochs: of training.
         peer: its Python, and the folder of the same weights, or None.
     """
-    found: dict[str, list] = {"ours": []}
-    for seed in range(1, seeds + 1):
-        with tempfile.TemporaryDirectory() as out:
-            found["ours"].append(ours(task, data, model, seed, epochs, out))
-            if peer:
-                found.setdefault("transformers", []).append(
-                    theirs(task, out, seed, epochs, peer)
-                )
+    metric = run_classifier.TASKS[task].metrics[0]
+
+    def ours(seed: int, folder: str) -> tuple[float, float]:
+        found = by_seed.train(
+            run_classifier.__file__,
+            folder,
+            model,
+            task_name=task,
+            data_dir=data,
+            max_seq_length=MAX_SEQ_LENGTH,
+            num_train_epochs=epochs,
+            random_seed=seed,
+        )
+        return found["seconds"], found[f"eval_{metric}"]
+
+    sides = {"ours": ours}
+    if peer:
+        sides["transformers"] = lambda seed, folder: theirs(
+            task, folder, seed, epochs, peer
+        )
     return {
         "what": f"{task}, {epochs} epochs, {seeds} seeds",
-        "metric": run_classifier.TASKS[task].metrics[0],
-        **{
-            side: {
-                "scores": [round(score, 4) for _, score in runs],
-                "mean": round(statistics.mean(score for _, score in runs), 4),
-                "seconds": round(statistics.median(s for s, _ in runs), 1),
-            }
-            for side, runs in found.items()
-        },
+        "metrics": [metric],
+        **by_seed.compare(sides, seeds),
     }
 
 

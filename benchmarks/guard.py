@@ -1,19 +1,30 @@
-"""Cost of watching for what is not finite: a step with and without it.
+"""Cost of being careful: the guard, checkpoints, and the check of records.
 
     python -m benchmarks.guard [configs/bert_mini.json [B S P]]
 
-With it, the update keeps the old numbers where the loss or the gradient is
-not finite, and every step's losses are looked at for spikes. Both run in
-turns, A B A B; the ratio is the median over pairs.
+A guarded step keeps the old numbers where the loss or the gradient is not
+finite, and every step's losses are looked at for spikes. It and a bare one run
+in turns, A B A B; the ratio is the median over pairs. A checkpoint is written
+as a run does it: synced, hashed, named last. It costs a share of the 1,000
+steps from one to the next. Records are compared with their manifest once, so
+they cost a share of their first epoch.
 """
 
+import os
 import statistics
+import tempfile
 import time
 
 import tensorflow as tf
 
 from benchmarks import pretraining_step
+from data import shard_check
+from durable import sync_and_hash
+from modeling import checkpoints, models
+from modeling.config import BertConfig
+from training import optimization
 from training.guard import Guard
+from training.saver import Saver
 
 
 def guarded(training, data):
@@ -35,6 +46,41 @@ def bare(training, data):
     return lambda: training.train(data, tf.constant(1)).numpy()
 
 
+def save_seconds(config: BertConfig) -> float:
+    """Median of three checkpoints of weights and moments."""
+    network = models.build_pretraining_model(config)
+    optimizer = optimization.AdamWeightDecay(1e-4)
+    optimizer.build(network.trainable_variables)
+    named = checkpoints.model_variables(network)
+    values = {**named, **optimizer.named_slots(named)}
+    seconds = []
+    with tempfile.TemporaryDirectory() as folder:
+        saver = Saver(folder, keep_max=2)
+        for step in range(3):
+            start = time.perf_counter()
+            saver.save(step, values, {})
+            seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def check_seconds(length: int, places: int, count: int = 10_000) -> float:
+    """Of comparing a record with its manifest, as long as one may be."""
+    size = 8 * (3 * length + 3 * places)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "shard.tfrecord")
+        with tf.io.TFRecordWriter(path) as writer:
+            for _ in range(count):
+                writer.write(os.urandom(size))
+        entry = {
+            "records": count,
+            "bytes": os.path.getsize(path),
+            "sha256": sync_and_hash(path),
+        }
+        start = time.perf_counter()
+        assert shard_check.check_shard(path, entry) is None
+        return (time.perf_counter() - start) / count
+
+
 def measure(config, rows, length, places, runs=31) -> dict:
     """Medians over alternating runs, after two of each to warm up."""
     sides = [
@@ -49,13 +95,20 @@ def measure(config, rows, length, places, runs=31) -> dict:
             taken.append(time.perf_counter() - start)
     with_it, without = (taken[2:] for taken in times)
     ratios = sorted(a / b for a, b in zip(with_it, without))
+    step = statistics.median(with_it)
+    saving = save_seconds(config)
     return {
         "what": f"guarded step beside a bare one, B={rows} S={length} "
         f"P={places}",
-        "seconds": round(statistics.median(with_it), 4),
+        "seconds": round(step, 4),
         "bare_seconds": round(statistics.median(without), 4),
         "ratio": round(statistics.median(ratios), 4),
         "quartiles": [round(ratios[len(ratios) * i // 4], 4) for i in (1, 3)],
+        "save_seconds": round(saving, 3),
+        "saving_of_1000_steps": round(saving / (1000 * step), 5),
+        "checking_of_an_epoch": round(
+            check_seconds(length, places) / (step / rows), 6
+        ),
         "tensorflow": tf.__version__,
     }
 

@@ -7,6 +7,7 @@ import tempfile
 
 import numpy as np
 
+from benchmarks import by_seed
 from data import features
 
 _SCRIPT = os.path.join(
@@ -64,3 +65,27 @@ def run(python: str, **settings) -> dict:
         )
     printed.check_returncode()
     return json.loads(printed.stdout.splitlines()[-1])
+
+
+def logits(peer: tuple[str, str], **settings) -> tuple[float, np.ndarray]:
+    """Trains the peer as `by_seed.train` trains ours, and lets it answer.
+
+    Args:
+        peer: its Python, and the folder of its weights.
+        settings: see `run`; with `held_out`.
+
+    Returns:
+        seconds of training, and the logits of held-out rows.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "logits.npy")
+        printed = run(
+            peer[0],
+            folder=peer[1],
+            logits=path,
+            batch_size=by_seed.BATCH_SIZE,
+            learning_rate=by_seed.RATE,
+            warmup_proportion=0.1,
+            **settings,
+        )
+        return printed["seconds"], np.load(path)

@@ -3,7 +3,8 @@
     text, or two -> ids -> network -> label, probabilities, label names
 
 What is saved needs TensorFlow and TensorFlow Text, and nothing of this
-project. Rows are padded to the longest of their batch, not to S.
+project. Rows are padded to the longest of those they are computed with, which
+are of like lengths, not to S.
 """
 
 import dataclasses
@@ -93,7 +94,7 @@ class Classifier(tf.train.Checkpoint):
         )
 
     def _pack(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Texts to the encoder's inputs, as long as the longest row."""
+        """Texts to the encoder's inputs."""
         tokenizer = self._tokenizer
         segments = [tokenizer.tokenize(x).merge_dims(1, 2) for x in strings]
 
@@ -109,7 +110,7 @@ class Classifier(tf.train.Checkpoint):
                 name: tf.where(empty[:, tf.newaxis], single[name], x)
                 for name, x in packed.items()
             }
-        return graphs.trim(packed)
+        return packed
 
     def _parse(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Records to the encoder's inputs."""
@@ -120,16 +121,17 @@ class Classifier(tf.train.Checkpoint):
                 for name in features.ENCODER_INPUTS
             },
         )
-        return graphs.trim(
-            {
-                name: tf.cast(rows.to_tensor(), tf.int32)
-                for name, rows in parsed.items()
-            }
-        )
+        return {
+            name: tf.cast(rows.to_tensor(), tf.int32)
+            for name, rows in parsed.items()
+        }
+
+    def _logits(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        return self._model.value(inputs, training=False)["logits"]
 
     def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        logits = self._model.value(inputs, training=False)["logits"]
         labels = self._settings.labels
+        logits = graphs.by_length(self._logits, inputs, labels.size)
         names = tf.constant(labels.names, tf.string)
         if labels.kind == CLASSES:
             probabilities = tf.nn.softmax(logits)

@@ -26,10 +26,13 @@ def rows_of(path: str) -> list[dict]:
     ends = arrays.pop("lengths").cumsum()[:-1]
     ids = np.split(arrays.pop("input_ids"), ends)
     segments = np.split(arrays.pop("segment_ids"), ends)
-    labels = [dict(zip(arrays, row)) for row in zip(*arrays.values())]
     return [
-        {"input_ids": a, "token_type_ids": b, **label}
-        for a, b, label in zip(ids, segments, labels, strict=True)
+        {
+            "input_ids": ids[i],
+            "token_type_ids": segments[i],
+            **{name: column[i] for name, column in arrays.items()},
+        }
+        for i in range(len(ids))
     ]
 
 

@@ -1,0 +1,73 @@
+"""What the SavedModels of the tasks share."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import features
+from modeling import task_models
+from serving import graphs
+from tests import small
+
+
+def rows_of(lengths, width: int) -> dict[str, tf.Tensor]:
+    """Random rows; the second place of a longer one is masked."""
+    rng = np.random.default_rng(0)
+    lengths = np.array(lengths, int).reshape(-1, 1)
+    mask = np.arange(width) < lengths
+    mask &= (np.arange(width) != 1) | (lengths < 3)
+    ids = rng.integers(1, small.V, mask.shape)
+    return {
+        features.INPUT_IDS: tf.constant(ids * mask, tf.int32),
+        features.INPUT_MASK: tf.constant(mask, tf.int32),
+        features.SEGMENT_IDS: tf.zeros(mask.shape, tf.int32),
+    }
+
+
+@pytest.fixture(scope="module")
+def logits_of():
+    model = task_models.build_classifier(small.config(), 3)
+    return lambda inputs: model(inputs, training=False)["logits"]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4, 9, 61])
+def test_rows_of_like_lengths_answer_as_one_batch_in_their_order(
+    logits_of, rows
+):
+    lengths = np.random.default_rng(rows).integers(1, 13, rows)
+    inputs = rows_of(lengths, 13)
+    found = graphs.by_length(logits_of, inputs, 3)
+    assert found.shape == (rows, 3)
+    np.testing.assert_allclose(found, logits_of(inputs), atol=1e-5)
+
+
+def test_a_row_is_not_padded_to_a_much_longer_one():
+    seen = []
+
+    def logits_of(inputs):
+        seen.append(tuple(inputs[features.INPUT_IDS].shape))
+        return tf.zeros([len(inputs[features.INPUT_IDS]), 1])
+
+    graphs.by_length(logits_of, rows_of([12] + 9 * [2], 13), 1)
+    assert seen == [(4, 2), (4, 2), (2, 12)]
+
+
+def test_a_large_batch_has_eight_groups():
+    seen = []
+
+    def logits_of(inputs):
+        seen.append(len(inputs[features.INPUT_IDS]))
+        return tf.zeros([seen[-1], 1])
+
+    graphs.by_length(logits_of, rows_of(77 * [3], 3), 1)
+    assert seen == 7 * [10] + [7]
+
+
+def test_a_row_without_any_piece_has_an_answer(logits_of):
+    found = graphs.by_length(logits_of, rows_of([0, 4], 6), 3)
+    assert np.isfinite(found).all()
+
+
+def test_what_is_padding_in_every_row_is_cut_and_a_masked_place_is_not():
+    cut = graphs.trim(rows_of([3, 5], 9))
+    assert {tuple(x.shape) for x in cut.values()} == {(2, 5)}

@@ -1,0 +1,67 @@
+"""The benchmarks of fine-tuning and serving run, at toy sizes."""
+
+import pytest
+
+import run_classifier
+from benchmarks import finetuning, glue, serving, squad
+from tests import classifier_files, small, squad_files, test_predict
+
+pytestmark = pytest.mark.long
+S = small.POSITIONS
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("benchmarks")
+    classifier_files.write_model(folder)
+    classifier_files.write_task(folder)
+    return folder
+
+
+def test_a_glue_tasks_score_is_that_of_the_script(folder, monkeypatch):
+    monkeypatch.setattr(glue, "MAX_SEQ_LENGTH", S)
+    data, model = str(folder), str(folder)
+    found = glue.measure("mrpc", data, model, seeds=2, epochs=1)["ours"]
+    (scores,), (mean,) = found["scores"], found["means"]
+    assert len(scores) == 2
+    assert mean == pytest.approx(sum(scores) / 2, abs=1e-4)
+    assert found["seconds"] > 0
+
+
+def test_squads_scores_are_those_of_the_script(folder, monkeypatch):
+    monkeypatch.setattr(squad, "MAX_SEQ_LENGTH", S)
+    monkeypatch.setattr(squad, "MAX_QUERY_LENGTH", 4)
+    monkeypatch.setattr(squad, "DOC_STRIDE", 3)
+    paths = [
+        squad_files.write(folder / f"{name}.json", 31, seed, version_2=False)
+        for seed, name in enumerate(("train", "dev"))
+    ]
+    found = squad.measure(*paths, str(folder), seeds=1, epochs=1)["ours"]
+    (exact,), (f1,) = found["scores"]
+    assert 0 <= exact <= f1 <= 100
+
+
+def test_an_epoch_by_length_is_timed_beside_a_padded_one(folder, run_script):
+    flags = classifier_files.flags_of(folder)
+    flags |= {"output_dir": folder / "run", "num_train_epochs": 1}
+    code, _, err = run_script(run_classifier, "--do_train", **flags)
+    assert code == 0, err
+    figures = finetuning.measure(
+        "classifier",
+        str(folder / "run" / "train.tf_record"),
+        str(folder),
+        S,
+        classifier_files.TRAIN,
+        runs=1,
+    )
+    assert figures["rows"] == classifier_files.TRAIN
+    assert set(figures["beside"]) == {"padded"}
+    assert 0 < figures["full"] < 1
+
+
+def test_an_export_is_timed(tmp_path):
+    (tmp_path / "lines.txt").write_text("the cat sees\na dog\n" * 19)
+    model = test_predict.export(tmp_path)
+    figures = serving.measure(model, str(tmp_path / "lines.txt"), runs=1)
+    assert figures["texts"] == 2 * 19
+    assert figures["seconds"]["ours"] > 0
