@@ -60,6 +60,7 @@ def test_tokenization_is_timed(tmp_path):
     assert figures["megabytes_per_second"] > 0
 
 
+@pytest.mark.long
 def test_records_are_timed(tmp_path):
     text.write_vocabulary(tmp_path / "vocab.txt")
     text.write_corpus(tmp_path / "corpus.txt", 7)
@@ -167,6 +168,7 @@ def test_packed_rows_are_timed(tmp_path):
     assert figures["ratio"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_growth_is_measured():
     sizes = {**scaling.START, "H": 64, "L": 1}

@@ -10,7 +10,7 @@ from modeling.encoder import build_encoder
 from tests import small, text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_vectors_are_timed_both_ways(tmp_path):
     """And the lengths that it changed are as they were."""
     text.write_vocabulary(tmp_path / "vocab.txt")

@@ -157,7 +157,14 @@ def test_the_casing_is_guessed_from_the_vocabulary(
     assert tokenizer["do_lower_case"] is expected
 
 
-@pytest.mark.parametrize("activation", ["gelu", "gelu_erf", "relu"])
+@pytest.mark.parametrize(
+    "activation",
+    [
+        "gelu_erf",
+        pytest.param("gelu", marks=pytest.mark.long),
+        pytest.param("relu", marks=pytest.mark.long),
+    ],
+)
 def test_the_activation_survives(convert, tmp_path, values, activation):
     google = write_google(tmp_path / "g", values, hidden_act=activation)
     convert("google", google, "huggingface", tmp_path / "hf")

@@ -88,6 +88,7 @@ def test_packed_records_are_trained_and_evaluated(records, pretrain, tmp_path):
     assert "next_sentence_loss = " in results
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_masks_are_drawn_again_and_a_resumed_run_draws_the_same(
     records, pretrain, tmp_path
