@@ -86,7 +86,8 @@ class Side:
                 1,
             )
         )
-        self._train(2)
+        # Each length is compiled when it first comes.
+        self._train(2 if len(lengths) == 1 else self._steps)
 
     def seconds(self) -> float:
         """Trains one epoch more."""
