@@ -7,8 +7,8 @@ import tempfile
 import time
 from collections.abc import Callable
 
-RATE = 5e-5
-BATCH_SIZE = 32
+RATE = 1e-4
+BATCH_SIZE = 16
 
 
 def train(script: str, folder: str, model: str, **flags) -> dict[str, float]:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from modeling import dropout, fast, layers, pretraining_losses, task_models
 from modeling.models import build_pretraining_model
 from tests import small
-from training import steps
+from training import precision, steps
 from training.optimization import AdamWeightDecay
 
 ISLANDS, REMAT = fast.Ways(islands=True), fast.Ways(remat=True)
@@ -135,6 +135,20 @@ def test_every_way_gives_the_plain_loss_and_gradients(model, plain, ways, xla):
     assert len(gradients) == len(plain[1]) > 30
     for ours, theirs in zip(gradients, plain[1], strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_in_bfloat16_islands_are_as_near_as_its_bits_allow():
+    """The same masks of dropout; products round in another order."""
+    with precision.computing_in("bfloat16"):
+        model = build_pretraining_model(small.config(hidden_dropout_prob=0.2))
+    (loss, gradients), (expected, others) = (
+        loss_of(model, ways)(small.batch()) for ways in (ISLANDS, fast.Ways())
+    )
+    np.testing.assert_allclose(loss, expected, rtol=0.01)
+    norm = tf.linalg.global_norm(others)
+    off = tf.linalg.global_norm([x - y for x, y in zip(gradients, others)])
+    assert off < 0.03 * norm
 
 
 def test_dropout_was_on(model, plain):
