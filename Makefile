@@ -9,7 +9,7 @@ OUT = quickstart
 PARALLEL = -n auto --maxprocesses=4 --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: quickstart test test-long check bench bench-peers peers clean
+.PHONY: quickstart test test-long check bench bench-peers peers tpu clean
 
 quickstart: $(VENV)/run
 	examples/quickstart.sh $(BIN)/python $(OUT)
@@ -43,6 +43,10 @@ bench-peers: $(VENV)/run peers
 	RUNS=1 $(TURNS) alone configs/bert_base.json 32 128 20
 	$(TURNS) infer configs/bert_small.json 32 16,32,64,128,256,512
 
+# Compiles a step for a TPU v5e that is not there.
+tpu: $(VENV)/run $(PEERS)/tpu/done
+	$(BIN)/python -m benchmarks.tpu_compile $(PEERS)/tpu/bin/python
+
 # Other systems, each in an environment of its own, to compare with.
 peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done $(PEERS)/keras_hub/done
 
@@ -74,4 +78,9 @@ $(PEERS)/keras_hub/done: benchmarks/peers/keras_hub.txt requirements.txt
 	$(PYTHON) -m venv $(PEERS)/keras_hub
 	$(PEERS)/keras_hub/bin/python -m pip install --quiet -r requirements.txt
 	$(PEERS)/keras_hub/bin/python -m pip install --quiet -r $<
+	touch $@
+
+$(PEERS)/tpu/done: benchmarks/peers/tpu.txt
+	$(PYTHON) -m venv $(PEERS)/tpu
+	$(PEERS)/tpu/bin/python -m pip install --quiet -r $<
 	touch $@

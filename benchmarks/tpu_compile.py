@@ -4,9 +4,9 @@ r"""Compiles a pre-training step for a TPU that is not there.
         [TOPOLOGY [CONFIG.json [B S P [PRECISION]]]]
 
 TensorFlow makes one program of the whole step: forward, backward, dropout,
-clipping, update. PYTHON is of the environment that `make tpu` installs; libtpu's
-compiler there takes the program for a core of TOPOLOGY, `v5e:2x2`, and tells
-what memory it needs. Nothing is run on a TPU.
+clipping, update. PYTHON is of the environment that `make tpu` installs; there
+the compiler of libtpu takes the program for a core of TOPOLOGY, `v5e:2x2`, and
+tells what memory it needs. Nothing is run on a TPU.
 """
 
 import json

@@ -3,7 +3,7 @@
 import pytest
 
 import run_classifier
-from benchmarks import finetuning, glue, serving, squad
+from benchmarks import finetuning, glue, serving, squad, tpu_compile
 from tests import classifier_files, small, squad_files, test_predict
 
 pytestmark = pytest.mark.long
@@ -65,3 +65,17 @@ def test_an_export_is_timed(tmp_path):
     figures = serving.measure(model, str(tmp_path / "lines.txt"), runs=1)
     assert figures["texts"] == 2 * 19
     assert figures["seconds"]["ours"] > 0
+
+
+def test_a_step_is_a_program_and_its_compiler_is_asked(tmp_path):
+    """Its answer is the last line that it prints."""
+    config = small.config(num_hidden_layers=1)
+    program = tpu_compile.program(config, small.B, small.S, small.P, "bfloat16")
+    python = tmp_path / "python"
+    python.write_text(
+        '#!/bin/sh\necho noise\necho "{\\"topology\\": \\"$3\\"}"\n'
+    )
+    python.chmod(0o755)
+    found = tpu_compile.measure(str(python), "v5e:2x2", program)
+    assert found == {"topology": "v5e:2x2"}
+    assert len(program) > 10_000
