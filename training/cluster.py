@@ -25,6 +25,8 @@ VARIABLE = "TF_CONFIG"
 _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": ' + (
     '"worker", "index": 0}}'
 )
+_TASK = re.compile(r"/job:(\w+)/(?:replica:0/)?task:(\d+)")
+_PASSED_ON = re.compile(rf"from remote target {_TASK.pattern}")
 _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_OF_SILENCE = 30.0  # after which the chief is taken for dead
 
@@ -70,8 +72,12 @@ class Cluster:
         ]
 
     def named_in(self, message: str) -> list[str]:
-        """The other processes that TensorFlow names in a message."""
-        found = re.findall(r"/job:(\w+)/(?:replica:0/)?task:(\d+)", message)
+        """The other processes that TensorFlow names in a message.
+
+        One that has only passed it on is not meant, if another is named.
+        """
+        found = _TASK.findall(_PASSED_ON.sub("", message))
+        found = found or _TASK.findall(message)
         names = {f"{job} {number}" for job, number in found}
         return [
             self.describe(i)

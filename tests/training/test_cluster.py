@@ -192,6 +192,14 @@ def test_workers_are_found_in_messages_of_tensorflow():
     assert found.named_in(message) == ["worker 1 (10.0.0.2:2223)"]
 
 
+def test_who_has_only_passed_a_message_on_is_not_lost():
+    passed_on = "error information from remote target /job:worker/task:0"
+    message = f"unhealthy: /job:worker/replica:0/task:2\n{passed_on}"
+    found = cluster.read(config(index=1))
+    assert found.named_in(message) == ["worker 2 (host-c:2224)"]
+    assert found.named_in(passed_on) == ["worker 0 (10.0.0.1:2222)"]
+
+
 def test_only_the_chief_writes_into_the_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(member, "_folders", None)
     chief, other = cluster.read(config()), cluster.read(config(index=1))
