@@ -206,7 +206,11 @@ def export_for_hub(folder, google, values, operation):
 
 
 @pytest.mark.parametrize(
-    ("operation", "activation"), [(tf.tanh, "gelu"), (tf.math.erf, "gelu_erf")]
+    ("operation", "activation"),
+    [
+        pytest.param(tf.tanh, "gelu", marks=pytest.mark.long),
+        (tf.math.erf, "gelu_erf"),
+    ],
 )
 def test_a_hub_model_is_read_without_its_graph(
     convert, tmp_path, google, values, operation, activation

@@ -108,7 +108,11 @@ def test_two_texts_have_a_tab_between_them_or_names(pair, ask):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "names"), [(MULTI_LABEL, ("a", "b", "c")), (REGRESSION, ())]
+    ("kind", "names"),
+    [
+        (MULTI_LABEL, ("a", "b", "c")),
+        pytest.param(REGRESSION, (), marks=pytest.mark.long),
+    ],
 )
 def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
     model = export(tmp_path, kind, names)

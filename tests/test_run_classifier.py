@@ -318,7 +318,9 @@ def test_a_hub_modules_weights_vocabulary_and_casing_are_taken(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["multi_label", "regression"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("multi_label", marks=pytest.mark.long), "regression"]
+)
 def test_several_labels_and_numbers_run_from_train_to_answers(
     classify, tmp_path, kind
 ):

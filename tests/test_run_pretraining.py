@@ -156,7 +156,9 @@ def test_results_have_the_originals_keys(pretrain, four_steps):
     assert out.endswith(f"wrote {four_steps}/eval_results.txt\n")
 
 
-@pytest.mark.parametrize("eval_batch_size", [5, 29])
+@pytest.mark.parametrize(
+    "eval_batch_size", [5, pytest.param(29, marks=pytest.mark.long)]
+)
 def test_evaluation_does_not_depend_on_the_batch(
     pretrain, four_steps, eval_batch_size
 ):

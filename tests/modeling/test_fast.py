@@ -137,7 +137,7 @@ def test_every_way_gives_the_plain_loss_and_gradients(model, plain, ways, xla):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_in_bfloat16_islands_are_as_near_as_its_bits_allow():
     """The same masks of dropout; products round in another order."""
     with precision.computing_in("bfloat16"):

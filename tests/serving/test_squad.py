@@ -161,17 +161,14 @@ def test_answers_equal_those_of_the_script(vocab_file, network, threshold):
     assert 5 < kept < len(examples) - 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "changed",
     [
-        pytest.param({"doc_stride": 1}, marks=pytest.mark.long),
+        {"doc_stride": 1},
         {"max_seq_length": 9, "doc_stride": 2},
-        pytest.param({"n_best_size": 1}, marks=pytest.mark.long),
-        pytest.param(
-            {"doc_stride": 37, "n_best_size": 29, "max_answer_length": 31},
-            marks=pytest.mark.long,
-        ),
+        {"n_best_size": 1},
+        {"doc_stride": 37, "n_best_size": 29, "max_answer_length": 31},
     ],
     ids=str,
 )

@@ -193,8 +193,14 @@ def test_workers_are_found_in_messages_of_tensorflow():
 
 
 def test_who_has_only_passed_a_message_on_is_not_lost():
-    passed_on = "error information from remote target /job:worker/task:0"
-    message = f"unhealthy: /job:worker/replica:0/task:2\n{passed_on}"
+    passed_on = (
+        "Additional GRPC error information from remote target "
+        "/job:worker/replica:0/task:0 while calling /tensorflow.WorkerService"
+    )
+    message = (
+        "Collective ops is aborted by: Error reported from /job:worker/task:2: "
+        f"(stopped sending heartbeats): /job:worker/replica:0/task:2 {passed_on}"
+    )
     found = cluster.read(config(index=1))
     assert found.named_in(message) == ["worker 2 (host-c:2224)"]
     assert found.named_in(passed_on) == ["worker 0 (10.0.0.1:2222)"]

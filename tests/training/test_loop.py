@@ -40,7 +40,8 @@ def make_trainer(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
     strategy = strategy or tf.distribute.OneDeviceStrategy("CPU:0")
     rate = WarmupLinearDecay(peak, STEPS, 2)
     with strategy.scope():
-        model = build_pretraining_model(small.config(**changed))
+        config = small.config(**{"num_hidden_layers": 1, **changed})
+        model = build_pretraining_model(config)
         optimizer = AdamWeightDecay(rate)
         optimizer.build(model.trainable_variables)
     task = steps.Task(
@@ -140,7 +141,7 @@ def test_six_steps_equal_numpy(tmp_path):
     trainer = make_trainer()
     named = checkpoints.model_variables(trainer.steps.task.model)
     reference = NumpyAdam({n: v.numpy().astype("f8") for n, v in named.items()})
-    model = build_pretraining_model(small.config())
+    model = build_pretraining_model(small.config(num_hidden_layers=1))
     theirs = checkpoints.model_variables(model)
     for step, batch in enumerate(batches().take(6)):
         for name, variable in theirs.items():
