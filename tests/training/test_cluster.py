@@ -198,8 +198,8 @@ def test_who_has_only_passed_a_message_on_is_not_lost():
         "/job:worker/replica:0/task:0 while calling /tensorflow.WorkerService"
     )
     message = (
-        "Collective ops is aborted by: Error reported from /job:worker/task:2: "
-        f"(stopped sending heartbeats): /job:worker/replica:0/task:2 {passed_on}"
+        "Error reported from /job:worker/task:2: (stopped sending heartbeats): "
+        f"/job:worker/replica:0/task:2 {passed_on}"
     )
     found = cluster.read(config(index=1))
     assert found.named_in(message) == ["worker 2 (host-c:2224)"]
