@@ -33,6 +33,13 @@ bench: $(VENV)/run
 	test -f $(OUT)/train.txt || $(BIN)/python examples/docstring_corpus.py $(OUT)
 	test -f $(OUT)/vocab.txt || $(BIN)/python create_vocab.py \
 	    --input_file=$(OUT)/train.txt --output_file=$(OUT)/vocab.txt --vocab_size=8000
+	for pack in "plain" "packed --pack_sequences"; do set -- $$pack; \
+	    $(BIN)/python create_pretraining_data.py --dupe_factor=1 $$2 \
+	    --input_file=$(OUT)/train.txt --vocab_file=$(OUT)/vocab.txt \
+	    --output_file=$(OUT)/$$1.tfrecord --max_seq_length=512 \
+	    --max_predictions_per_seq=77 || exit; done
+	$(BIN)/python -m benchmarks.packing $(OUT)/plain.tfrecord \
+	    $(OUT)/packed.tfrecord configs/bert_small.json 8 2
 	$(BIN)/python -m benchmarks.tokenization $(OUT)/train.txt $(OUT)/vocab.txt
 	$(BIN)/python -m benchmarks.vocabulary $(OUT)/train.txt
 
