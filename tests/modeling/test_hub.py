@@ -99,15 +99,15 @@ def test_the_masked_lm_part_has_the_heads_weights_too(exports):
 
 
 def test_a_functional_model_fine_tunes_and_comes_back(exports, rows, tmp_path):
-    model = classifier(exports.encoder)
+    # A higher rate leaps now and then, since masks of dropout are not seeded.
+    model = classifier(exports.encoder, rate=0.005)
     layer = model.get_layer("bert")
     assert len(model.trainable_variables) == len(layer.variables) + 2
     before = [v.numpy() for v in layer.trainable_variables]
     inputs, labels = rows
     loss = model.evaluate(inputs, labels, verbose=0)  # without dropout
-    # The masks of dropout differ from run to run: how far it gets, too.
-    model.fit(inputs, labels, ROWS, epochs=29, verbose=0)
-    assert model.evaluate(inputs, labels, verbose=0) < 0.97 * loss
+    model.fit(inputs, labels, ROWS, epochs=58, verbose=0)
+    assert model.evaluate(inputs, labels, verbose=0) < 0.8 * loss
     moved = [
         np.abs(v.numpy() - old).max() > 0
         for v, old in zip(layer.trainable_variables, before)
