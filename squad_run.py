@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 
-import numpy as np
 from absl import flags
 
 import export_folder
@@ -350,13 +349,9 @@ class Answering:
         """Yields each question with its answers; logits are not kept."""
         values = self._values
         text_of = self._text_of()
-        windows = self._windows(batch_size)
-        waiting = next(windows, None)
-        for index, example in enumerate(self._job.predict.examples):
-            own = []
-            while waiting and waiting[0] == index:
-                own.append(waiting[1])
-                waiting = next(windows, None)
+        for example, own in spans.by_question(
+            self._job.predict.examples, self._windows(batch_size)
+        ):
             yield (
                 example,
                 spans.extract(
@@ -381,16 +376,10 @@ class Answering:
         )
         outputs = self.tuning.predict(again, batch_size, "answered", count)
         for row, output in zip(rows, outputs):
-            length = len(row[features.INPUT_IDS])
             yield (
                 int(row[features.EXAMPLE_INDEX][0]),
-                spans.Window(
-                    output["start_logits"][:length],
-                    output["end_logits"][:length],
-                    row[features.PIECE_STARTS],
-                    row[features.PIECE_LIMITS],
-                    row[features.TOKEN_IS_MAX_CONTEXT],
-                    np.asarray(row[features.INPUT_IDS]),
+                spans.Window.of_row(
+                    row, output["start_logits"], output["end_logits"]
                 ),
             )
 

@@ -1,5 +1,6 @@
 """Scores of two systems that learn the same, one seed after the other."""
 
+import json
 import statistics
 import subprocess
 import sys
@@ -51,30 +52,61 @@ def train(script: str, folder: str, model: str, **flags) -> dict[str, float]:
 
 
 def compare(
-    sides: dict[str, Callable[[int, str], tuple[float, ...]]], seeds: int
-) -> dict[str, dict]:
-    """Trains each side with each seed.
+    what: str,
+    metrics: tuple[str, ...],
+    sides: dict[str, Callable[[int, str], dict[str, float]]],
+    seeds: int,
+) -> dict:
+    """Trains each side with each seed; prints a JSON line for each.
 
     Args:
+        what: is learned.
+        metrics: of it.
         sides: name -> function of a seed and of a folder that the sides of a
-            seed share, which returns seconds and scores.
+            seed share, which returns `seconds` and the metrics.
         seeds: how many.
 
     Returns:
-        side -> scores of each seed, their means, and the median of seconds.
+        side -> the median of seconds; metric -> the value of each seed, their
+        mean and deviation.
     """
-    found = {side: [] for side in sides}
+    runs = {side: [] for side in sides}
     for seed in range(1, seeds + 1):
         with tempfile.TemporaryDirectory() as folder:
             for side, run in sides.items():
-                found[side].append(run(seed, folder))
-    return {side: _described(runs) for side, runs in found.items()}
-
-
-def _described(runs: list[tuple[float, ...]]) -> dict:
-    seconds, *scores = zip(*runs)
+                found = run(seed, folder)
+                kept = {x: round(found[x], 4) for x in ("seconds", *metrics)}
+                line = {"what": what, "side": side, "seed": seed, **kept}
+                print(json.dumps(line), flush=True)
+                runs[side].append(kept)
     return {
-        "scores": [[round(x, 4) for x in some] for some in scores],
-        "means": [round(statistics.mean(some), 4) for some in scores],
-        "seconds": round(statistics.median(seconds), 1),
+        "what": what,
+        **{side: _described(some, metrics) for side, some in runs.items()},
     }
+
+
+def main(measure: Callable[..., dict]) -> None:
+    """Prints a JSON line for each run, and one of all.
+
+    Args:
+        measure: function of what the first two arguments name, of the folder
+            of our weights, epochs, seeds, and the peer's Python with the
+            folder of its weights, or None.
+    """
+    first, second, model, epochs, seeds, *peer = sys.argv[1:]
+    result = measure(
+        first, second, model, float(epochs), int(seeds), tuple(peer) or None
+    )
+    print(json.dumps(result))
+
+
+def _described(runs: list[dict[str, float]], metrics: tuple[str, ...]) -> dict:
+    found = {"seconds": statistics.median(x["seconds"] for x in runs)}
+    for metric in metrics:
+        values = [x[metric] for x in runs]
+        found[metric] = {
+            "values": values,
+            "mean": round(statistics.mean(values), 4),
+            "deviation": round(statistics.pstdev(values), 4),
+        }
+    return found

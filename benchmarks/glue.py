@@ -1,6 +1,6 @@
 r"""Scores of GLUE tasks: run_classifier.py, and transformers on the same rows.
 
-    python -m benchmarks.glue DATA_DIR MODEL_FOLDER EPOCHS SEEDS TASK \
+    python -m benchmarks.glue TASK DATA_DIR MODEL_FOLDER EPOCHS SEEDS \
         [PEER_PYTHON PEER_FOLDER]
 
 DATA_DIR has the task's train.tsv and dev.tsv, MODEL_FOLDER a checkpoint with
@@ -9,11 +9,6 @@ Batches of 16 rows, rate 1e-4, a tenth of the steps warm up. The peer trains on
 the records that our run wrote, so on the same pieces. Our seconds are those of
 the whole command, the peer's those of training.
 """
-
-import json
-import os
-import sys
-import tempfile
 
 import numpy as np
 
@@ -25,53 +20,68 @@ from evaluation import glue
 MAX_SEQ_LENGTH = 128
 
 
-def theirs(task: str, records: str, seed: int, epochs: float, peer):
-    """Seconds of training and score of the peer on the records in a folder."""
+def theirs(
+    task: str, records: str, seed: int, epochs: float, peer: tuple[str, str]
+) -> dict[str, float]:
+    """Seconds of training and metric of the peer.
+
+    Args:
+        task: of `run_classifier.TASKS`.
+        records: folder of the rows.
+        seed: of the peer.
+        epochs: of training.
+        peer: its Python, and the folder of its weights.
+    """
     kind = run_classifier.TASKS[task].labels.kind
     number = kind == classification.REGRESSION
     label = task_records.Feature("float32" if number else "int64")
-    schema = {features.LABEL_IDS: label}
-    with tempfile.TemporaryDirectory() as folder:
-        paths, labels = {}, {}
-        for name in ("train", "eval"):
-            rows = list(
-                task_records.read(
-                    f"{records}/{name}.tf_record", schema, MAX_SEQ_LENGTH
-                )
+    train, held_out = (
+        list(
+            task_records.read(
+                f"{records}/{name}.tf_record",
+                {features.LABEL_IDS: label},
+                MAX_SEQ_LENGTH,
             )
-            labels[name] = np.array([x[features.LABEL_IDS][0] for x in rows])
-            paths[name] = os.path.join(folder, f"{name}.npz")
-            transformers_trainer.write_rows(
-                paths[name], rows, {features.LABEL_IDS: "labels"}
-            )
-        seconds, logits = transformers_trainer.logits(
-            peer,
-            model_class="BertForSequenceClassification",
-            rows=paths["train"],
-            held_out=paths["eval"],
-            num_labels=1 if number else int(labels["train"].max()) + 1,
-            epochs=epochs,
-            seed=seed,
         )
+        for name in ("train", "eval")
+    )
+    labels = np.array([x[features.LABEL_IDS][0] for x in held_out])
+    seconds, logits = transformers_trainer.logits(
+        peer,
+        train,
+        held_out,
+        {features.LABEL_IDS: "labels"},
+        model_class="BertForSequenceClassification",
+        num_labels=1 if number else int(labels.max()) + 1,
+        epochs=epochs,
+        seed=seed,
+    )
     found = glue.answers(logits, kind)
     metric = run_classifier.TASKS[task].metrics[0]
-    return seconds, glue.scores((metric,), labels["eval"], found)[metric]
+    return {"seconds": seconds, **glue.scores((metric,), labels, found)}
 
 
-def measure(task, data, model, seeds, epochs, peer=None) -> dict:
-    """Scores and times of both sides, means over seeds.
+def measure(
+    task: str,
+    data: str,
+    model: str,
+    epochs: float,
+    seeds: int,
+    peer: tuple[str, str] | None = None,
+) -> dict:
+    """Scores and times of both sides.
 
     Args:
         task: of `run_classifier.TASKS`.
         data: folder of its files.
         model: folder of our weights.
-        seeds: how many.
         epochs: of training.
+        seeds: how many.
         peer: its Python, and the folder of the same weights, or None.
     """
     metric = run_classifier.TASKS[task].metrics[0]
 
-    def ours(seed: int, folder: str) -> tuple[float, float]:
+    def ours(seed: int, folder: str) -> dict[str, float]:
         found = by_seed.train(
             run_classifier.__file__,
             folder,
@@ -82,28 +92,16 @@ def measure(task, data, model, seeds, epochs, peer=None) -> dict:
             num_train_epochs=epochs,
             random_seed=seed,
         )
-        return found["seconds"], found[f"eval_{metric}"]
+        return {metric: found[f"eval_{metric}"], **found}
 
     sides = {"ours": ours}
     if peer:
         sides["transformers"] = lambda seed, folder: theirs(
             task, folder, seed, epochs, peer
         )
-    return {
-        "what": f"{task}, {epochs} epochs, {seeds} seeds",
-        "metrics": [metric],
-        **by_seed.compare(sides, seeds),
-    }
-
-
-def main() -> None:
-    """Prints one JSON line."""
-    data, model, epochs, seeds, task, *peer = sys.argv[1:]
-    result = measure(
-        task, data, model, int(seeds), float(epochs), tuple(peer) or None
-    )
-    print(json.dumps(result))
+    what = f"{task}, {epochs:g} epochs"
+    return by_seed.compare(what, (metric,), sides, seeds)
 
 
 if __name__ == "__main__":
-    main()
+    by_seed.main(measure)

@@ -67,25 +67,41 @@ def run(python: str, **settings) -> dict:
     return json.loads(printed.stdout.splitlines()[-1])
 
 
-def logits(peer: tuple[str, str], **settings) -> tuple[float, np.ndarray]:
+def logits(
+    peer: tuple[str, str],
+    rows: list[dict],
+    held_out: list[dict],
+    names: dict[str, str],
+    **settings,
+) -> tuple[float, np.ndarray]:
     """Trains the peer as `by_seed.train` trains ours, and lets it answer.
 
     Args:
         peer: its Python, and the folder of its weights.
-        settings: see `run`; with `held_out`.
+        rows: are trained on.
+        held_out: are answered.
+        names: our feature of a label -> the peer's.
+        settings: more, see `run`.
 
     Returns:
         seconds of training, and the logits of held-out rows.
     """
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "logits.npy")
+        paths = {
+            name: os.path.join(folder, f"{name}.npz")
+            for name in ("rows", "held_out")
+        }
+        write_rows(paths["rows"], rows, names)
+        write_rows(paths["held_out"], held_out, {})
+        answers = os.path.join(folder, "logits.npy")
         printed = run(
             peer[0],
             folder=peer[1],
-            logits=path,
+            logits=answers,
             batch_size=by_seed.BATCH_SIZE,
             learning_rate=by_seed.RATE,
             warmup_proportion=0.1,
+            **paths,
             **settings,
         )
-        return printed["seconds"], np.load(path)
+        return printed["seconds"], np.load(answers)

@@ -12,10 +12,12 @@ any span has the empty answer instead of a crash or the word "empty".
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+
+from data import features, squad
 
 NO_SPAN = 1e6  # odds of no answer where there is no span
 
@@ -38,6 +40,24 @@ class Window:
     limits: np.ndarray
     is_max_context: np.ndarray
     ids: np.ndarray | None = None
+
+    @classmethod
+    def of_row(cls, row: dict, start_logits, end_logits) -> "Window":
+        """A row of records with its logits.
+
+        Args:
+            row: of `squad_windows.PREDICTION_SCHEMA`.
+            start_logits, end_logits: float32 [S], padding included.
+        """
+        ids = np.asarray(row[features.INPUT_IDS])
+        return cls(
+            start_logits[: len(ids)],
+            end_logits[: len(ids)],
+            row[features.PIECE_STARTS],
+            row[features.PIECE_LIMITS],
+            row[features.TOKEN_IS_MAX_CONTEXT],
+            ids,
+        )
 
 
 class Span(NamedTuple):
@@ -86,6 +106,25 @@ class Answers:
         if self.best is None or self.null_odds > threshold:
             return next(x for x in self.nbest if not x.text)
         return self.best
+
+
+def by_question(
+    examples: list[squad.Example], windows: Iterable[tuple[int, Window]]
+) -> Iterator[tuple[squad.Example, list[Window]]]:
+    """Yields each question with its windows, of which it may have none.
+
+    Args:
+        examples: the questions.
+        windows: number of the question and window, in order.
+    """
+    windows = iter(windows)
+    waiting = next(windows, None)
+    for index, example in enumerate(examples):
+        own = []
+        while waiting and waiting[0] == index:
+            own.append(waiting[1])
+            waiting = next(windows, None)
+        yield example, own
 
 
 def candidates(

@@ -1,9 +1,21 @@
 """The benchmarks of fine-tuning and serving run, at toy sizes."""
 
+import json
+import statistics
+
+import numpy as np
 import pytest
 
 import run_classifier
-from benchmarks import finetuning, glue, serving, squad, tpu_compile
+from benchmarks import (
+    finetuning,
+    glue,
+    serving,
+    squad,
+    tpu_compile,
+    transformers_trainer,
+)
+from data import features
 from tests import classifier_files, small, squad_files, test_predict
 
 pytestmark = pytest.mark.long
@@ -18,27 +30,51 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_a_glue_tasks_score_is_that_of_the_script(folder, monkeypatch):
+def test_a_glue_tasks_score_is_that_of_the_script(folder, monkeypatch, capsys):
     monkeypatch.setattr(glue, "MAX_SEQ_LENGTH", S)
-    data, model = str(folder), str(folder)
-    found = glue.measure("mrpc", data, model, seeds=2, epochs=1)["ours"]
-    (scores,), (mean,) = found["scores"], found["means"]
-    assert len(scores) == 2
-    assert mean == pytest.approx(sum(scores) / 2, abs=1e-4)
-    assert found["seconds"] > 0
+    found = glue.measure("mrpc", str(folder), str(folder), epochs=1, seeds=2)
+    runs = [json.loads(x) for x in capsys.readouterr().out.splitlines()]
+    assert [(x["side"], x["seed"]) for x in runs] == [("ours", 1), ("ours", 2)]
+    values = [x["accuracy"] for x in runs]
+    assert found["ours"]["accuracy"]["values"] == values
+    mean, deviation = statistics.mean(values), statistics.pstdev(values)
+    assert found["ours"]["accuracy"]["mean"] == pytest.approx(mean, abs=1e-4)
+    assert found["ours"]["accuracy"]["deviation"] == pytest.approx(
+        deviation, abs=1e-4
+    )
+    assert found["ours"]["seconds"] > 0
 
 
-def test_squads_scores_are_those_of_the_script(folder, monkeypatch):
+@pytest.mark.parametrize("version_2", [False, True])
+def test_squads_scores_are_those_of_the_script(folder, monkeypatch, version_2):
+    """Ours, and those of a peer that knows nothing."""
     monkeypatch.setattr(squad, "MAX_SEQ_LENGTH", S)
     monkeypatch.setattr(squad, "MAX_QUERY_LENGTH", 4)
     monkeypatch.setattr(squad, "DOC_STRIDE", 3)
     paths = [
-        squad_files.write(folder / f"{name}.json", 31, seed, version_2=False)
+        squad_files.write(
+            folder / f"{name}.json", 31, seed, version_2=version_2
+        )
         for seed, name in enumerate(("train", "dev"))
     ]
-    found = squad.measure(*paths, str(folder), seeds=1, epochs=1)["ours"]
-    (exact,), (f1,) = found["scores"]
-    assert 0 <= exact <= f1 <= 100
+    scored = []
+
+    def logits(peer, train, held_out, names, **settings):
+        assert len(train) >= 31 and set(names) == {
+            features.START_POSITIONS,
+            features.END_POSITIONS,
+        }
+        scored.append(len(held_out))
+        constant = np.zeros((len(held_out), S), np.float32)
+        return 1.0, (constant, constant)
+
+    monkeypatch.setattr(transformers_trainer, "logits", logits)
+    found = squad.measure(*paths, str(folder), 1, 1, ("python", "folder"))
+    exact = "exact" if version_2 else "exact_match"
+    for side in ("ours", "transformers"):
+        (least,), (f1,) = (found[side][x]["values"] for x in (exact, "f1"))
+        assert 0 <= least <= f1 <= 100
+    assert scored[0] >= 31
 
 
 def test_an_epoch_by_length_is_timed_beside_a_padded_one(folder, run_script):
