@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
-RATE = 1e-4
+RATE = 5e-5
 BATCH_SIZE = 16
 
 

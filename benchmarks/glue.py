@@ -5,7 +5,7 @@ r"""Scores of GLUE tasks: run_classifier.py, and transformers on the same rows.
 
 DATA_DIR has the task's train.tsv and dev.tsv, MODEL_FOLDER a checkpoint with
 bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
-Batches of 16 rows, rate 1e-4, a tenth of the steps warm up. The peer trains on
+Batches of 16 rows, rate 5e-5, a tenth of the steps warm up. The peer trains on
 the records that our run wrote, so on the same pieces. Our seconds are those of
 the whole command, the peer's those of training.
 """

@@ -5,7 +5,7 @@ r"""Scores of SQuAD: run_squad.py, and transformers on the same windows.
 
 The files are of version 1.1, or both of 2.0. MODEL_FOLDER has a checkpoint with
 bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
-Batches of 16 windows of at most 384 pieces, rate 1e-4, a tenth of the steps
+Batches of 16 windows of at most 384 pieces, rate 5e-5, a tenth of the steps
 warm up. The peer learns from the windows that our run wrote, and its logits
 become answers as ours do. Our seconds are those of the whole command, the
 peer's those of training.
