@@ -13,14 +13,18 @@ AnyRow = TypeVar("AnyRow")
 
 
 def bucket_lengths(max_seq_length: int) -> list[int]:
-    """The lengths that rows are padded to: 16, 24, 32, 48, 64, 96, ...
+    """The lengths that rows are padded to: 16, 24, 32, 48, 64, 80, 96, ...
+
+    Two an octave up to 64, as matrix products take no less time for the
+    lengths between, then four.
 
     Args:
         max_seq_length: S, the last one.
     """
     lengths, power = [], 16
     while power < max_seq_length:
-        lengths += [power, power + power // 2]
+        parts = 2 if power < 64 else 4
+        lengths += range(power, 2 * power, power // parts)
         power *= 2
     return [x for x in lengths if x < max_seq_length] + [max_seq_length]
 
