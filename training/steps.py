@@ -96,7 +96,9 @@ class Steps:
         )
         if task.batch_tokens is not None:
             self.sum_names += (TOKENS,)
-        self._gradients = tf.function(self._gradients, jit_compile=use_xla)
+        self._gradients = tf.function(
+            self._gradients, jit_compile=use_xla, autograph=False
+        )
         self._scaling = None  # scale of the loss, and steps since it changed
         if task.model.compute_dtype == "float16":
             with strategy.scope():
@@ -151,6 +153,7 @@ class Steps:
             scale = float.fromhex(state["loss_scale"])
             self._scaling.assign([scale, float(state["loss_scale_steps"])])
 
+    @tf.autograph.experimental.do_not_convert  # it takes seconds
     def _replica_step(self, batch):
         context = tf.distribute.get_replica_context()
         weights = self.task.batch_weights(batch)
@@ -233,7 +236,7 @@ class Steps:
             tf.where(double, [2.0 * scale, 0.0], [scale, steps])
         )
 
-    @tf.function
+    @tf.function(autograph=False)
     def evaluate(self, batch):
         """float32 [len(sum_names) + 2]: sums over a whole batch, 0 and 1."""
 
