@@ -280,6 +280,7 @@ class FineTuning:
         from modeling import checkpoints
 
         values = self._values
+        run_folder.check_workers(self._strategy, self._settings)
         restored = self._session.resume(values.do_train)
         if restored:
             if values.do_train:

@@ -117,6 +117,7 @@ class Pretraining:
         from modeling import checkpoints
 
         values = self.job.flags
+        run_folder.check_workers(self.trainer.steps.strategy, self.settings)
         restored = self.session.resume(values.do_train)
         if restored:
             run_folder.tell_changes(restored.settings, self.settings)

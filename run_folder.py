@@ -69,6 +69,21 @@ def check_vocabulary(folder: str, vocab_file: str) -> None:
             )
 
 
+def check_workers(strategy, settings: dict) -> None:
+    """Refuses workers that would not take the same steps.
+
+    Args:
+        strategy: of the run.
+        settings: of this process, as they are kept in checkpoints.
+    """
+    from training import agreement
+
+    decisive = {f"--{x}": settings[x] for x in _DECISIVE if x in settings}
+    agreement.check_settings(
+        strategy, {**decisive, "records": settings["records"]}
+    )
+
+
 def tell_changes(before: dict, now: dict) -> None:
     """Warns if a run goes on in another way than it began.
 

@@ -5,6 +5,8 @@ from a clock. One that stopped alone would leave the others waiting for ever.
 """
 
 import functools
+import json
+import zlib
 
 import numpy as np
 import tensorflow as tf
@@ -65,6 +67,35 @@ def check_step(
             path=folder,
             expected="the same checkpoints in --output_dir on all workers",
             fix="put it into a folder that they share",
+        )
+
+
+def check_settings(
+    strategy: tf.distribute.Strategy, settings: dict[str, object]
+) -> None:
+    """Refuses workers that were not told the same.
+
+    Args:
+        strategy: of the run.
+        settings: name -> JSON value that decides what a step computes.
+
+    Raises:
+        UserError: another worker has another value; all raise it.
+    """
+    marks = [
+        zlib.crc32(json.dumps(value, sort_keys=True).encode())
+        for value in settings.values()
+    ]
+    said = gather(strategy, *marks).T
+    differing = [
+        name
+        for name, column in zip(settings, said, strict=True)
+        if len(set(column)) > 1
+    ]
+    if differing:
+        raise UserError(
+            f"workers differ in {', '.join(differing)}",
+            expected="the same command and files on all of them",
         )
 
 

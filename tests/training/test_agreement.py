@@ -1,5 +1,7 @@
 """What workers agree on; real ones are in test_workers.py."""
 
+import zlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -48,4 +50,18 @@ def test_workers_at_different_steps_are_refused(said):
         "run: workers are at the steps 0, 9007199254740991; expected the same "
         "checkpoints in --output_dir on all workers; put it into a folder "
         "that they share"
+    )
+
+
+def test_workers_with_other_settings_are_refused(said):
+    told = {"--learning_rate": 5e-5, "records": ["a", 7], "--phases": None}
+    marks = [zlib.crc32(x) for x in (b"5e-05", b'["a", 7]', b"null")]
+    said(marks, marks)
+    agreement.check_settings(None, told)
+    said(marks, [marks[0] + 1, marks[1] - 1, marks[2]])
+    with pytest.raises(UserError) as caught:
+        agreement.check_settings(None, told)
+    assert str(caught.value) == (
+        "workers differ in --learning_rate, records; expected the same "
+        "command and files on all of them"
     )
