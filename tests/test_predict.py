@@ -106,13 +106,9 @@ def test_two_texts_have_a_tab_between_them_or_names(pair, ask):
     assert turned == by_tab[:1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("kind", "names"),
-    [
-        (MULTI_LABEL, ("a", "b", "c")),
-        pytest.param(REGRESSION, (), marks=pytest.mark.long),
-    ],
+    ("kind", "names"), [(MULTI_LABEL, ("a", "b", "c")), (REGRESSION, ())]
 )
 def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
     model = export(tmp_path, kind, names)

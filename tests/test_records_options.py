@@ -103,6 +103,7 @@ def test_packed_rows_hold_the_instances_of_plain_ones(create):
     assert (packed["position_ids"][rows, starts] == 0).all()
 
 
+@pytest.mark.long
 def test_packed_bytes_do_not_depend_on_processes(create, monkeypatch):
     monkeypatch.setattr(corpus, "BUCKET_BYTES", 1997)
     one, _, _, _ = create("one", "--pack_sequences")

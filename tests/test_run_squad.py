@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -210,9 +211,10 @@ def test_serves_the_same_answers_with_tensorflow_alone(trained, command):
 
 @pytest.mark.slow
 def test_a_later_run_takes_windows_and_threshold_on_any_devices(
-    trained, command
+    trained, command, tmp_path
 ):
-    output, *_ = trained
+    output = shutil.copytree(trained[0], tmp_path / "run")
+    command = {**command, "output_dir": output}
     predictions = read(output / "predictions.json")
     odds = read(output / "null_odds.json")
     texts = [[y["text"] for y in x] for x in nbest_of(output)]

@@ -126,7 +126,10 @@ def plain(model):
 
 @pytest.mark.parametrize(
     ("ways", "xla"),
-    [(ISLANDS, False), (REMAT, False), (BOTH, False), (BOTH, True)],
+    [
+        *[(ISLANDS, False), (REMAT, False), (BOTH, False)],
+        pytest.param(BOTH, True, marks=pytest.mark.long),
+    ],
     ids=["islands", "remat", "both", "one program"],
 )
 def test_every_way_gives_the_plain_loss_and_gradients(model, plain, ways, xla):
@@ -252,7 +255,7 @@ def losses(strategy, ways, steps_to_take=2):
     return made.train(data, tf.constant(steps_to_take)).numpy()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_mirrored_devices_give_what_one_gives():
     mirrored = tf.distribute.MirroredStrategy(
         ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()

@@ -110,7 +110,7 @@ def test_a_functional_model_fine_tunes_and_comes_back(exports, rows, tmp_path):
         inputs,
         labels,
         ROWS,
-        epochs=41,
+        epochs=31,
         validation_data=(inputs, labels),
         verbose=0,
     ).history

@@ -225,10 +225,8 @@ def test_dropout_differs_between_steps(tmp_path):
     assert len({json.loads(line)["loss"] for line in lines}) == STEPS
 
 
-@pytest.mark.parametrize(
-    ("rate", "same"),
-    [pytest.param(0.0, True, marks=pytest.mark.long), (0.5, False)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("rate", "same"), [(0.0, True), (0.5, False)])
 def test_dropout_differs_between_replicas(tmp_path, rate, same):
     """Two replicas with the same rows must not drop the same places."""
     half = small.batch(0, 2)
