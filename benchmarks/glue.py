@@ -45,14 +45,17 @@ def theirs(
         )
         for name in ("train", "eval")
     )
-    labels = np.array([x[features.LABEL_IDS][0] for x in held_out])
+    learned, labels = (
+        np.array([x[features.LABEL_IDS][0] for x in rows])
+        for rows in (train, held_out)
+    )
     seconds, logits = transformers_trainer.logits(
         peer,
         train,
         held_out,
         {features.LABEL_IDS: "labels"},
         model_class="BertForSequenceClassification",
-        num_labels=1 if number else int(labels.max()) + 1,
+        num_labels=1 if number else int(learned.max()) + 1,
         epochs=epochs,
         seed=seed,
     )
