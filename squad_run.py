@@ -15,7 +15,7 @@ from absl import flags
 import export_folder
 import finetuning
 import run_folder
-from data import features, squad, squad_windows, task_records
+from data import squad, squad_windows, task_records
 from durable import sync_and_hash, write_whole
 from errors import UserError
 from evaluation import answer_files, original_text, spans
@@ -363,8 +363,8 @@ class Answering:
                 ),
             )
 
-    def _windows(self, batch_size: int) -> Iterator[tuple[int, spans.Window]]:
-        """Yields windows with their logits, and the numbers of questions."""
+    def _windows(self, batch_size: int) -> Iterator[tuple]:
+        """Yields rows of records with their logits of start and end."""
         values, schema = self._values, squad_windows.PREDICTION_SCHEMA
         if self._prediction_records is None:
             self._prediction_records = self._records.of_prediction(
@@ -376,12 +376,7 @@ class Answering:
         )
         outputs = self.tuning.predict(again, batch_size, "answered", count)
         for row, output in zip(rows, outputs):
-            yield (
-                int(row[features.EXAMPLE_INDEX][0]),
-                spans.Window.of_row(
-                    row, output["start_logits"], output["end_logits"]
-                ),
-            )
+            yield row, output["start_logits"], output["end_logits"]
 
     def _text_of(self) -> Callable:
         values = self._values

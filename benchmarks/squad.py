@@ -74,10 +74,7 @@ def scores(
         starts, ends: float32 [N, S] logits.
     """
     best, odds = {}, {}
-    windows = (
-        (int(row[features.EXAMPLE_INDEX][0]), spans.Window.of_row(row, *logits))
-        for row, *logits in zip(rows, starts, ends, strict=True)
-    )
+    windows = zip(rows, starts, ends, strict=True)
     version_2 = dataset.has_impossible
     for example, own in spans.by_question(dataset.examples, windows):
         text_of = spans.offsets_text(example.context, own)

@@ -109,21 +109,21 @@ class Answers:
 
 
 def by_question(
-    examples: list[squad.Example], windows: Iterable[tuple[int, Window]]
+    examples: list[squad.Example], rows: Iterable[tuple]
 ) -> Iterator[tuple[squad.Example, list[Window]]]:
     """Yields each question with its windows, of which it may have none.
 
     Args:
         examples: the questions.
-        windows: number of the question and window, in order.
+        rows: what `Window.of_row` takes, in the order of the questions.
     """
-    windows = iter(windows)
-    waiting = next(windows, None)
+    rows = iter(rows)
+    waiting = next(rows, None)
     for index, example in enumerate(examples):
         own = []
-        while waiting and waiting[0] == index:
-            own.append(waiting[1])
-            waiting = next(windows, None)
+        while waiting and waiting[0][features.EXAMPLE_INDEX][0] == index:
+            own.append(Window.of_row(*waiting))
+            waiting = next(rows, None)
         yield example, own
 
 
