@@ -131,7 +131,7 @@ class Classifier(tf.train.Checkpoint):
 
     def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         labels = self._settings.labels
-        logits = graphs.by_length(self._logits, inputs, labels.size)
+        logits = graphs.by_length(self._logits, inputs, [labels.size])
         names = tf.constant(labels.names, tf.string)
         if labels.kind == CLASSES:
             probabilities = tf.nn.softmax(logits)

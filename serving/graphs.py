@@ -104,7 +104,7 @@ def trim(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
 
 def by_length(
-    logits_of: Callable, inputs: dict[str, tf.Tensor], classes: int
+    logits_of: Callable, inputs: dict[str, tf.Tensor], shape: list
 ) -> tf.Tensor:
     """Logits of rows, computed in groups of like lengths.
 
@@ -112,12 +112,14 @@ def by_length(
     order, 32 at a time, half of what is computed would be padding.
 
     Args:
-        logits_of: inputs of b rows -> float32 [b, C].
+        logits_of: inputs of b rows, as many of the S columns as the longest
+            has -> float32 [b, ...].
         inputs: of the encoder, int32 [B, S].
-        classes: C.
+        shape: of a row's logits at S columns; int32 scalars.
 
     Returns:
-        float32 [B, C], in the order of the rows.
+        float32 [B, *shape], in the order of the rows, 0 where a row's group
+        has no column.
     """
     order = tf.argsort(_lengths(inputs))
     count = tf.size(order)
@@ -126,15 +128,16 @@ def by_length(
     def fill(start, logits):
         rows = order[start : start + size]
         some = trim({name: tf.gather(x, rows) for name, x in inputs.items()})
-        logits = tf.tensor_scatter_nd_update(
-            logits, rows[:, tf.newaxis], logits_of(some)
-        )
+        found = logits_of(some)
+        missing = tf.concat([[0], shape - tf.shape(found)[1:]], 0)
+        found = tf.pad(found, tf.stack([tf.zeros_like(missing), missing], 1))
+        logits = tf.tensor_scatter_nd_update(logits, rows[:, tf.newaxis], found)
         return start + size, logits
 
     _, logits = tf.while_loop(
         lambda start, _: start < count,
         fill,
-        (0, tf.zeros([count, classes])),
+        (0, tf.zeros([count, *shape])),
     )
     return logits
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from data import entities, ner, word_ops
+from data import entities, features, ner, word_ops
 from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
@@ -136,10 +136,16 @@ class Labeller(tf.train.Checkpoint):
             [places.with_values(tf.gather(pieces.values, places.values))],
             settings.max_seq_length,
         )
-        outputs = self._model.value(graphs.trim(inputs), training=False)
+        inputs = graphs.trim(inputs)
+        length = tf.shape(inputs[features.INPUT_IDS])[1]
+        logits = graphs.by_length(
+            lambda some: self._model.value(some, training=False)["logits"],
+            inputs,
+            [length, len(settings.labels)],
+        )
         row = tf.ragged.range(rows.firsts, rows.lasts).value_rowids()
         in_row = before[:-1] - tf.gather(tf.gather(before, rows.starts), row)
-        return tf.gather_nd(outputs["logits"], tf.stack([row, in_row + 1], -1))
+        return tf.gather_nd(logits, tf.stack([row, in_row + 1], -1))
 
     def _entities(
         self,

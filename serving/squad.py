@@ -185,8 +185,10 @@ class QuestionAnswering(tf.train.Checkpoint):
         )
 
     def _best(self, paragraphs: _Paragraphs, windows: _Windows) -> _Best:
-        """Runs the network, some windows at a time."""
+        """Runs the network, some windows of like lengths at a time."""
         rows, heads = self._rows(paragraphs, windows)
+        order = tf.argsort(rows.row_lengths(), stable=True)
+        rows, heads = tf.gather(rows, order), tf.gather(heads, order)
         count, size = rows.nrows(), self._settings.n_best_size
         kinds = _Best(tf.int32, tf.int32, tf.float64, tf.float64, tf.float64)
         shapes = _Best(*[[None, size]] * 4, [None])
@@ -208,7 +210,8 @@ class QuestionAnswering(tf.train.Checkpoint):
             [tf.constant(0), arrays],
             parallel_iterations=1,
         )
-        return _Best(*[array.concat() for array in arrays])
+        back = tf.math.invert_permutation(order)
+        return _Best(*[tf.gather(array.concat(), back) for array in arrays])
 
     def _rows(self, paragraphs: _Paragraphs, windows: _Windows):
         """`[CLS] question [SEP] window [SEP]`, and the length up to there."""

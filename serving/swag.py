@@ -71,6 +71,11 @@ class Chooser(tf.train.Checkpoint):
             },
         )
 
+    def _logits(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Of rows, each as the only choice: [b, S] -> float32 [b, 1]."""
+        alone = {name: x[:, tf.newaxis] for name, x in inputs.items()}
+        return self._model.value(alone, training=False)["logits"]
+
     def _answer(self, context: tf.Tensor, choices: tf.Tensor) -> dict:
         tokenizer, shape = self._tokenizer, tf.shape(choices)
         a = tokenizer.tokenize(context).merge_dims(1, 2)
@@ -78,11 +83,8 @@ class Chooser(tf.train.Checkpoint):
         b = tokenizer.tokenize(tf.reshape(choices, [-1])).merge_dims(1, 2)
         length = self._settings.max_seq_length
         packed = graphs.pack(tokenizer, [a, b], length)
-        inputs = {
-            name: tf.reshape(x, [shape[0], shape[1], -1])
-            for name, x in graphs.trim(packed).items()
-        }
-        logits = self._model.value(inputs, training=False)["logits"]
+        logits = graphs.by_length(self._logits, packed, [1])
+        logits = tf.reshape(logits, shape)
         missing = tf.strings.length(tf.strings.strip(choices)) == 0
         logits = tf.where(missing, logits.dtype.min, logits)
         return {

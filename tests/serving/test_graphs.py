@@ -36,7 +36,7 @@ def test_rows_of_like_lengths_answer_as_one_batch_in_their_order(
 ):
     lengths = np.random.default_rng(rows).integers(1, 13, rows)
     inputs = rows_of(lengths, 13)
-    found = graphs.by_length(logits_of, inputs, 3)
+    found = graphs.by_length(logits_of, inputs, [3])
     assert found.shape == (rows, 3)
     np.testing.assert_allclose(found, logits_of(inputs), atol=1e-5)
 
@@ -48,8 +48,23 @@ def test_a_row_is_not_padded_to_a_much_longer_one():
         seen.append(tuple(inputs[features.INPUT_IDS].shape))
         return tf.zeros([len(inputs[features.INPUT_IDS]), 1])
 
-    graphs.by_length(logits_of, rows_of([12] + 9 * [2], 13), 1)
+    graphs.by_length(logits_of, rows_of([12] + 9 * [2], 13), [1])
     assert seen == [(4, 2), (4, 2), (2, 12)]
+
+
+def test_logits_of_each_piece_are_filled_up_with_0():
+    model = task_models.build_token_classifier(small.config(), 2)
+
+    def logits_of(inputs):
+        return model(inputs, training=False)["logits"]
+
+    inputs = rows_of([12, 2, 3, 12, 1, 2, 12, 12, 2], 13)
+    found = graphs.by_length(logits_of, inputs, [13, 2])
+    real = np.array(inputs[features.INPUT_MASK])[..., np.newaxis]
+    np.testing.assert_allclose(
+        found * real, logits_of(inputs) * real, atol=1e-5
+    )
+    assert not np.any(found[1, 12:])
 
 
 def test_a_large_batch_has_eight_groups():
@@ -59,12 +74,12 @@ def test_a_large_batch_has_eight_groups():
         seen.append(len(inputs[features.INPUT_IDS]))
         return tf.zeros([seen[-1], 1])
 
-    graphs.by_length(logits_of, rows_of(77 * [3], 3), 1)
+    graphs.by_length(logits_of, rows_of(77 * [3], 3), [1])
     assert seen == 7 * [10] + [7]
 
 
 def test_a_row_without_any_piece_has_an_answer(logits_of):
-    found = graphs.by_length(logits_of, rows_of([0, 4], 6), 3)
+    found = graphs.by_length(logits_of, rows_of([0, 4], 6), [3])
     assert np.isfinite(found).all()
 
 
