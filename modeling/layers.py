@@ -7,6 +7,9 @@ Q places that are asked for.
 
 What stands between two matrix products is a function of its own, `_like_this`,
 so that `fast.elementwise` can compile it. Numbers are float32 inside.
+
+Layers of layers build their parts and tell the shape of what they return. Keras
+would trace each twice to find out: most of the time of making a network.
 """
 
 import math
@@ -109,6 +112,14 @@ class Embeddings(keras.layers.Layer):
         self.layer_norm = make.layer_norm()
         self.dropout = make.dropout(config.hidden_dropout_prob, "dropout")
 
+    def build(self, input_ids_shape):
+        """Makes the layer norm's weights."""
+        self.layer_norm.build((*input_ids_shape, self.config.hidden_size))
+
+    def compute_output_shape(self, input_ids_shape):
+        """(B, S) -> (B, S, H)."""
+        return (*input_ids_shape, self.config.hidden_size)
+
     def call(self, input_ids, segment_ids, position_ids=None, training=False):
         """Three times int32 [B, S] -> float [B, S, H].
 
@@ -190,6 +201,11 @@ class SelfAttention(keras.layers.Layer):
         self.dropout = make.dropout(
             config.attention_probs_dropout_prob, "probs_dropout"
         )
+
+    def build(self, x_shape):
+        """Makes the weights of queries, keys and values."""
+        for dense in (self.query, self.key, self.value):
+            dense.build(x_shape)
 
     def call(self, x, adder, asking=None, training=False):
         """Each place asks all places.
@@ -278,6 +294,20 @@ class TransformerBlock(keras.layers.Layer):
         self.output_layer_norm = AddNorm(
             make.dropout(rate, "output_dropout"), name="output_LayerNorm"
         )
+
+    def build(self, x_shape):
+        """Makes the weights of all parts."""
+        self.attention.build(x_shape)
+        self.attention_output.build(x_shape)
+        self.attention_layer_norm.build(x_shape)
+        self.intermediate.build(x_shape)
+        self.output_dense.build((*x_shape[:-1], self.intermediate.units))
+        self.output_layer_norm.build(x_shape)
+
+    def compute_output_shape(self, x_shape, adder_shape, places_shape=None):
+        """(B, S, H) -> (B, Q, H)."""
+        batch, length, width = x_shape
+        return (batch, places_shape[1] if places_shape else length, width)
 
     def call(self, x, adder, places=None, training=False):
         """One layer.

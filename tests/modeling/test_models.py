@@ -54,6 +54,17 @@ def test_encoder_outputs_have_these_shapes():
     np.testing.assert_array_equal(outputs["sequence_output"], last)
 
 
+@pytest.mark.parametrize("asked", [None, 3])
+def test_a_block_returns_the_shape_that_it_tells(asked):
+    block = layers.TransformerBlock(small.config(), 1, 0)
+    x, adder = np.zeros((B, S, H), "float32"), np.zeros((B, 1, 1, S), "float32")
+    places = None if asked is None else np.zeros((B, asked), "int32")
+    told = block.compute_output_shape(
+        x.shape, adder.shape, None if asked is None else places.shape
+    )
+    assert block(x, adder, places).shape == told == (B, asked or S, H)
+
+
 def test_model_names_its_inputs_and_outputs(model):
     assert set(model.input) == {
         "input_ids",
