@@ -4,7 +4,6 @@ It is wiring: flags -> `data.classification.Source`s -> records.
 """
 
 import dataclasses
-import json
 import os
 from collections.abc import Iterator
 
@@ -335,10 +334,9 @@ def _names(values: flags.FlagValues, found: list) -> tuple[str, ...]:
                 kind, separator=values.label_separator
             )
             return classification.discover(source, labels)
-    recorded = recorded_task(values.output_dir)
+    recorded = model_folder.recorded_task(values.output_dir)
     if recorded is None and values.init_checkpoint:
-        folder = model_folder.folder_of(values.init_checkpoint)
-        recorded = recorded_task(folder) or recorded_task(f"{folder}/..")
+        recorded = model_folder.task_of(values.init_checkpoint)
     if recorded is None:
         raise UserError(
             "the labels are not known",
@@ -347,16 +345,6 @@ def _names(values: flags.FlagValues, found: list) -> tuple[str, ...]:
             fix="pass --labels, in the order of training",
         )
     return tuple(recorded["labels"])
-
-
-def recorded_task(folder: str) -> dict | None:
-    """What the network in a folder was trained for, if it says so."""
-    try:
-        with open(os.path.join(folder, "task.json"), encoding="utf-8") as file:
-            recorded = json.load(file)
-        return recorded if isinstance(recorded["labels"], list) else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def schema(labels: classification.Labels) -> dict:

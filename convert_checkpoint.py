@@ -7,6 +7,7 @@ The outputs of both sides are compared before anything gets its name.
 """
 
 import dataclasses
+import json
 import os
 import shutil
 import sys
@@ -16,7 +17,7 @@ from absl import flags
 import common_flags
 import model_folder
 import text_flags
-from data import features, tokenization, vocabulary, vocabulary_slots
+from data import entities, features, tokenization, vocabulary, vocabulary_slots
 from durable import sync_and_hash, write_whole
 from errors import UserError
 from modeling.config import BertConfig
@@ -39,6 +40,7 @@ class Bert:
         left_out: names of what no model here has.
         tokens: of its vocabulary, or None.
         do_lower_case: its casing, or None if that is not known.
+        task: kind and names of its labels, as `task.json` has them, or None.
     """
 
     path: str
@@ -47,6 +49,7 @@ class Bert:
     left_out: list[str]
     tokens: list[str] | None = None
     do_lower_case: bool | None = None
+    task: dict | None = None
 
 
 def define_flags(values: flags.FlagValues) -> None:
@@ -121,6 +124,7 @@ def read_google(path: str, config_file: str | None) -> Bert:
         known,
         sorted(values.keys() - known.keys()),
         do_lower_case=model_folder.recorded_lower_case(prefix),
+        task=model_folder.task_of(prefix),
     )
 
 
@@ -135,6 +139,10 @@ def read_huggingface(path: str, config_file: str | None) -> Bert:
     values, left_out = huggingface.read(path)
     bert = Bert(path, config, values, left_out)
     bert.tokens, bert.do_lower_case = huggingface.read_tokenizer(path)
+    bert.task = huggingface.read_task(path)
+    if bert.task and bert.task["kind"] is None:
+        marked = all(map(entities.is_entity_label, bert.task["labels"]))
+        bert.task["kind"] = "entities" if marked else "any"
     return bert
 
 
@@ -147,7 +155,13 @@ def read_model_garden(path: str, config_file: str | None) -> Bert:
         prefix, "bert_config.json", config_file, "bert_config_file"
     )
     values, left_out = model_garden.read(prefix)
-    return Bert(prefix, BertConfig.from_json_file(config), values, left_out)
+    return Bert(
+        prefix,
+        BertConfig.from_json_file(config),
+        values,
+        left_out,
+        task=model_folder.task_of(prefix),
+    )
 
 
 def read_hub(path: str, config_file: str | None) -> Bert:
@@ -258,15 +272,16 @@ def outputs_of(bert: Bert) -> dict:
     for name, vector in (
         ("classifier", "pooled_output"),
         ("squad", "sequence_output"),
+        ("ner", "sequence_output"),
+        ("swag", "pooled_output"),
     ):
         scope = checkpoints.OUTPUT_HEADS[name]
         if f"{scope}output_weights" in values:
             labels = len(values[f"{scope}output_weights"])
-            head = heads.OutputHead(config, 0, labels, name)
-            named = {
-                f"{scope}output_weights": head.output_weights,
-                f"{scope}output_bias": head.output_bias,
-            }
+            head = heads.OutputHead(config, 0, labels, name, name != "swag")
+            named = {f"{scope}output_weights": head.output_weights}
+            if head.output_bias is not None:
+                named[f"{scope}output_bias"] = head.output_bias
             checkpoints.assign(named, values, bert.path, required=(scope,))
             outputs[name] = head(vectors[vector])
     return {name: np.array(value) for name, value in outputs.items()}
@@ -295,7 +310,7 @@ def write(bert: Bert, target: str, folder: str) -> None:
     from modeling import huggingface, model_garden
 
     if target == "huggingface":
-        huggingface.write(folder, bert.config, bert.values)
+        huggingface.write(folder, bert.config, bert.values, bert.task)
         if bert.tokens is not None:
             huggingface.write_tokenizer_config(folder, bert.do_lower_case)
     elif target == "model_garden":
@@ -307,6 +322,9 @@ def write(bert: Bert, target: str, folder: str) -> None:
         write_whole(
             os.path.join(folder, "bert_config.json"), bert.config.to_json()
         )
+        if bert.task is not None:
+            described = json.dumps(bert.task, indent=2, ensure_ascii=False)
+            write_whole(os.path.join(folder, "task.json"), f"{described}\n")
     if bert.tokens is not None:
         vocabulary.write_vocabulary(
             os.path.join(folder, "vocab.txt"), bert.tokens
@@ -388,6 +406,8 @@ def found_heads(values: dict) -> list[tuple[str, bool]]:
         ("next sentence", "cls/seq_relationship/output_bias" in values),
         ("classifier", "output_bias" in values),
         ("span", "cls/squad/output_bias" in values),
+        ("labels of words", "cls/ner/output_bias" in values),
+        ("multiple choice", "cls/swag/output_weights" in values),
     ]
 
 

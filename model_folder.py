@@ -42,6 +42,31 @@ def recorded_lower_case(prefix: str) -> bool | None:
         return json.load(file).get("settings", {}).get("do_lower_case")
 
 
+def recorded_task(folder: str) -> dict | None:
+    """What the network in a folder was trained for, if it says so.
+
+    Returns:
+        `kind` of its labels and `labels`, their names in order.
+    """
+    try:
+        with open(os.path.join(folder, "task.json"), encoding="utf-8") as file:
+            recorded = json.load(file)
+        known = recorded["kind"] and isinstance(recorded["labels"], list)
+        return recorded if known else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def task_of(path: str) -> dict | None:
+    """What a checkpoint was trained for; the best one is below its run's.
+
+    Args:
+        path: the checkpoint, as folder or prefix.
+    """
+    folder = folder_of(path)
+    return recorded_task(folder) or recorded_task(f"{folder}/..")
+
+
 def guess_casing(tokens: list[str]) -> bool:
     """The casing that a vocabulary looks made for, and says so."""
     found = tokenization.looks_lower_case(tokens)

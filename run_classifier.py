@@ -23,6 +23,7 @@ import classifier_run
 import common_flags
 import export_folder
 import finetuning
+import model_folder
 import run_folder
 import training_flags
 from classifier_data import Task
@@ -219,7 +220,7 @@ def read_hub(values: flags.FlagValues, handle: str):
 
 def check_recorded(folder: str, data: classifier_data.Data) -> None:
     """Refuses a folder with checkpoints of other labels."""
-    recorded = classifier_data.recorded_task(folder)
+    recorded = model_folder.recorded_task(folder)
     trained = glob.glob(f"{glob.escape(folder)}/**/checkpoint", recursive=True)
     if recorded and trained and recorded != data.describe():
         raise UserError(

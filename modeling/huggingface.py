@@ -55,12 +55,25 @@ _HEADS = {
     "cls/predictions/output_bias": "cls.predictions.bias",
     "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
     "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
-    "output_weights": "classifier.weight",
-    "output_bias": "classifier.bias",
     "cls/squad/output_weights": "qa_outputs.weight",
     "cls/squad/output_bias": "qa_outputs.bias",
 }
 _THEIR_HEADS = {theirs: ours for ours, theirs in _HEADS.items()}
+# Three of their heads have the same names; a folder holds one of them.
+_CLASSIFIERS = {
+    "": "BertForSequenceClassification",
+    "cls/ner/": "BertForTokenClassification",
+    "cls/swag/": "BertForMultipleChoice",
+}
+_CLASSIFIER = {
+    "classifier.weight": "output_weights",
+    "classifier.bias": "output_bias",
+}
+_PROBLEMS = {  # kind of a task's labels -> their name of it
+    "classes": "single_label_classification",
+    "multi_label": "multi_label_classification",
+    "regression": "regression",
+}
 _PART = re.compile(
     r"bert\.(embeddings|encoder\.layer\.\d+|pooler)\..*\.(weight|bias)"
     r"|bert\.embeddings\.\w+_embeddings\.weight"
@@ -104,7 +117,8 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     """Reads the weights of a folder, of one file or of several.
 
     Names with and without `bert.`, and `gamma` and `beta`, are understood;
-    buffers are passed over.
+    buffers are passed over, and so is the bias of a multiple choice, which
+    moves all choices alike. Which head `classifier` is, `config.json` says.
 
     Args:
         folder: with `model.safetensors`, or with its index and its parts.
@@ -129,11 +143,14 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
             ) from None
     theirs = {_canonical(name): value for name, value in theirs.items()}
     _check_tied(theirs, folder)
+    scope = _classifier_scope(folder)
     values, left_out = {}, []
     for name, value in theirs.items():
         if name in _TIED or name.endswith((".position_ids", ".token_type_ids")):
             continue
-        original = _original_name(name)
+        if scope == "cls/swag/" and name == "classifier.bias":
+            continue
+        original = _original_name(name, scope)
         if original is None:
             left_out.append(name)
             continue
@@ -149,8 +166,32 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     return values, sorted(left_out)
 
 
+def read_task(folder: str) -> dict | None:
+    """What the labels of a classifier are, if `config.json` names them.
+
+    Returns:
+        their kind and their names in order, as `task.json` has them; of
+        words, the kind is None: the names tell it.
+    """
+    scope, values = _classifier_scope(folder), _config_values(folder)
+    named = values.get("id2label")
+    if scope not in ("", "cls/ner/") or not isinstance(named, dict):
+        return None
+    labels = [named.get(str(i)) for i in range(len(named))]
+    if scope == "" and len(labels) == 1:  # a number, to them too
+        return {"kind": "regression", "labels": []}
+    if None in labels or labels == _numbered(len(labels)):
+        return None
+    kinds = {theirs: ours for ours, theirs in _PROBLEMS.items()}
+    kind = kinds.get(values.get("problem_type"), "classes")
+    return {"kind": None if scope else kind, "labels": list(map(str, labels))}
+
+
 def write(
-    folder: str, config: BertConfig, values: dict[str, np.ndarray]
+    folder: str,
+    config: BertConfig,
+    values: dict[str, np.ndarray],
+    task: dict | None = None,
 ) -> None:
     """Writes `config.json` and `model.safetensors`.
 
@@ -158,14 +199,27 @@ def write(
         folder: that holds neither.
         config: sizes.
         values: original name -> array.
+        task: of the labels of a classifier, see `read_task`.
+
+    Raises:
+        UserError: there are two heads that have one name there.
     """
+    scopes = _classifier_scopes(values)
+    if len(scopes) > 1:
+        names = ", ".join(_CLASSIFIERS[scope] for scope in scopes)
+        raise UserError(
+            f"there are heads of {names}",
+            expected="one of them: a folder of transformers holds one",
+        )
     with open(os.path.join(folder, CONFIG), "w", encoding="utf-8") as file:
-        file.write(_config_json(config, values))
+        file.write(_config_json(config, values, task))
     theirs = {}
     for name, value in values.items():
         value = value.T if name.endswith("/kernel") else value
         theirs[_their_name(name)] = np.ascontiguousarray(value)
-    if _architecture(values) == "BertModel":
+    if scopes == ["cls/swag/"]:
+        theirs["classifier.bias"] = np.zeros(1, np.float32)
+    if _architectures(values) == ["BertModel"]:
         theirs = {k.removeprefix("bert."): v for k, v in theirs.items()}
     with open(os.path.join(folder, WEIGHTS), "wb") as file:
         file.write(safetensors.numpy.save(theirs, {"format": "pt"}))
@@ -232,7 +286,9 @@ def read_json(path: str) -> dict:
     return values
 
 
-def _config_json(config: BertConfig, values: dict[str, np.ndarray]) -> str:
+def _config_json(
+    config: BertConfig, values: dict[str, np.ndarray], task: dict | None
+) -> str:
     """The text of the `config.json` of a model with these weights."""
     theirs = {
         key: getattr(config, key)
@@ -241,13 +297,22 @@ def _config_json(config: BertConfig, values: dict[str, np.ndarray]) -> str:
     }
     theirs |= {key: value for key, value in _FIXED.items() if value}
     theirs["hidden_act"] = _THEIR_ACTIVATIONS[config.hidden_act]
-    theirs["architectures"] = [_architecture(values)]
+    theirs["architectures"] = _architectures(values)
     theirs["pad_token_id"] = 0
-    if "output_weights" in values:
-        labels = [f"LABEL_{i}" for i in range(len(values["output_weights"]))]
+    for scope in set(_classifier_scopes(values)) - {"cls/swag/"}:
+        labels = _numbered(len(values[f"{scope}output_weights"]))
+        if task and len(task["labels"] or labels) == len(labels):
+            labels = task["labels"] or labels  # a number has none
+            if task["kind"] in _PROBLEMS:
+                theirs["problem_type"] = _PROBLEMS[task["kind"]]
         theirs["id2label"] = {str(i): label for i, label in enumerate(labels)}
         theirs["label2id"] = {label: i for i, label in enumerate(labels)}
     return json.dumps(theirs, indent=2, sort_keys=True) + "\n"
+
+
+def _numbered(count: int) -> list[str]:
+    """Their names of labels that have none."""
+    return [f"LABEL_{i}" for i in range(count)]
 
 
 def _files(folder: str) -> list[str]:
@@ -289,7 +354,28 @@ def _canonical(name: str) -> str:
     return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
 
 
-def _original_name(name: str) -> str | None:
+def _config_values(folder: str) -> dict:
+    path = os.path.join(folder, CONFIG)
+    return read_json(path) if os.path.isfile(path) else {}
+
+
+def _classifier_scope(folder: str) -> str | None:
+    """Scope of the head that a folder calls `classifier`, if it says."""
+    found = _config_values(folder).get("architectures") or []
+    for scope, architecture in _CLASSIFIERS.items():
+        if architecture in found:
+            return scope
+    return None
+
+
+def _classifier_scopes(values: dict[str, np.ndarray]) -> list[str]:
+    """Scopes of the heads that would be called `classifier`."""
+    return [x for x in _CLASSIFIERS if f"{x}output_weights" in values]
+
+
+def _original_name(name: str, scope: str | None) -> str | None:
+    if name in _CLASSIFIER:
+        return (scope or "") + _CLASSIFIER[name]
     if name in _THEIR_HEADS:
         return _THEIR_HEADS[name]
     if not _PART.fullmatch(name):
@@ -306,6 +392,9 @@ def _original_name(name: str) -> str | None:
 def _their_name(name: str) -> str:
     if name in _HEADS:
         return _HEADS[name]
+    for theirs, ours in _CLASSIFIER.items():
+        if name in (scope + ours for scope in _CLASSIFIERS):
+            return theirs
     name = re.sub(r"/layer_(\d+)/", r".layer.\1.", name).replace("/", ".")
     if name.endswith("_embeddings"):
         return f"{name}.weight"
@@ -327,15 +416,17 @@ def _check_tied(theirs: dict[str, np.ndarray], folder: str) -> None:
             )
 
 
-def _architecture(values: dict[str, np.ndarray]) -> str:
+def _architectures(values: dict[str, np.ndarray]) -> list[str]:
+    """Their models that these weights are all of."""
     masked_lm = "cls/predictions/output_bias" in values
     next_sentence = "cls/seq_relationship/output_bias" in values
-    if masked_lm:
-        return "BertForPreTraining" if next_sentence else "BertForMaskedLM"
-    if next_sentence:
-        return "BertForNextSentencePrediction"
-    if "output_bias" in values:
-        return "BertForSequenceClassification"
+    found = [_CLASSIFIERS[scope] for scope in _classifier_scopes(values)]
     if "cls/squad/output_bias" in values:
-        return "BertForQuestionAnswering"
-    return "BertModel"
+        found.append("BertForQuestionAnswering")
+    if masked_lm and next_sentence:
+        found.insert(0, "BertForPreTraining")
+    elif masked_lm:
+        found.insert(0, "BertForMaskedLM")
+    elif next_sentence:
+        found.insert(0, "BertForNextSentencePrediction")
+    return found or ["BertModel"]

@@ -16,6 +16,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from errors import UserError
+from modeling import checkpoints
 from modeling.config import BertConfig
 
 PREFIX = "bert_model.ckpt"
@@ -157,11 +158,21 @@ def write(
 
     Raises:
         UserError: there are two task heads, of which a checkpoint of theirs
-            holds one.
+            holds one, or one of multiple choice, which none holds.
     """
-    if "output_bias" in values and "cls/squad/output_bias" in values:
+    if "cls/swag/output_weights" in values:
         raise UserError(
-            "there are a classifier and a span head",
+            "there is a head of multiple choice, which Model Garden has not",
+            fix="--to=huggingface",
+        )
+    found = [
+        name
+        for name, scope in checkpoints.OUTPUT_HEADS.items()
+        if name != "seq_relationship" and f"{scope}output_bias" in values
+    ]
+    if len(found) > 1:
+        raise UserError(
+            f"there are heads of {', '.join(found)}",
             expected="one of them: Model Garden's checkpoints hold one",
         )
     return _root(config, named_variables(config, values)).save(prefix)
@@ -231,10 +242,11 @@ def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
         parts = _node({"dense": pooler, "out_proj": logits})
         model["classification_heads"] = _node({"0": parts})
     if "output_bias" in variables:
-        logits = head("")
-        both = {"out_proj": logits, "kernel": logits.kernel}
         model["layer_with_weights-0"] = encoder
-        model["layer_with_weights-1"] = _node({**both, "bias": logits.bias})
+        model["layer_with_weights-1"] = _node({"out_proj": head("")})
+    if "cls/ner/output_bias" in variables:
+        model["layer_with_weights-0"] = encoder
+        model["layer_with_weights-1"] = head("cls/ner/")
     if "cls/squad/output_bias" in variables:
         model["layer_with_weights-0"] = encoder
         model["layer_with_weights-1"] = _node(
@@ -316,7 +328,7 @@ def _original_name(full_name: str, key: str) -> str | None:
             return found.expand(name)
     logits = _LOGITS.search(full_name)
     if logits:
-        scope = "cls/squad/" if key.startswith(_SPAN_KEY) else ""
+        scope = "cls/squad/" if key.startswith(_SPAN_KEY) else "cls/ner/"
         part = {"kernel": "weights", "bias": "bias"}[logits.group(1)]
         return f"{scope}output_{part}"
     return None
@@ -335,6 +347,8 @@ def _full_name(name: str) -> str:
         "output_bias": "sentence_prediction/logits/bias",
         "cls/squad/output_weights": "predictions/transform/logits/kernel",
         "cls/squad/output_bias": "predictions/transform/logits/bias",
+        "cls/ner/output_weights": "predictions/transform/logits/kernel",
+        "cls/ner/output_bias": "predictions/transform/logits/bias",
     }
     if name in simple:
         return simple[name]

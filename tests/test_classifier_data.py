@@ -411,7 +411,9 @@ def test_own_labels_can_be_given_and_remembered(tmp_path):
     assert [e[3] for e in examples(data, DEV)[0]] == [1, 0]
     with pytest.raises(UserError, match="the labels are not known"):
         read("--do_eval", "--header", **named)
-    (tmp_path / "task.json").write_text(json.dumps({"labels": ["yes", "no"]}))
+    (tmp_path / "task.json").write_text(
+        json.dumps({"kind": "classes", "labels": ["yes", "no"]})
+    )
     data = read("--do_eval", "--header", **named)
     assert data.labels.names == ("yes", "no")
 

@@ -123,6 +123,35 @@ def test_a_span_head_goes_all_the_way_too(convert, tmp_path):
     assert bytes_of(tmp_path / "new") == bytes_of(google)
 
 
+def test_labels_of_words_go_all_the_way_with_their_names(convert, tmp_path):
+    config = small.config(vocab_size=SIZE)
+    values = random_values(task_models.build_token_classifier(config, 3))
+    google = write_google(tmp_path / "google", values)
+    task = {"kind": "entities", "labels": ["O", "B-Ö", "I-Ö"]}
+    described = json.dumps(task, indent=2, ensure_ascii=False)
+    (google / "task.json").write_text(f"{described}\n")
+    told = convert("google", google, "huggingface", tmp_path / "hf")
+    assert "encoder, pooler, labels of words" in told
+    convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
+    assert bytes_of(tmp_path / "new") == bytes_of(google)
+    convert("google", google, "model_garden", tmp_path / "mg")
+    convert("model_garden", tmp_path / "mg", "google", tmp_path / "again")
+    assert bytes_of(tmp_path / "again") == bytes_of(google)
+
+
+def test_a_multiple_choice_is_theirs_with_a_bias_of_0(convert, tmp_path):
+    config = small.config(vocab_size=SIZE)
+    values = random_values(task_models.build_choice_model(config))
+    google = write_google(tmp_path / "google", values)
+    told = convert("google", google, "huggingface", tmp_path / "hf")
+    assert "encoder, pooler, multiple choice" in told
+    convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
+    assert bytes_of(tmp_path / "new") == bytes_of(google)
+    err = convert("google", google, "model_garden", tmp_path / "mg", code=2)
+    assert "multiple choice, which Model Garden has not" in err
+    assert not (tmp_path / "mg").exists()
+
+
 def test_a_checkpoint_of_ours_comes_without_slots_and_with_its_casing(
     convert, tmp_path, google, values
 ):

@@ -180,6 +180,12 @@ def written(tmp_path):
             (),
             {"start_logits": "start_logits", "end_logits": "end_logits"},
         ),
+        (
+            "BertForTokenClassification",
+            task_models.build_token_classifier,
+            (5,),
+            {"logits": "logits"},
+        ),
     ],
 )
 def test_transformers_loads_what_we_export(

@@ -192,6 +192,75 @@ def test_a_classifier_says_how_many_labels_it_has(folder):
     assert config["label2id"] == {f"LABEL_{i}": i for i in range(5)}
 
 
+@pytest.mark.parametrize(
+    ("build", "name", "task", "known"),
+    [
+        (
+            lambda config: task_models.build_classifier(config, 2),
+            "BertForSequenceClassification",
+            {"kind": "multi_label", "labels": ["no", "yes"]},
+            {"kind": "multi_label", "labels": ["no", "yes"]},
+        ),
+        (
+            lambda config: task_models.build_classifier(config, 1),
+            "BertForSequenceClassification",
+            {"kind": "regression", "labels": []},
+            {"kind": "regression", "labels": []},
+        ),
+        (
+            lambda config: task_models.build_token_classifier(config, 2),
+            "BertForTokenClassification",
+            {"kind": "any", "labels": ["no", "yes"]},
+            {"kind": None, "labels": ["no", "yes"]},
+        ),
+        (
+            task_models.build_choice_model,
+            "BertForMultipleChoice",
+            None,
+            None,
+        ),
+    ],
+)
+def test_what_is_called_classifier_is_known_by_the_architecture(
+    tmp_path, build, name, task, known
+):
+    config = small.config()
+    values = {
+        name: np.array(v)
+        for name, v in checkpoints.model_variables(build(config)).items()
+    }
+    huggingface.write(str(tmp_path), config, values, task)
+    tensors = tensors_of(tmp_path)
+    assert tensors["classifier.weight"].shape[1] == H
+    assert (
+        tensors["classifier.bias"].shape
+        == tensors["classifier.weight"].shape[:1]
+    )
+    written = json.loads((tmp_path / "config.json").read_text())
+    assert written["architectures"] == [name]
+    assert_read(tmp_path, values)
+    assert huggingface.read_task(str(tmp_path)) == known
+
+
+@pytest.mark.parametrize(
+    "id2label", [None, [], {"0": "LABEL_0", "1": "LABEL_1"}, {"1": "a"}]
+)
+def test_labels_without_names_are_not_named(tmp_path, id2label):
+    values = {
+        "architectures": ["BertForTokenClassification"],
+        "id2label": id2label,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    assert huggingface.read_task(str(tmp_path)) is None
+
+
+def test_two_heads_of_one_name_are_refused(tmp_path, values):
+    both = {**values, "cls/ner/output_weights": np.zeros([3, H], "f4")}
+    with pytest.raises(UserError, match="BertForTokenClassification; expected"):
+        huggingface.write(str(tmp_path), small.config(), both)
+    assert list(tmp_path.iterdir()) == []
+
+
 def write_tokenizer(folder, **changed):
     model = {"type": "WordPiece", "vocab": {"[PAD]": 0, "b": 2, "a": 1}}
     tokenizer = {"model": model, "normalizer": {"lowercase": False}, **changed}

@@ -86,6 +86,7 @@ def test_keys_and_shapes_are_theirs(tmp_path, values):
         models.build_pretraining_model,
         lambda config: task_models.build_classifier(config, 5),
         task_models.build_span_model,
+        lambda config: task_models.build_token_classifier(config, 5),
     ],
 )
 def test_what_is_written_is_read_bit_for_bit(tmp_path, build):
@@ -119,17 +120,24 @@ def test_the_newer_encoder_is_read(tmp_path):
     np.testing.assert_array_equal(values[name], query.reshape(H, H))
 
 
-@pytest.mark.parametrize("inside", [True, False])
-def test_both_of_their_classifiers_restore_the_head(tmp_path, inside):
+@pytest.mark.parametrize(
+    ("build", "name", "inside"),
+    [
+        (task_models.build_classifier, "output_weights", True),
+        (task_models.build_token_classifier, "cls/ner/output_weights", False),
+    ],
+)
+def test_both_of_their_classifiers_restore_the_head(
+    tmp_path, build, name, inside
+):
     """Sentence classifiers project inside a layer, token classifiers not."""
-    model = task_models.build_classifier(small.config(), 5)
-    values = random_values(model)
+    values = random_values(build(small.config(), 5))
     kernel = tf.Variable(tf.zeros([H, 5]))
     head = node(kernel=kernel)
     head = node(out_proj=head) if inside else head
     path = write(tmp_path, values)
     restored(path, model=node(**{"layer_with_weights-1": head}))
-    np.testing.assert_array_equal(kernel.numpy().T, values["output_weights"])
+    np.testing.assert_array_equal(kernel.numpy().T, values[name])
 
 
 def test_the_pooler_of_a_head_is_the_trained_one(tmp_path):
