@@ -2,9 +2,13 @@
 
     python predict.py --model=export --trust_model < lines.txt
 
-A model of two texts takes a tab between them. The model is loaded once; an
-answer comes as soon as its line is there, so a program can keep this one
-open and ask it line by line.
+A model of two texts takes a tab between them, one of choices a tab before each:
+
+    text                 text, text_b         of run_classifier.py, run_ner.py
+    question, context    context, choices     of run_squad.py, run_swag.py
+
+The model is loaded once; an answer comes as soon as its line is there, so a
+program can keep this one open and ask it line by line.
 """
 
 import dataclasses
@@ -22,6 +26,25 @@ from progress import say
 _STDIN = "stdin"
 _CHUNK = 1 << 18  # bytes that are read at once, if there are so many
 _LONGEST = 1 << 24  # bytes of a line
+_ORDER = ("text", "text_b", "question", "context")  # of the fields of a line
+
+# Lists of a row that "" fills up: their outputs -> names of one's parts.
+_LISTS = {
+    "words": {
+        "words": "word",
+        "labels": "label",
+        "word_starts": "start",
+        "word_ends": "end",
+        "probabilities": "probability",
+    },
+    "entities": {
+        "entities": "entity",
+        "types": "type",
+        "starts": "start",
+        "ends": "end",
+        "scores": "score",
+    },
+}
 
 
 def define_flags(values: flags.FlagValues) -> None:
@@ -83,12 +106,15 @@ class Model:
     """A loaded signature.
 
     Attributes:
-        ask: name -> string [B] to name -> array [B, ...].
+        ask: name -> string [B] or [B, C] to name -> array [B, ...].
         inputs: its names, in the order of the fields of a line.
+        has_choices: the last input is [B, C] and takes all fields that are
+            left; "" is none.
     """
 
     ask: Callable[[dict], dict]
     inputs: list[str]
+    has_choices: bool = False
 
 
 def load(values: flags.FlagValues) -> Model:
@@ -101,21 +127,27 @@ def load(values: flags.FlagValues) -> Model:
     texts = {}
     for name, function in getattr(loaded, "signatures", {}).items():
         specs = function.structured_input_signature[1]
-        if all(
-            spec.dtype == tf.string and spec.shape.rank == 1
+        ranks = {name: spec.shape.rank for name, spec in specs.items()}
+        lists = sum(rank == 2 for rank in ranks.values())
+        if lists <= 1 and all(
+            spec.dtype == tf.string and spec.shape.rank in (1, 2)
             for spec in specs.values()
         ):
-            texts[name] = (function, sorted(specs))
+            order = sorted(specs, key=lambda x: (ranks[x], _place(x), x))
+            texts[name] = (function, order, bool(lists))
     if values.signature not in texts:
         raise UserError(
             f"no signature {values.signature!r} that takes text",
             path=values.model,
             expected=f"one of {', '.join(texts) or 'none that do'}",
         )
-    function, names = texts[values.signature]
-    if values.inputs is not None and sorted(values.inputs) != names:
+    function, names, has_choices = texts[values.signature]
+    inputs = values.inputs or names
+    if sorted(inputs) != sorted(names) or (
+        has_choices and inputs[-1] != names[-1]
+    ):
         raise UserError(
-            f"--inputs={','.join(values.inputs)}",
+            f"--inputs={','.join(inputs)}",
             path=values.model,
             expected=", ".join(names),
         )
@@ -126,7 +158,11 @@ def load(values: flags.FlagValues) -> Model:
         )
         return {name: value.numpy() for name, value in outputs.items()}
 
-    return Model(ask, values.inputs or names)
+    return Model(ask, inputs, has_choices)
+
+
+def _place(name: str) -> int:
+    return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
 def arriving(stream) -> Iterator[list[bytes]]:
@@ -149,7 +185,7 @@ def arriving(stream) -> Iterator[list[bytes]]:
 
 
 def fields_of(line: bytes, number: int, model: Model, is_json: bool) -> list:
-    """The texts of a line, one for each input of the model."""
+    """The texts of a line, one for each input of the model; choices a list."""
 
     def wrong(found: str, expected: str) -> UserError:
         return UserError(found, path=_STDIN, line=number, expected=expected)
@@ -160,43 +196,58 @@ def fields_of(line: bytes, number: int, model: Model, is_json: bool) -> list:
         byte = line[error.start]
         raise wrong(f"invalid UTF-8 byte 0x{byte:02x}", "UTF-8") from None
     if not is_json:
-        one = len(model.inputs) == 1
-        fields = [text] if one else text.split("\t")
-        if len(fields) != len(model.inputs):
+        count = len(model.inputs)
+        fields = [text] if count == 1 else text.split("\t")
+        found = len(fields)
+        if found < count or (found > count and not model.has_choices):
             raise wrong(
-                f"{len(fields)} field{'s' * (len(fields) != 1)}",
-                f"{len(model.inputs)} with tabs between them: "
-                f"{', '.join(model.inputs)}",
+                f"{found} field{'s' * (found != 1)}",
+                f"{count} with tabs between them: {', '.join(model.inputs)}",
             )
+        if model.has_choices:
+            fields[count - 1 :] = [fields[count - 1 :]]
         return fields
     try:
         found = json.loads(text)
         fields = [found[name] for name in model.inputs]
-        if not all(isinstance(field, str) for field in fields):
+        texts = fields
+        if model.has_choices:
+            texts = [*fields[:-1], *fields[-1]]
+            if not (fields[-1] and isinstance(fields[-1], list)):
+                raise TypeError
+        if not all(isinstance(field, str) for field in texts):
             raise TypeError
     except (ValueError, KeyError, TypeError, RecursionError):
-        expected = f"an object with the strings {', '.join(model.inputs)}"
+        names = ", ".join(model.inputs)
+        expected = f"an object with strings: {names}"
+        if model.has_choices:
+            expected += ", the last a list of them"
         raise wrong(text[:60], expected) from None
     return fields
 
 
-def answer(model: Model, rows: list[list[str]], batch_size: int) -> list[dict]:
+def answer(model: Model, rows: list[list], batch_size: int) -> list[dict]:
     """Answers in the order of the rows; like lengths share a batch."""
-    order = sorted(range(len(rows)), key=lambda i: sum(map(len, rows[i])))
+    order = sorted(range(len(rows)), key=lambda i: len(str(rows[i])))
     answers: list = [None] * len(rows)
     for start in range(0, len(order), batch_size):
         chosen = order[start : start + batch_size]
-        columns = zip(*(rows[i] for i in chosen), strict=True)
+        columns = list(zip(*(rows[i] for i in chosen), strict=True))
+        if model.has_choices:
+            most = max(map(len, columns[-1]))
+            columns[-1] = [x + [""] * (most - len(x)) for x in columns[-1]]
         outputs = model.ask(dict(zip(model.inputs, columns, strict=True)))
         for place, index in enumerate(chosen):
-            answers[index] = plain(
-                {name: value[place] for name, value in outputs.items()}
-            )
+            row = {name: value[place] for name, value in outputs.items()}
+            if model.has_choices:  # what filled up has no answer
+                count = len(rows[index][-1])
+                row = {k: v[:count] if v.ndim else v for k, v in row.items()}
+            answers[index] = plain(row)
     return answers
 
 
 def plain(outputs: dict) -> dict:
-    """The outputs of a row as JSON values; names and numbers are paired."""
+    """The outputs of a row as JSON values; what belongs together is paired."""
     values = {}
     for name in sorted(outputs):
         value = outputs[name]
@@ -206,6 +257,14 @@ def plain(outputs: dict) -> dict:
     if isinstance(names, list) and "probabilities" in values:
         pairs = zip(values.pop("label_names"), values["probabilities"])
         values["probabilities"] = dict(pairs)
+    for name, parts in _LISTS.items():
+        if parts.keys() <= values.keys():
+            entries = zip(*[values.pop(part) for part in parts])
+            values[name] = [
+                dict(zip(parts.values(), entry))
+                for entry in entries
+                if entry[0]
+            ]
     return values
 
 

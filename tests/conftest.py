@@ -1,6 +1,9 @@
 """What every test sees: a quiet TensorFlow with four logical CPUs."""
 
+import io
+import json
 import os
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -9,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 import common_flags
+import predict
 
 # A busy machine is no failure, and a failure comes again.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
@@ -30,5 +34,20 @@ def run_script(capsys):
         code = common_flags.run(script.main, argv)
         captured = capsys.readouterr()
         return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def ask(run_script, monkeypatch):
+    """Asks an export through predict.py: bytes -> (code, answers, error)."""
+
+    def run(model, content, *words, **named):
+        stdin = io.TextIOWrapper(io.BytesIO(content))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        code, out, err = run_script(
+            predict, "--trust_model", *words, model=model, **named
+        )
+        return code, [json.loads(line) for line in out.splitlines()], err
 
     return run

@@ -57,21 +57,6 @@ def pair(tmp_path_factory):
     return export(tmp_path_factory.mktemp("pair"), pairs=True)
 
 
-@pytest.fixture
-def ask(run_script, monkeypatch):
-    """Runs the script on bytes; returns (code, answers, err)."""
-
-    def run(model, content, *words, **named):
-        stdin = io.TextIOWrapper(io.BytesIO(content))
-        monkeypatch.setattr(sys, "stdin", stdin)
-        code, out, err = run_script(
-            predict, "--trust_model", *words, model=model, **named
-        )
-        return code, [json.loads(line) for line in out.splitlines()], err
-
-    return run
-
-
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_each_line_has_its_answer_at_any_batch_size(single, ask, batch_size):
     content = "\n".join(LINES).encode()
@@ -139,6 +124,35 @@ def test_what_is_wrong_is_one_line_behind_the_answers(
     code, answers, err = ask(pair, content, *words)
     assert code == 2 and len(answers) == bool(content)
     assert found in err and err.count("\n") == 1
+
+
+CHOOSER = predict.Model(lambda x: {}, ["context", "choices"], True)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_json", "fields"),
+    [
+        (b"a\tb\tc\t\r", False, ["a", ["b", "c", ""]]),
+        (b'{"choices": ["b"], "context": "a\\tb"}', True, ["a\tb", ["b"]]),
+    ],
+)
+def test_choices_are_all_fields_that_are_left(line, is_json, fields):
+    assert predict.fields_of(line, 1, CHOOSER, is_json) == fields
+
+
+@pytest.mark.parametrize(
+    ("line", "is_json"),
+    [
+        (b"a", False),
+        (b'{"context": "a", "choices": "bc"}', True),
+        (b'{"context": "a", "choices": []}', True),
+        (b'{"context": "a", "choices": ["b", 1]}', True),
+        (b'{"context": ["a"], "choices": ["b"]}', True),
+    ],
+)
+def test_a_line_without_choices_is_refused(line, is_json):
+    with pytest.raises(predict.UserError, match="stdin:1: "):
+        predict.fields_of(line, 1, CHOOSER, is_json)
 
 
 def test_nothing_is_loaded_without_trust(single, run_script, tmp_path):

@@ -194,6 +194,25 @@ def spans(words, labels):
     ]
 
 
+def test_the_export_is_asked_from_the_shell(trained, ask):
+    text = "Mr Anna Smithson , then in North T\u00f6wnship ."
+    code, answers, err = ask(trained / "export", f"{text}\n\n".encode())
+    assert code == 0, err
+    assert answers[1] == {"words": [], "entities": []}
+    assert [x["word"] for x in answers[0]["words"]] == text.split()
+    assert set(answers[0]["words"][0]) == {
+        *("word", "label", "start", "end", "probability"),
+    }
+    found = [
+        (x["entity"], x["type"], text[x["start"] : x["end"]])
+        for x in answers[0]["entities"]
+    ]
+    assert found == [
+        ("Anna Smithson", "PER", "Anna Smithson"),
+        ("North T\u00f6wnship", "LOC", "North T\u00f6wnship"),
+    ]
+
+
 def test_the_export_alone_gives_the_same_labels(trained, long, tmp_path):
     """With TensorFlow and TensorFlow Text only, in a process of its own."""
     sentences, guesses, _ = long

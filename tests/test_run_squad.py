@@ -173,6 +173,21 @@ def test_records_are_the_originals(trained):
 
 
 @pytest.mark.slow
+def test_the_export_is_asked_from_the_shell(trained, command, ask):
+    """The question first."""
+    output, export, *_ = trained
+    predictions = read(output / "predictions.json")
+    examples = squad.read(command["predict_file"]).examples[:20]
+    lines = [f"{x.question}\t{x.context}" for x in examples]
+    assert not any("\n" in line or line.count("\t") > 1 for line in lines)
+    code, answers, err = ask(export, "\n".join(lines).encode())
+    assert code == 0, err
+    assert [x["answer"] for x in answers] == [
+        predictions[x.id] for x in examples
+    ]
+
+
+@pytest.mark.slow
 def test_serves_the_same_answers_with_tensorflow_alone(trained, command):
     output, export, *_ = trained
     predictions = read(output / "predictions.json")

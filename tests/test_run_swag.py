@@ -149,6 +149,19 @@ def test_predictions_are_in_the_order_of_the_file(trained):
         assert sum(probabilities) == pytest.approx(1, abs=1e-5)
 
 
+def test_the_export_is_asked_from_the_shell(trained, ask):
+    made = [*rows(3, 7, 2), *rows(3, 11, 5)]
+    lines = [
+        "\t".join([f"{context} It", *choices]) for context, choices, _ in made
+    ]
+    code, answers, err = ask(trained / "export", "\n".join(lines).encode())
+    assert code == 0, err
+    for (_, choices, _), answer in zip(made, answers, strict=True):
+        assert len(answer["probabilities"]) == len(choices)
+        assert answer["best"] == np.argmax(answer["probabilities"])
+        assert sum(answer["probabilities"]) == pytest.approx(1, abs=1e-5)
+
+
 def test_any_number_of_choices_and_the_export_alone(trained, run_script):
     """A row's answer does not depend on how many choices others have."""
     made = [*rows(5, 7, 2), *rows(5, 11, 5), *rows(3, 13, 3)]
