@@ -215,11 +215,16 @@ def assign(
         required = tuple(x for x in required if not x.startswith(_POOLER))
     lacking = [name for name in missing if name.startswith(required)]
     if lacking:
+        fix = (
+            "the config has more layers, or this is another model or "
+            "format (see convert_checkpoint.py)"
+        )
+        if not any(name.startswith(ENCODER) for name in lacking):
+            fix = "it was not trained for this: train it, or pass one that was"
         raise UserError(
             f"lacks {_list(lacking)}; it holds {_list(sorted(values))}",
             path=path,
-            fix="the config has more layers, or this is another model or "
-            "format (see convert_checkpoint.py)",
+            fix=fix,
         )
     wrong = [
         f"{name} {list(values[name].shape)} (config: {list(v.shape)})"

@@ -133,6 +133,13 @@ def test_a_missing_encoder_variable_is_an_error(written):
         checkpoints.assign(fresh_variables(), values, prefix)
 
 
+def test_a_head_that_must_be_there_was_not_trained(written):
+    prefix, values = written
+    encoder = {n: v for n, v in values.items() if n.startswith("bert/")}
+    with pytest.raises(UserError, match="cls/.* was not trained for this"):
+        checkpoints.assign(fresh_variables(), encoder, prefix, ("cls/",))
+
+
 def test_more_layers_than_the_checkpoint_is_an_error(written):
     prefix, values = written
     named = fresh_variables(num_hidden_layers=3)
