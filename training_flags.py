@@ -11,6 +11,20 @@ import common_flags
 from errors import UserError
 from training import interruption
 
+_CHOICES = (  # flag, what it may be, the default first, its meaning
+    (
+        "optimizer",
+        ["adamw", "corrected_adamw", "lamb"],
+        "The original's Adam, Adam corrected for bias, or LAMB.",
+    ),
+    (
+        "precision",
+        ["float32", "bfloat16", "float16", "auto"],
+        "What the network computes in; auto takes bfloat16 where the device "
+        "has it, else float32.",
+    ),
+)
+
 
 def define_training(values: flags.FlagValues, required: bool = True) -> None:
     """Defines which network is trained, how, on what, and what is kept.
@@ -42,17 +56,10 @@ def define_training(values: flags.FlagValues, required: bool = True) -> None:
         ("remat", False, "Compute layers again rather than keep them."),
     ):
         flags.DEFINE_bool(name, default, meaning, flag_values=values)
-    for name, default, choices, meaning in (
-        ("optimizer", "adamw", ["adamw", "lamb"], "Adam or LAMB."),
-        (
-            "precision",
-            "float32",
-            ["float32", "bfloat16", "float16", "auto"],
-            "What the network computes in; auto takes bfloat16 where the "
-            "device has it, else float32.",
-        ),
-    ):
-        flags.DEFINE_enum(name, default, choices, meaning, flag_values=values)
+    for name, choices, meaning in _CHOICES:
+        flags.DEFINE_enum(
+            name, choices[0], choices, meaning, flag_values=values
+        )
     flags.DEFINE_string(
         "skip_steps",
         "",

@@ -1,14 +1,14 @@
-"""The original's optimizer and LAMB in numpy, float64."""
+"""The original's optimizer and its others in numpy, float64."""
 
 import numpy as np
 
 
 class NumpyAdam:
-    """The update of either, one variable at a time, after the clip."""
+    """The update of a rule, one variable at a time, after the clip."""
 
-    def __init__(self, values, lamb=False):
+    def __init__(self, values, rule="adamw"):
         self.values = dict(values)
-        self.lamb = lamb
+        self.rule = rule
         self.steps = 0
         self.m = {name: np.zeros_like(v) for name, v in values.items()}
         self.v = {name: np.zeros_like(v) for name, v in values.items()}
@@ -21,14 +21,14 @@ class NumpyAdam:
             self.m[name] = 0.9 * self.m[name] + 0.1 * g
             self.v[name] = 0.999 * self.v[name] + 0.001 * g * g
             m, v, x = self.m[name], self.v[name], self.values[name]
-            if self.lamb:
+            if self.rule != "adamw":
                 m = m / (1 - 0.9**self.steps)
                 v = v / (1 - 0.999**self.steps)
             update = m / (np.sqrt(v) + 1e-6)
             if not any(part in name for part in ("LayerNorm", "bias")):
                 update += 0.01 * x
                 lengths = np.linalg.norm(x), np.linalg.norm(update)
-                if self.lamb and all(lengths):
+                if self.rule == "lamb" and all(lengths):
                     update *= lengths[0] / lengths[1]
             self.values[name] = x - rate * update
         return norm

@@ -39,14 +39,15 @@ def gradient_at(step, name, shape, scale):
 
 
 @pytest.mark.parametrize(
-    ("rule", "scale"), [("adamw", 0.001), ("adamw", 1.0), ("lamb", 1.0)]
+    ("rule", "scale"),
+    [("adamw", 0.001), ("adamw", 1.0), ("corrected_adamw", 1.0), ("lamb", 1.0)],
 )
 def test_six_steps_equal_numpy(rule, scale):
     """With small gradients nothing is clipped, with large ones all are."""
     model = build_pretraining_model(small.config())
     named = checkpoints.model_variables(model)
     start = {n: v.numpy().astype("f8") for n, v in named.items()}
-    reference = NumpyAdam(start, rule == "lamb")
+    reference = NumpyAdam(start, rule)
     schedule = WarmupLinearDecay(0.01, 7, 2)
     optimizer = AdamWeightDecay(schedule, rule=rule)
     optimizer.build(list(named.values()))
@@ -70,6 +71,19 @@ def test_six_steps_equal_numpy(rule, scale):
         moments = reference.m if name.endswith("adam_m") else reference.v
         expected = moments[name.rpartition("/")[0]]
         np.testing.assert_allclose(slot.numpy(), expected, atol=1e-5)
+
+
+def test_corrected_adamw_is_that_of_keras():
+    variable, optimizer = one_variable("corrected_adamw", [3.0, -4.0])
+    other = keras.Variable([3.0, -4.0])
+    optimizer.epsilon = 1e-12  # theirs is divided by a root of the second bias
+    theirs = keras.optimizers.AdamW(0.1, weight_decay=0.01, epsilon=1e-12)
+    theirs.build([other])
+    for gradient in ([0.1, -0.7], [0.3, 0.2], [-0.5, 0.0]):
+        optimizer.update([tf.constant(gradient)], [variable], 0.1)
+        optimizer.iterations.assign_add(1)
+        theirs.apply([tf.constant(gradient)])
+    np.testing.assert_allclose(variable.numpy(), other.numpy(), rtol=1e-5)
 
 
 def test_layer_norm_and_bias_are_not_decayed():
@@ -134,7 +148,7 @@ def test_lambs_ratio_is_one_where_a_length_is_zero():
     assert np.isfinite(variable.numpy()).all()
 
 
-@pytest.mark.parametrize("rule", ["adamw", "lamb"])
+@pytest.mark.parametrize("rule", ["adamw", "corrected_adamw", "lamb"])
 def test_no_bit_changes_where_nothing_is_learned(rule):
     variable, optimizer = one_variable(rule, [3.0, -0.0])
     optimizer.update([tf.constant([0.1, -0.7])], [variable], 0.1)
