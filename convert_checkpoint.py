@@ -322,7 +322,11 @@ def write(bert: Bert, target: str, folder: str) -> None:
         write_whole(
             os.path.join(folder, "bert_config.json"), bert.config.to_json()
         )
-        if bert.task is not None:
+        has_labels = any(
+            f"{scope}output_weights" in bert.values
+            for scope in ("", "cls/ner/")
+        )
+        if bert.task is not None and has_labels:
             described = json.dumps(bert.task, indent=2, ensure_ascii=False)
             write_whole(os.path.join(folder, "task.json"), f"{described}\n")
     if bert.tokens is not None:
