@@ -26,6 +26,7 @@ from progress import say
 _STDIN = "stdin"
 _CHUNK = 1 << 18  # bytes that are read at once, if there are so many
 _LONGEST = 1 << 24  # bytes of a line
+_RECORDS = "examples"  # an input of serialized records, not of text
 _ORDER = ("text", "text_b", "question", "context")  # of the fields of a line
 
 # Lists of a row that "" fills up: their outputs -> names of one's parts.
@@ -129,9 +130,13 @@ def load(values: flags.FlagValues) -> Model:
         specs = function.structured_input_signature[1]
         ranks = {name: spec.shape.rank for name, spec in specs.items()}
         lists = sum(rank == 2 for rank in ranks.values())
-        if lists <= 1 and all(
-            spec.dtype == tf.string and spec.shape.rank in (1, 2)
-            for spec in specs.values()
+        if (
+            lists <= 1
+            and _RECORDS not in specs
+            and all(
+                spec.dtype == tf.string and spec.shape.rank in (1, 2)
+                for spec in specs.values()
+            )
         ):
             order = sorted(specs, key=lambda x: (ranks[x], _place(x), x))
             texts[name] = (function, order, bool(lists))

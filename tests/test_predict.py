@@ -116,6 +116,7 @@ def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
         (b'{"text": "a", "text_b": "b"}\n[]\n', ["--json"], "stdin:2: []"),
         (b"", ["--inputs=text"], "--inputs=text; expected text, text_b"),
         (b"", ["--signature=tokens"], "no signature 'tokens' that takes text"),
+        (b"", ["--signature=examples"], "no signature 'examples' that takes"),
     ],
 )
 def test_what_is_wrong_is_one_line_behind_the_answers(
