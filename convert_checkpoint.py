@@ -142,7 +142,7 @@ def read_huggingface(path: str, config_file: str | None) -> Bert:
     bert.task = huggingface.read_task(path)
     if bert.task and bert.task["kind"] is None:
         marked = all(map(entities.is_entity_label, bert.task["labels"]))
-        bert.task["kind"] = "entities" if marked else "any"
+        bert.task["kind"] = entities.ENTITIES if marked else entities.ANY
     return bert
 
 

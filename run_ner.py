@@ -26,13 +26,13 @@ import run_folder
 import task_run
 import training_flags
 from data import conll, entities, features, ner
+from data.entities import ANY, ENTITIES
 from durable import write_whole
 from errors import UserError
 from evaluation import ner as scoring
 from progress import say
 
 _TASK_FILE = "task.json"
-_ENTITIES, _ANY = "entities", "any"
 
 
 def define_flags(values: flags.FlagValues) -> None:
@@ -56,7 +56,7 @@ def define_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_enum(
         "label_kind",
         "auto",
-        ["auto", _ENTITIES, _ANY],
+        ["auto", ENTITIES, ANY],
         "What labels are: entities (IOB1, BIO, IOBES, BILOU) or any.",
         flag_values=values,
     )
@@ -115,10 +115,10 @@ def _find_labels(
     task = recorded_task(values)
     kind = task["kind"] if task else values.label_kind
     for name, some in sentences.items():
-        if name == "predict_file" or kind == _ANY:
+        if name == "predict_file" or kind == ANY:
             continue
         marked = conll.has_entities(some, values[name].value)
-        if not marked and kind == _ENTITIES:
+        if not marked and kind == ENTITIES:
             raise UserError(
                 f"labels such as {some[0].labels[0]!r}",
                 path=values[name].value,
@@ -126,7 +126,7 @@ def _find_labels(
                 expected="O, B- and a type, I- and a type",
                 fix="see --label_kind and --label_column",
             )
-        kind = _ENTITIES if marked else _ANY
+        kind = ENTITIES if marked else ANY
         for sentence in some if marked else ():
             sentence.labels = entities.to_bio(sentence.labels)
     if "train_file" not in sentences:
@@ -140,7 +140,7 @@ def _find_labels(
         return kind, task["labels"]
     found = {y for x in sentences["train_file"] for y in x.labels}
     labels = sorted(found)
-    if kind == _ENTITIES:
+    if kind == ENTITIES:
         labels = entities.bio_labels(
             label[2:] for label in found if label != entities.OUTSIDE
         )
@@ -163,7 +163,7 @@ def recorded_task(values: flags.FlagValues) -> dict | None:
         try:
             with open(path, encoding="utf-8") as file:
                 task = json.load(file)
-            if task["kind"] in (_ENTITIES, _ANY) and task["labels"]:
+            if task["kind"] in (ENTITIES, ANY) and task["labels"]:
                 return task
         except OSError:
             continue
@@ -257,7 +257,7 @@ class Labelling:
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
         held_out = self.evaluate if self._values.eval_steps else None
-        metric = "f1" if self._job.kind == _ENTITIES else "accuracy"
+        metric = "f1" if self._job.kind == ENTITIES else "accuracy"
         return self.tuning.train(
             self._rows, held_out, f"eval_{metric}" if held_out else None
         )
@@ -272,7 +272,7 @@ class Labelling:
         )
         guesses = self._by_sentence(sentences, (label for label, _ in answers))
         score = scoring.score_labels
-        if self._job.kind == _ENTITIES:
+        if self._job.kind == ENTITIES:
             score = scoring.score_entities
         result = score(gold, guesses)
         result["loss"] = sum(loss for _, loss in answers) / len(answers)
@@ -304,7 +304,7 @@ class Labelling:
         settings = serving.Settings(
             self._job.setup.config,
             self._job.labels,
-            self._job.kind == _ENTITIES,
+            self._job.kind == ENTITIES,
             values.vocab_file,
             values.do_lower_case,
             values.max_seq_length,
@@ -340,7 +340,7 @@ class Labelling:
         found = [
             list(itertools.islice(labels, len(x.words))) for x in sentences
         ]
-        if self._job.kind == _ENTITIES:
+        if self._job.kind == ENTITIES:
             return [entities.to_bio(x) for x in found]
         return found
 

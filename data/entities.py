@@ -14,6 +14,7 @@ label behind `O`.
 import re
 from collections.abc import Iterable
 
+ENTITIES, ANY = "entities", "any"  # kinds of labels
 OUTSIDE = "O"
 _ENTITY = re.compile(r"[BIESLU]-.+")
 _BEGINS, _ENDS = "BSU", "ESLU"

@@ -69,6 +69,11 @@ _CLASSIFIER = {
     "classifier.weight": "output_weights",
     "classifier.bias": "output_bias",
 }
+_HEADS |= {
+    scope + ours: theirs
+    for scope in _CLASSIFIERS
+    for theirs, ours in _CLASSIFIER.items()
+}
 _PROBLEMS = {  # kind of a task's labels -> their name of it
     "classes": "single_label_classification",
     "multi_label": "multi_label_classification",
@@ -143,7 +148,7 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
             ) from None
     theirs = {_canonical(name): value for name, value in theirs.items()}
     _check_tied(theirs, folder)
-    scope = _classifier_scope(folder)
+    scope = _classifier_scope(_config_values(folder))
     values, left_out = {}, []
     for name, value in theirs.items():
         if name in _TIED or name.endswith((".position_ids", ".token_type_ids")):
@@ -173,7 +178,8 @@ def read_task(folder: str) -> dict | None:
         their kind and their names in order, as `task.json` has them; of
         words, the kind is None: the names tell it.
     """
-    scope, values = _classifier_scope(folder), _config_values(folder)
+    values = _config_values(folder)
+    scope = _classifier_scope(values)
     named = values.get("id2label")
     if scope not in ("", "cls/ner/") or not isinstance(named, dict):
         return None
@@ -359,9 +365,9 @@ def _config_values(folder: str) -> dict:
     return read_json(path) if os.path.isfile(path) else {}
 
 
-def _classifier_scope(folder: str) -> str | None:
-    """Scope of the head that a folder calls `classifier`, if it says."""
-    found = _config_values(folder).get("architectures") or []
+def _classifier_scope(config: dict) -> str | None:
+    """Scope of the head that is called `classifier`, if a config says."""
+    found = config.get("architectures") or []
     for scope, architecture in _CLASSIFIERS.items():
         if architecture in found:
             return scope
@@ -392,9 +398,6 @@ def _original_name(name: str, scope: str | None) -> str | None:
 def _their_name(name: str) -> str:
     if name in _HEADS:
         return _HEADS[name]
-    for theirs, ours in _CLASSIFIER.items():
-        if name in (scope + ours for scope in _CLASSIFIERS):
-            return theirs
     name = re.sub(r"/layer_(\d+)/", r".layer.\1.", name).replace("/", ".")
     if name.endswith("_embeddings"):
         return f"{name}.weight"

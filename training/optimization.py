@@ -7,6 +7,7 @@ arXiv:1711.05101). Nor is LAMB Keras' own, which adapts every variable and adds
 decay after the ratio.
 """
 
+import functools
 import re
 
 import keras
@@ -61,48 +62,39 @@ def is_excluded(path: str) -> bool:
 
 
 def adam_weight_decay(
-    value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon
+    value,
+    gradient,
+    m,
+    v,
+    rate,
+    step,
+    *,
+    decay,
+    beta_1,
+    beta_2,
+    epsilon,
+    corrected=False,
 ):
-    """One step of the original's Adam on one variable.
+    """One step of the original's Adam on one variable, or of AdamW.
 
     Args:
         value, gradient, m, v: float32 tensors of one shape: the variable,
             its gradient and its two moments.
         rate: float32 scalar, the learning rate.
-        step: float32 scalar, number of this step, from 1; not used here.
+        step: float32 scalar, number of this step, from 1.
         decay: share of the value that is added to the update; None for an
             excluded variable.
         beta_1, beta_2: how much of each moment is kept.
         epsilon: added to the root of the second moment.
+        corrected: AdamW: moments are corrected for bias. Without it the
+            first steps are up to six times as long, which spoils some short
+            runs of fine-tuning (Zhang et al. 2021, arXiv:2006.05987).
 
     Returns:
         the new (value, m, v).
     """
-    m = beta_1 * m + (1.0 - beta_1) * gradient
-    v = beta_2 * v + (1.0 - beta_2) * tf.square(gradient)
-    update = m / (tf.sqrt(v) + epsilon)
-    if decay:
-        update += decay * value
-    return value - rate * update, m, v
-
-
-def corrected_adamw(
-    value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon
-):
-    """One step of AdamW on one variable, moments corrected for bias.
-
-    Without the correction the first steps are up to six times as long, which
-    spoils some short runs of fine-tuning (Zhang et al. 2021,
-    arXiv:2006.05987).
-
-    Args:
-        value, gradient, m, v, rate, step, decay, beta_1, beta_2, epsilon: as
-            for `adam_weight_decay`.
-
-    Returns:
-        the new (value, m, v).
-    """
-    update, m, v = _corrected(gradient, m, v, step, beta_1, beta_2, epsilon)
+    age = step if corrected else None
+    update, m, v = _direction(gradient, m, v, age, beta_1, beta_2, epsilon)
     if decay:
         update += decay * value
     return value - rate * update, m, v
@@ -122,7 +114,7 @@ def lamb(value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon):
     Returns:
         the new (value, m, v).
     """
-    update, m, v = _corrected(gradient, m, v, step, beta_1, beta_2, epsilon)
+    update, m, v = _direction(gradient, m, v, step, beta_1, beta_2, epsilon)
     if decay is None:
         return value - rate * update, m, v
     update += decay * value
@@ -134,15 +126,20 @@ def lamb(value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon):
 
 RULES = {
     "adamw": adam_weight_decay,
-    "corrected_adamw": corrected_adamw,
+    "corrected_adamw": functools.partial(adam_weight_decay, corrected=True),
     "lamb": lamb,
 }
 
 
-def _corrected(gradient, m, v, step, beta_1, beta_2, epsilon):
-    """Adam's update and moments (Kingma and Ba 2014, arXiv:1412.6980)."""
+def _direction(gradient, m, v, step, beta_1, beta_2, epsilon):
+    """Adam's update and moments (Kingma and Ba 2014, arXiv:1412.6980).
+
+    Of a step that is None the moments are not corrected for bias.
+    """
     m = beta_1 * m + (1.0 - beta_1) * gradient
     v = beta_2 * v + (1.0 - beta_2) * tf.square(gradient)
+    if step is None:
+        return m / (tf.sqrt(v) + epsilon), m, v
     first = m / (1.0 - tf.pow(beta_1, step))
     second = v / (1.0 - tf.pow(beta_2, step))
     return first / (tf.sqrt(second) + epsilon), m, v
