@@ -268,8 +268,8 @@ def _part(batch, index, count):
     rows = {}
     for name, values in batch.items():
         size = values.shape[0] // count
-        start = index * size
-        rows[name] = tf.ensure_shape(
-            values[start : start + size], [size, *values.shape[1:]]
-        )
+        # XLA takes a slice from anywhere, but only of a constant size.
+        begin = [index * size] + [0] * (values.shape.rank - 1)
+        rest = [-1 if n is None else n for n in values.shape[1:]]
+        rows[name] = tf.slice(values, begin, [size, *rest])
     return rows
