@@ -9,7 +9,7 @@ import random
 import numpy as np
 import tensorflow as tf
 
-from data import features, masking, sequences
+from data import features, masking, pipelines, sequences
 from data.settings import Settings
 
 _REPLACED = (
@@ -65,10 +65,10 @@ def remask_batches(
             },
         }
 
-    return (
+    return pipelines.untuned(
         batches.enumerate(step)
         .map(remask, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-        .prefetch(tf.data.AUTOTUNE)
+        .prefetch(pipelines.BATCHES_AHEAD)
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from data import task_records
+from data import pipelines, task_records
 
 _WINDOW = 64  # batches that are sorted together
 
@@ -56,9 +56,10 @@ def training_batches(
         )
         for name, array in example.items()
     }
-    return tf.data.Dataset.from_generator(
+    dataset = tf.data.Dataset.from_generator(
         batches, output_signature=signature
-    ).prefetch(8)
+    )
+    return pipelines.untuned(dataset.prefetch(pipelines.BATCHES_AHEAD))
 
 
 def tell_rows(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from data import features
+from data import features, pipelines
 from errors import UserError
 
 _SHUFFLE_ROWS = 4096
@@ -39,7 +39,7 @@ def training_batches(
         dicts of the schema's features, `int32` or `float32
         [batch_size, length]`, and `is_real_example`, all ones.
     """
-    return (
+    return pipelines.untuned(
         _from(files, num_records, seed, step * batch_size)
         .batch(batch_size, drop_remainder=True)
         .map(
@@ -47,7 +47,7 @@ def training_batches(
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )
-        .prefetch(tf.data.AUTOTUNE)
+        .prefetch(pipelines.BATCHES_AHEAD)
     )
 
 
@@ -96,12 +96,12 @@ def evaluation_batches(
     Returns:
         batches as `training_batches` gives them.
     """
-    return (
+    return pipelines.untuned(
         tf.data.TFRecordDataset(files)
         .take(max_batches * batch_size)
         .batch(batch_size)
         .map(lambda records: _parse(records, schema, batch_size))
-        .prefetch(tf.data.AUTOTUNE)
+        .prefetch(pipelines.BATCHES_AHEAD)
     )
 
 
@@ -158,7 +158,8 @@ def check_records(
     }
     count = size = 0
     try:
-        for records in tf.data.TFRecordDataset(path).batch(1024):
+        dataset = tf.data.TFRecordDataset(path).batch(1024)
+        for records in pipelines.untuned(dataset):
             try:
                 batch = tf.io.parse_example(records, _parsing(schema))
             # UnicodeDecodeError: TensorFlow fails to quote some records.

@@ -50,10 +50,13 @@ def _scan(path: str, size: int) -> tuple[int, str | None]:
     """Whole records before the end or the damage, and the damage."""
     import tensorflow as tf
 
+    from data import pipelines
+
     count = offset = 0
     for rows in (1024, 1):  # a batch that cannot be read is read row by row
         try:
             dataset = tf.data.TFRecordDataset(path).skip(count).batch(rows)
+            dataset = pipelines.untuned(dataset)
             for records in dataset:
                 count += len(records)
                 offset += sum(_FRAME + len(x) for x in records.numpy())

@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 import storage
-from data import features, records, sequences
+from data import features, pipelines, records, sequences
 from durable import sync_and_hash, write_whole
 from errors import UserError
 
@@ -124,8 +124,9 @@ def read(
     }
     dataset = tf.data.TFRecordDataset(path).batch(_AT_ONCE)
     dataset = dataset.map(lambda x: tf.io.parse_example(x, parsing))
+    dataset = pipelines.untuned(dataset.prefetch(1))
     try:
-        for batch in dataset.prefetch(1).as_numpy_iterator():
+        for batch in dataset.as_numpy_iterator():
             yield from _stripped(batch, schema, max_seq_length, choices)
     except tf.errors.OpError as error:
         raise UserError(
