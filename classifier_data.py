@@ -166,7 +166,8 @@ def read(values: flags.FlagValues, tasks: dict[str, Task]) -> Data:
                 submission[index] if index < len(submission) else "",
             )
         )
-    pairs = any(part.source.text_b is not None for part in parts)
+    sources = task.train + task.dev + task.test
+    pairs = any(source.text_b is not None for source in sources)
     return Data(labels, task.metrics, tuple(parts), pairs)
 
 
