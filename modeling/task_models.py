@@ -12,7 +12,10 @@ POOLED_DROPOUT = 0.1  # below the head; fixed in the original
 
 
 def build_classifier(
-    config: BertConfig, num_labels: int, seed: int = 12345
+    config: BertConfig,
+    num_labels: int,
+    seed: int = 12345,
+    packed: bool = False,
 ) -> keras.Model:
     """Builds encoder and classifier on `[CLS]`.
 
@@ -20,12 +23,13 @@ def build_classifier(
         config: sizes.
         num_labels: C; 1 for regression.
         seed: of the initial weights.
+        packed: rows hold several sequences.
 
     Returns:
         a functional model that takes the encoder's inputs and returns a
-        dict: logits, float32 [B, C].
+        dict: logits, float32 [B, C]; if `packed`, [B, K, C].
     """
-    encoder = encoder_lib.build_encoder(config, seed)
+    encoder = encoder_lib.build_encoder(config, seed, packed)
     pooled = encoder_lib.pooled_output(encoder, encoder.input)
     dropout = layers.Factory(config, seed, "classifier").dropout(
         POOLED_DROPOUT, "dropout"

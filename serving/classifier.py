@@ -3,8 +3,7 @@
     text, or two -> ids -> network -> label, probabilities, label names
 
 What is saved needs TensorFlow and TensorFlow Text, and nothing of this
-project. Rows are padded to the longest of those they are computed with, which
-are of like lengths, not to S.
+project. Texts share rows, so that next to nothing is padding.
 """
 
 import dataclasses
@@ -16,7 +15,8 @@ from data import features
 from data.classification import CLASSES, MULTI_LABEL, Labels
 from modeling import task_models
 from modeling.config import BertConfig
-from serving import graphs
+from modeling.precision import stored_in
+from serving import graphs, shared_rows
 
 TEXT, TEXT_B = "text", "text_b"
 LABEL, PROBABILITIES = "label", "probabilities"
@@ -34,6 +34,7 @@ class Settings:
         do_lower_case: the casing of the text.
         max_seq_length: S, longer texts are cut.
         has_pairs: each row is two texts.
+        precision: of weights and computation, "float32" or "bfloat16".
     """
 
     config: BertConfig
@@ -42,6 +43,7 @@ class Settings:
     do_lower_case: bool
     max_seq_length: int
     has_pairs: bool
+    precision: str = "float32"
 
 
 class Classifier(tf.train.Checkpoint):
@@ -67,9 +69,13 @@ class Classifier(tf.train.Checkpoint):
     def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
         super().__init__()
         self._settings = settings
+        with stored_in(settings.precision):
+            model = task_models.build_classifier(
+                settings.config, settings.labels.size, packed=True
+            )
         self._model, self._tokenizer = graphs.equip(
             self,
-            task_models.build_classifier(settings.config, settings.labels.size),
+            model,
             weights,
             settings.vocab_file,
             settings.do_lower_case,
@@ -131,7 +137,7 @@ class Classifier(tf.train.Checkpoint):
 
     def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         labels = self._settings.labels
-        logits = graphs.by_length(self._logits, inputs, [labels.size])
+        logits = shared_rows.logits(self._logits, inputs, labels.size)
         names = tf.constant(labels.names, tf.string)
         if labels.kind == CLASSES:
             probabilities = tf.nn.softmax(logits)

@@ -1,0 +1,94 @@
+"""Texts that share rows answer as each would alone."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import features
+from modeling import task_models
+from serving import shared_rows
+from tests import small
+from tests.serving.test_graphs import rows_of
+
+SIZE = 3
+
+
+@pytest.fixture(scope="module")
+def models():
+    """The same classifier for rows of one text and of several."""
+    alone, shared = (
+        task_models.build_classifier(small.config(), SIZE, packed=packed)
+        for packed in (False, True)
+    )
+    shared.set_weights(alone.get_weights())
+    return [
+        lambda inputs, model=model: model(inputs, training=False)["logits"]
+        for model in (alone, shared)
+    ]
+
+
+def packed(monkeypatch, lengths, width, row):
+    """What the network is asked for such texts, in rows of `row` pieces."""
+    monkeypatch.setattr(shared_rows, "_ROW", row)
+    seen = []
+
+    def logits_of(inputs):
+        seen.append({name: np.array(x) for name, x in inputs.items()})
+        first = inputs[features.NEXT_SENTENCE_POSITIONS]
+        return tf.zeros([*first.shape, 1])
+
+    shared_rows.logits(logits_of, rows_of(lengths, width), 1)
+    return seen
+
+
+@pytest.mark.parametrize("texts", [0, 1, 4, 9, 61])
+@pytest.mark.parametrize("row", [1, 20, 96])
+def test_texts_answer_as_each_alone_in_their_order(
+    models, monkeypatch, texts, row
+):
+    monkeypatch.setattr(shared_rows, "_ROW", row)
+    alone, shared = models
+    lengths = np.random.default_rng(texts).integers(1, 13, texts)
+    inputs = rows_of(lengths, 13)
+    found = shared_rows.logits(shared, inputs, SIZE)
+    assert found.shape == (texts, SIZE)
+    np.testing.assert_allclose(found, alone(inputs), atol=1e-5)
+
+
+def test_rows_are_dealt_to_and_fro(monkeypatch):
+    (rows,) = packed(monkeypatch, [3, 7, 2, 6, 5, 4], 13, 9)
+    np.testing.assert_array_equal(
+        rows[features.POSITION_IDS],
+        [
+            [0, 1, 2, 3, 4, 5, 6, 0, 1],
+            [0, 1, 2, 3, 4, 5, 0, 1, 2],
+            [0, 1, 2, 3, 4, 0, 1, 2, 3],
+        ],
+    )
+    np.testing.assert_array_equal(
+        rows[features.NEXT_SENTENCE_POSITIONS], [[0, 7], [0, 6], [0, 5]]
+    )
+
+
+def test_next_to_nothing_is_padding(monkeypatch):
+    lengths = np.random.default_rng(0).integers(4, 60, 32)
+    (rows,) = packed(monkeypatch, lengths, 64, 96)
+    assert lengths.sum() > 0.9 * rows[features.INPUT_MASK].size
+
+
+def test_many_texts_are_computed_some_rows_at_a_time(monkeypatch, models):
+    monkeypatch.setattr(shared_rows, "_AT_ONCE", 40)
+    lengths = np.random.default_rng(0).integers(1, 13, 30)
+    seen = packed(monkeypatch, lengths, 13, 20)
+    assert len(seen) > 3
+    assert all(x[features.INPUT_IDS].size <= 40 for x in seen)
+    inputs = rows_of(lengths, 13)
+    alone, shared = models
+    found = shared_rows.logits(shared, inputs, SIZE)
+    np.testing.assert_allclose(found, alone(inputs), atol=1e-5)
+
+
+def test_a_text_without_any_piece_has_an_answer(models):
+    found = shared_rows.logits(models[1], rows_of([0, 4, 0], 6), SIZE)
+    assert found.shape == (3, SIZE)
+    assert np.isfinite(found).all()
