@@ -199,6 +199,7 @@ def export(job: Job, run: Classification) -> str:
         values.do_lower_case,
         values.max_seq_length,
         data.has_pairs,
+        values.export_precision,
     )
     return export_folder.write(
         values.export_dir,

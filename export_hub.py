@@ -201,16 +201,11 @@ def export_model(values: flags.FlagValues, tokens: list[str]) -> str:
 
 def build_model(config: BertConfig, precision: str, read: dict, path: str):
     """The Keras model with the weights of a checkpoint."""
-    import keras
-
     from modeling import checkpoints, models
+    from modeling.precision import stored_in
 
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(precision)
-    try:
+    with stored_in(precision):
         model = models.build_pretraining_model(config)
-    finally:
-        keras.config.set_dtype_policy(before)
     checkpoints.assign(checkpoints.model_variables(model), read, path)
     return model
 

@@ -147,6 +147,14 @@ def define_flags(values: flags.FlagValues) -> None:
         ("glue_dir", "Write the answers to this folder as GLUE takes them."),
     ):
         flags.DEFINE_string(name, None, meaning, flag_values=values)
+    flags.DEFINE_enum(
+        "export_precision",
+        "float32",
+        ["float32", "bfloat16"],
+        "Of the SavedModel's weights and computation: bfloat16 is faster and "
+        "coarser where the device has it.",
+        flag_values=values,
+    )
     flags.DEFINE_integer(
         "num_seeds",
         1,

@@ -242,6 +242,36 @@ def test_the_export_answers_alike_in_a_fresh_process(made):
     assert found["label"] == labels
 
 
+def test_an_export_in_bfloat16_is_half_as_large_and_answers_nearly_alike(
+    made, classify, tmp_path
+):
+    small_one = tmp_path / "bfloat16"
+    classify(  # with none of the task's files, which has pairs all the same
+        init_checkpoint=made / "run" / "best",
+        export_dir=small_one,
+        export_precision="bfloat16",
+    )
+    exact, coarse = (
+        tf.saved_model.load(str(folder))
+        for folder in (made / "export", small_one)
+    )
+    sizes = [
+        sum(x.shape.num_elements() * x.dtype.size for x in model.variables)
+        for model in (exact, coarse)
+    ]
+    assert sizes[1] < 0.51 * sizes[0]
+    rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
+    text, text_b = (tf.constant(column) for column in zip(*rows, strict=True))
+    probabilities = [
+        model.signatures["serving_default"](text=text, text_b=text_b)[
+            "probabilities"
+        ].numpy()
+        for model in (exact, coarse)
+    ]
+    np.testing.assert_allclose(*probabilities, atol=0.02)
+    assert not np.array_equal(*probabilities)
+
+
 @pytest.mark.long
 def test_seeds_have_folders_a_mean_and_a_deviation(classify, tmp_path):
     classify(
