@@ -147,11 +147,13 @@ def _direction(gradient, m, v, step, beta_1, beta_2, epsilon):
 
 def reduce_and_clip(
     gradients: list, loss_scale=None, clip_norm: float = CLIP_NORM
-) -> tuple[list[tf.Tensor], tf.Tensor]:
-    """Sums gradients over replicas, then clips them by their global norm.
+) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
+    """Sums gradients over replicas, and finds what clips their global norm.
 
     Called in a replica's context. Clipping after the sum makes the update
-    independent of the number of replicas.
+    independent of the number of replicas. The gradients are left as they are:
+    `AdamWeightDecay.update` multiplies them on its way, which saves reading
+    and writing them once.
 
     Args:
         gradients: one a variable, sparse or dense.
@@ -159,7 +161,8 @@ def reduce_and_clip(
         clip_norm: largest global norm that is left as it is.
 
     Returns:
-        (dense gradients, float32 norm before clipping).
+        (dense gradients, their float32 norm, the factor that clips them: NaN
+        where the norm is not finite, as of `tf.clip_by_global_norm`).
     """
     gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
     context = tf.distribute.get_replica_context()
@@ -167,7 +170,10 @@ def reduce_and_clip(
         gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
     if loss_scale is not None:
         gradients = [gradient / loss_scale for gradient in gradients]
-    return tf.clip_by_global_norm(gradients, clip_norm)
+    norm = tf.linalg.global_norm(gradients)
+    factor = clip_norm * tf.minimum(1.0 / norm, 1.0 / clip_norm)
+    factor = tf.where(tf.math.is_finite(norm), factor, float("nan"))
+    return gradients, norm, factor
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -243,7 +249,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         return slots
 
     def update(
-        self, gradients: list, variables: list, rate, learn=True
+        self, gradients: list, variables: list, rate, learn=True, factor=1.0
     ) -> None:
         """Updates the variables with reduced gradients, on every replica.
 
@@ -253,11 +259,13 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             rate: float32 scalar.
             learn: bool scalar; if it is false, variables and moments keep
                 every bit, whatever the gradients are.
+            factor: float32 scalar that the gradients are multiplied by.
         """
         rate = tf.cast(rate, tf.float32)
         step = tf.cast(self.iterations.value + 1, tf.float32)
+        factor = tf.cast(factor, tf.float32)
         targets, new = [], []
-        for variable, gradient, m, v, factor in zip(
+        for variable, gradient, m, v, share in zip(
             variables,
             gradients,
             self.adam_m,
@@ -270,7 +278,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             new += self._compute(
                 *map(tf.convert_to_tensor, old),
                 gradient,
-                rate if factor == 1.0 else rate * factor,
+                factor,
+                rate if share == 1.0 else rate * share,
                 step,
                 learn,
                 decay=None if is_excluded(variable.path) else self.decay,
@@ -292,10 +301,10 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     # Compiled for each shape, of which there are few: a third of the time of
     # one operation after the other.
     @tf.function(jit_compile=True, autograph=False)
-    def _compute(self, value, m, v, gradient, rate, step, learn, decay):
+    def _compute(self, value, m, v, gradient, factor, rate, step, learn, decay):
         new = RULES[self.rule](
             value,
-            gradient,
+            gradient * factor,
             m,
             v,
             rate,
@@ -308,8 +317,10 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         return [tf.where(learn, a, b) for a, b in zip(new, (value, m, v))]
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        gradients, _ = reduce_and_clip(grads)
-        self.update(gradients, trainable_variables, learning_rate)
+        gradients, _, factor = reduce_and_clip(grads)
+        self.update(
+            gradients, trainable_variables, learning_rate, factor=factor
+        )
 
     def get_config(self):
         """The optimizer's arguments."""

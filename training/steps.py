@@ -162,7 +162,7 @@ class Steps:
             scale = self._scaling[0]
             weights = {name: x / scale for name, x in weights.items()}
         gradients, sums = self._sum_of_micro_batches(batch, weights, context)
-        gradients, norm = optimization.reduce_and_clip(gradients, scale)
+        gradients, norm, factor = optimization.reduce_and_clip(gradients, scale)
         sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
         row = tf.concat([sums, [norm, 1.0 if scale is None else scale]], 0)
         self.optimizer.update(
@@ -170,6 +170,7 @@ class Steps:
             self._variables,
             self.optimizer.learning_rate,
             tf.reduce_all(tf.math.is_finite(row)),
+            factor,
         )
         return row
 

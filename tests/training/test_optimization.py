@@ -57,10 +57,12 @@ def test_six_steps_equal_numpy(rule, scale):
             for name, v in named.items()
         }
         norm = reference.step(gradients, expected_rate(step, 0.01, 7, 2))
-        clipped, our_norm = optimization.reduce_and_clip(
+        gradients, our_norm, factor = optimization.reduce_and_clip(
             [tf.constant(g, tf.float32) for g in gradients.values()]
         )
-        optimizer.update(clipped, list(named.values()), schedule(step))
+        optimizer.update(
+            gradients, list(named.values()), schedule(step), factor=factor
+        )
         optimizer.iterations.assign_add(1)
         assert float(our_norm) == pytest.approx(norm, rel=1e-5)
     for name, variable in named.items():
@@ -186,9 +188,22 @@ def test_slots_are_named_after_their_variables():
 
 def test_sparse_gradients_are_made_dense():
     sparse = tf.IndexedSlices(tf.ones([2, 3]), tf.constant([1, 1]), [5, 3])
-    (gradient,), norm = optimization.reduce_and_clip([sparse], clip_norm=100.0)
+    (gradient,), norm, factor = optimization.reduce_and_clip(
+        [sparse], clip_norm=100.0
+    )
     np.testing.assert_array_equal(gradient[1], [2, 2, 2])
     assert float(norm) == pytest.approx(np.sqrt(12))
+    assert float(factor) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("size", [0.0, 0.1, 7.0, np.inf, np.nan])
+def test_the_factor_is_that_of_tensorflows_clipping(size):
+    gradient = tf.constant([size, 0.5 * size])
+    (same,), norm, factor = optimization.reduce_and_clip([gradient])
+    (expected,), expected_norm = tf.clip_by_global_norm([gradient], 1.0)
+    np.testing.assert_array_equal(same, gradient)
+    np.testing.assert_array_equal(same * factor, expected)
+    np.testing.assert_array_equal(norm, expected_norm)
 
 
 def test_it_trains_under_fit():
