@@ -13,18 +13,17 @@ AnyRow = TypeVar("AnyRow")
 
 
 def bucket_lengths(max_seq_length: int) -> list[int]:
-    """The lengths that rows are padded to: 16, 24, 32, 48, 64, 80, 96, ...
+    """The lengths that rows are padded to: 8, 16, 24, ..., 128, 160, 192, ...
 
-    Two an octave up to 64, as matrix products take no less time for the
-    lengths between, then four.
+    Multiples of 8, from 128 on four an octave. Each that comes costs a second
+    or two of a training run, to compile it.
 
     Args:
         max_seq_length: S, the last one.
     """
-    lengths, power = [], 16
+    lengths, power = list(range(8, 128, 8)), 128
     while power < max_seq_length:
-        parts = 2 if power < 64 else 4
-        lengths += range(power, 2 * power, power // parts)
+        lengths += range(power, 2 * power, power // 4)
         power *= 2
     return [x for x in lengths if x < max_seq_length] + [max_seq_length]
 

@@ -8,11 +8,10 @@ from data import batching
 
 
 def test_lengths_are_few_and_end_with_the_longest():
-    assert batching.bucket_lengths(128) == [
-        *(16, 24, 32, 48, 64, 80, 96, 112, 128)
-    ]
-    assert batching.bucket_lengths(100) == [16, 24, 32, 48, 64, 80, 96, 100]
-    assert batching.bucket_lengths(16) == [16]
+    assert batching.bucket_lengths(128) == [*range(8, 129, 8)]
+    assert batching.bucket_lengths(100) == [*range(8, 97, 8), 100]
+    assert batching.bucket_lengths(384)[-6:] == [160, 192, 224, 256, 320, 384]
+    assert batching.bucket_lengths(16) == [8, 16]
     assert batching.bucket_lengths(7) == [7]
 
 
