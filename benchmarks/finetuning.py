@@ -7,7 +7,8 @@ TASK is `classifier` or `span`; RECORDS a train.tf_record that run_classifier.py
 or run_squad.py wrote, of which the first ROWS (10,000) are trained on, in
 batches of 32. MODEL_FOLDER holds a checkpoint and bert_config.json,
 PEER_FOLDER the same weights for transformers. All sides run in turns, A B C A B
-C; starting, compiling and reading are not counted.
+C, with PRECISION=bfloat16 in that; starting, compiling and reading are not
+counted.
 """
 
 import itertools
@@ -24,10 +25,11 @@ from benchmarks import transformers_trainer
 from data import batching, features, length_batches, task_records
 from modeling import checkpoints, fast, losses, task_models
 from modeling.config import BertConfig
-from training import logs, loop, optimization, steps
+from training import logs, loop, optimization, precision, steps
 
 BATCH_SIZE = 32
 RUNS = 3
+PRECISION = os.environ.get("PRECISION", "float32")
 _INT = task_records.Feature()
 TASKS = {
     "classifier": (
@@ -66,7 +68,8 @@ class Side:
         config = BertConfig.from_json_file(f"{model}/bert_config.json")
         self._steps = len(rows) // BATCH_SIZE
         self._rate = optimization.WarmupLinearDecay(2e-5, 10**9, 0)
-        network = build(config)
+        with precision.computing_in(PRECISION):
+            network = build(config)
         optimizer = optimization.AdamWeightDecay(self._rate)
         optimizer.build(network.trainable_variables)
         path = checkpoints.resolve(model)
@@ -143,7 +146,11 @@ def measure(
             path = os.path.join(folder, "rows.npz")
             transformers_trainer.write_rows(path, chosen, task[-1])
             sides["transformers"] = lambda: transformers_trainer.run(
-                peer[0], model_class=task[3], folder=peer[1], rows=path
+                peer[0],
+                model_class=task[3],
+                folder=peer[1],
+                rows=path,
+                bf16=PRECISION == "bfloat16",
             )["seconds"]
         seconds: dict[str, list[float]] = {side: [] for side in sides}
         for _ in range(runs):
@@ -152,6 +159,7 @@ def measure(
     ours = seconds.pop("by length")
     return {
         "what": f"an epoch of {task_name}",
+        "precision": PRECISION,
         "rows": len(rows),
         "max_seq_length": max_seq_length,
         "full": round(float(rows.lengths.mean()) / max_seq_length, 3),

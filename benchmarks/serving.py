@@ -22,6 +22,7 @@ from modeling import hub
 
 BATCH_SIZE = 32
 RUNS = 3
+PEERS = ("pipeline", "pipeline in bfloat16", "onnx")
 _PEER = Path(__file__).parent / "peers" / "huggingface_serving.py"
 
 
@@ -58,7 +59,7 @@ def peer(python: str, kind: str, folder: str, lines: str) -> dict:
 
     Args:
         python: of its environment.
-        kind: "pipeline" or "onnx".
+        kind: of `PEERS`.
         folder: of its weights.
         lines: file of texts.
     """
@@ -87,7 +88,7 @@ def measure(
     seconds, agree = {"ours": []}, {}
     for _ in range(runs):
         seconds["ours"].append(own.seconds())
-        for kind in ("pipeline", "onnx") if peers else ():
+        for kind in PEERS if peers else ():
             found = peer(peers[0], kind, peers[1], lines)
             seconds.setdefault(kind, []).append(found["seconds"])
             pairs = zip(own.labels, found["labels"], strict=True)

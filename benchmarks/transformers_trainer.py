@@ -42,7 +42,7 @@ def run(python: str, **settings) -> dict:
     Args:
         python: of the peer's environment.
         settings: see `benchmarks/peers/huggingface_finetuning.py`; left out,
-            an epoch of 32 rows a batch.
+            an epoch of 32 rows a batch, in float32.
 
     Returns:
         what it printed: seconds of training, versions.
@@ -54,6 +54,7 @@ def run(python: str, **settings) -> dict:
         "warmup_proportion": 0.0,
         "seed": 1,
         "num_labels": None,
+        "bf16": False,
         **settings,
     }
     with tempfile.TemporaryDirectory() as folder:

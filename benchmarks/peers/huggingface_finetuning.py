@@ -3,12 +3,12 @@
     python huggingface_finetuning.py SETTINGS.json
 
 SETTINGS.json has `model_class`, `folder` of the weights, `rows`, `batch_size`,
-`learning_rate`, `epochs`, `warmup_proportion`, `seed`, `num_labels`; and, to
-answer held-out rows, `held_out` and `logits`, the file that is written. Files
-of rows are `.npz` with `input_ids` and `segment_ids` end to end, `lengths`,
-and a column for each label. Batches are padded to their longest row, as
-transformers' own collator does it. Prints one JSON line. Runs in the
-environment that `make peers` installs.
+`learning_rate`, `epochs`, `warmup_proportion`, `seed`, `num_labels`, `bf16` for
+Trainer's mixed precision; and, to answer held-out rows, `held_out` and
+`logits`, the file that is written. Files of rows are `.npz` with `input_ids`
+and `segment_ids` end to end, `lengths`, and a column for each label. Batches
+are padded to their longest row, as transformers' own collator does it. Prints
+one JSON line. Runs in the environment that `make peers` installs.
 """
 
 import json
@@ -81,6 +81,7 @@ def main(path: str) -> None:
                 logging_strategy="no",
                 report_to=[],
                 use_cpu=True,
+                bf16=settings["bf16"],
                 disable_tqdm=True,
                 dataloader_drop_last="held_out" not in settings,
             ),

@@ -1,11 +1,14 @@
 """Text to label with transformers' pipeline, or with ONNX Runtime.
 
-    python huggingface_serving.py pipeline|onnx FOLDER LINES BATCH_SIZE
+    python huggingface_serving.py KIND FOLDER LINES BATCH_SIZE
+
+KIND is `pipeline`, `pipeline in bfloat16` or `onnx`.
 
 Prints one JSON line: seconds of the second pass over the lines, and the
 numbers of the labels. Runs in the environment that `make peers` installs.
 """
 
+import functools
 import json
 import sys
 import tempfile
@@ -17,9 +20,16 @@ import torch
 import transformers
 
 
-def pipeline(folder: str, lines: list[str], batch_size: int) -> Callable:
+def pipeline(
+    folder: str,
+    lines: list[str],
+    batch_size: int,
+    dtype: torch.dtype = torch.float32,
+) -> Callable:
     """As transformers documents it."""
-    ask = transformers.pipeline("text-classification", folder, device="cpu")
+    ask = transformers.pipeline(
+        "text-classification", folder, device="cpu", dtype=dtype
+    )
     numbers = ask.model.config.label2id
 
     def run() -> list[int]:
@@ -75,7 +85,13 @@ def main(kind: str, folder: str, path: str, batch_size: str) -> None:
     """Prints one JSON line."""
     with open(path, encoding="utf-8") as file:
         lines = file.read().splitlines()
-    make = {"pipeline": pipeline, "onnx": onnx}[kind]
+    make = {
+        "pipeline": pipeline,
+        "pipeline in bfloat16": functools.partial(
+            pipeline, dtype=torch.bfloat16
+        ),
+        "onnx": onnx,
+    }[kind]
     run = make(folder, lines, int(batch_size))
     run()
     start = time.perf_counter()
