@@ -63,14 +63,14 @@ def _pack(inputs: dict) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
     pieces = tf.where(columns < lengths[:, tf.newaxis])  # [P, 2]
     text, place = tf.unstack(tf.cast(pieces, tf.int32), axis=1)
     row, turn = tf.unstack(tf.gather(at, text), axis=1)
-    columns = [
+    values = [
         tf.gather_nd(inputs[features.INPUT_IDS], pieces),
         tf.gather_nd(inputs[features.SEGMENT_IDS], pieces),
         place,
         tf.gather_nd(mask, pieces) * (turn + 1),
     ]
     to = tf.stack([row, tf.gather_nd(first, tf.gather(at, text)) + place], 1)
-    grid = tf.scatter_nd(to, tf.stack(columns, 1), [count, width, 4])
+    grid = tf.scatter_nd(to, tf.stack(values, 1), [count, width, 4])
     ids, segments, places, sequences = tf.unstack(grid, axis=2)
     return at, {
         features.INPUT_IDS: ids,
