@@ -40,7 +40,10 @@ dataset = tf.data.Dataset.from_tensor_slices((texts, labels)).batch(8)
 text = tf_keras.Input((), dtype=tf.string)
 pieces = hub.KerasLayer(preprocessor)(text)
 layer = hub.KerasLayer(encoder, trainable=True)
-x = layer(pieces)["pooled_output"]
+outputs = layer(pieces)
+# With random weights the pooler is often saturated, and alone learns nothing.
+mean = tf_keras.layers.GlobalAveragePooling1D()(outputs["sequence_output"])
+x = tf_keras.layers.Concatenate()([outputs["pooled_output"], mean])
 head = tf_keras.layers.Dense(2, kernel_initializer="zeros")
 model = tf_keras.Model(text, head(x))
 before = {v.name: v.numpy() for v in layer.trainable_variables}
