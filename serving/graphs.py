@@ -99,7 +99,7 @@ def trim(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     Args:
         inputs: of the encoder, int32 [B, S].
     """
-    longest = tf.maximum(1, tf.reduce_max(_lengths(inputs)))
+    longest = tf.maximum(1, tf.reduce_max(lengths(inputs)))
     return {name: x[:, :longest] for name, x in inputs.items()}
 
 
@@ -121,7 +121,7 @@ def by_length(
         float32 [B, *shape], in the order of the rows, 0 where a row's group
         has no column.
     """
-    order = tf.argsort(_lengths(inputs))
+    order = tf.argsort(lengths(inputs))
     count = tf.size(order)
     size = tf.maximum(_ROWS_OF_A_GROUP, -(-count // _GROUPS))
 
@@ -142,8 +142,12 @@ def by_length(
     return logits
 
 
-def _lengths(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Places up to the last piece, int32 [B]."""
+def lengths(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+    """Places up to the last piece, int32 [B].
+
+    Args:
+        inputs: of the encoder, int32 [B, S].
+    """
     mask = inputs[features.INPUT_MASK]
     places = tf.range(1, tf.shape(mask)[1] + 1)
     return tf.reduce_max(mask * places, -1)

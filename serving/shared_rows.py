@@ -12,6 +12,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from data import features
+from serving import graphs
 
 _ROW = 96  # pieces, of texts that are shorter; measured on two cores
 _AT_ONCE = 4096  # pieces, for the memory
@@ -53,7 +54,7 @@ def _pack(inputs: dict) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
     """Row and turn of each text, int32 [B, 2], and the rows."""
     mask = inputs[features.INPUT_MASK]
     columns = tf.range(tf.shape(mask)[1])
-    lengths = tf.maximum(1, tf.reduce_max(mask * (columns + 1), -1))
+    lengths = tf.maximum(1, graphs.lengths(inputs))
     at, count = _deal(lengths)
     turns = tf.reduce_max(tf.concat([at[:, 1] + 1, [0]], 0))
     taken = tf.scatter_nd(at, lengths, [count, turns])
