@@ -56,6 +56,7 @@ class Part:
         name: "" or, of the second of several files, such as "mismatched".
         source: the file.
         count: its examples.
+        is_labelled: all of them have a label.
         submission: name of its answers on the GLUE site, or "".
     """
 
@@ -63,6 +64,7 @@ class Part:
     name: str
     source: Source
     count: int
+    is_labelled: bool
     submission: str = ""
 
     def file(self, stem: str, ending: str) -> str:
@@ -157,18 +159,34 @@ def read(values: flags.FlagValues, tasks: dict[str, Task]) -> Data:
         _check_whole(source, labels)
         named = split != TRAIN and len(task.parts) > 1
         submission = task.submission if split == TEST else ()
+        count, unlabelled = _count(source, labels)
         parts.append(
             Part(
                 split,
                 task.parts[index] if named else "",
                 source,
-                sum(1 for _ in classification.examples(source, labels, say)),
+                count,
+                not unlabelled,
                 submission[index] if index < len(submission) else "",
             )
         )
     sources = task.train + task.dev + task.test
     pairs = any(source.text_b is not None for source in sources)
     return Data(labels, task.metrics, tuple(parts), pairs)
+
+
+def _count(source: Source, labels: classification.Labels) -> tuple[int, int]:
+    """Reads a file: its examples, and those without a label."""
+    count = unlabelled = 0
+    for example in classification.examples(source, labels, say):
+        count += 1
+        unlabelled += example.label is None
+    if unlabelled and source.label is not None:
+        say(
+            f"{source.path}: {unlabelled:,} of {count:,} rows have no label: "
+            "no scores"
+        )
+    return count, unlabelled
 
 
 def _check_whole(source: Source, labels: classification.Labels) -> None:
@@ -240,11 +258,11 @@ def _own_task(values: flags.FlagValues) -> Task:
 
 
 def _unlabelled(source: Source) -> Source:
-    """The source without a label, unless its header has the column."""
+    """The source without a label; if its header has the column, optional."""
     if isinstance(source.label, str) and source.label in tables.header(
         source.path
     ):
-        return source
+        return dataclasses.replace(source, needs_label=False)
     return dataclasses.replace(source, label=None)
 
 

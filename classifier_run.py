@@ -135,11 +135,11 @@ class Classification:
         return result
 
     def predict(self, part, path: str):
-        """Logits of a part, float32 [N, C], and its labels or None."""
+        """Logits of a part, float32 [N, C]; its labels, None if some lack."""
         labels, logits = self._logits(
             part, path, self._values.predict_batch_size, "predicted"
         )
-        return logits, None if part.source.label is None else labels
+        return logits, labels if part.is_labelled else None
 
     def _logits(self, part, path, batch_size, what):
         labels = []

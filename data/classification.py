@@ -29,6 +29,8 @@ class Source:
         text, text_b, label, id: columns; there may be no second text, no
             label and no id.
         header: line 1 names the columns.
+        needs_label: null is no label, and an error; else it is None, as in
+            files that are only predicted.
         keep: (column, value) that the rows must have, or None for all.
         skip_broken: leave rows with too few or too many fields out, which
             are said, not refused: published files have some.
@@ -40,6 +42,7 @@ class Source:
     label: tables.Column | None = None
     id: tables.Column | None = None
     header: bool = True
+    needs_label: bool = True
     keep: tuple[tables.Column, str] | None = None
     skip_broken: bool = False
 
@@ -75,7 +78,7 @@ class Example(NamedTuple):
         text: the first text.
         text_b: the second, or "".
         label: id of the class; C times 0 or 1; a number; None if the
-            source has no labels.
+            source has no labels, or the row of one that needs none.
     """
 
     id: str
@@ -103,13 +106,13 @@ def examples(
     broken: list[int] = []
     number = -1
     for number, (line, found) in enumerate(_fields(source, broken)):
-        label = found.get("label")
-        if label is not None:
-            label = _read_label(label, labels, source, line)
+        label = None
+        if source.label is not None:
+            label = _read_label(found["label"], labels, source, line)
         yield Example(
             _text(found.get("id", number), "id", source, line),
             _text(found["text"], "text", source, line),
-            _text(found.get("text_b", ""), "text", source, line),
+            _text(found.get("text_b", ""), "text_b", source, line),
             label,
         )
     if broken and tell:
@@ -192,8 +195,8 @@ def rows(
         ids_of_lines: texts to ids.
         special: ids of `[CLS]` and `[SEP]`.
         max_seq_length: S, pieces of a row at most.
-        labels: what a label is; a missing one becomes 0, as in the
-            original's files.
+        labels: what a label is; that of a row to be predicted is written
+            as 0, as in the original's files, and is not read again.
 
     Yields:
         a row as of `data.task_records`.
@@ -246,8 +249,9 @@ def _text(value, what: str, source: Source, line: int) -> str:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
+    found = "null" if value is None else repr(value)
     raise UserError(
-        f"the {what} is {value!r}",
+        f"the {what} is {found}",
         path=source.path,
         line=line,
         expected="a string",
@@ -275,6 +279,16 @@ def _names(value, labels: Labels, source: Source, line: int) -> list[str]:
 
 def _read_label(value, labels: Labels, source: Source, line: int):
     """A field as `Example.label`."""
+    if value is None and not source.needs_label:
+        return None
+    if value is None:
+        raise UserError(
+            "the label is null",
+            path=source.path,
+            line=line,
+            expected="a label in every row of a file that is trained on or "
+            "scored",
+        )
     if labels.kind == REGRESSION:
         return _read_number(value, source, line)
     ids = []

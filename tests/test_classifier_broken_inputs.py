@@ -124,7 +124,7 @@ CASES = [
     case(
         "own.jsonl",
         '{"t": null, "l": "a"}\n{"t": "two", "l": "b"}\n',
-        "own.jsonl:1: the text is None; expected a string",
+        "own.jsonl:1: the text is null; expected a string",
         **OWN,
         train_file="own.jsonl",
     ),

@@ -74,6 +74,38 @@ def test_numbers_for_labels(tmp_path):
     assert labels.size == 1
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        YES_NO,
+        Labels(classification.MULTI_LABEL, ("no", "yes")),
+        Labels(classification.REGRESSION),
+    ],
+    ids=lambda labels: labels.kind,
+)
+def test_null_is_no_label(tmp_path, labels):
+    first = "3.5" if labels.kind == classification.REGRESSION else '"yes"'
+    path = write(
+        tmp_path,
+        f'{{"t": "one", "l": {first}}}\n{{"t": "two", "l": null}}\n',
+        "x.jsonl",
+    )
+    source = Source(path, "t", label="l")
+    with pytest.raises(UserError, match="x.jsonl:2: the label is null; expect"):
+        read(source, labels)
+    to_predict = dataclasses.replace(source, needs_label=False)
+    assert [e[3] is None for e in read(to_predict, labels)] == [False, True]
+
+
+def test_null_is_no_text(tmp_path):
+    path = write(tmp_path, '{"t": "one", "u": null}\n', "x.jsonl")
+    for columns in ({"text": "u"}, {"text": "t", "text_b": "u"}):
+        with pytest.raises(UserError) as error:
+            read(Source(path, **columns), YES_NO)
+        name = list(columns)[-1]
+        assert f"x.jsonl:1: the {name} is null; expected" in str(error.value)
+
+
 def test_rows_left_out_are_told(tmp_path):
     path = write(tmp_path, "t\tl\none\tyes\ntwo\nthree\tno\n")
     told = []
