@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 import sentencex
 
 import storage
-from data import corpus
+from data import corpus, surrogates
 from errors import UserError
 
 # Those that sentencex has rules for; it splits all others as English.
@@ -217,11 +217,7 @@ def _json_text(line: str, path: str, number: int, text_field: str) -> str:
     if not isinstance(text, str):
         value = json.dumps(text)[:40]
         raise mistake(f"{text_field!r} is no string: {value}")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        half = ascii(text[error.start])[1:-1]
-        raise mistake(f"half a surrogate pair, {half}, in the text") from None
+    surrogates.check(text, repr(text_field), path, number)
     return text
 
 

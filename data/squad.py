@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import storage
+from data import surrogates
 from errors import UserError
 
 NOTHING = "nothing"  # questions alone: to be answered
@@ -219,6 +220,7 @@ class _Reader:
 
     def _example(self, qa, context: str, place: str) -> Example:
         key = self._field(qa, "id", str, place)
+        self._check_unicode(key, "id", place)
         place = f"qa {key}"
         if key in self._seen:
             raise self._error(place, "this id appears twice")
@@ -283,17 +285,7 @@ class _Reader:
         return value
 
     def _check_unicode(self, text: str, name: str, place: str) -> None:
-        if text.isascii():
-            return
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            code = ord(text[error.start])
-            raise self._error(
-                place,
-                f"{name} holds half a character, \\u{code:04x}",
-                "pairs of surrogates",
-            ) from None
+        surrogates.check(text, f"{place}: {name}", self._path)
 
     def _error(
         self, place: str, found: str, expected: str | None = None

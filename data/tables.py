@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import storage
+from data import surrogates
 from errors import UserError
 
 Column = str | int  # its name, or its number from 0; -1 the last
@@ -230,6 +231,8 @@ def _json_rows(path: str, columns: list[Column]) -> Iterator[Row]:
                     expected=f"one of {', '.join(list(value)[:20])}",
                 )
         values = [value[column] for column in columns]
+        for column, found in zip(columns, values, strict=True):
+            surrogates.check(found, repr(column), path, line)
         _check_sizes([x for x in values if isinstance(x, str)], path, line)
         yield Row(line, values)
 

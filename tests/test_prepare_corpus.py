@@ -229,7 +229,7 @@ def refused(run_script, tmp_path):
         ("a.jsonl", b'{"body": "A.", "id": 2}', "the fields are 'body', 'id';"),
         ("a.jsonl", b"{}", "the fields are none; expected a JSON object a"),
         ("a.jsonl", b'{"text": null}', ":1: 'text' is no string: null; expec"),
-        ("a.jsonl", b'{"text": "\\ud800"}', ":1: half a surrogate pair, \\ud8"),
+        ("a.jsonl", b'{"text": "\\ud800"}', ":1: 'text' holds half of a surr"),
         ("a.txt.gz", b"One.", "cannot be read: Not a gzipped file"),
         (
             "a.txt.gz",

@@ -118,7 +118,16 @@ BROKEN = {
     ),
     "half a character": (
         content(question(), context="made in 1895 \ud800"),
-        r"train.json: qa q1: context holds half a character, \ud800",
+        r"train.json: qa q1: context holds half of a surrogate pair, \ud800",
+    ),
+    "half a character in an id": (
+        content(question(id="\udfff")),
+        r"train.json: data[0].paragraphs[0].qas[0]: id holds half of a "
+        r"surrogate pair, \udfff",
+    ),
+    "half a character in an answer": (
+        content(question(answers=[{"text": "\ud83d", "answer_start": 0}])),
+        r"train.json: qa q1: an answer holds half of a surrogate pair, \ud83d",
     ),
     "no answer": (
         content(question(answers=[])),

@@ -101,6 +101,12 @@ def test_broken_rows_can_be_left_out_and_are_told(tmp_path):
         ("x.csv", 'a,b\n1,"2\n3,4\n', ["a"], "x.csv:2: this row cannot be"),
         ("x.csv", "a\n" + "y" * 200_000, ["a"], "x.csv:2: this row cannot be"),
         ("x.jsonl", '{"a": 1}\n{a}\n', ["a"], "x.jsonl:2: is no JSON"),
+        (
+            "x.jsonl",
+            '{"a": "\\ud83d\\ude00"}\n{"a": ["b", "c\\udfff"]}\n',
+            ["a"],
+            "x.jsonl:2: 'a' holds half of a surrogate pair, \\udfff",
+        ),
         ("x.jsonl", "[1]\n", ["a"], "x.jsonl:1: list '[1]'"),
         ("x.jsonl", '{"a": 1}\n{"b": 2}\n', ["a"], "x.jsonl:2: no key 'a'"),
     ],
