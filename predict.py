@@ -7,6 +7,9 @@ A model of two texts takes a tab between them, one of choices a tab before each:
     text                 text, text_b         of run_classifier.py, run_ner.py
     question, context    context, choices     of run_squad.py, run_swag.py
 
+A line that cannot be answered is {"error": "...", "line": 3}, and the rest go
+on; with --strict it ends the run with exit code 2.
+
 The model is loaded once; an answer comes as soon as its line is there, so a
 program can keep this one open and ask it line by line.
 """
@@ -20,6 +23,7 @@ from collections.abc import Callable, Iterator
 from absl import flags
 
 import common_flags
+from data import surrogates
 from errors import UserError
 from progress import say
 
@@ -87,6 +91,12 @@ def define_flags(values: flags.FlagValues) -> None:
         "Lines that are answered together, if so many are there.",
         flag_values=values,
         lower_bound=1,
+    )
+    flags.DEFINE_bool(
+        "strict",
+        False,
+        "End with exit code 2 at the first line that cannot be answered.",
+        flag_values=values,
     )
 
 
@@ -171,18 +181,22 @@ def _place(name: str) -> int:
 
 
 def arriving(stream) -> Iterator[list[bytes]]:
-    """Yields lines as soon as they are there, many if there are many."""
-    rest, number = b"", 0
+    """Yields lines as soon as they are there, many if there are many.
+
+    Of a line that is longer than can be answered, only the beginning comes:
+    more than _LONGEST bytes, so that `fields_of` refuses it.
+    """
+    rest, is_cut = b"", False
     while some := stream.read1(_CHUNK):
         *lines, rest = (rest + some).split(b"\n")
-        number += len(lines)
-        if len(rest) > _LONGEST:
-            raise UserError(
-                f"more than {_LONGEST:,} bytes without a newline",
-                path=_STDIN,
-                line=number + 1,
-                expected="a text a line",
-            )
+        if is_cut and lines:
+            del lines[0]  # the end of the line
+            is_cut = False
+        if is_cut:
+            rest = b""
+        elif len(rest) > _LONGEST:
+            lines.append(rest)
+            rest, is_cut = b"", True
         if lines:
             yield lines
     if rest:
@@ -190,11 +204,19 @@ def arriving(stream) -> Iterator[list[bytes]]:
 
 
 def fields_of(line: bytes, number: int, model: Model, is_json: bool) -> list:
-    """The texts of a line, one for each input of the model; choices a list."""
+    """The texts of a line, one for each input of the model; choices a list.
+
+    Raises:
+        UserError: it has no such texts.
+    """
 
     def wrong(found: str, expected: str) -> UserError:
         return UserError(found, path=_STDIN, line=number, expected=expected)
 
+    if len(line) > _LONGEST:
+        raise wrong(
+            f"more than {_LONGEST:,} bytes without a newline", "a text a line"
+        )
     try:
         text = line.decode("utf-8").removesuffix("\r")
     except UnicodeDecodeError as error:
@@ -228,6 +250,8 @@ def fields_of(line: bytes, number: int, model: Model, is_json: bool) -> list:
         if model.has_choices:
             expected += ", the last a list of them"
         raise wrong(text[:60], expected) from None
+    for name, field in zip(model.inputs, fields, strict=True):
+        surrogates.check(field, name, _STDIN, number)
     return fields
 
 
@@ -281,30 +305,96 @@ def _decoded(value):
     return round(value, 6) if isinstance(value, float) else value
 
 
+def to_json(found: dict, number: int) -> str:
+    """An answer as JSON.
+
+    Raises:
+        UserError: it holds a number that JSON has not.
+    """
+    try:
+        return json.dumps(found, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise UserError(
+            f"the answer is {json.dumps(found)[:60]}",
+            path=_STDIN,
+            line=number,
+            expected="finite numbers",
+            fix="has the model learned anything, and is the text ordinary?",
+        ) from None
+
+
+class Asking:
+    """Prints an answer for each line, or what is wrong with the line.
+
+    Args:
+        model: is asked.
+        is_json: lines are objects.
+        batch_size: lines that are answered together.
+        strict: the first line that cannot be answered raises its error.
+
+    Attributes:
+        count: lines so far.
+        wrong: those of them that have an error instead of an answer.
+    """
+
+    def __init__(
+        self, model: Model, is_json: bool, batch_size: int, strict: bool
+    ):
+        self._model, self._is_json = model, is_json
+        self._batch_size, self._strict = batch_size, strict
+        self.count = self.wrong = 0
+
+    def print_answers(self, lines: list[bytes]) -> None:
+        """Answers the next lines.
+
+        Raises:
+            UserError: with `strict`, after the answers of the lines before.
+        """
+        found: list = []  # the fields of each line, or its error
+        first = self.count + 1
+        for number, line in enumerate(lines, first):
+            try:
+                fields = fields_of(line, number, self._model, self._is_json)
+                found.append(fields)
+            except UserError as error:
+                found.append(error)
+                if self._strict:
+                    break
+        self.count += len(found)
+        rows = [x for x in found if not isinstance(x, UserError)]
+        answers = iter(answer(self._model, rows, self._batch_size))
+        for number, fields in enumerate(found, first):
+            try:
+                if isinstance(fields, UserError):
+                    raise fields
+                print(to_json(next(answers), number))
+            except UserError as error:
+                if self._strict:
+                    raise
+                self.wrong += 1
+                told = str(error).removeprefix(f"{_STDIN}:{number}: ")
+                told = {"error": told, "line": number}
+                print(json.dumps(told, ensure_ascii=False))
+        sys.stdout.flush()
+
+
 def main(argv: list[str]) -> None:
     """Runs the script."""
     values = read_flags(argv)
     model = load(values)
-    count = 0
+    asking = Asking(model, values.json, values.batch_size, values.strict)
     if sys.stdin.isatty():
         say(f"reading {', '.join(model.inputs)}, with tabs between; ^D ends")
     try:
         for lines in arriving(sys.stdin.buffer):
-            rows, wrong = [], None
-            for number, line in enumerate(lines, count + 1):
-                try:
-                    rows.append(fields_of(line, number, model, values.json))
-                except UserError as error:  # those before it are answered
-                    wrong = error
-                    break
-            count += len(lines)
-            for found in answer(model, rows, values.batch_size):
-                print(json.dumps(found, ensure_ascii=False))
-            sys.stdout.flush()
-            if wrong:
-                raise wrong
+            asking.print_answers(lines)
     except BrokenPipeError:  # whoever reads has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if asking.wrong:
+        say(
+            f"warning: {asking.wrong:,} of {asking.count:,} lines have an "
+            "error instead of an answer"
+        )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -122,9 +123,70 @@ def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
 def test_what_is_wrong_is_one_line_behind_the_answers(
     pair, ask, content, words, found
 ):
-    code, answers, err = ask(pair, content, *words)
+    code, answers, err = ask(pair, content, "--strict", *words)
     assert code == 2 and len(answers) == bool(content)
     assert found in err and err.count("\n") == 1
+
+
+def half(model, rows, batch_size):
+    """Answers the length of the text; some are no finite number."""
+    lengths = [float(len(text)) for (text,) in rows]
+    odd = {3.0: math.nan, 5.0: -math.inf}
+    return [{"value": [odd.get(x, x)]} for x in lengths]
+
+
+LENGTHS = predict.Model(lambda _: {}, ["text"])
+MIXED = [b'{"text": "1"}', b"[]", b'{"text": "22"}', b'{"text": "\\ud800"}']
+MIXED += [b'{"text": "333"}', b'{"text": "\xe9"}', b'{"text": "55555"}']
+MIXED += [b'{"text": "\\ud83d\\ude00"}', b'{"text": "' + b"4" * 97 + b'"}']
+
+
+def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
+    monkeypatch.setattr(predict, "answer", half)
+    monkeypatch.setattr(predict, "_LONGEST", 89)
+    asked = predict.Asking(LENGTHS, is_json=True, batch_size=2, strict=False)
+    asked.print_answers(MIXED[:2])
+    asked.print_answers(MIXED[2:])
+    lines = capsys.readouterr().out.splitlines()
+    found = [json.loads(x, parse_constant=pytest.fail) for x in lines]
+    wrong = {
+        2: "[]; expected an object with strings: text",
+        4: "text holds half of a surrogate pair, \\ud800; expected both",
+        5: 'the answer is {"value": [NaN]}; expected finite numbers',
+        6: "invalid UTF-8 byte 0xe9; expected UTF-8",
+        7: 'the answer is {"value": [-Infinity]}; expected finite numbers',
+        9: "more than 89 bytes without a newline; expected a text a line",
+    }
+    for line, answer in enumerate(found, start=1):
+        if line in wrong:
+            assert answer.keys() == {"error", "line"}
+            assert answer["line"] == line
+            assert answer["error"].startswith(wrong[line])
+        else:
+            assert answer == {"value": [{1: 1.0, 3: 2.0, 8: 1.0}[line]]}
+    assert len(found) == 9 and asked.wrong == 6
+
+
+@pytest.mark.parametrize("bad", [1, 3, 4])
+def test_strict_ends_at_the_first_bad_line(monkeypatch, capsys, bad):
+    monkeypatch.setattr(predict, "answer", half)
+    asked = predict.Asking(LENGTHS, is_json=True, batch_size=2, strict=True)
+    lines = [MIXED[0], MIXED[2], MIXED[bad], MIXED[1]]
+    with pytest.raises(predict.UserError, match="^stdin:3: "):
+        asked.print_answers(lines)
+    assert capsys.readouterr().out == '{"value": [1.0]}\n{"value": [2.0]}\n'
+
+
+def test_bad_lines_are_counted_and_are_no_failure(single, ask):
+    content = "\n".join(LINES[:3]).encode() + b"\n\xe9\n" + LINES[3].encode()
+    code, answers, err = ask(single, content)
+    assert code == 0
+    assert ["label" in x for x in answers] == [True] * 3 + [False, True]
+    assert answers[3] == {
+        "error": "invalid UTF-8 byte 0xe9; expected UTF-8",
+        "line": 4,
+    }
+    assert err == "warning: 1 of 5 lines have an error instead of an answer\n"
 
 
 CHOOSER = predict.Model(lambda x: {}, ["context", "choices"], True)
@@ -163,7 +225,7 @@ def test_nothing_is_loaded_without_trust(single, run_script, tmp_path):
     assert code == 2 and "no saved_model.pb" in err
 
 
-def test_lines_arrive_as_they_come_and_giant_ones_are_refused():
+def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
     class Stream(io.BytesIO):
         parts = [b"on", b"e\ntwo\nth", b"ree", b""]
 
@@ -172,8 +234,18 @@ def test_lines_arrive_as_they_come_and_giant_ones_are_refused():
 
     arriving = predict.arriving(Stream())
     assert list(arriving) == [[b"one", b"two"], [b"three"]]
-    with pytest.raises(predict.UserError, match="without a newline"):
-        list(predict.arriving(io.BytesIO(b"x" * (predict._LONGEST + 2))))
+    monkeypatch.setattr(predict, "_LONGEST", 13)
+    monkeypatch.setattr(predict, "_CHUNK", 5)
+    stream = io.BytesIO(b"one\n" + b"2" * 97 + b"\nthree\n" + b"4" * 31)
+    found = [line for lines in predict.arriving(stream) for line in lines]
+    assert [line[:5] for line in found] == [
+        b"one",
+        b"22222",
+        b"three",
+        b"44444",
+    ]
+    assert [len(line) > 13 for line in found] == [False, True, False, True]
+    assert max(map(len, found)) < 23
 
 
 @pytest.mark.slow
