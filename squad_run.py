@@ -16,7 +16,7 @@ import export_folder
 import finetuning
 import run_folder
 from data import squad, squad_windows, task_records
-from durable import sync_and_hash, write_whole
+from durable import sync_and_hash, to_json, write_whole
 from errors import UserError
 from evaluation import answer_files, original_text, spans
 from evaluation import squad as scoring
@@ -312,7 +312,7 @@ class Answering:
             "predict_file": values.predict_file,
             "global_step": step,
         }
-        write_whole(path, json.dumps(kept, indent=2) + "\n")
+        write_whole(path, to_json(kept, indent=2) + "\n")
         say(f"null threshold tuned to {self._threshold:.4f}")
         return [path]
 

@@ -1,13 +1,12 @@
 """Vectors of texts to files: the original's JSON lines, npz, TFRecords."""
 
-import json
 import os
 import zipfile
 from typing import NamedTuple
 
 import numpy as np
 
-from durable import sync_and_hash
+from durable import sync_and_hash, to_json
 
 
 class Vectors(NamedTuple):
@@ -90,7 +89,7 @@ class _JsonLines:
                     vectors.tokens, vectors.values, strict=True
                 )
             ]
-        self._file.write(json.dumps(line) + "\n")
+        self._file.write(to_json(line) + "\n")
 
     def close(self, well: bool) -> None:
         self._file.close()

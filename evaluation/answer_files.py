@@ -5,7 +5,6 @@ nbest_predictions.json   id -> list of text, probability, logits
 null_odds.json           id -> odds of no answer, in version 2
 """
 
-import json
 import os
 
 import durable
@@ -34,7 +33,7 @@ class Writer:
 
     def write(self, key: str, value) -> None:
         """Adds an entry, indented as `json.dumps` does it with 4."""
-        entry = json.dumps({key: value}, indent=4)[2:-2]
+        entry = durable.to_json({key: value}, indent=4)[2:-2]
         self._file.write(self._separator + entry)
         self._separator = ",\n"
 
@@ -67,5 +66,5 @@ def describe(nbest: list[Entry]) -> list[dict]:
 
 def write(path: str, values: dict) -> str:
     """Writes a JSON object at once; returns the path."""
-    durable.write_whole(path, json.dumps(values, indent=4) + "\n")
+    durable.write_whole(path, durable.to_json(values, indent=4) + "\n")
     return path

@@ -9,6 +9,7 @@ prints them as JSON, and nothing else, on standard output.
 import argparse
 import collections
 import json
+import math
 import re
 import string
 import sys
@@ -352,7 +353,8 @@ def _read_values(path: str, kind: type, what: str) -> dict:
         raise UserError("no object", path=path, expected=f"id -> {what}")
     for key, value in values.items():
         fits = isinstance(value, (int, float) if kind is float else kind)
-        if not fits or isinstance(value, bool):
+        is_finite = not isinstance(value, float) or math.isfinite(value)
+        if not fits or isinstance(value, bool) or not is_finite:
             raise UserError(
                 f"qa {key}: {json.dumps(value)[:40]}", path=path, expected=what
             )

@@ -38,7 +38,8 @@ def read_curves(path: str) -> list[dict]:
     """Reads `metrics.jsonl`.
 
     Returns:
-        its points; a last line that a killed run left unfinished is dropped.
+        its points, NaN for null; a last line that a killed run left
+        unfinished is dropped.
 
     Raises:
         UserError: a line is no point.
@@ -48,9 +49,12 @@ def read_curves(path: str) -> list[dict]:
     points = []
     for number, line in enumerate(lines, start=1):
         try:
-            point = json.loads(line)
+            point = {
+                name: math.nan if value is None else value
+                for name, value in json.loads(line).items()
+            }
             points.append({**point, "step": int(point["step"])})
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(
                 f"not a point of a curve: {line[:50]!r}",
                 path=path,

@@ -5,7 +5,7 @@ import os
 
 import tensorflow as tf
 
-from durable import write_whole
+from durable import to_json, write_whole
 from progress import duration, say
 
 METRICS = "metrics.jsonl"
@@ -33,11 +33,12 @@ class TrainingLog:
         Args:
             step: global step.
             kind: "train" or "eval".
-            values: metric -> value.
+            values: metric -> value; one that is not finite is null in
+                `metrics.jsonl`.
         """
         line = {"step": step, "kind": kind, **values}
         with open(self._path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(to_json(line) + "\n")
         if kind not in self._writers:
             self._writers[kind] = tf.summary.create_file_writer(
                 self._folders[kind]

@@ -286,6 +286,18 @@ def test_the_command_names_what_is_wrong(
     assert f"{path}:" in found.err and message in found.err
 
 
+@pytest.mark.parametrize("odds", ["NaN", "-Infinity", "1e999"])
+def test_odds_are_finite(files, tmp_path, capsys, odds):
+    path = tmp_path / "odds.json"
+    values = json.dumps(ODDS).replace(str(ODDS["a"]), odds, 1)
+    path.write_text(values)
+    argv = ["squad", files[1], files[2], f"--na_prob_file={path}"]
+    assert squad.main(argv) == 2
+    found = capsys.readouterr()
+    assert found.out == "" and len(found.err.splitlines()) == 1
+    assert "qa a: " in found.err and "expected a number" in found.err
+
+
 def test_missing_predictions_of_version_1_are_told(files, tmp_path, capsys):
     path = tmp_path / "some.json"
     path.write_text('{"a": "cat"}')
