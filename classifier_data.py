@@ -102,6 +102,7 @@ def define_flags(values: flags.FlagValues) -> None:
         ("text_b_column", "tsv: column of the second text."),
         ("label_column", "tsv: column of the label."),
         ("id_column", "tsv: column that names a row in the predictions."),
+        ("delimiter", "tsv: between fields; default: .csv a comma, else tabs."),
     ):
         flags.DEFINE_string(name, None, meaning, flag_values=values)
     flags.DEFINE_string(
@@ -202,6 +203,7 @@ def _check_no_own_flags(values: flags.FlagValues) -> None:
         "text_b_column",
         "label_column",
         "id_column",
+        "delimiter",
         "labels",
         "header",
         "multi_label",
@@ -237,13 +239,19 @@ def _own_task(values: flags.FlagValues) -> Task:
         tuple(x.strip() for x in values.labels or ()),
         separator=values.label_separator,
     )
-    source = Source("", header=header, **columns)
+    source = Source("", header=header, delimiter=_delimiter(values), **columns)
     sources = {
         split: (dataclasses.replace(source, path=_own_file(values, split)),)
         if _is_needed(values, split)
         else ()
         for split in (TRAIN, DEV, TEST)
     }
+    for path in (x.path for found in sources.values() for x in found):
+        if tables.is_csv(path) and len(source.delimiter or ",") > 1:
+            raise UserError(
+                f"--delimiter={source.delimiter!r}",
+                expected=f"one character for {path}",
+            )
     for split in (TRAIN, DEV):
         if sources[split] and source.label is None:
             raise UserError("no --label_column", fix="name the label's column")
@@ -260,10 +268,23 @@ def _own_task(values: flags.FlagValues) -> Task:
 def _unlabelled(source: Source) -> Source:
     """The source without a label; if its header has the column, optional."""
     if isinstance(source.label, str) and source.label in tables.header(
-        source.path
+        source.path, source.delimiter
     ):
         return dataclasses.replace(source, needs_label=False)
     return dataclasses.replace(source, label=None)
+
+
+def _delimiter(values: flags.FlagValues) -> str | None:
+    """What separates fields; `\\t` is a tab, which is hard to type."""
+    if values.delimiter is None:
+        return None
+    delimiter = values.delimiter.replace("\\t", "\t")
+    if not delimiter or set(delimiter) & set('"\r\n'):
+        raise UserError(
+            f"--delimiter={values.delimiter!r}",
+            expected="what stands between fields, such as ';'",
+        )
+    return delimiter
 
 
 def _column(text: str | None) -> tables.Column | None:
@@ -279,12 +300,15 @@ def _own_file(values: flags.FlagValues, split: str) -> str:
         return given
     found = [
         path
-        for path in (f"{values.data_dir}/{split}{end}" for end in _ENDINGS)
+        for ending in _ENDINGS
+        for path in (
+            f"{values.data_dir}/{split}{ending}{x}" for x in ("", ".gz")
+        )
         if values.data_dir and os.path.exists(path)
     ]
     if len(found) != 1:
         raise UserError(
-            f"{len(found) or 'no'} files {split}{{{','.join(_ENDINGS)}}}",
+            f"{len(found) or 'no'} files {split}{{{','.join(_ENDINGS)}}}[.gz]",
             path=values.data_dir,
             expected="one",
             fix=f"pass --{_SPLIT_FLAGS[split]}",

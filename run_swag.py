@@ -70,7 +70,7 @@ def read_flags(argv: list[str]) -> Job:
     examples = {}
     for name, path in paths.items():
         labelled = name != "predict_file"
-        examples[name] = list(swag.read(path, labelled))
+        examples[name] = list(swag.read(path, labelled, say))
         if not examples[name]:
             raise UserError("no example", path=path, expected="one a line")
     most = max(map(swag.count_choices, examples.values()), default=2)

@@ -32,6 +32,7 @@ class Source:
         needs_label: null is no label, and an error; else it is None, as in
             files that are only predicted.
         keep: (column, value) that the rows must have, or None for all.
+        delimiter: between fields, see `tables.rows`.
         skip_broken: leave rows with too few or too many fields out, which
             are said, not refused: published files have some.
     """
@@ -44,6 +45,7 @@ class Source:
     header: bool = True
     needs_label: bool = True
     keep: tuple[tables.Column, str] | None = None
+    delimiter: str | None = None
     skip_broken: bool = False
 
 
@@ -97,15 +99,17 @@ def examples(
     Args:
         source: the file and its columns.
         labels: what a label may be.
-        tell: takes a line about rows that were left out.
+        tell: takes a line about rows that were left out, and one about
+            fields that are longer than most.
 
     Raises:
         UserError: with the line, whatever is wrong with it; or there is no
             example.
     """
     broken: list[int] = []
+    long: list[int] = []
     number = -1
-    for number, (line, found) in enumerate(_fields(source, broken)):
+    for number, (line, found) in enumerate(_fields(source, broken, long)):
         label = None
         if source.label is not None:
             label = _read_label(found["label"], labels, source, line)
@@ -116,11 +120,13 @@ def examples(
             label,
         )
     if broken and tell:
-        shown = ", ".join(map(str, broken[:5])) + ", ..." * (len(broken) > 5)
         tell(
             f"{source.path}: left out {len(broken)} rows with too few or too "
-            f"many columns, as the published file has them (lines {shown})"
+            "many columns, as the published file has them (lines "
+            f"{tables.first_few(broken)})"
         )
+    if long and tell:
+        tell(tables.describe_long(source.path, long))
     if number < 0:
         kept = f" with {source.keep[1]!r}" if source.keep else ""
         raise UserError(
@@ -138,7 +144,7 @@ def discover(source: Source, labels: Labels) -> tuple[str, ...]:
     """
     seen: Counter = Counter()
     first = None
-    for line, found in _fields(source, []):
+    for line, found in _fields(source, [], []):
         names = _names(found["label"], labels, source, line)
         first = first or names
         seen.update(names)
@@ -222,7 +228,9 @@ def rows(
             }
 
 
-def _fields(source: Source, broken: list[int]) -> Iterator[tuple[int, dict]]:
+def _fields(
+    source: Source, broken: list[int], long: list[int]
+) -> Iterator[tuple[int, dict]]:
     """Line and named values of each row that is kept."""
     columns = {
         name: getattr(source, name)
@@ -236,6 +244,8 @@ def _fields(source: Source, broken: list[int]) -> Iterator[tuple[int, dict]]:
         list(columns.values()),
         source.header,
         broken if source.skip_broken else None,
+        long,
+        source.delimiter,
     )
     for line, values in table:
         found = dict(zip(columns, values, strict=True))
@@ -345,9 +355,9 @@ def check_header(source: Source, labels: Labels) -> None:
         UserError: line 1 has a label of the task, or, where there are none,
             a number for an id.
     """
-    if not source.header or source.path.endswith((".jsonl", ".json")):
+    if not source.header or tables.is_json(source.path):
         return
-    fields = tables.header(source.path)
+    fields = tables.header(source.path, source.delimiter)
     for column in (source.label, source.id):
         if not isinstance(column, int) or not (
             -len(fields) <= column < len(fields)

@@ -35,26 +35,32 @@ class Example:
     line: int
 
 
-def read(path: str, labelled: bool) -> Iterator[Example]:
+def read(
+    path: str, labelled: bool, tell: Callable[[str], None] | None = None
+) -> Iterator[Example]:
     """Yields the examples of a file.
 
     Args:
-        path: .csv, .jsonl or .json.
+        path: .csv, .jsonl or .json, each also with .gz.
         labelled: the right choice must be there.
+        tell: takes a line about fields that are longer than most.
 
     Raises:
         UserError: the file cannot be read, or a line is no example.
     """
-    if not path.endswith((".csv", ".jsonl", ".json")):
+    if not (tables.is_csv(path) or tables.is_json(path)):
         raise UserError(
             "is neither .csv nor .jsonl",
             path=path,
             expected="SWAG's CSV or JSON lines",
         )
-    reader = _csv if path.endswith(".csv") else _json
-    for example in reader(path, labelled):
+    long: list[int] = []
+    reader = _csv if tables.is_csv(path) else _json
+    for example in reader(path, labelled, long):
         _check(example, path, labelled)
         yield example
+    if long and tell:
+        tell(tables.describe_long(path, long))
 
 
 def count_choices(examples: Iterable[Example]) -> int:
@@ -124,7 +130,7 @@ class RowMaker:
         }
 
 
-def _csv(path: str, labelled: bool) -> Iterator[Example]:
+def _csv(path: str, labelled: bool, long: list[int]) -> Iterator[Example]:
     header = tables.header(path)
     endings = []
     while f"{_ENDING}{len(endings)}" in header:
@@ -140,7 +146,7 @@ def _csv(path: str, labelled: bool) -> Iterator[Example]:
         )
     label = [_LABEL] if labelled else []
     columns = ["sent1", "sent2", *endings, *label]
-    for line, values in tables.rows(path, columns, header=True):
+    for line, values in tables.rows(path, columns, header=True, long=long):
         context, start, *choices = values
         found = choices.pop() if labelled else None
         if not all(x.strip() for x in choices):
@@ -152,9 +158,9 @@ def _csv(path: str, labelled: bool) -> Iterator[Example]:
         yield Example(context, choices, int(found) if labelled else None, line)
 
 
-def _json(path: str, labelled: bool) -> Iterator[Example]:
+def _json(path: str, labelled: bool, long: list[int]) -> Iterator[Example]:
     columns = ["context", "choices"] + [_LABEL] * labelled
-    for line, values in tables.rows(path, columns, header=False):
+    for line, values in tables.rows(path, columns, header=False, long=long):
         context, choices, *label = values
         if not isinstance(context, str):
             raise UserError(

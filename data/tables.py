@@ -4,12 +4,15 @@
     .csv                         commas, quoted fields, also over lines
     .jsonl, .json                an object a line; its keys are the columns
 
-A byte order mark, CRLF and blank lines at the end are let pass.
+Each may be compressed, with `.gz` behind its ending. A byte order mark, CRLF,
+blank lines at the end and, in a CSV file, anywhere are skipped.
 """
 
 import csv
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,7 +21,9 @@ from data import surrogates
 from errors import UserError
 
 Column = str | int  # its name, or its number from 0; -1 the last
-MAX_CHARACTERS = 131_072  # of a field, as Python's csv has it
+MAX_CHARACTERS = 1 << 24  # of a field
+_LONGEST_LINE = 4 * MAX_CHARACTERS  # bytes, once decompressed
+_LONG = 131_072  # characters of a field that was hardly meant as one
 
 
 class Row(NamedTuple):
@@ -39,6 +44,8 @@ def rows(
     columns: list[Column],
     header: bool,
     broken: list[int] | None = None,
+    long: list[int] | None = None,
+    delimiter: str | None = None,
 ) -> Iterator[Row]:
     """Yields rows as they are read; memory does not grow with the file.
 
@@ -48,24 +55,29 @@ def rows(
         header: line 1 names the columns; .jsonl files need none.
         broken: takes the lines of rows with too few or too many fields,
             which are left out then.
+        long: takes the lines of rows with a field of more than 131,072
+            characters, for `describe_long`.
+        delimiter: between the fields of a .csv or .tsv file; None: a comma,
+            a tab.
 
     Raises:
         UserError: there is no such file or column, a line is no UTF-8, or a
-            row has too few or too many fields.
+            row has too few or too many fields, or one that is too long.
     """
-    if _is_json(path):
-        yield from _json_rows(path, columns)
+    long = [] if long is None else long
+    if is_json(path):
+        yield from _json_rows(path, columns, long)
         return
-    split = _csv_rows if path.endswith(".csv") else _tab_rows
     width, places = None, columns
-    for line, fields in split(path):
+    for line, fields in _split(path, delimiter):
         if width is None:
             width = len(fields)
             if header:
-                places = [_place(x, fields, path) for x in columns]
+                places = [_place(x, fields, path, line) for x in columns]
                 continue
             for column in columns:
-                _place(column, ["?"] * width, path)
+                _place(column, ["?"] * width, path, line)
+        _check_sizes(fields, path, line, long)
         if len(fields) != width:
             if broken is not None:
                 broken.append(line)
@@ -81,23 +93,42 @@ def rows(
         yield Row(line, [fields[place] for place in places])
 
 
-def header(path: str) -> list[str]:
+def header(path: str, delimiter: str | None = None) -> list[str]:
     """The fields of line 1; of a .jsonl file, its keys.
 
     Raises:
         UserError: as `rows`; or the file is empty.
     """
-    if _is_json(path):
+    if is_json(path):
         for _, value in _json_objects(path):
             return list(value)
-    split = _csv_rows if path.endswith(".csv") else _tab_rows
-    for _, fields in split(path):
+    for _, fields in _split(path, delimiter):
         return fields
     raise _empty(path)
 
 
-def _is_json(path: str) -> bool:
-    return path.endswith((".jsonl", ".json"))
+def is_json(path: str) -> bool:
+    """Whether a file's name says that it holds JSON lines."""
+    return path.removesuffix(".gz").endswith((".jsonl", ".json"))
+
+
+def is_csv(path: str) -> bool:
+    """Whether a file's name says that its fields may be quoted."""
+    return path.removesuffix(".gz").endswith(".csv")
+
+
+def describe_long(path: str, long: list[int]) -> str:
+    """A warning of rows with long fields, with the first of their lines."""
+    return (
+        f"warning: {path}: {len(long):,} row{'s' * (len(long) != 1)} with a "
+        f"field of more than {_LONG:,} characters (lines {first_few(long)}); "
+        "is the end of a line or a quote missing?"
+    )
+
+
+def first_few(lines: list[int]) -> str:
+    """Numbers of lines for a message."""
+    return ", ".join(map(str, lines[:5])) + ", ..." * (len(lines) > 5)
 
 
 def _empty(path: str) -> UserError:
@@ -108,7 +139,7 @@ def _count(fields: int) -> str:
     return f"{fields} column{'s' * (fields != 1)}"
 
 
-def _place(column: Column, names: list[str], path: str) -> int:
+def _place(column: Column, names: list[str], path: str, line: int) -> int:
     """The number of a column from its name or number."""
     if isinstance(column, str) and names.count(column) == 1:
         return names.index(column)
@@ -121,7 +152,7 @@ def _place(column: Column, names: list[str], path: str) -> int:
     raise UserError(
         f"{'two columns' if twice else 'no column'} {column!r}",
         path=path,
-        line=1,
+        line=line,
         expected=f"one of {known}",
         fix="name a column, or give its number, from 0",
     )
@@ -134,29 +165,49 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
     if storage.is_folder(path):
         raise UserError("is a folder", path=path, expected="a file")
     blank, number = [], 0
-    with storage.open_file(path, "rb") as file:
-        for number, raw in enumerate(file, 1):
-            if number == 1:
-                raw = _check_start(raw, path)
-            try:
-                text = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise UserError(
-                    f"invalid UTF-8 byte 0x{raw[error.start]:02x} at column "
-                    f"{error.start + 1}",
-                    path=path,
-                    line=number,
-                    fix="convert the file, for example with "
-                    "`iconv -f latin1 -t utf-8`",
-                ) from None
-            if not text.strip("\r\n"):
-                blank.append((number, text))
-                continue
-            yield from blank
-            blank = []
-            yield number, text
+    for number, raw in enumerate(_raw_lines(path), 1):
+        if number == 1:
+            raw = _check_start(raw, path)
+        if len(raw) > _LONGEST_LINE:
+            raise UserError(
+                f"a line of more than {_LONGEST_LINE:,} bytes",
+                path=path,
+                line=number,
+                expected="a row a line",
+            )
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"invalid UTF-8 byte 0x{raw[error.start]:02x} at column "
+                f"{error.start + 1}",
+                path=path,
+                line=number,
+                fix="convert the file, for example with "
+                "`iconv -f latin1 -t utf-8`",
+            ) from None
+        if not text.strip("\r\n"):
+            blank.append((number, text))
+            continue
+        yield from blank
+        blank = []
+        yield number, text
     if len(blank) == number:
         raise _empty(path)
+
+
+def _raw_lines(path: str) -> Iterator[bytes]:
+    """Lines with their ends; of a compressed file, a giant one in parts."""
+    try:
+        with storage.open_file(path, "rb") as file:
+            if path.endswith(".gz"):
+                packed = gzip.GzipFile(fileobj=file)
+                read = lambda: packed.readline(_LONGEST_LINE + 1)  # noqa: E731
+                yield from iter(read, b"")
+            else:
+                yield from file
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"cannot be read: {error}", path=path) from None
 
 
 def _check_start(raw: bytes, path: str) -> bytes:
@@ -180,16 +231,21 @@ def _check_start(raw: bytes, path: str) -> bytes:
     return raw.removeprefix(b"\xef\xbb\xbf")
 
 
-def _tab_rows(path: str) -> Iterator[tuple[int, list[str]]]:
+def _split(path: str, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
+    if is_csv(path):
+        yield from _csv_rows(path, delimiter or ",")
+        return
     for line, text in _lines(path):
-        fields = text.removesuffix("\n").removesuffix("\r").split("\t")
-        if len(text) > MAX_CHARACTERS:
-            _check_sizes(fields, path, line)
-        yield line, fields
+        text = text.removesuffix("\n").removesuffix("\r")
+        yield line, text.split(delimiter or "\t")
 
 
-def _check_sizes(fields: list[str], path: str, line: int) -> None:
+def _check_sizes(
+    fields: list[str], path: str, line: int, long: list[int]
+) -> None:
     longest = max(map(len, fields), default=0)
+    if longest > _LONG:
+        long.append(line)
     if longest > MAX_CHARACTERS:
         raise UserError(
             f"a field of {longest:,} characters",
@@ -200,9 +256,11 @@ def _check_sizes(fields: list[str], path: str, line: int) -> None:
         )
 
 
-def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Rows of a CSV file; a quoted field may run over lines."""
-    reader = csv.reader((text for _, text in _lines(path)), strict=True)
+    csv.field_size_limit(MAX_CHARACTERS)
+    texts = (text for _, text in _lines(path))
+    reader = csv.reader(texts, delimiter=delimiter, strict=True)
     first = 1
     while True:
         try:
@@ -216,11 +274,14 @@ def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
                 line=first,
                 fix='is a quote missing? Within quotes it is written ""',
             ) from None
-        yield first, fields or [""]
+        if fields:  # the line is not blank
+            yield first, fields
         first = reader.line_num + 1
 
 
-def _json_rows(path: str, columns: list[Column]) -> Iterator[Row]:
+def _json_rows(
+    path: str, columns: list[Column], long: list[int]
+) -> Iterator[Row]:
     for line, value in _json_objects(path):
         for column in columns:
             if column not in value:
@@ -233,7 +294,8 @@ def _json_rows(path: str, columns: list[Column]) -> Iterator[Row]:
         values = [value[column] for column in columns]
         for column, found in zip(columns, values, strict=True):
             surrogates.check(found, repr(column), path, line)
-        _check_sizes([x for x in values if isinstance(x, str)], path, line)
+        texts = [x for x in values if isinstance(x, str)]
+        _check_sizes(texts, path, line, long)
         yield Row(line, values)
 
 

@@ -447,7 +447,7 @@ def test_prediction_needs_no_label(tmp_path):
         (["--task_name=ax", "--data_dir=x"], "has no train file"),
         (
             ["--task_name=tsv", "--text_column=0", "--data_dir=x"],
-            "x: no files train{.tsv,.csv,.jsonl}; expected one; pass --train",
+            "x: no files train{.tsv,.csv,.jsonl}[.gz]; expected one; pass ",
         ),
         (
             ["--task_name=tsv", "--text_column=0", "--train_file=x"],

@@ -1,5 +1,6 @@
 """Tables of one's own: labels that lack, compression, delimiters."""
 
+import gzip
 import types
 
 import pytest
@@ -8,8 +9,8 @@ from absl import flags
 import classifier_data
 import classifier_run
 import run_classifier
-from classifier_data import TEST
-from data import classification
+from classifier_data import DEV, TEST, TRAIN
+from data import classification, swag
 from errors import UserError
 
 
@@ -53,3 +54,89 @@ def test_only_labelled_rows_are_scored():
     for is_labelled, labels in ((True, [0, 0]), (False, None)):
         part = classifier_data.Part(TEST, "", source, 2, is_labelled)
         assert run.predict(part, "")[1] == labels
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter", "content"),
+    [
+        ("x.csv", ";", 't;u;l\n"one;";a,b;yes\n\ntwo;c;no\n'),
+        ("x.csv.gz", "|", 't|u|l\n"one;"|a,b|yes\ntwo|c|no\n'),
+        ("x.tsv", "\\t", "t\tu\tl\none;\ta,b\tyes\ntwo\tc\tno\n"),
+        ("x.txt", "::", "t::u::l\none;::a,b::yes\ntwo::c::no\n"),
+    ],
+)
+def test_fields_may_have_any_delimiter(tmp_path, name, delimiter, content):
+    content = content.encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if "gz" in name else content)
+    data = read(
+        *("--do_train", "--do_eval", "--do_predict"),
+        task_name="tsv",
+        train_file=path,
+        eval_file=path,
+        predict_file=path,
+        text_column="t",
+        text_b_column="u",
+        label_column="l",
+        delimiter=delimiter,
+    )
+    for split in (TRAIN, DEV, TEST):
+        (part,) = data.of(split)
+        found = classification.examples(part.source, data.labels)
+        assert [tuple(e) for e in found] == [
+            ("0", "one;", "a,b", 1),
+            ("1", "two", "c", 0),
+        ]
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n"])
+def test_some_delimiters_separate_no_csv(tmp_path, delimiter):
+    (tmp_path / "x.csv").write_text("t,l\none,yes\ntwo,no\n")
+    named = {"train_file": tmp_path / "x.csv", "text_column": "t"}
+    named |= {"label_column": "l", "task_name": "tsv", "delimiter": delimiter}
+    with pytest.raises(UserError, match="^--delimiter="):
+        read("--do_train", **named)
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl"])
+def test_compressed_files_are_found_in_the_folder(tmp_path, ending):
+    content = {
+        ".tsv": "t\tl\n1\tyes\n0\tno\n",
+        ".csv": "t,l\n1,yes\n0,no\n",
+        ".jsonl": '{"t": 1, "l": "yes"}\n{"t": 0, "l": "no"}\n',
+    }[ending]
+    path = tmp_path / f"train{ending}.gz"
+    path.write_bytes(gzip.compress(content.encode()))
+    named = {"data_dir": tmp_path, "text_column": "t", "label_column": "l"}
+    (part,) = read("--do_train", task_name="tsv", **named).of(TRAIN)
+    assert (part.source.path, part.count) == (str(path), 2)
+
+
+def test_long_fields_are_warned_of_with_their_lines(tmp_path, capsys):
+    rows = ["t\tl", "one\tyes", *[f"{'two ' * 50_000}\tno"] * 7]
+    path = tmp_path / "train.tsv"
+    path.write_text("\n".join(rows))
+    named = {"data_dir": tmp_path, "text_column": "t", "label_column": "l"}
+    (part,) = read("--do_train", task_name="tsv", **named).of(TRAIN)
+    assert part.count == 8
+    assert capsys.readouterr().err == (
+        f"warning: {path}: 7 rows with a field of more than 131,072 characters "
+        "(lines 3, 4, 5, 6, 7, ...); is the end of a line or a quote missing?\n"
+    )
+
+
+def test_choices_are_read_compressed_and_warned_of_too(tmp_path):
+    header = "sent1,sent2,ending0,ending1,label\n"
+    long = "y" * 131_073
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(f"{header}\na,b,c,{long},1\n".encode()))
+    told = []
+    (found,) = swag.read(str(path), True, told.append)
+    assert (found.context, found.choices[0], found.line) == ("a", "b c", 3)
+    assert len(told) == 1 and "1 row with a field of more" in told[0]
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(
+        gzip.compress(b'{"context": "a", "choices": ["b", "c"], "label": 1}')
+    )
+    (found,) = swag.read(str(path), True)
+    assert (found.choices, found.label) == (["b", "c"], 1)
