@@ -49,6 +49,13 @@ def define_flags(values: flags.FlagValues) -> None:
         flag_values=values,
     )
     flags.DEFINE_integer(
+        "max_bad_lines",
+        0,
+        "At most so many lines that cannot be read are dropped.",
+        flag_values=values,
+        lower_bound=0,
+    )
+    flags.DEFINE_integer(
         "num_processes",
         None,
         "Processes that split sentences; default: one for each core.",
@@ -145,11 +152,13 @@ def main(argv: list[str]) -> None:
     say(f"reading {len(files):,} files")
     progress = Progress("corpus", sum(map(storage.size, files)) / 1e6, "MB")
     counts = corpus_writer.Counts()
+    bad = raw_text.BadLines(values.max_bad_lines, say)
     paragraphs = raw_text.read_paragraphs(
         files,
         values.document_boundary,
         values.text_field,
         lambda size: progress.update(size / 1e6),
+        bad.add,
     )
     sentences = raw_text.split_all(
         paragraphs,
@@ -160,6 +169,11 @@ def main(argv: list[str]) -> None:
         values.output_file,
         corpus_writer.join_documents(sentences, counts, values.input_file),
     )
+    if bad.count:
+        say(
+            f"warning: dropped {bad.count:,} bad lines "
+            f"(--max_bad_lines={values.max_bad_lines})"
+        )
     if counts.empty:
         say(
             f"note: {counts.empty:,} of {counts.documents + counts.empty:,} "

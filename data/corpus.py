@@ -120,6 +120,7 @@ def lines(
     path: str,
     on_read: Callable[[int], None] | None = None,
     stripped: str | None = None,
+    on_bad: Callable[[UserError], None] | None = None,
 ) -> Iterator[str]:
     """Yields the stripped lines of a text file, `.gz` or plain.
 
@@ -127,6 +128,8 @@ def lines(
         path: of the file.
         on_read: called now and then with the bytes that were read.
         stripped: characters to strip; None: all white space.
+        on_bad: takes the error of a line that is no UTF-8, which is then
+            blank; None: the error is raised.
     """
     try:
         with storage.open_file(path, "rb") as file:
@@ -134,7 +137,16 @@ def lines(
             if path.endswith(".gz"):
                 text = gzip.GzipFile(fileobj=file)
             for number, raw in enumerate(text, start=1):
-                yield _line(raw, path, number).strip(stripped)
+                try:
+                    line = _decode(raw, path, number)
+                except UserError as error:
+                    if on_bad is None:
+                        raise
+                    on_bad(error)
+                    line = ""
+                if number == 1:
+                    line = _check_start(line, path)
+                yield line.strip(stripped)
                 if on_read and number % 1000 == 0:
                     on_read(file.tell())
     except (OSError, EOFError, zlib.error) as error:
@@ -208,9 +220,9 @@ def _append(held: dict[int, list[str]], paths: list[str]) -> None:
     held.clear()
 
 
-def _line(raw: bytes, path: str, number: int) -> str:
+def _decode(raw: bytes, path: str, number: int) -> str:
     try:
-        line = raw.decode("utf-8")
+        return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UserError(
             f"invalid UTF-8 byte 0x{raw[error.start]:02x} "
@@ -219,16 +231,19 @@ def _line(raw: bytes, path: str, number: int) -> str:
             line=number,
             fix="convert the file to UTF-8",
         ) from None
-    if number == 1:
-        line = line.removeprefix("\ufeff")
-        if line.rstrip("\r\n").count("\r") > 1:
-            raise UserError(
-                "line ends are lone carriage returns",
-                path=path,
-                line=number,
-                expected="newlines",
-                fix="convert the file, for example with `tr '\\r' '\\n'`",
-            )
+
+
+def _check_start(line: str, path: str) -> str:
+    """Line 1 without its byte order mark."""
+    line = line.removeprefix("\ufeff")
+    if line.rstrip("\r\n").count("\r") > 1:
+        raise UserError(
+            "line ends are lone carriage returns",
+            path=path,
+            line=1,
+            expected="newlines",
+            fix="convert the file, for example with `tr '\\r' '\\n'`",
+        )
     return line
 
 

@@ -43,6 +43,41 @@ Paragraph = tuple[int, str]  # number of its document, text
 Sentences = tuple[int, str, int]  # number of their document, lines, how many
 
 
+class BadLines:
+    """Lines that are dropped: counted, and the first five reported.
+
+    Args:
+        most: so many may be dropped.
+        report: takes a line on each of the first five.
+
+    Attributes:
+        count: lines that were dropped.
+    """
+
+    def __init__(self, most: int, report: Callable[[str], None]):
+        self._most, self._report = most, report
+        self.count = 0
+
+    def add(self, error: UserError) -> None:
+        """Counts a line.
+
+        Args:
+            error: what is wrong with it.
+
+        Raises:
+            UserError: it is one too many.
+        """
+        if self.count == self._most:
+            fix = "pass --max_bad_lines to drop such lines"
+            if self._most:
+                fix = f"this is bad line {self.count + 1} "
+                fix += f"(--max_bad_lines={self._most})"
+            raise UserError(str(error), fix=fix)
+        self.count += 1
+        if self.count <= 5:
+            self._report(f"warning: dropped a line: {error}")
+
+
 def is_json(path: str) -> bool:
     """Whether a file's name says that it holds JSON lines."""
     return path.removesuffix(".gz").endswith((".jsonl", ".json"))
@@ -53,6 +88,7 @@ def read_paragraphs(
     document_boundary: str,
     text_field: str,
     on_read: Callable[[int], None],
+    on_bad: Callable[[UserError], None] | None = None,
 ) -> Iterator[Paragraph]:
     """Yields the paragraphs of all files with the numbers of their documents.
 
@@ -64,6 +100,9 @@ def read_paragraphs(
         document_boundary: `file` or `blank_line`, of plain text.
         text_field: the field of JSON lines that holds the text.
         on_read: called now and then with the bytes that were read.
+        on_bad: takes the error of a line that cannot be read, which is then
+            dropped, such as `BadLines.add`; None: the error is raised. Such
+            a line of plain text ends its paragraph.
 
     Raises:
         UserError: a file that cannot be read, invalid UTF-8, or JSON lines
@@ -75,9 +114,9 @@ def read_paragraphs(
         def on_file(position, done=done):
             on_read(done + position)
 
-        lines = corpus.lines(path, on_file)
+        lines = corpus.lines(path, on_file, on_bad=on_bad)
         if is_json(path):
-            found = _json_paragraphs(lines, path, text_field)
+            found = _json_paragraphs(lines, path, text_field, on_bad)
         else:
             found = _plain_paragraphs(lines, document_boundary)
         last = first - 1
@@ -179,15 +218,25 @@ def _parts(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _json_paragraphs(
-    lines: Iterable[str], path: str, text_field: str
+    lines: Iterable[str],
+    path: str,
+    text_field: str,
+    on_bad: Callable[[UserError], None] | None,
 ) -> Iterator[Paragraph]:
     document = 0
     for number, line in enumerate(lines, start=1):
-        if line:
+        if not line:
+            continue
+        try:
             text = _json_text(line, path, number, text_field)
-            for paragraph in text.split("\n"):
-                yield document, paragraph
-            document += 1
+        except UserError as error:
+            if on_bad is None:
+                raise
+            on_bad(error)
+            continue
+        for paragraph in text.split("\n"):
+            yield document, paragraph
+        document += 1
 
 
 def _json_text(line: str, path: str, number: int, text_field: str) -> str:

@@ -246,9 +246,97 @@ def test_wrong_files(refused, tmp_path, name, content, message):
     assert message in line
 
 
+BAD_LINES = [
+    (b'{"text": ', "broken JSON at column"),
+    (b'["A."]', "JSON that is no object"),
+    (b'{"body": "A."}', "no field 'text'"),
+    (b'{"text": null}', "'text' is no string"),
+    (b'{"text": "\\ud800"}', "'text' holds half of a surrogate pair"),
+    (b'{"text": "\xff"}', "invalid UTF-8 byte 0xff"),
+    (b"[" * 100_000, "JSON that cannot be read"),
+]
+
+
+def write_bad_lines(path):
+    """A bad line behind each good one: lines 2, 4, ..."""
+    good = [b'{"text": "One. Two."}\n', b'{"text": "A cat. A dog."}\n']
+    path.write_bytes(
+        b"".join(good[i % 2] + x + b"\n" for i, (x, _) in enumerate(BAD_LINES))
+    )
+    return path
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_bad_lines_are_dropped_counted_and_told(
+    run_script, tmp_path, processes
+):
+    path = write_bad_lines(tmp_path / "a.jsonl")
+    plain = tmp_path / "b.txt"
+    plain.write_bytes(b"Fish\nswim. Bi\xffrds fly.\nStones are hard.\n")
+    output = tmp_path / "corpus.txt"
+    code, out, err = run_script(
+        prepare_corpus,
+        input_file=f"{path},{plain}",
+        output_file=output,
+        num_processes=processes,
+        max_bad_lines=8,
+    )
+    assert code == 0, err
+    documents = ["One.\nTwo.\n\n", "A cat.\nA dog.\n\n"] * 4
+    documents[-1] = "Fish\nStones are hard.\n"
+    assert output.read_text() == "".join(documents)
+    told = err.splitlines()[1:]
+    assert len(told) == 6
+    for number, (line, (_, found)) in enumerate(zip(told, BAD_LINES[:5])):
+        assert line.startswith(
+            f"warning: dropped a line: {path}:{2 * number + 2}: {found}"
+        )
+    assert told[5] == "warning: dropped 8 bad lines (--max_bad_lines=8)"
+
+
+def test_one_bad_line_too_many_ends_the_run(refused, tmp_path):
+    path = write_bad_lines(tmp_path / "a.jsonl")
+    line = refused(input_file=path, max_bad_lines=0)
+    assert line.startswith(f"{path}:2: broken JSON at column")
+    assert line.endswith("pass --max_bad_lines to drop such lines")
+
+
+def test_more_bad_lines_than_are_allowed(run_script, tmp_path):
+    path = write_bad_lines(tmp_path / "a.jsonl")
+    code, _, err = run_script(
+        prepare_corpus,
+        input_file=path,
+        output_file=tmp_path / "corpus.txt",
+        num_processes=1,
+        max_bad_lines=6,
+    )
+    lines = err.splitlines()
+    assert code == 2 and len(lines) == 7
+    assert lines[-1].startswith(f"error: {path}:14: JSON that cannot be read")
+    assert lines[-1].endswith("this is bad line 7 (--max_bad_lines=6)")
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_a_damaged_file_is_no_bad_line(run_script, tmp_path):
+    for name, content in (
+        ("a.txt.gz", gzip.compress(b"One.", mtime=0)[:-9]),
+        ("b.txt", b"One.\rTwo.\rThree.\r"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        code, _, err = run_script(
+            prepare_corpus,
+            input_file=tmp_path / name,
+            output_file=tmp_path / "corpus.txt",
+            num_processes=1,
+            max_bad_lines=97,
+        )
+        assert code == 2 and f"error: {tmp_path / name}" in err
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        ({"max_bad_lines": -1}, "max_bad_lines"),
         ({"input_file": "/none/*.txt"}, "matches no file"),
         ({"input_file": "{folder}/good.txt,"}, "--input_file='' matches no"),
         ({"input_file": "{folder}/empty"}, "empty: no file in this folder"),
