@@ -128,12 +128,7 @@ def examples(
     if long and tell:
         tell(tables.describe_long(source.path, long))
     if number < 0:
-        kept = f" with {source.keep[1]!r}" if source.keep else ""
-        raise UserError(
-            f"no example{kept}",
-            path=source.path,
-            expected="one a line" + " behind the header" * source.header,
-        )
+        raise _no_example(source)
 
 
 def discover(source: Source, labels: Labels) -> tuple[str, ...]:
@@ -146,10 +141,17 @@ def discover(source: Source, labels: Labels) -> tuple[str, ...]:
     first = None
     for line, found in _fields(source, [], []):
         names = _names(found["label"], labels, source, line)
-        first = first or names
+        first = first or names  # [] while no row has a label
         seen.update(names)
     others = [count for name, count in seen.items() if [name] != first]
-    if not source.header and seen[first[0]] == 1 and min(others, default=0) > 1:
+    if first is None:
+        raise _no_example(source)
+    if (
+        first
+        and not source.header
+        and seen[first[0]] == 1
+        and min(others, default=0) > 1
+    ):
         raise UserError(
             f"label {first[0][:60]!r}, which is nowhere else",
             path=source.path,
@@ -158,8 +160,9 @@ def discover(source: Source, labels: Labels) -> tuple[str, ...]:
             fix="if line 1 is a header, pass --header",
         )
     if len(seen) < 2 and labels.kind == CLASSES or not seen:
+        only = "".join(f": {name!r}" for name in seen)
         raise UserError(
-            f"{len(seen) or 'no'} label" + f": {min(seen)!r}" * bool(seen),
+            f"{len(seen) or 'no'} label{only}",
             path=source.path,
             expected="two different ones at least",
             fix="is this the right label column?",
@@ -226,6 +229,15 @@ def rows(
                 features.LABEL_IDS: label,
                 features.IS_REAL_EXAMPLE: [1],
             }
+
+
+def _no_example(source: Source) -> UserError:
+    kept = f" with {source.keep[1]!r}" if source.keep else ""
+    return UserError(
+        f"no example{kept}",
+        path=source.path,
+        expected="one a line" + " behind the header" * source.header,
+    )
 
 
 def _fields(

@@ -60,6 +60,13 @@ CASES = [
     case("train.tsv", "", "train.tsv: is empty"),
     case("dev.tsv", "\n\n", "dev.tsv: is empty"),
     case("test.tsv", f"index{HEADER[7:]}\n", "test.tsv: no example"),
+    case(
+        "own.csv",
+        "t,l\n",
+        "own.csv: no example; expected one a line behind the header",
+        **OWN,
+        train_file="own.csv",
+    ),
     case("test.tsv", None, "test.tsv: no such file"),
     case(
         "train.tsv",

@@ -1,4 +1,5 @@
 import dataclasses
+import gzip
 
 import pytest
 
@@ -156,6 +157,27 @@ def test_wrong_rows_are_told(tmp_path, rows, source, labels, found):
     with pytest.raises(UserError) as error:
         read(Source(path, 0, label=1, **source), labels)
     assert found in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["classes", "multi_label"])
+@pytest.mark.parametrize("name", ["x.tsv", "x.csv", "x.csv.gz"])
+def test_a_header_without_rows_is_told(tmp_path, kind, name):
+    path = tmp_path / name
+    content = b"t,l\n\n" if ".csv" in name else b"t\tl\n"
+    path.write_bytes(gzip.compress(content) if "gz" in name else content)
+    source = Source(str(path), "t", label="l")
+    with pytest.raises(UserError) as error:
+        classification.discover(source, Labels(kind))
+    assert str(error.value) == (
+        f"{path}: no example; expected one a line behind the header"
+    )
+
+
+def test_rows_without_any_label_are_told(tmp_path):
+    path = write(tmp_path, "one\t\ntwo\t\n")
+    source = Source(path, 0, label=1, header=False)
+    with pytest.raises(UserError, match="no label; expected two different"):
+        classification.discover(source, Labels("multi_label"))
 
 
 @pytest.mark.parametrize(
