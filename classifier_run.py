@@ -65,6 +65,8 @@ class Classification:
             MULTI_LABEL: losses.multi_label_sums,
             REGRESSION: losses.number_sums,
         }
+        is_number = labels.kind == REGRESSION
+        measures = ("loss",) if is_number else ("loss", "accuracy")
         self.tuning = finetuning.FineTuning(
             values,
             job.setup,
@@ -76,6 +78,7 @@ class Classification:
                 losses.label_weights,
                 sums[labels.kind],
                 sum(part.count for part in self._data.of(TRAIN)),
+                measures=measures,
             ),
         )
 

@@ -156,6 +156,7 @@ class Task:
         batch_weights, batch_sums: see `training.steps`.
         num_rows: of training; 0 if there is none.
         choices: sequences of a row.
+        measures: see `training.steps.Task`.
     """
 
     build_model: Callable
@@ -164,6 +165,7 @@ class Task:
     batch_sums: Callable[[dict, dict], dict]
     num_rows: int = 0
     choices: int = 1
+    measures: tuple[str, ...] = ("loss", "accuracy")
 
 
 class FineTuning:
@@ -242,6 +244,7 @@ class FineTuning:
             task.batch_sums,
             fast.step_scope(self._setup.config, **training_flags.ways(values)),
             counts.batch_tokens,
+            task.measures,
         )
         trainer = loop.Trainer(
             steps.Steps(

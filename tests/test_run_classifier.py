@@ -383,6 +383,8 @@ def test_several_labels_and_numbers_run_from_train_to_answers(
     table = rows_of(run / "predictions.tsv")
     assert [row[0] for row in table] == ["id"] + ["nt", "na", "nt", "nr"] * 3
     result = results_of(run)
+    curves = (run / "metrics.jsonl").read_text()
+    assert ("accuracy" in curves) == (kind == "multi_label")
     if kind == "multi_label":
         assert table[0] == ["id", "label", "x", "y", "z"]
         assert {"eval_micro_f1", "eval_accuracy"} < result.keys()

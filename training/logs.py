@@ -88,9 +88,10 @@ def tell_evaluation(
 
 
 def _losses(values: dict[str, float], objectives: tuple[str, ...]) -> str:
-    parts = " + ".join(
-        f"{objective} {values[f'{objective}_loss']:.4f} "
-        f"(accuracy {values[f'{objective}_accuracy']:.4f})"
-        for objective in objectives
-    )
-    return f"loss {values['loss']:.4f} = {parts}"
+    parts = []
+    for objective in objectives:
+        part = f"{objective} {values[f'{objective}_loss']:.4f}"
+        if f"{objective}_accuracy" in values:
+            part += f" (accuracy {values[f'{objective}_accuracy']:.4f})"
+        parts.append(part)
+    return f"loss {values['loss']:.4f} = {' + '.join(parts)}"

@@ -31,14 +31,15 @@ class Window:
         self.steps += len(rows)
 
     def means(self, objectives: tuple[str, ...]) -> dict[str, float]:
-        """`loss`, each objective's loss and accuracy, `gradient_norm`."""
+        """`loss`, each objective's own and accuracy, `gradient_norm`."""
         sums = dict(zip(self._names, self._sums))
         values = {"loss": 0.0}
         for objective in objectives:
             weight = sums[f"{objective}_weight"]
             for what in ("loss", "accuracy"):
-                mean = sums[f"{objective}_{what}"] / weight if weight else 0.0
-                values[f"{objective}_{what}"] = mean
+                name = f"{objective}_{what}"
+                if name in sums:
+                    values[name] = sums[name] / weight if weight else 0.0
             values["loss"] += values[f"{objective}_loss"]
         values["gradient_norm"] = self._sums[-1] / max(1, self.steps)
         return values

@@ -4,7 +4,8 @@ It knows no BERT. A task hands it a model and two functions:
 
     batch_weights(batch) -> objective -> weight of the whole batch
     batch_sums(batch, outputs) -> "<objective>_loss", "<objective>_accuracy",
-        "<objective>_weight" -> sums over some rows of it
+        "<objective>_weight" -> sums over some rows of it; a regression has no
+        accuracy
 
 The loss of a step is the sum over objectives of loss / weight, where both are
 taken over the whole batch, and its gradient is clipped once, after the sum.
@@ -40,6 +41,7 @@ class Task:
             around the model and `batch_sums` in training.
         batch_tokens: batch -> float32 scalar, the tokens of its rows; None if
             they are not counted.
+        measures: of each objective: what `batch_sums` sums beside the weight.
     """
 
     model: keras.Model
@@ -48,6 +50,7 @@ class Task:
     batch_sums: Callable[[dict, dict], dict[str, tf.Tensor]]
     seed_scope: Callable
     batch_tokens: Callable[[dict], tf.Tensor] | None = None
+    measures: tuple[str, ...] = ("loss", "accuracy")
 
 
 class Steps:
@@ -92,7 +95,7 @@ class Steps:
         self.sum_names = tuple(
             f"{objective}_{what}"
             for objective in task.objectives
-            for what in ("loss", "accuracy", "weight")
+            for what in (*task.measures, "weight")
         )
         if task.batch_tokens is not None:
             self.sum_names += (TOKENS,)

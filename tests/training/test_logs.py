@@ -1,0 +1,33 @@
+"""Lines and reports of training."""
+
+import numpy as np
+import tensorflow as tf
+
+from tests import tiny
+from training import logs
+from training.pace import Window
+
+
+def test_an_objective_without_answers_has_no_accuracy(capsys):
+    window = Window(("error_loss", "error_weight"))
+    window.add(np.array([[6.0, 2.0, 1.5, 1.0], [2.0, 3.0, 0.5, 1.0]]))
+    values = window.means(("error",))
+    assert values == {"loss": 1.6, "error_loss": 1.6, "gradient_norm": 1.0}
+    logs.tell_evaluation(7, values, ("error",))
+    rates = {"examples_per_second": 0, "learning_rate": 0.5}
+    logs.tell_training(7, 11, values | rates, ("error",), 0)
+    held_out, trained = capsys.readouterr().err.splitlines()
+    assert held_out == "step 7 held out | loss 1.6000 = error 1.6000"
+    assert trained.startswith("step 7/11 | loss 1.6000 = error 1.6000 | lr 0.5")
+
+
+def test_steps_ask_for_the_sums_of_their_measures():
+    made = tiny.make_steps()
+    assert made.sum_names == ("error_loss", "error_weight", "tokens")
+    batch = tiny.batch(3)
+    sums = tiny.squared_error(batch, made.task.model({"x": batch["x"]}))
+    batch = {name: tf.constant(x) for name, x in batch.items()}
+    found = made.evaluate(batch).numpy()[:2]
+    np.testing.assert_allclose(
+        found, [sums["error_loss"], sums["error_weight"]], rtol=1e-5
+    )
