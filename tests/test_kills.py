@@ -1,6 +1,7 @@
 """Runs that are killed end with the bits of a run that is not."""
 
-import random
+import re
+import signal
 
 import pytest
 
@@ -8,7 +9,7 @@ from tests import killed_runs, small
 from tests.fork_server import ForkServer
 from tests.pretraining_files import write_records
 
-STEPS = 47
+STEPS = 13
 pytestmark = pytest.mark.slow
 
 
@@ -21,7 +22,7 @@ def server():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kills")
-    write_records(folder / "train.tfrecord", 53)
+    write_records(folder / "train.tfrecord", 23)
     config = small.config(
         num_hidden_layers=1,
         hidden_dropout_prob=0.1,
@@ -39,49 +40,55 @@ def flags(folder, output, steps=STEPS, **changed):
         "num_train_steps": steps,
         "num_warmup_steps": 5,
         "learning_rate": 0.003,
-        "save_checkpoints_steps": 5,
+        "save_checkpoints_steps": 4,
         "log_steps": 3,
         "iterations_per_loop": 2,
         "output_dir": output,
         **changed,
     }
-    return ["--do_train", *(f"--{name}={x}" for name, x in named.items())]
+    words = [f"--{name}={x}" for name, x in named.items()]
+    return ["--do_train", "--dynamic_masking", *words]
 
 
-@pytest.fixture(scope="module")
-def straight(server, folder):
-    """A run that is never killed."""
-    log = folder / "log"
-    argv = flags(folder, folder / "straight")
-    server.start("tests.killed_runs:pretrain", argv, log=log)
-    assert server.wait() == 0, log.read_text()
-    return folder / "straight"
+SCRATCH = ".partial-checkpoint"
+KILLS = (  # function and word of the call, what is left, where the next starts
+    ("training.logs.say", "step 9/13 ", [], "8"),
+    ("training.saver.Saver._describe", "model.ckpt-12", [SCRATCH], "8"),
+    (
+        "os.replace",
+        "killed/model.ckpt-12.json",
+        [
+            SCRATCH,
+            "model.ckpt-12.data-00000-of-00001",
+            "model.ckpt-12.index",
+        ],
+        "12",
+    ),
+)
 
 
-def run_and_kill(server, argv, folder, kills, replicas=1, seed=1):
-    """Kills a run at random moments after its first step; lets it end."""
-    rng = random.Random(seed)
-    log = folder / "log"
-    killed = 0
-    while True:
-        pid = server.start(
-            "tests.killed_runs:pretrain", argv, replicas, log=log
+def test_three_kills_change_no_bit(server, folder, tmp_path):
+    """Between two checkpoints, inside one, and between its files' names."""
+    log = tmp_path / "log"
+
+    def run(output, code=0, call="pretrain", *args):
+        argv = flags(folder, tmp_path / output)
+        server.start(f"tests.killed_runs:{call}", argv, *args, log=log)
+        assert server.wait() == code, log.read_text()
+        return re.findall(r"going on from step (\d+) ", log.read_text())
+
+    assert run("straight") == []
+    killed, start = tmp_path / "killed", []
+    for function, word, left, step in KILLS:
+        found = run(
+            "killed", -signal.SIGKILL, "pretrain_and_die", function, word
         )
-        if killed == kills:
-            assert server.wait() == 0, log.read_text()
-            return
-        code = server.kill_after(pid, log, "saved", rng.random() / 5)
-        assert code == -9, log.read_text()
-        killed += 1
-
-
-@pytest.mark.long
-def test_three_kills_change_no_bit(server, folder, straight, tmp_path):
-    argv = flags(folder, tmp_path / "killed")
-    run_and_kill(server, argv, tmp_path, 3)
-    killed = tmp_path / "killed"
+        assert found == start
+        assert killed_runs.leftovers(killed) == left
+        start = [step]
+    assert run("killed") == start
+    straight = tmp_path / "straight"
     assert killed_runs.losses(killed) == killed_runs.losses(straight)
-    assert killed_runs.digest(killed, STEPS) == killed_runs.digest(
-        straight, STEPS
-    )
+    ends = [killed_runs.digest(x, STEPS) for x in (straight, killed)]
+    assert ends[0] == ends[1]
     assert killed_runs.leftovers(killed) == []

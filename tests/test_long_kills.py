@@ -24,6 +24,21 @@ def server():
         yield server
 
 
+def run_and_kill(server, argv, folder, kills, replicas, seed=1):
+    """Kills a run at random moments after its first step; lets it end."""
+    rng = random.Random(seed)
+    log = folder / "log"
+    killed = 0
+    while True:
+        pid = server.start(PRETRAIN, argv, replicas, log=log)
+        if killed == kills:
+            assert server.wait() == 0, log.read_text()
+            return
+        code = server.kill_after(pid, log, "saved", rng.random() / 5)
+        assert code == -9, log.read_text()
+        killed += 1
+
+
 @pytest.mark.parametrize(
     ("distribution", "replicas", "kills", "steps"),
     [("one_device", 1, 50, 1201), ("mirrored", 2, 20, 601)],
@@ -37,7 +52,7 @@ def test_kills_change_no_bit(
         argv = test_kills.flags(
             folder, output, steps, distribution=distribution
         )
-        test_kills.run_and_kill(server, argv, tmp_path, number, replicas)
+        run_and_kill(server, argv, tmp_path, number, replicas)
         runs.append((killed_runs.losses(output), output))
     assert runs[0][0] == runs[1][0]
     digests = {killed_runs.digest(output, steps) for _, output in runs}

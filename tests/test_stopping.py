@@ -170,7 +170,6 @@ def test_a_shard_that_is_damaged_while_it_is_read_is_named(
         assert "checksum of the data differs; make the records again" in line
 
 
-@pytest.mark.long
 def test_what_is_dropped_is_seen(tmp_path):
     """The comparison of runs is no use if it sees no difference."""
     trainer = test_loop.make_trainer(hidden_dropout_prob=0.1)
