@@ -31,13 +31,19 @@ def test_micro_batches_give_the_update_of_the_whole_batch(
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])
-def test_micro_batches_drop_different_places(rate):
+@pytest.mark.parametrize(("replicas", "accumulation_steps"), [(1, 2), (2, 1)])
+def test_parts_of_a_batch_drop_different_places(
+    replicas, accumulation_steps, rate
+):
     """With the same rows in both only dropout can tell them apart."""
     half = {name: values[:4] for name, values in tiny.batch(1).items()}
     twice = {name: np.concatenate([x, x]) for name, x in half.items()}
     losses = []
-    for data, count in ((half, 1), (twice, 2)):
-        made = tiny.make_steps(accumulation_steps=count, rate=rate)
+    for data, parts in (
+        (half, (1, 1)),
+        (twice, (replicas, accumulation_steps)),
+    ):
+        made = tiny.make_steps(*parts, rate=rate)
         data = iter(tf.data.Dataset.from_tensors(data))
         sums = made.train(data, tf.constant(1)).numpy()[0]
         losses.append(sums[0] / sums[2])
