@@ -15,6 +15,7 @@ import run_pretraining
 from tests import small
 from tests.pretraining_files import write_records
 from tests.small import P, S
+from training.saver import Saver
 
 pytestmark = pytest.mark.slow
 
@@ -182,6 +183,8 @@ def test_held_out_text_is_evaluated_while_training(pretrain, folder, tmp_path):
     assert re.findall(r"step (\d) held out", err) == ["2", "4", "5"]
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     held_out = [x for x in map(json.loads, lines) if x["kind"] == "eval"]
+    lowest = min(held_out, key=lambda line: line["loss"])
+    assert Saver(str(tmp_path / "run" / "best")).steps() == [lowest["step"]]
     text = (tmp_path / "run" / "eval_results.txt").read_text()
     assert f"loss = {held_out[-1]['loss']}\n" in text
     assert out.splitlines()[-1] == (

@@ -1,0 +1,75 @@
+"""The best weights of a run, and when none are better any more."""
+
+import pytest
+import tensorflow as tf
+
+from training.held_out import Best
+from training.saver import Saver
+
+VALUES = [3.0, 2.0, 2.0, 2.5, 5.0, 1.0]
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Makes a `Best` of one variable, its step; returns `add` too."""
+
+    def make(is_loss, patience=0):
+        variable = tf.Variable(0.0)
+        saver = Saver(str(tmp_path / "best"), 1)
+        best = Best(saver, {"w": variable}, "m", is_loss, patience)
+
+        def add(step, value):
+            variable.assign(step)
+            best.add(step, {"m": value, "other": -step}, {"seed": 3})
+            return saver.restore_latest()
+
+        return best, add
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("is_loss", "steps"),
+    [(True, [1, 2, 2, 2, 2, 6]), (False, [1] * 4 + [5] * 2)],
+)
+def test_the_best_is_kept(make, is_loss, steps):
+    """The lowest loss, or the highest of anything else; the first of equals."""
+    _, add = make(is_loss)
+    for step, (value, expected) in enumerate(zip(VALUES, steps), 1):
+        kept = add(step, value)
+        assert kept.step == kept.values["w"] == expected
+        assert kept.settings == {"seed": 3, "m": VALUES[expected - 1]}
+
+
+@pytest.mark.parametrize("patience", [1, 3])
+def test_a_run_is_over_after_so_many_evaluations_without_a_better(
+    make, patience
+):
+    best, add = make(True, patience)
+    add(1, 3.0)
+    for _ in range(patience - 1):
+        add(2, 3.0)
+    assert not best.is_over
+    add(5, 2.0)  # a better one
+    for step in range(patience):
+        assert not best.is_over
+        add(6 + step, 2.0)
+    assert best.is_over
+
+
+def test_without_patience_no_run_is_over(make):
+    best, add = make(True)
+    for step in range(5):
+        add(step, 1.0)
+    assert not best.is_over
+
+
+def test_what_it_waited_and_for_what_survive_a_restart(make):
+    first, add = make(True, patience=2)
+    add(1, 2.0)
+    add(2, 2.5)
+    again, add = make(True, patience=2)
+    again.take_state(first.state())
+    assert not again.is_over
+    assert add(3, 2.0).step == 1
+    assert again.is_over
