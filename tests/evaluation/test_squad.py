@@ -159,6 +159,21 @@ def peer_scores(examples, predictions, odds, threshold):
     return result
 
 
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ({"a": 1.0, "b": 0.0}, (50.0, -2.0)),
+        ({"a": 0.0, "b": 0.0}, (0.0, 0.0)),
+    ],
+)
+def test_the_best_threshold_answers_no_more_than_it_must(scores, expected):
+    """Where one more answer neither wins nor loses, it is not given."""
+    predictions, odds = {"a": "x", "b": "y"}, {"a": -2.0, "b": 1.5}
+    has_answer = dict.fromkeys(scores, True)
+    found = squad.best_threshold(predictions, scores, odds, has_answer)
+    assert found == expected
+
+
 SOME = ["", "a", "the cat", "cat", "Cat!", "dog cat", "1895", "é", "(a) b"]
 ROWS = st.lists(
     st.tuples(
