@@ -1,61 +1,159 @@
-"""JSON that every parser reads."""
+"""Files are on the disk before they get their names."""
 
-import json
-import math
+import hashlib
+import os
 
 import numpy as np
+import pytest
 
+import convert_checkpoint
 import durable
-from data import vector_files
+import export_folder
+from data import corpus_writer, records, task_records, vector_files
 from evaluation import answer_files
-from training import curve_checks, logs
-
-ODD = {"loss": math.nan, "most": math.inf, "least": -math.inf, "step": 3}
+from training.saver import Saver
 
 
-def read(path):
-    def refuse(name):
-        raise ValueError(name)
+@pytest.fixture
+def events(monkeypatch):
+    """What is synced, with its size, and which names are given, in order."""
+    seen = []
+    originals = {name: getattr(os, name) for name in ("replace", "rename")}
+    sync = os.fsync
 
-    with open(path, encoding="utf-8") as file:
-        return json.load(file, parse_constant=refuse)
+    def synced(number):
+        sync(number)
+        state = os.fstat(number)
+        seen.append(("sync", state.st_ino, state.st_size))
+
+    def name_with(original):
+        def named(source, target):
+            original(source, target)
+            seen.append(("name", str(target)))
+
+        return named
+
+    monkeypatch.setattr(os, "fsync", synced)
+    for name, original in originals.items():
+        monkeypatch.setattr(os, name, name_with(original))
+    return seen
 
 
-def test_what_is_not_finite_is_null():
-    value = {"a": [1.5, math.nan, (math.inf, "NaN")], "b": {"c": -math.inf}}
-    assert durable.to_json(value, indent=1) == json.dumps(
-        {"a": [1.5, None, [None, "NaN"]], "b": {"c": None}}, indent=1
+def sync_of(path):
+    """The event of a file that is synced when all of it is written."""
+    state = os.stat(path)
+    return ("sync", state.st_ino, state.st_size)
+
+
+def test_a_file_is_synced_whole_before_it_has_its_name(tmp_path, events):
+    path = tmp_path / "a.txt"
+    durable.write_whole(str(path), "é" * 101)
+    assert path.stat().st_size == 202
+    assert events == [sync_of(path), ("name", str(path))]
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_what_is_hashed_is_synced(tmp_path, events):
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    digest = durable.sync_and_hash(str(path))
+    assert digest == hashlib.sha256(b"abc").hexdigest()
+    assert events == [sync_of(path)]
+
+
+def test_the_names_of_a_folder_are_synced(tmp_path, events):
+    durable.sync_folder(str(tmp_path))
+    assert events == [sync_of(tmp_path)]
+
+
+def save_checkpoint(folder):
+    Saver(folder).save(7, {"a": 1.5}, {})
+
+
+def write_shards(folder):
+    with records.ShardWriter([f"{folder}/{i}.tfrecord" for i in "01"]) as some:
+        records.write_records(some.part_path(0), [b"a", b"bc", b"def"])
+        some.finish([3], seed=1)
+
+
+def write_rows(folder):
+    row = {"input_ids": [2, 7, 3], "segment_ids": [0, 0, 1]}
+    task_records.write(f"{folder}/train.tf_record", [row], {}, 5, {})
+
+
+def write_vectors(folder):
+    for kind in ("jsonl", "npz", "tfrecord"):
+        with vector_files.Writer(f"{folder}/v.{kind}", kind, [1], True) as some:
+            some.write(vector_files.Vectors([], [], np.ones((1, 3), "f4")))
+
+
+def write_answers(folder):
+    with answer_files.Writer(f"{folder}/nbest.json") as some:
+        some.write("q", [1])
+    answer_files.write(f"{folder}/predictions.json", {"q": "a"})
+
+
+def write_corpus(folder):
+    for name in ("a.txt", "a.txt.gz"):
+        corpus_writer.write_text(f"{folder}/{name}", ["One.\n", "Two.\n"])
+
+
+def write_export(folder):
+    def save(partial):
+        os.makedirs(f"{partial}/variables")
+        for name in ("saved_model.pb", "variables/variables.index"):
+            with open(f"{partial}/{name}", "w") as file:
+                file.write(name)
+
+    export_folder.write(f"{folder}/export", save)
+
+
+def convert(folder):
+    def write(bert, target, scratch):
+        with open(f"{scratch}/vocab.txt", "w") as file:
+            file.write("[PAD]")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(convert_checkpoint, "write", write)
+        patch.setitem(convert_checkpoint.READERS, "none", lambda *_: None)
+        patch.setattr(convert_checkpoint, "outputs_of", lambda _: {"x": 1})
+        patch.setattr(convert_checkpoint, "largest_difference", lambda *_: 0)
+        convert_checkpoint.convert(None, "none", folder)
+
+
+@pytest.mark.parametrize(
+    ("write", "count"),
+    [
+        (save_checkpoint, 4),
+        (write_shards, 2),
+        (write_rows, 2),
+        (write_vectors, 3),
+        (write_answers, 2),
+        (write_corpus, 2),
+        (write_export, 2),
+        (convert, 1),
+    ],
+)
+def test_all_files_are_synced_before_they_are_named(
+    tmp_path, events, write, count
+):
+    write(str(tmp_path))
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) == count
+    for path in written:
+        names = [("name", str(x)) for x in (path, *path.parents)]
+        named = max(i for i, event in enumerate(events) if event in names)
+        assert sync_of(path) in events[:named], path
+
+
+def test_the_names_of_a_checkpoint_are_synced_before_it_is_the_newest(
+    tmp_path, events
+):
+    save_checkpoint(str(tmp_path))
+    described, newest = (
+        events.index(("name", f"{tmp_path}/{name}"))
+        for name in ("model.ckpt-7.json", "checkpoint")
     )
-    assert durable.to_json({"é": 0.1}, ensure_ascii=False) == '{"é": 0.1}'
-
-
-def test_curves_hold_null_and_the_doctor_sees_it(tmp_path):
-    log = logs.TrainingLog(str(tmp_path), 0)
-    log.write(3, "train", {"loss": math.nan, "learning_rate": 0.5})
-    path = tmp_path / "metrics.jsonl"
-    assert read(path) == {
-        "step": 3,
-        "kind": "train",
-        "loss": None,
-        "learning_rate": 0.5,
-    }
-    points = curve_checks.read_curves(str(path))
-    (finding,) = curve_checks.check(points, [], str(path))
-    assert "loss is nan at step 3" in finding.message
-
-
-def test_answers_hold_null(tmp_path):
-    path = str(tmp_path / "nbest.json")
-    with answer_files.Writer(path) as writer:
-        writer.write("q1", [ODD])
-    expected = {**dict.fromkeys(ODD), "step": 3}
-    assert read(path) == {"q1": [expected]}
-    assert read(answer_files.write(path, ODD)) == expected
-
-
-def test_vectors_hold_null(tmp_path):
-    path = str(tmp_path / "out.jsonl")
-    with vector_files.Writer(path, "jsonl", None, True) as writer:
-        values = np.array([0.5, np.nan, np.inf], "f4")
-        writer.write(vector_files.Vectors([], [], values))
-    assert read(path) == {"linex_index": 0, "values": [0.5, None, None]}
+    folder = tmp_path.stat().st_ino
+    synced = [event[:2] for event in events].index(("sync", folder))
+    assert described < synced < newest

@@ -1,0 +1,61 @@
+"""JSON that every parser reads."""
+
+import json
+import math
+
+import numpy as np
+
+import durable
+from data import vector_files
+from evaluation import answer_files
+from training import curve_checks, logs
+
+ODD = {"loss": math.nan, "most": math.inf, "least": -math.inf, "step": 3}
+
+
+def read(path):
+    def refuse(name):
+        raise ValueError(name)
+
+    with open(path, encoding="utf-8") as file:
+        return json.load(file, parse_constant=refuse)
+
+
+def test_what_is_not_finite_is_null():
+    value = {"a": [1.5, math.nan, (math.inf, "NaN")], "b": {"c": -math.inf}}
+    assert durable.to_json(value, indent=1) == json.dumps(
+        {"a": [1.5, None, [None, "NaN"]], "b": {"c": None}}, indent=1
+    )
+    assert durable.to_json({"é": 0.1}, ensure_ascii=False) == '{"é": 0.1}'
+
+
+def test_curves_hold_null_and_the_doctor_sees_it(tmp_path):
+    log = logs.TrainingLog(str(tmp_path), 0)
+    log.write(3, "train", {"loss": math.nan, "learning_rate": 0.5})
+    path = tmp_path / "metrics.jsonl"
+    assert read(path) == {
+        "step": 3,
+        "kind": "train",
+        "loss": None,
+        "learning_rate": 0.5,
+    }
+    points = curve_checks.read_curves(str(path))
+    (finding,) = curve_checks.check(points, [], str(path))
+    assert "loss is nan at step 3" in finding.message
+
+
+def test_answers_hold_null(tmp_path):
+    path = str(tmp_path / "nbest.json")
+    with answer_files.Writer(path) as writer:
+        writer.write("q1", [ODD])
+    expected = {**dict.fromkeys(ODD), "step": 3}
+    assert read(path) == {"q1": [expected]}
+    assert read(answer_files.write(path, ODD)) == expected
+
+
+def test_vectors_hold_null(tmp_path):
+    path = str(tmp_path / "out.jsonl")
+    with vector_files.Writer(path, "jsonl", None, True) as writer:
+        values = np.array([0.5, np.nan, np.inf], "f4")
+        writer.write(vector_files.Vectors([], [], values))
+    assert read(path) == {"linex_index": 0, "values": [0.5, None, None]}
