@@ -12,6 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 )
 
 import run_pretraining
+from data import reader
 from tests import small
 from tests.pretraining_files import write_records
 from tests.small import P, S
@@ -91,8 +92,17 @@ def four_steps(straight, tmp_path):
     return shutil.copytree(straight, tmp_path / "straight")
 
 
-def test_two_steps_and_two_more_are_four(pretrain, four_steps, tmp_path):
+def test_two_steps_and_two_more_are_four(
+    pretrain, four_steps, tmp_path, monkeypatch
+):
     """The first run dies after its checkpoint of step 2, in step 3."""
+    make, first = reader.training_batches, []
+
+    def batches(files, num_records, schema, batch_size, seed, step):
+        first.append(step)
+        return make(files, num_records, schema, batch_size, seed, step)
+
+    monkeypatch.setattr(reader, "training_batches", batches)
     output = tmp_path / "resumed"
     flags = {"num_train_steps": 4, "save_checkpoints_steps": 2}
     pretrain(output, "--do_train", **flags)
@@ -102,6 +112,7 @@ def test_two_steps_and_two_more_are_four(pretrain, four_steps, tmp_path):
     (output / "metrics.jsonl").write_text("".join(lines[:3]) + lines[3][:9])
     _, err = pretrain(output, "--do_train", **flags)
     assert f"going on from step 2 in {output}" in err
+    assert first == [0, 2]
     assert losses(output) == losses(four_steps)
     assert_same_bits(
         tensors(output / "model.ckpt-4"), tensors(four_steps / "model.ckpt-4")
