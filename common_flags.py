@@ -1,6 +1,7 @@
 """What the scripts share: flags, and how a script ends. Reads no flag."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 
@@ -20,6 +21,8 @@ DEVICE_FLAGS = (
     "num_tpu_cores",
     "cluster_timeout",
 )
+_PATH = r".*_(file|dir|path|checkpoint|vocab|handle)|input|output|model|phases"
+_HOME = r"(?<![^,=])~[^/,]*"  # where a path begins, also in a list of paths
 
 
 def define_model(values: flags.FlagValues, required: bool = True) -> None:
@@ -143,9 +146,19 @@ def parse(
             f"{rest[1]!r} belongs to no flag",
             fix="write --flag=value; quote values that have spaces",
         )
+    _expand_home(values)
     if "distribution" in values:
         _take_role(values)
     return values
+
+
+def _expand_home(values: flags.FlagValues) -> None:
+    """Replaces `~` and `~user` in all flags that are paths, by their name."""
+    for name in filter(re.compile(_PATH).fullmatch, values):
+        if isinstance(path := values[name].value, str):
+            values[name].value = re.sub(
+                _HOME, lambda home: os.path.expanduser(home[0]), path
+            )
 
 
 def _take_role(values: flags.FlagValues) -> None:
