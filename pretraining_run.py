@@ -43,16 +43,17 @@ class Pretraining:
         strategy = distribution.make_strategy(
             **{name: values[name].value for name in common_flags.DEVICE_FLAGS}
         )
-        for phase in job.inputs.phases:
+        for phase in job.inputs.phases if values.do_train else ():
             distribution.check_batch_size(
                 strategy,
                 phase.batch_size,
                 "train_batch_size",
                 values.gradient_accumulation_steps,
             )
-        distribution.check_batch_size(
-            strategy, values.eval_batch_size, "eval_batch_size"
-        )
+        if values.do_eval or job.inputs.held_out:
+            distribution.check_batch_size(
+                strategy, values.eval_batch_size, "eval_batch_size"
+            )
         self.learning_rate = optimization.WarmupLinearDecay(
             values.learning_rate,
             values.num_train_steps,

@@ -113,7 +113,7 @@ def check(values: flags.FlagValues, batch_sizes: list[int]) -> None:
     """
     parts = values.gradient_accumulation_steps
     for batch_size in batch_sizes:
-        if batch_size % parts:
+        if values.do_train and batch_size % parts:
             raise UserError(
                 f"--gradient_accumulation_steps={parts}",
                 expected=f"a divisor of {batch_size}, the rows of a batch",

@@ -174,7 +174,11 @@ def refused(made, tmp_path, run_script):
             "--train_batch_size=6; expected a multiple of 4",
         ),
         (
-            {"eval_batch_size": 6, "distribution": "mirrored"},
+            {
+                "eval_input_file": "{made}/good/1.tfrecord",
+                "eval_batch_size": 6,
+                "distribution": "mirrored",
+            },
             "--eval_batch_size=6; expected a multiple of 4",
         ),
         (

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import common_flags
+import pretraining_run
 import run_classifier
 import run_pretraining
 import tensor_file
@@ -137,6 +138,54 @@ def test_fine_tuning_refuses(classify, tmp_path, flags, message):
     err = classify(code=2, **flags)
     assert err.splitlines()[-1].startswith(f"error: {message}")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "train", "held_out", "refused"),
+    [
+        (["--do_train"], 8, False, None),
+        (["--do_train"], 6, False, "train_batch_size=6"),
+        (["--do_train"], 8, True, "eval_batch_size=6"),
+        (["--do_eval"], 6, False, "eval_batch_size=6"),
+        (["--do_eval", "--eval_batch_size=4"], 7, False, None),
+        (["--do_eval", "--do_train"], 8, False, "eval_batch_size=6"),
+    ],
+)
+def test_only_batches_that_are_computed_must_divide_over_the_devices(
+    folder, tmp_path, words, train, held_out, refused
+):
+    named = {
+        "input_file": folder / "train.tfrecord",
+        "bert_config_file": folder / "config.json",
+        "max_seq_length": S,
+        "max_predictions_per_seq": P,
+        "train_batch_size": train,
+        "eval_batch_size": 6,
+        "gradient_accumulation_steps": 2,
+        "distribution": "mirrored",
+        "output_dir": tmp_path / "run",
+    }
+    if held_out:
+        named["eval_input_file"] = folder / "train.tfrecord"
+    argv = ["", *(f"--{name}={value}" for name, value in named.items())]
+    job = run_pretraining.read_flags([*argv, *words])
+    if refused is None:
+        pretraining_run.Pretraining(job)
+        return
+    with pytest.raises(UserError, match=f"--{refused}; expected a multiple"):
+        pretraining_run.Pretraining(job)
+
+
+def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
+    named = {
+        **classifier_files.flags_of(folder),
+        "output_dir": tmp_path / "run",
+        "gradient_accumulation_steps": 3,
+    }
+    argv = ["", *(f"--{name}={value}" for name, value in named.items())]
+    run_classifier.read_flags([*argv, "--do_eval"])
+    with pytest.raises(UserError, match="--gradient_accumulation_steps=3"):
+        run_classifier.read_flags([*argv, "--do_train"])
 
 
 @pytest.mark.slow
