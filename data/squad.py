@@ -6,7 +6,14 @@
                  "answers": [{"text": "1895", "answer_start": 15}]}]}]}]}
 
 In SQuAD 2.0 a question has "is_impossible" too; if it is true, there is no
-answer. Every mistake in a file is told as `file: qa id: what is wrong`.
+answer. The layout of Hugging Face's `datasets` is read too, as JSON lines or
+as a list of records, where no text is no answer:
+
+    {"id": 7, "context": "It was made in 1895.",
+     "question": "When was it made?",
+     "answers": {"text": ["1895"], "answer_start": [15]}}
+
+Every mistake in a file is told as `file: qa id: what is wrong`.
 """
 
 import dataclasses
@@ -70,7 +77,8 @@ class Dataset:
         path: where it is.
         examples: its questions, in order.
         has_impossible: some question is marked as `is_impossible`, with true
-            or false: the file is of version 2.
+            or false, or its lists of answers are empty: the file is of
+            version 2.
     """
 
     path: str
@@ -90,7 +98,11 @@ def read(path: str, needed: str = NOTHING) -> Dataset:
         UserError: it cannot be read, or something in it is not as it should
             be.
     """
-    return _Reader(path, needed).dataset(_parse(path))
+    reader = _Reader(path, needed)
+    content, is_flat = _parse(path)
+    return reader.dataset(
+        reader.records(content) if is_flat else reader.questions(content)
+    )
 
 
 def check_version(dataset: Dataset, version_2: bool) -> None:
@@ -113,8 +125,7 @@ def check_version(dataset: Dataset, version_2: bool) -> None:
     first = next((x for x in dataset.examples if x.impossible), None)
     if first and not version_2:
         raise UserError(
-            f"qa {first.id}: is_impossible is true; this is a file of "
-            "version 2.0",
+            f"qa {first.id} has no answer; this is a file of version 2.0",
             path=dataset.path,
             fix="pass --version_2_with_negative",
         )
@@ -122,6 +133,12 @@ def check_version(dataset: Dataset, version_2: bool) -> None:
 
 def read_json(path: str):
     """What a JSON file holds, plain or compressed with gzip.
+
+    Args:
+        path: the file.
+
+    Returns:
+        the value; a list of the values of JSON lines.
 
     Raises:
         UserError: it cannot be read or is no JSON.
@@ -146,13 +163,23 @@ def read_json(path: str):
         raise UserError(
             f"cannot be read: {error.strerror or error}", path=path
         ) from None
+    first = 0
     try:
-        return json.loads(text)
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            if error.msg != "Extra data":
+                raise
+        values = []
+        for first, line in enumerate(text.split("\n")):
+            if line.strip():
+                values.append(json.loads(line))
+        return values
     except json.JSONDecodeError as error:
         raise UserError(
             f"no JSON: {error.msg}, column {error.colno}",
             path=path,
-            line=error.lineno,
+            line=first + error.lineno,
         ) from None
     except (RecursionError, ValueError) as error:
         raise UserError(f"no JSON: {error}", path=path) from None
@@ -175,18 +202,22 @@ def word_numbers(context: str) -> np.ndarray:
     return np.cumsum(begins) - 1
 
 
-def _parse(path: str) -> list:
-    """The list under "data"."""
+def _parse(path: str) -> tuple[list, bool]:
+    """Articles, or records of `datasets`; and whether they are records."""
     content = read_json(path)
-    if not isinstance(content, dict) or not isinstance(
-        content.get("data"), list
-    ):
-        raise UserError(
-            f'found {_kind(content)} without a list "data"',
-            path=path,
-            expected='{"data": [{"paragraphs": [...]}]}, as SQuAD has it',
-        )
-    return content["data"]
+    if isinstance(content, list):
+        return content, True
+    if isinstance(content, dict):
+        if isinstance(content.get("data"), list):
+            return content["data"], False
+        if "context" in content:  # one line alone
+            return [content], True
+    raise UserError(
+        f'found {_kind(content)} without a list "data"',
+        path=path,
+        expected='{"data": [{"paragraphs": [...]}]}, as SQuAD has it, or JSON '
+        "lines with id, context, question and answers",
+    )
 
 
 class _Reader:
@@ -197,16 +228,22 @@ class _Reader:
         self._seen: set[str] = set()
         self._has_impossible = False
 
-    def dataset(self, data: list) -> Dataset:
+    def dataset(self, questions: Iterator[tuple[str, dict, str]]) -> Dataset:
         examples = [
             self._example(qa, context, place)
-            for context, qa, place in self._questions(data)
+            for context, qa, place in questions
         ]
         if not examples:
             raise UserError("holds no question", path=self._path)
         return Dataset(self._path, examples, self._has_impossible)
 
-    def _questions(self, data: list) -> Iterator[tuple[str, dict, str]]:
+    def records(self, data: list) -> Iterator[tuple[str, dict, str]]:
+        """As `questions`, of records that have a context each."""
+        for i, record in enumerate(data):
+            place = f"record {i}"
+            yield self._field(record, "context", str, place), record, place
+
+    def questions(self, data: list) -> Iterator[tuple[str, dict, str]]:
         """Yields context, question and where it is."""
         for i, article in enumerate(data):
             place = f"data[{i}]"
@@ -219,7 +256,7 @@ class _Reader:
                     yield context, qa, f"{place}.qas[{k}]"
 
     def _example(self, qa, context: str, place: str) -> Example:
-        key = self._field(qa, "id", str, place)
+        key = self._id(qa, place)
         self._check_unicode(key, "id", place)
         place = f"qa {key}"
         if key in self._seen:
@@ -234,15 +271,44 @@ class _Reader:
                 place, f"is_impossible is {_kind(impossible)}", "true or false"
             )
         self._has_impossible |= "is_impossible" in qa
-        answers = ()
-        if self._needed != NOTHING:
-            answers = self._answers(qa, context, impossible, place)
+        if self._needed == NOTHING:
+            return Example(key, question, context, (), impossible)
+        found = qa.get("answers")
+        if isinstance(found, dict):
+            found = self._pairs(found, place)
+            if not found and "is_impossible" not in qa:
+                self._has_impossible = impossible = True
+        else:
+            found = self._field(qa, "answers", list, place)
+        answers = self._answers(found, context, impossible, place)
         return Example(key, question, context, answers, impossible)
 
+    def _id(self, qa, place: str) -> str:
+        """The id of a question; a number becomes text, as a JSON key does."""
+        if isinstance(qa, dict) and type(qa.get("id")) is int:
+            return str(qa["id"])
+        key = self._field(qa, "id", str, place)
+        self._check_unicode(key, "id", place)
+        return key
+
+    def _pairs(self, lists: dict, place: str) -> list[dict]:
+        """The lists of texts and starts as a list of answers."""
+        texts = self._field(lists, "text", list, place)
+        starts = self._field(lists, "answer_start", list, place)
+        if len(texts) != len(starts):
+            raise self._error(
+                place,
+                f"answer_start has {len(starts)} entries",
+                f"{len(texts)}, as text",
+            )
+        return [
+            {"text": text, "answer_start": start}
+            for text, start in zip(texts, starts, strict=True)
+        ]
+
     def _answers(
-        self, qa: dict, context: str, impossible: bool, place: str
+        self, found: list, context: str, impossible: bool, place: str
     ) -> tuple[Answer, ...]:
-        found = self._field(qa, "answers", list, place)
         if impossible and found:
             raise self._error(
                 place,

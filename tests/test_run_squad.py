@@ -358,7 +358,7 @@ BROKEN = {
     ),
     "version 2": (
         content(question(), question(id="q2", answers=[], is_impossible=True)),
-        "qa q2: is_impossible is true; this is a file of version 2.0; "
+        "qa q2 has no answer; this is a file of version 2.0; "
         "pass --version_2_with_negative",
     ),
     "an impossible answer": (

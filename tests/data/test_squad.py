@@ -29,6 +29,13 @@ def answer(**changed):
     return question(answers=[{k: v for k, v in record.items() if v != "none"}])
 
 
+def record(key="q1", **changed):
+    """A line as `datasets` writes it."""
+    answers = {"text": ["1895"], "answer_start": [15]}
+    changed = {"context": CONTEXT, "answers": answers, **changed}
+    return {"title": "Films", **question(key, **changed)}
+
+
 def content(*qas, context=CONTEXT):
     paragraph = {"context": context, "qas": list(qas)}
     return {"version": "1.1", "data": [{"paragraphs": [paragraph]}]}
@@ -59,6 +66,61 @@ def test_reads_plain_and_compressed_files_by_what_they_hold(write, pack):
             )
         ]
         assert not dataset.has_impossible
+
+
+def test_numbers_are_ids(write):
+    path = write(content(question(7), question(-3), question("x")))
+    assert [x.id for x in squad.read(path).examples] == ["7", "-3", "x"]
+
+
+def as_lines(records):
+    return "".join(
+        f"{json.dumps(x, ensure_ascii=False)}\n" for x in records
+    ).encode()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("form", [as_lines, list])
+def test_the_layout_of_datasets_is_that_of_squad(write, form, count):
+    """JSON lines, as `to_json` writes them, and a list of records."""
+    answers = {"text": ["1895", "in 1895"], "answer_start": [15, 12]}
+    records = [
+        record(7, answers=answers),
+        record("q2", question="a\u2028b", answers={"text": ["It"]}),
+    ][:count]
+    if count == 2:
+        records[1]["answers"]["answer_start"] = [0]
+    same = [{"text": "1895", "answer_start": 15}]
+    same.append({"text": "in 1895", "answer_start": 12})
+    qas = [
+        question("7", answers=same),
+        question(
+            "q2",
+            question="a\u2028b",
+            answers=[{"text": "It", "answer_start": 0}],
+        ),
+    ][:count]
+    nested = write(content(*qas), "nested.json")
+    flat = write(form(records), "flat.json")
+    for needed in (squad.NOTHING, squad.TEXTS, squad.SPANS):
+        expected = squad.read(nested, needed)
+        found = squad.read(flat, needed)
+        assert found.examples == expected.examples
+        assert found.has_impossible == expected.has_impossible is False
+
+
+def test_lists_without_an_entry_are_no_answer(write):
+    """As `datasets` writes SQuAD 2.0, which has no is_impossible there."""
+    nothing = {"text": [], "answer_start": []}
+    path = write([record("q1"), record("q2", answers=nothing)])
+    for needed in (squad.TEXTS, squad.SPANS):
+        dataset = squad.read(path, needed)
+        assert [x.impossible for x in dataset.examples] == [False, True]
+        assert dataset.has_impossible
+        squad.check_version(dataset, True)
+        with pytest.raises(UserError, match="qa q2 has no answer.*--version_2"):
+            squad.check_version(dataset, False)
+    assert [x.impossible for x in squad.read(path).examples] == [False, False]
 
 
 def test_questions_alone_need_no_labels(write):
@@ -94,7 +156,61 @@ BROKEN = {
         b'{"data": "\xe9"}',
         "train.json: invalid UTF-8 byte 0xe9 at byte 10",
     ),
-    "a list": ([], 'train.json: found a list without a list "data"'),
+    "a string": ("q1", 'train.json: found a string without a list "data"'),
+    "another object": (
+        {"questions": []},
+        'train.json: found an object without a list "data"',
+    ),
+    "no record": ([], "train.json: holds no question"),
+    "a record of a wrong kind": (
+        ["q1"],
+        "train.json: record 0: found a string; expected an object",
+    ),
+    "a record without context": (
+        [record(), question("q2")],
+        "train.json: record 1: no context",
+    ),
+    "second line no JSON": (
+        json.dumps(record()).encode() + b'\n\n{"id": }\n',
+        "train.json:3: no JSON: Expecting value",
+    ),
+    "something behind the object": (
+        b'{"data": []}, 7',
+        "train.json:1: no JSON: Extra data, column 13",
+    ),
+    "as many texts as starts": (
+        [record(answers={"text": ["1895"], "answer_start": [15, 7]})],
+        "train.json: qa q1: answer_start has 2 entries; expected 1, as text",
+    ),
+    "no starts": (
+        [record(answers={"text": ["1895"]})],
+        "train.json: qa q1: no answer_start",
+    ),
+    "texts of a wrong kind": (
+        [record(answers={"text": "1895", "answer_start": [15]})],
+        "train.json: qa q1: text is a string; expected a list",
+    ),
+    "answers of a wrong kind": (
+        content(question(answers="1895")),
+        "train.json: qa q1: answers is a string; expected a list",
+    ),
+    "id of a wrong kind": (
+        content(question(id=1.5)),
+        "train.json: data[0].paragraphs[0].qas[0]: id is a number; expected "
+        "a string",
+    ),
+    "id of true": (
+        content(question(id=True)),
+        "train.json: data[0].paragraphs[0].qas[0]: id is true or false",
+    ),
+    "a number and its text as ids": (
+        content(question(7), question("7")),
+        "train.json: qa 7: this id appears twice",
+    ),
+    "half a character in an id": (
+        content(question("q\ud800")),
+        r"train.json: data[0].paragraphs[0].qas[0]: id holds half a character",
+    ),
     "empty": (content(), "train.json: holds no question"),
     "no paragraphs": (
         {"data": [{"title": "x"}]},
@@ -185,7 +301,7 @@ def test_names_file_and_question(write, broken):
         (
             False,
             question(is_impossible=True, answers=[]),
-            "qa q1: is_impossible is true.*pass --version_2",
+            "qa q1 has no answer.*pass --version_2",
         ),
     ],
 )
@@ -235,6 +351,8 @@ def nodes(value, path=()):
 @given(st.data())
 def test_any_change_is_read_or_told(write, data):
     whole = content(question(is_impossible=False), question("q2"))
+    if data.draw(st.booleans()):
+        whole = [record("q1"), record("q2")]
     path = data.draw(st.sampled_from(list(nodes(whole))[1:]))
     parent = whole
     for key in path[:-1]:
