@@ -21,7 +21,7 @@ import convert_checkpoint
 import export_folder
 import model_folder
 import text_flags
-from data import features, tokenization, vocabulary
+from data import features, tokenization, vocabulary, vocabulary_checks
 from errors import UserError
 from modeling.config import BertConfig
 from progress import say
@@ -369,8 +369,11 @@ def row_of(
 def main(argv: list[str]) -> None:
     """Runs the script."""
     values = read_flags(argv)
-    tokens = list(vocabulary.read_vocabulary(values.vocab_file))
+    vocab = vocabulary.read_vocabulary(values.vocab_file)
+    tokens = list(vocab)
     preprocessing = values.export_type == "preprocessing"
+    if preprocessing:
+        vocabulary_checks.check_exportable(values.vocab_file, vocab)
     export = export_preprocessor if preprocessing else export_model
     print(export(values, tokens))
 

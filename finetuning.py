@@ -16,7 +16,7 @@ import model_folder
 import run_folder
 import text_flags
 import training_flags
-from data import features, tokenization, vocabulary
+from data import features, tokenization, vocabulary, vocabulary_checks
 from errors import UserError
 from modeling.config import BertConfig
 from progress import Progress, say
@@ -97,6 +97,8 @@ def check(values: flags.FlagValues, config: BertConfig | None = None) -> Setup:
     config = config or BertConfig.from_json_file(values.bert_config_file)
     vocab = vocabulary.read_vocabulary(values.vocab_file)
     text_flags.check_vocabulary(vocab, values.vocab_file, config, where)
+    if values.export_dir:
+        vocabulary_checks.check_exportable(values.vocab_file, vocab)
     text_flags.check_length(
         values.max_seq_length, "max_seq_length", config, where
     )

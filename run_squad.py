@@ -19,7 +19,7 @@ import common_flags
 import export_folder
 import finetuning
 import training_flags
-from data import squad
+from data import squad, vocabulary_checks
 from errors import UserError
 from progress import say
 
@@ -31,8 +31,8 @@ def define_flags(values: flags.FlagValues) -> None:
     finetuning.define_flags(values)
     values.set_default("max_seq_length", 384)
     for name, meaning in (
-        ("train_file", "SQuAD's JSON, also .gz, for --do_train."),
-        ("predict_file", "SQuAD's JSON, for --do_predict and --do_eval."),
+        ("train_file", "Questions in SQuAD's JSON or that of `datasets`."),
+        ("predict_file", "The same, for --do_predict and --do_eval."),
         ("export_dir", "Write a SavedModel, question to answer, there."),
     ):
         flags.DEFINE_string(name, None, meaning, flag_values=values)
@@ -103,6 +103,8 @@ def read_flags(argv: list[str]) -> Job:
             f"{values.max_query_length + 3}",
         )
     setup = finetuning.check(values)
+    # The windows are made in a graph too.
+    vocabulary_checks.check_exportable(values.vocab_file, setup.vocab)
     train = predict = None
     if values.do_train:
         train = _read(values, "train_file", squad.SPANS)

@@ -54,10 +54,12 @@ class FastTokenizer:
                 token_out_type="int32",
                 lower_case_nfd_strip_accents=do_lower_case,
             )
-        except RuntimeError:  # such as for a token "##"
+        except RuntimeError:  # see `vocabulary_checks.check_exportable`
             self._kernel = None
         proven = "".join(re.escape(c) for c in self._proven_characters())
-        self._proven = re.compile(f"[{proven}]*" if proven else "").fullmatch
+        self._proven = re.compile(
+            f"[{proven}]*" if proven else "(?!)"
+        ).fullmatch
 
     def ids_of_lines(self, lines: list[str]) -> list[list[int]]:
         """Ids of each line."""

@@ -4,6 +4,8 @@ from data import tokenization, vocabulary
 from errors import UserError
 from findings import Finding, fine, suspicious, wrong
 
+_LONGEST_TOKEN = 256  # bytes that TensorFlow Text's kernel takes, ## aside
+
 
 def check_file(path: str) -> tuple[list[Finding], dict[str, int] | None]:
     """Reads a vocabulary as every script does.
@@ -115,6 +117,33 @@ def check_hash(path: str, runs: list[dict]) -> list[Finding]:
         )
         for other, file in others.items()
     ]
+
+
+def check_exportable(path: str, vocab: dict[str, int]) -> None:
+    """Refuses a vocabulary that a graph's tokenizer cannot hold.
+
+    Args:
+        path: the vocabulary.
+        vocab: token -> id.
+
+    Raises:
+        UserError: `text_ops.GraphTokenizer` would fail on it.
+    """
+    for token, i in vocab.items():
+        found, size = None, len(token.removeprefix("##").encode())
+        if size > _LONGEST_TOKEN:
+            found = f"token {token[:9]!r}... has {size} bytes"
+        elif "\0" in token:
+            found = f"token {token[:9]!r} holds a null character"
+        if found:
+            raise UserError(
+                found,
+                path=path,
+                line=i + 1,
+                expected=f"at most {_LONGEST_TOKEN} bytes, none of them null: "
+                "TensorFlow Text takes no other token",
+                fix="put an unused token such as [unused999] in its place",
+            )
 
 
 def is_cased(vocab: dict[str, int]) -> bool | None:

@@ -316,7 +316,7 @@ def content(*qas, context="Anna lives in Rome."):
 
 # Fifteen files as people have them.
 BROKEN = {
-    "a list": ([], 'found a list without a list "data"'),
+    "a string": ("q1", 'found a string without a list "data"'),
     "no question": (content(), "holds no question"),
     "no paragraphs": ({"data": [{}]}, "data[0]: no paragraphs"),
     "no id": (
@@ -332,8 +332,8 @@ BROKEN = {
         "qa q1: question is a whole number",
     ),
     "answers of a wrong kind": (
-        content(question(answers={})),
-        "qa q1: answers is an object",
+        content(question(answers=7)),
+        "qa q1: answers is a whole number",
     ),
     "no answer": (content(question(answers=[])), "qa q1: no answer"),
     "an empty answer": (

@@ -94,6 +94,7 @@ def test_no_lines_and_empty_lines(both):
 def test_a_vocabulary_that_the_kernel_refuses_takes_the_exact_path(tmp_path):
     path = tmp_path / "vocab.txt"
     tokens = "[PAD] [UNK] [CLS] [SEP] [MASK] the tree ## ##s".split()
-    path.write_text("\n".join(tokens) + "\n")
+    path.write_text("\n".join([*tokens, 257 * "a"]) + "\n")
     fast = fast_tokenization.FastTokenizer(str(path))
+    assert fast._kernel is None
     assert fast.ids_of_lines(["the trees", ""]) == [[5, 6, 8], []]

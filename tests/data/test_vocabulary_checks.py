@@ -1,6 +1,9 @@
 """Vocabularies that are odd, alone and beside what they are used with."""
 
-from data import vocabulary_checks
+import pytest
+
+from data import text_ops, vocabulary_checks
+from errors import UserError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 LOWER = [*SPECIAL, "the", "##s", "."]
@@ -113,3 +116,36 @@ def test_the_vocabulary_of_the_records_is_another(tmp_path):
         f"{path}: sha256 is {digest[:12]}…; expected 000000000000…, the "
         "vocabulary of the records; pass --vocab_file=records/vocab-0.txt"
     )
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        ("a" * 256, None),
+        ("##" + "a" * 256, None),
+        ("a" * 257, "has 257 bytes; expected at most 256"),
+        ("##" + "\u00e9" * 129, "has 258 bytes; expected at most 256"),
+        ("a\0", "holds a null character"),
+        ("##\0a", "holds a null character"),
+        ("##", None),
+        ("####", None),
+        ("\u200b", None),
+        ("a b", None),
+    ],
+)
+def test_what_a_graph_cannot_hold_is_named(tmp_path, token, message):
+    """The rule is the one of TensorFlow Text's kernel."""
+    path = write(tmp_path / "vocab.txt", [*LOWER, token, "#"])
+    vocab = ids([*LOWER, token, "#"])
+    if message is None:
+        vocabulary_checks.check_exportable(path, vocab)
+        tokenizer = text_ops.GraphTokenizer(path)
+        found = tokenizer.tokenize([f"the {token[:7]} ## thes"]).to_list()
+        assert found[0][-1] == [vocab["the"], vocab["##s"]]
+        return
+    with pytest.raises(UserError) as caught:
+        vocabulary_checks.check_exportable(path, vocab)
+    assert str(caught.value).startswith(f"{path}:{len(LOWER) + 1}: token ")
+    assert message in str(caught.value)
+    with pytest.raises(RuntimeError):
+        text_ops.GraphTokenizer(path)
