@@ -163,7 +163,7 @@ def read_json(path: str):
         raise UserError(
             f"cannot be read: {error.strerror or error}", path=path
         ) from None
-    first = 0
+    passed = 0
     try:
         try:
             return json.loads(text)
@@ -171,15 +171,16 @@ def read_json(path: str):
             if error.msg != "Extra data":
                 raise
         values = []
-        for first, line in enumerate(text.split("\n")):
+        for line in text.split("\n"):
             if line.strip():
                 values.append(json.loads(line))
+            passed += 1
         return values
     except json.JSONDecodeError as error:
         raise UserError(
             f"no JSON: {error.msg}, column {error.colno}",
             path=path,
-            line=first + error.lineno,
+            line=passed + error.lineno,
         ) from None
     except (RecursionError, ValueError) as error:
         raise UserError(f"no JSON: {error}", path=path) from None
