@@ -85,6 +85,12 @@ class Data:
         """The files of a split."""
         return [part for part in self.parts if part.split == split]
 
+    def texts(self) -> Iterator[str]:
+        """Yields the text of each example."""
+        for part in self.parts:
+            for example in classification.examples(part.source, self.labels):
+                yield f"{example.text} {example.text_b}"
+
     def describe(self) -> dict:
         """What a trained network belongs to, as JSON values."""
         return {"kind": self.labels.kind, "labels": list(self.labels.names)}

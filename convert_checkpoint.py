@@ -16,7 +16,7 @@ from absl import flags
 
 import common_flags
 import model_folder
-import text_flags
+import run_folder
 from data import entities, features, tokenization, vocabulary, vocabulary_slots
 from durable import sync_and_hash, write_whole
 from errors import UserError
@@ -199,8 +199,10 @@ def find_vocabulary(bert: Bert, path: str, vocab_file: str | None) -> None:
     if bert.tokens is None:
         say("warning: no vocabulary beside the input; none is written")
         return
-    text_flags.check_vocabulary(
-        bert.tokens, vocab_file or bert.path, bert.config, bert.path
+    if vocab_file:
+        run_folder.check_beside(path, vocab_file)
+    bert.config.check_vocabulary(
+        bert.tokens, vocab_file or bert.path, bert.path
     )
     if bert.do_lower_case is None:
         bert.do_lower_case = model_folder.guess_casing(bert.tokens)

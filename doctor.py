@@ -93,6 +93,11 @@ def examine(job: Job) -> list[Finding]:
         found += scan.findings
     if vocab:
         found += vocabulary_checks.check_hash(job.vocab_file, scan.runs)
+    if vocab and job.checkpoint:
+        try:
+            run_folder.check_beside(job.checkpoint, job.vocab_file)
+        except UserError as error:
+            found.append(wrong(str(error)))
     if scan.runs and casing(job, scan) != scan.runs[0]["do_lower_case"]:
         found.append(
             wrong(

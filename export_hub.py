@@ -20,7 +20,7 @@ import common_flags
 import convert_checkpoint
 import export_folder
 import model_folder
-import text_flags
+import run_folder
 from data import features, tokenization, vocabulary, vocabulary_checks
 from errors import UserError
 from modeling.config import BertConfig
@@ -110,6 +110,8 @@ def read_flags(argv: list[str]) -> flags.FlagValues:
     values.vocab_file = model_folder.find(
         checkpoint or "", "vocab.txt", values.vocab_file, "vocab_file"
     )
+    if checkpoint:
+        run_folder.check_beside(checkpoint, values.vocab_file)
     return values
 
 
@@ -122,10 +124,8 @@ def read_config(values: flags.FlagValues, tokens: list[str]) -> BertConfig:
         "bert_config_file",
     )
     config = BertConfig.from_json_file(path)
-    text_flags.check_vocabulary(tokens, values.vocab_file, config, path)
-    text_flags.check_length(
-        values.static_seq_length, "static_seq_length", config, path
-    )
+    config.check_vocabulary(tokens, values.vocab_file, path)
+    config.check_length(values.static_seq_length, "static_seq_length", path)
     return config
 
 
@@ -154,6 +154,8 @@ def export_model(values: flags.FlagValues, tokens: list[str]) -> str:
 
     prefix = checkpoints.resolve(values.model_checkpoint_path)
     lower = find_casing(values, tokens, prefix)
+    values.do_lower_case = lower
+    model_folder.warn_vocabulary(values, config)
     read = checkpoints.read(prefix)
     with_mlm = values.export_type == "model_with_mlm"
     if with_mlm and "cls/predictions/output_bias" not in read:
@@ -318,6 +320,8 @@ def export_preprocessor(values: flags.FlagValues, tokens: list[str]) -> str:
 
         prefix = checkpoints.resolve(values.model_checkpoint_path)
     lower = find_casing(values, tokens, prefix)
+    values.do_lower_case = lower
+    model_folder.warn_vocabulary(values, None)
 
     from data import text_ops
     from serving import hub

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from absl import flags
 
 import common_flags
+import model_folder
+import run_folder
 import storage
 import text_flags
 from data import batching, corpus, features, sequences, vector_files, vocabulary
@@ -97,10 +99,9 @@ def read_flags(argv: list[str]) -> Job:
     config = BertConfig.from_json_file(values.bert_config_file)
     vocab = vocabulary.read_vocabulary(values.vocab_file)
     where = values.bert_config_file
-    text_flags.check_vocabulary(vocab, values.vocab_file, config, where)
-    text_flags.check_length(
-        values.max_seq_length, "max_seq_length", config, where
-    )
+    config.check_vocabulary(vocab, values.vocab_file, where)
+    config.check_length(values.max_seq_length, "max_seq_length", where)
+    run_folder.check_beside(values.init_checkpoint, values.vocab_file)
     layers = [read_layer(x, config.num_hidden_layers) for x in values.layers]
     if not layers:
         raise UserError("--layers is empty", expected="such as -1,-2")
@@ -131,7 +132,7 @@ class Reader:
     def __init__(self, job: Job):
         from data import fast_tokenization
 
-        values = job.flags
+        self._job, values = job, job.flags
         self._files = common_flags.list_files(values.input_file, "input_file")
         self._max_seq_length = values.max_seq_length
         self._tokenizer = fast_tokenization.FastTokenizer(
@@ -139,6 +140,7 @@ class Reader:
         )
         self.truncated = 0
         self._position = 0
+        self._is_first = True
 
     def rows(self) -> Iterator[batching.Row]:
         """Yields a row for each line, blank ones too."""
@@ -162,6 +164,10 @@ class Reader:
             for line, pair in zip(lines, pairs)
             for text in (pair.groups() if pair else (line, ""))
         ]
+        if self._is_first:
+            self._is_first = False
+            job, some = self._job, filter(None, texts)
+            model_folder.warn_vocabulary(job.flags, job.config, some)
         ids = iter(self._tokenizer.ids_of_lines(texts))
         for a, b in zip(ids, ids):
             room = self._max_seq_length - (3 if b else 2)
@@ -185,6 +191,7 @@ def make_predictor(job: Job):
         **{name: values[name].value for name in common_flags.DEVICE_FLAGS}
     )
     path = checkpoints.resolve(values.init_checkpoint)
+    model_folder.check_casing(values.do_lower_case, path)
     with strategy.scope():
         model = encoder.build_encoder(job.config)
     fresh = checkpoints.assign(

@@ -13,6 +13,7 @@ from absl import flags
 
 import common_flags
 import model_folder
+import run_folder
 from data import features, sequences, tokenization, vocabulary
 from errors import UserError
 from modeling.config import BertConfig
@@ -50,6 +51,7 @@ def read_flags(argv: list[str]) -> flags.FlagValues:
         values[flag].value = model_folder.find(
             values.init_checkpoint, name, values[flag].value, flag
         )
+    run_folder.check_beside(values.init_checkpoint, values.vocab_file)
     return values
 
 
@@ -155,7 +157,7 @@ def main(argv: list[str]) -> None:
     lower = values.do_lower_case
     if lower is None:
         lower = model_folder.recorded_lower_case(path) is not False
-    tokenization.validate_case_matches_checkpoint(lower, path)
+    model_folder.check_casing(lower, path)
     tokenizer = tokenization.FullTokenizer(values.vocab_file, lower)
     rows = [tokenize(sentence, tokenizer) for sentence in sentences]
     longest = max(map(len, rows)) + 2
@@ -165,6 +167,12 @@ def main(argv: list[str]) -> None:
             expected=f"at most {config.max_position_embeddings}, "
             "max_position_embeddings",
         )
+    config.check_vocabulary(
+        tokenizer.vocab, values.vocab_file, values.bert_config_file
+    )
+    values.do_lower_case = lower
+    texts = (x.replace(vocabulary.MASK, " ") for x in sentences)
+    model_folder.warn_vocabulary(values, config, texts)
     model = load_model(config, path)
     for sentence, tokens in zip(sentences, rows):
         print(sentence)

@@ -16,7 +16,7 @@ import model_folder
 import run_folder
 import text_flags
 import training_flags
-from data import features, tokenization, vocabulary, vocabulary_checks
+from data import features, vocabulary, vocabulary_checks
 from errors import UserError
 from modeling.config import BertConfig
 from progress import Progress, say
@@ -96,12 +96,10 @@ def check(values: flags.FlagValues, config: BertConfig | None = None) -> Setup:
     where = "the module" if config else values.bert_config_file
     config = config or BertConfig.from_json_file(values.bert_config_file)
     vocab = vocabulary.read_vocabulary(values.vocab_file)
-    text_flags.check_vocabulary(vocab, values.vocab_file, config, where)
+    config.check_vocabulary(vocab, values.vocab_file, where)
     if values.export_dir:
         vocabulary_checks.check_exportable(values.vocab_file, vocab)
-    text_flags.check_length(
-        values.max_seq_length, "max_seq_length", config, where
-    )
+    config.check_length(values.max_seq_length, "max_seq_length", where)
     if not 0 <= values.warmup_proportion <= 1:
         raise UserError(
             f"--warmup_proportion={values.warmup_proportion}",
@@ -126,26 +124,14 @@ def check(values: flags.FlagValues, config: BertConfig | None = None) -> Setup:
             expected="--eval_steps, after which evaluations come",
         )
     if values.init_checkpoint:
-        check_casing(values.do_lower_case, values.init_checkpoint)
+        model_folder.check_casing(values.do_lower_case, values.init_checkpoint)
+        run_folder.check_beside(values.init_checkpoint, values.vocab_file)
     run_folder.check(values.output_dir, config)
+    run_folder.check_vocabulary(values.output_dir, values.vocab_file)
     lengths = [values.max_seq_length]
     if values.length_buckets:
         lengths = batching.bucket_lengths(values.max_seq_length)
     return Setup(config, vocab, lengths)
-
-
-def check_casing(do_lower_case: bool, init_checkpoint: str) -> None:
-    """Refuses a casing that contradicts what the checkpoint was made with."""
-    tokenization.validate_case_matches_checkpoint(
-        do_lower_case, init_checkpoint
-    )
-    recorded = model_folder.recorded_lower_case(init_checkpoint)
-    if recorded not in (None, do_lower_case):
-        raise UserError(
-            f"--do_lower_case={do_lower_case}",
-            path=init_checkpoint,
-            expected=f"{recorded}, which it was trained with",
-        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,9 +2,14 @@
 
 import json
 import os
+from collections.abc import Iterable
 
-from data import tokenization
+from absl import flags
+
+from data import tokenization, vocabulary_checks
 from errors import UserError
+from findings import SUSPICIOUS
+from modeling.config import BertConfig
 from progress import say
 
 
@@ -75,3 +80,45 @@ def guess_casing(tokens: list[str]) -> bool:
         "pass --do_lower_case if that is wrong"
     )
     return found
+
+
+def check_casing(do_lower_case: bool, init_checkpoint: str) -> None:
+    """Refuses a casing that contradicts what the checkpoint was made with."""
+    tokenization.validate_case_matches_checkpoint(
+        do_lower_case, init_checkpoint
+    )
+    recorded = recorded_lower_case(init_checkpoint)
+    if recorded not in (None, do_lower_case):
+        raise UserError(
+            f"--do_lower_case={do_lower_case}",
+            path=init_checkpoint,
+            expected=f"{recorded}, which it was trained with",
+        )
+
+
+def warn_vocabulary(
+    values: flags.FlagValues,
+    config: BertConfig | None,
+    texts: Iterable[str] = (),
+) -> None:
+    """Warns of a vocabulary that seems not to be the network's, or the texts'.
+
+    Args:
+        values: the flags of the script; those of vocabulary, casing and
+            config are read.
+        config: sizes of the network; None without one.
+        texts: the first thousand are tokenized.
+    """
+    path = values.vocab_file
+    tokenizer = tokenization.FullTokenizer(path, values.do_lower_case)
+    found = vocabulary_checks.check_use(
+        path,
+        tokenizer.vocab,
+        values.do_lower_case,
+        config and config.vocab_size,
+        values.bert_config_file,
+    )
+    found += vocabulary_checks.check_texts(path, tokenizer.tokenize, texts)
+    for finding in found:
+        if finding.level == SUSPICIOUS:
+            say(f"warning: {finding.message}")

@@ -10,7 +10,6 @@ from absl import flags
 
 import common_flags
 import storage
-import text_flags
 from data import features, manifest, vocabulary
 from data.settings import Settings
 from errors import UserError
@@ -238,11 +237,8 @@ def read_schema(
         name: length_from(values, files, runs, name)
         for name in ("max_seq_length", "max_predictions_per_seq")
     }
-    text_flags.check_length(
-        lengths["max_seq_length"],
-        "max_seq_length",
-        config,
-        values.bert_config_file,
+    config.check_length(
+        lengths["max_seq_length"], "max_seq_length", values.bert_config_file
     )
     if not runs or not runs[0].get("pack_sequences"):
         return features.pretraining_schema(**lengths)
@@ -329,11 +325,8 @@ def check_text_flags(
     if not values.vocab_file:
         return
     tokens = vocabulary.read_vocabulary(values.vocab_file)
-    text_flags.check_vocabulary(
-        tokens, values.vocab_file, config, values.bert_config_file
-    )
-    with storage.open_file(values.vocab_file, "rb") as file:
-        digest = hashlib.sha256(file.read()).hexdigest()
+    config.check_vocabulary(tokens, values.vocab_file, values.bert_config_file)
+    digest = vocabulary.vocabulary_hash(values.vocab_file)
     for run in runs:
         if run["vocab_sha256"] != digest:
             raise UserError(

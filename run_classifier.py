@@ -195,11 +195,12 @@ def read_flags(argv: list[str]) -> classifier_run.Job:
     if handle:
         config, weights = read_hub(values, handle)
     setup = finetuning.check(values, config)
+    model_folder.warn_vocabulary(values, setup.config, data.texts())
     return classifier_run.Job(argv, values, setup, data, weights)
 
 
 def check_hub_flags(values: flags.FlagValues, handle: str) -> None:
-    """Takes the vocabulary of a hub module."""
+    """Takes the vocabulary of a hub module, or compares it with the flag."""
     if values.init_checkpoint:
         raise UserError(
             "--init_checkpoint and --bert_hub_module_handle",
@@ -214,6 +215,7 @@ def check_hub_flags(values: flags.FlagValues, handle: str) -> None:
         )
     if not values.vocab_file:
         values.vocab_file = os.path.join(handle, "assets", "vocab.txt")
+    run_folder.check_beside(handle, values.vocab_file)
 
 
 def read_hub(values: flags.FlagValues, handle: str):

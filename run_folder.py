@@ -3,6 +3,7 @@
 import os
 
 import storage
+from data import vocabulary
 from durable import write_whole
 from errors import UserError
 from modeling.config import BertConfig
@@ -12,6 +13,7 @@ VOCABULARY = "vocab.txt"
 BEST = "best"  # folder of the best checkpoint
 _DECISIVE = (  # flags that decide which numbers a run goes through
     "random_seed",
+    "do_lower_case",
     "train_batch_size",
     "gradient_accumulation_steps",
     "optimizer",
@@ -57,16 +59,34 @@ def check_vocabulary(folder: str, vocab_file: str) -> None:
         UserError: so it is.
     """
     path = os.path.join(folder, VOCABULARY)
-    if not os.path.exists(path):
-        return
-    with open(path, "rb") as ours, storage.open_file(vocab_file, "rb") as file:
-        if ours.read() != file.read():
-            raise UserError(
-                "is the vocabulary of the run that this folder holds",
-                path=path,
-                expected=f"that of the records, {vocab_file}",
-                fix="pass another --output_dir, or the records of this run",
-            )
+    if os.path.exists(path):
+        vocabulary.check_same(
+            vocab_file, path, "pass another --output_dir, or the run's own one"
+        )
+
+
+def check_beside(checkpoint: str, vocab_file: str) -> None:
+    """Refuses a vocabulary that gives other ids than the one of a checkpoint.
+
+    Words may be in the `[unusedN]` slots of that one, or follow its end.
+
+    Args:
+        checkpoint: prefix or folder; its vocabulary is the file beside it, in
+            the assets of a SavedModel, or in the folder of the run.
+        vocab_file: the vocabulary.
+
+    Raises:
+        UserError: a token has another id.
+    """
+    is_folder = storage.is_folder(checkpoint)
+    folder = checkpoint if is_folder else os.path.dirname(checkpoint)
+    folders = [folder, os.path.join(folder, "assets")]
+    if os.path.basename(folder.rstrip("/")) == BEST:
+        folders.append(os.path.dirname(folder.rstrip("/")))
+    for path in [os.path.join(folder, VOCABULARY) for folder in folders]:
+        if storage.exists(path):
+            fix = f"pass --vocab_file={path}"
+            vocabulary.check_same(vocab_file, path, fix, may_extend=True)
 
 
 def check_workers(strategy, settings: dict) -> None:

@@ -105,6 +105,11 @@ def read_flags(argv: list[str]) -> Job:
         columns = conll.Columns(values.word_column, label)
         sentences[name] = conll.read(path, columns)
     kind, labels = _find_labels(values, sentences)
+    model_folder.warn_vocabulary(
+        values,
+        setup.config,
+        (" ".join(x.words) for some in sentences.values() for x in some),
+    )
     return Job(values, setup, kind, labels, sentences)
 
 

@@ -71,6 +71,8 @@ def read_flags(argv: list[str]) -> pretraining_run.Job:
     run_folder.check(values.output_dir, config)
     if inputs.vocab_file:
         run_folder.check_vocabulary(values.output_dir, inputs.vocab_file)
+        if values.init_checkpoint:
+            run_folder.check_beside(values.init_checkpoint, inputs.vocab_file)
     return pretraining_run.Job(values, config, inputs, train_for)
 
 

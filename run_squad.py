@@ -18,6 +18,7 @@ from absl import flags
 import common_flags
 import export_folder
 import finetuning
+import model_folder
 import training_flags
 from data import squad, vocabulary_checks
 from errors import UserError
@@ -112,6 +113,15 @@ def read_flags(argv: list[str]) -> Job:
         scored = needs_labels(values)
         needed = squad.TEXTS if scored else squad.NOTHING
         predict = _read(values, "predict_file", needed)
+    model_folder.warn_vocabulary(
+        values,
+        setup.config,
+        (
+            f"{x.question} {x.context}"
+            for dataset in (train, predict)
+            for x in (dataset.examples if dataset else ())
+        ),
+    )
     return Job(values, setup, train, predict)
 
 

@@ -20,6 +20,7 @@ from absl import flags
 
 import common_flags
 import finetuning
+import model_folder
 import run_folder
 import task_run
 import training_flags
@@ -73,6 +74,15 @@ def read_flags(argv: list[str]) -> Job:
         examples[name] = list(swag.read(path, labelled, say))
         if not examples[name]:
             raise UserError("no example", path=path, expected="one a line")
+    model_folder.warn_vocabulary(
+        values,
+        setup.config,
+        (
+            " ".join([x.context, *x.choices])
+            for some in examples.values()
+            for x in some
+        ),
+    )
     most = max(map(swag.count_choices, examples.values()), default=2)
     return Job(values, setup, examples, most)
 

@@ -1,12 +1,16 @@
 """Vocabulary files: read strictly, written the same way every time."""
 
 import hashlib
+import itertools
+import re
 
+import storage
 from durable import write_whole
 from errors import UserError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
+UNUSED = r"\[unused\d+\]"  # tokens that are free for new words
 
 # First bytes of files that people pass in place of a vocabulary.
 _OTHER_KINDS = {
@@ -96,6 +100,36 @@ def vocabulary_hash(path: str) -> str:
     return hashlib.sha256(_read_bytes(path)).hexdigest()
 
 
+def check_same(
+    path: str, known: str, fix: str, may_extend: bool = False
+) -> None:
+    """Refuses a vocabulary whose ids are not those of a known one.
+
+    Args:
+        path: the vocabulary.
+        known: path of the other one.
+        fix: what to do about it.
+        may_extend: words may be in the known one's `[unusedN]` slots, or
+            follow its last token.
+
+    Raises:
+        UserError: with the first token that differs.
+    """
+    files = read_lines(path), read_lines(known)
+    pairs = itertools.zip_longest(*files, fillvalue="")
+    for number, (token, expected) in enumerate(pairs, start=1):
+        is_free = not expected or re.fullmatch(UNUSED, expected)
+        if token != expected and not (may_extend and token and is_free):
+            wanted = repr(expected) if expected else "the end"
+            raise UserError(
+                f"token {token!r}" if token else "the end",
+                path=path,
+                line=number,
+                expected=f"{wanted}, as in {known}",
+                fix=fix,
+            )
+
+
 def write_vocabulary(path: str, tokens: list[str]) -> None:
     """Writes one token a line; the file appears whole or not at all."""
     write_whole(path, "".join(f"{token}\n" for token in tokens))
@@ -103,7 +137,7 @@ def write_vocabulary(path: str, tokens: list[str]) -> None:
 
 def _read_bytes(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with storage.open_file(path, "rb") as file:
             raw = file.read()
     except IsADirectoryError:
         raise UserError(

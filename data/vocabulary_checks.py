@@ -1,9 +1,14 @@
 """What is odd about a vocabulary, and about its use."""
 
+import itertools
+from collections.abc import Callable, Iterable
+
 from data import tokenization, vocabulary
 from errors import UserError
 from findings import Finding, fine, suspicious, wrong
 
+_TEXTS = 1000
+_MOST_UNKNOWN = 0.01  # of the tokens
 _LONGEST_TOKEN = 256  # bytes that TensorFlow Text's kernel takes, ## aside
 
 
@@ -116,6 +121,32 @@ def check_hash(path: str, runs: list[dict]) -> list[Finding]:
             fix=f"pass --vocab_file={file}",
         )
         for other, file in others.items()
+    ]
+
+
+def check_texts(
+    path: str, tokenize: Callable[[str], list[str]], texts: Iterable[str]
+) -> list[Finding]:
+    """Counts [UNK] in the first thousand texts.
+
+    Args:
+        path: the vocabulary.
+        tokenize: a text to its tokens.
+        texts: in any number.
+    """
+    first = [tokenize(text) for text in itertools.islice(texts, _TEXTS)]
+    total = sum(map(len, first))
+    unknown = sum(tokens.count(vocabulary.UNK) for tokens in first)
+    if unknown <= _MOST_UNKNOWN * total:
+        return []
+    return [
+        suspicious(
+            f"{unknown / total:.1%} of the tokens of the first {len(first):,} "
+            "texts are [UNK]",
+            path=path,
+            expected=f"at most {_MOST_UNKNOWN:.0%}",
+            fix="is it the vocabulary of this language and casing?",
+        )
     ]
 
 

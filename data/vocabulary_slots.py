@@ -5,8 +5,6 @@ import re
 from data import vocabulary
 from errors import UserError
 
-_UNUSED = r"\[unused\d+\]"
-
 
 def read_words(path: str) -> list[str]:
     """Reads words to add to a vocabulary, one a line; blank lines are none.
@@ -57,4 +55,6 @@ def place_words(
 
 def unused_slots(tokens: list[str]) -> list[int]:
     """Ids of the `[unusedN]` tokens, in order."""
-    return [i for i, t in enumerate(tokens) if re.fullmatch(_UNUSED, t)]
+    return [
+        i for i, t in enumerate(tokens) if re.fullmatch(vocabulary.UNUSED, t)
+    ]

@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import json
+from collections.abc import Collection
 
 from errors import UserError
 
@@ -56,6 +57,44 @@ class BertConfig:
     max_position_embeddings: int = 512
     type_vocab_size: int = 16
     initializer_range: float = 0.02
+
+    def check_vocabulary(
+        self, tokens: Collection[str], path: str, where: str
+    ) -> None:
+        """Refuses a vocabulary that is larger than the network's.
+
+        Args:
+            tokens: of the vocabulary.
+            path: its file.
+            where: these sizes come from, for the message.
+
+        Raises:
+            UserError: it is.
+        """
+        if len(tokens) > self.vocab_size:
+            raise UserError(
+                f"{len(tokens)} tokens",
+                path=path,
+                expected=f"at most {self.vocab_size}, vocab_size ({where})",
+            )
+
+    def check_length(self, length: int, flag: str, where: str) -> None:
+        """Refuses rows that are longer than the network has positions.
+
+        Args:
+            length: tokens in a row.
+            flag: name of the flag that sets it.
+            where: these sizes come from, for the message.
+
+        Raises:
+            UserError: they are.
+        """
+        if length > self.max_position_embeddings:
+            raise UserError(
+                f"--{flag}={length}",
+                expected="at most max_position_embeddings, "
+                f"{self.max_position_embeddings} ({where})",
+            )
 
     @classmethod
     def from_json_file(cls, path: str) -> "BertConfig":

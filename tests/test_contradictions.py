@@ -285,14 +285,15 @@ def test_records_of_another_seed_under_a_listed_name(refused, made, tmp_path):
     assert "other records than those that were written" in line
 
 
-def test_a_folder_with_another_vocabulary(refused, tmp_path):
+def test_a_folder_with_another_vocabulary(refused, made, tmp_path):
     (tmp_path / "run").mkdir()
     path = tmp_path / "run" / "vocab.txt"
     path.write_text("[PAD]\n")
     line = refused()
-    assert line.startswith(
-        f"{path}: is the vocabulary of the run that this folder holds; "
-        "expected that of the records, "
+    assert line.startswith(f"{made}/good/vocab-")
+    assert line.endswith(
+        f".txt:2: token '[UNK]'; expected the end, as in {path}; pass another "
+        "--output_dir, or the run's own one"
     )
 
 

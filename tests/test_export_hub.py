@@ -16,7 +16,7 @@ import tensor_file
 from errors import UserError
 from modeling import hub, models
 from serving import hub as serving_hub
-from tests import hub_exports
+from tests import hub_exports, text
 from tests.small import H, S
 
 
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 def write(folder, keep):
     """Writes those variables of a checkpoint of random weights."""
     from modeling import checkpoints, encoder
-    from tests import small, text
+    from tests import small
 
     text.write_vocabulary(folder / "vocab.txt")
     config = small.config(vocab_size=len(text.VOCABULARY))
@@ -94,8 +94,8 @@ def test_a_users_mistake_is_one_line_and_writes_nothing(
 
 
 def test_a_larger_vocabulary_than_the_models_is_refused(export, tmp_path):
-    tokens = [f"[{x}]" for x in ("PAD", "UNK", "CLS", "SEP", "MASK")]
-    tokens += [f"word{index}" for index in range(hub_exports.V)]
+    tokens = [*text.VOCABULARY, *(f"word{i}" for i in range(hub_exports.V))]
+    tokens = tokens[: hub_exports.V + 5]
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("".join(f"{token}\n" for token in tokens))
     code, _, err = export(vocab_file=vocab)

@@ -3,9 +3,11 @@
 import pytest
 
 import run_folder
+from errors import UserError
 
 BEFORE = {
     "random_seed": 3,
+    "do_lower_case": True,
     "train_batch_size": 32,
     "log_steps": 100,
     "records": "aa",
@@ -28,6 +30,7 @@ def test_nothing_is_told_of_what_changes_no_number(capsys):
     ("changed", "message"),
     [
         ({"random_seed": 5}, "--random_seed was 3, is 5"),
+        ({"do_lower_case": False}, "--do_lower_case was True, is False"),
         ({"train_batch_size": 16}, "--train_batch_size was 32, is 16"),
         ({"records": "bb"}, "the records are others"),
         (
@@ -45,3 +48,29 @@ def test_what_changes_is_told_in_one_line(capsys, changed, message):
         f"warning: {message}: the run goes on, but not to the bits, and maybe "
         "not through the rows, of an unchanged one\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("beside", "checkpoint"),
+    [
+        ("", "bert_model.ckpt"),
+        ("", ""),
+        ("assets", ""),
+        ("", "best"),
+        ("", "best/model.ckpt-7"),
+        ("best", "best/model.ckpt-7"),
+    ],
+)
+def test_the_vocabulary_of_a_checkpoint_is_found(tmp_path, beside, checkpoint):
+    for name in ("assets", "best"):
+        (tmp_path / "run" / name).mkdir(parents=True)
+    path = tmp_path / "run" / beside / "vocab.txt"
+    path.write_text("the\ntree\n")
+    other = tmp_path / "other.txt"
+    other.write_text("the\ncat\n")
+    prefix = str(tmp_path / "run" / checkpoint)
+    run_folder.check_beside(prefix, str(path))
+    with pytest.raises(UserError, match=":2: token 'cat'; expected 'tree'"):
+        run_folder.check_beside(prefix, str(other))
+    path.unlink()
+    run_folder.check_beside(prefix, str(other))

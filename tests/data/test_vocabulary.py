@@ -121,3 +121,30 @@ def test_written_vocabulary_is_read_back(tmp_path):
     vocabulary.write_vocabulary(path, tokens[:6])
     assert list(vocabulary.read_vocabulary(path)) == tokens[:6]
     assert os.listdir(tmp_path) == ["vocab.txt"]
+
+
+@pytest.mark.parametrize(
+    ("given", "same", "extends"),
+    [
+        ("a\n[unused7]\nb\n", True, True),
+        ("a\r\n[unused7]\r\nb", True, True),
+        ("a\nnew\nb\n", False, True),
+        ("a\n[unused7]\nb\nnew\n", False, True),
+        ("a\n[unused8]\nb\n", False, True),
+        ("a\n[unused7]\nc\n", False, False),
+        ("b\n[unused7]\na\n", False, False),
+        ("a\n[unused7]\n", False, False),
+        ("a\n", False, False),
+        ("a\n[unused7]\n[unused8]\n", False, False),
+    ],
+)
+def test_ids_are_those_of_a_known_vocabulary(tmp_path, given, same, extends):
+    (tmp_path / "given.txt").write_bytes(given.encode())
+    (tmp_path / "known.txt").write_text("a\n[unused7]\nb\n")
+    path, known = (str(tmp_path / f"{x}.txt") for x in ("given", "known"))
+    for may_extend, fits in ((False, same), (True, extends)):
+        if fits:
+            vocabulary.check_same(path, known, "fix it", may_extend)
+            continue
+        with pytest.raises(UserError, match=f", as in {known}; fix it"):
+            vocabulary.check_same(path, known, "fix it", may_extend)
