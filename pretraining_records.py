@@ -287,7 +287,10 @@ def read_masks(values: flags.FlagValues, train: Records) -> Settings:
 def check_vocabulary(
     runs: list[dict], config: BertConfig, config_file: str
 ) -> None:
-    """Refuses records of several vocabularies, or of a larger one."""
+    """Refuses records of several vocabularies, or of a larger one.
+
+    Warns of a vocabulary that does not have their words.
+    """
     made = {
         (run["vocab_sha256"], run["do_lower_case"]): run["vocab_file"]
         for run in runs
@@ -309,6 +312,14 @@ def check_vocabulary(
                 expected=f"at least {run['vocab_size']}, the tokens of "
                 f"{run['vocab_file']}",
             )
+    unknown = max(
+        (x.get("shares", {}).get("unknown", 0) for x in runs), default=0
+    )
+    if unknown > 0.01:
+        say(
+            f"warning: {unknown:.1%} of the tokens of the records are [UNK]; "
+            "were they made with the vocabulary of their language and casing?"
+        )
 
 
 def check_text_flags(

@@ -276,3 +276,24 @@ def test_a_hub_modules_own_vocabulary_is_meant(folder, tmp_path):
     values(["", f"--vocab_file={path}", f"--output_dir={tmp_path}/run"])
     with pytest.raises(UserError, match="/hub/assets/vocab.txt"):
         run_classifier.check_hub_flags(values, str(tmp_path / "hub"))
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.01, 0), (0.0613, 1)])
+def test_unknown_words_of_records_are_warned_of(
+    command, folder, records, tmp_path, capsys, share, count
+):
+    shutil.copytree(records.parent, tmp_path / "records")
+    path = tmp_path / "records" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    assert manifest["runs"][0]["shares"]["unknown"] == 0
+    manifest["runs"][0]["shares"]["unknown"] = share
+    path.write_text(json.dumps(manifest))
+    (tmp_path / "model").mkdir()
+    argv = command(
+        run_pretraining, tmp_path / "model" / "x.ckpt", folder / "other.txt"
+    )
+    argv.append(f"--input_file={tmp_path}/records/0.tfrecord")
+    run_pretraining.read_flags(argv)
+    error = capsys.readouterr().err
+    warning = "warning: 6.1% of the tokens of the records are [UNK]; "
+    assert error.count(warning) == error.count("[UNK]") == count
