@@ -258,7 +258,6 @@ class _Reader:
 
     def _example(self, qa, context: str, place: str) -> Example:
         key = self._id(qa, place)
-        self._check_unicode(key, "id", place)
         place = f"qa {key}"
         if key in self._seen:
             raise self._error(place, "this id appears twice")
