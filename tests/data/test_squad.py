@@ -207,10 +207,6 @@ BROKEN = {
         content(question(7), question("7")),
         "train.json: qa 7: this id appears twice",
     ),
-    "half a character in an id": (
-        content(question("q\ud800")),
-        r"train.json: data[0].paragraphs[0].qas[0]: id holds half a character",
-    ),
     "empty": (content(), "train.json: holds no question"),
     "no paragraphs": (
         {"data": [{"title": "x"}]},
