@@ -13,8 +13,9 @@ from tests.test_house import scripts
 
 NO_PATHS = set(
     "delimiter gcp_project id_column inputs label_column label_separator "
-    "labels language layers master runner signature skip_steps task_name text_b_column "
-    "text_column text_field tpu_name tpu_zone train_for train_language".split()
+    "labels language layers master runner signature skip_steps task_name "
+    "text_b_column text_column text_field tpu_name tpu_zone train_for "
+    "train_language".split()
 )
 
 
