@@ -6,12 +6,14 @@ at hand; a line that holds another character takes the exact path.
 """
 
 import re
-import unicodedata
 
-from data import tokenization, vocabulary
+from data import tokenization, unicode_tables, vocabulary
 
 # Latin, Greek and Cyrillic letters, punctuation, signs. No combining marks
 # and no capital sigma: what becomes of them depends on their neighbours.
+_ACCENTS = unicode_tables.entries(False, True) & unicode_tables.KIND == (
+    unicode_tables.ACCENT
+)
 _CANDIDATES = [
     chr(code)
     for first, last in (
@@ -25,7 +27,7 @@ _CANDIDATES = [
         (0x2190, 0x22FF),
     )
     for code in range(first, last + 1)
-    if chr(code) != "Σ" and unicodedata.category(chr(code)) != "Mn"
+    if chr(code) != "Σ" and not _ACCENTS[code]
 ]
 _AROUND = ("a{}b", "{}", " {} ", "{0}{0}", "a{}", "{}a", "x {}1.", "A{}'{}")
 _LONGEST_WORD = 200  # characters; a longer one is unknown
@@ -38,13 +40,23 @@ class FastTokenizer:
 
     Args:
         vocab_file: path of the vocabulary.
-        do_lower_case: lower-case and strip accents.
+        do_lower_case: lower-case the text.
+        strip_accents: strip accents; None: as `do_lower_case`. The kernel
+            does both or neither, so that another value makes lines with
+            accents take the exact path.
     """
 
-    def __init__(self, vocab_file: str, do_lower_case: bool = True):
+    def __init__(
+        self,
+        vocab_file: str,
+        do_lower_case: bool = True,
+        strip_accents: bool | None = None,
+    ):
         import tensorflow_text
 
-        self._exact = tokenization.FullTokenizer(vocab_file, do_lower_case)
+        self._exact = tokenization.FullTokenizer(
+            vocab_file, do_lower_case, strip_accents
+        )
         self.vocab = self._exact.vocab
         try:
             self._kernel = tensorflow_text.FastBertTokenizer(

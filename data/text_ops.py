@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from data import features, vocabulary
+from data import features, tokenization, vocabulary
 from data import unicode_tables as tables
 
 MAX_CHARACTERS = 200  # of a word; a longer one is [UNK]
@@ -64,7 +64,8 @@ class GraphTokenizer(tf.Module):
     Args:
         vocabulary_or_path: path of the vocabulary file, or its tokens in the
             order of their ids, the five special tokens among them.
-        do_lower_case: lower-case and strip accents.
+        do_lower_case: lower-case the text.
+        strip_accents: strip accents; None: as `do_lower_case`.
 
     Attributes:
         vocab_size: tokens in the vocabulary.
@@ -75,7 +76,10 @@ class GraphTokenizer(tf.Module):
     """
 
     def __init__(
-        self, vocabulary_or_path: str | list[str], do_lower_case: bool = True
+        self,
+        vocabulary_or_path: str | list[str],
+        do_lower_case: bool = True,
+        strip_accents: bool | None = None,
     ):
         super().__init__()
         import tensorflow_text
@@ -99,7 +103,8 @@ class GraphTokenizer(tf.Module):
                 unknown_token=vocabulary.UNK,
                 no_pretokenization=True,
             )
-            self._cleaner = _Cleaner(do_lower_case)
+            strips = tokenization.strips_accents(do_lower_case, strip_accents)
+            self._cleaner = _Cleaner(do_lower_case, strips)
 
     @tf.function(input_signature=_STRINGS, autograph=False)
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
@@ -168,15 +173,17 @@ class _Cleaner(tf.Module):
     """Cleans, lower-cases and splits by the frozen tables.
 
     Args:
-        do_lower_case: lower-case and strip accents.
+        do_lower_case: lower-case the text.
+        strip_accents: strip accents.
     """
 
-    def __init__(self, do_lower_case: bool):
+    def __init__(self, do_lower_case: bool, strip_accents: bool):
         super().__init__()
-        page_starts, pages = tables.pages(tables.entries(do_lower_case))
+        entries = tables.entries(do_lower_case, strip_accents)
+        page_starts, pages = tables.pages(entries)
         self._page_starts = tf.constant(page_starts)
         self._pages = tf.constant(pages)
-        expansions = tables.expansions()
+        expansions = tables.expansions(strip_accents)
         lengths = [len(parts) for parts in expansions]
         parts = np.frombuffer("".join(expansions).encode("utf-32-le"), "<i4")
         self._parts = tf.constant(parts, tf.int32)

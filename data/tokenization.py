@@ -5,13 +5,16 @@ text -> BasicTokenizer -> words -> WordpieceTokenizer -> pieces -> ids
     "unaffable, Über"  ->  unaffable , uber  ->  un ##aff ##able , uber
 
 The results equal those of google-research/bert `tokenization.py` on every
-string; speed comes from tables of characters and a memo of words.
+string, under the Unicode version of `data/unicode_tables.py`; speed comes
+from tables of characters and a memo of words.
 """
 
+import functools
+import itertools
 import re
-import unicodedata
 from collections.abc import Iterable
 
+from data import unicode_tables as tables
 from data import vocabulary as vocabulary_lib
 from errors import UserError
 
@@ -81,6 +84,14 @@ def validate_case_matches_checkpoint(
     )
 
 
+def strips_accents(do_lower_case: bool, strip_accents: bool | None) -> bool:
+    """Whether accents are stripped; if that is None, as text is lower-cased.
+
+    Hugging Face's `strip_accents` has the same three values.
+    """
+    return do_lower_case if strip_accents is None else strip_accents
+
+
 def convert_to_unicode(text: str | bytes) -> str:
     """Returns `text` as a string; invalid UTF-8 in bytes is left out."""
     if isinstance(text, bytes):
@@ -125,13 +136,19 @@ class FullTokenizer:
 
     Args:
         vocab_file: path of the vocabulary.
-        do_lower_case: lower-case and strip accents.
+        do_lower_case: lower-case the text.
+        strip_accents: strip accents; None: as `do_lower_case`.
     """
 
-    def __init__(self, vocab_file: str, do_lower_case: bool = True):
+    def __init__(
+        self,
+        vocab_file: str,
+        do_lower_case: bool = True,
+        strip_accents: bool | None = None,
+    ):
         self.vocab = load_vocab(vocab_file)
         self.inv_vocab = {i: token for token, i in self.vocab.items()}
-        self.basic_tokenizer = BasicTokenizer(do_lower_case=do_lower_case)
+        self.basic_tokenizer = BasicTokenizer(do_lower_case, strip_accents)
         self.wordpiece_tokenizer = WordpieceTokenizer(vocab=self.vocab)
         self._memo: dict[str, list[str]] = {}
 
@@ -169,12 +186,17 @@ class BasicTokenizer:
     """Cleans text and splits it into words and punctuation.
 
     Args:
-        do_lower_case: lower-case and strip accents.
+        do_lower_case: lower-case the text.
+        strip_accents: strip accents; None: as `do_lower_case`.
     """
 
-    def __init__(self, do_lower_case: bool = True):
+    def __init__(
+        self, do_lower_case: bool = True, strip_accents: bool | None = None
+    ):
         self.do_lower_case = do_lower_case
-        self._table = _CleanTable()
+        self.strip_accents = strips_accents(do_lower_case, strip_accents)
+        self._cleaning = _CleanTable()
+        self._splitting = _SplitTable(do_lower_case, self.strip_accents)
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Splits text into words and punctuation marks."""
@@ -183,21 +205,14 @@ class BasicTokenizer:
 
     def clean(self, text: str | bytes) -> str:
         """Drops control characters; spaces around CJK, white space to space."""
-        return convert_to_unicode(text).translate(self._table)
+        return convert_to_unicode(text).translate(self._cleaning)
 
     def split_word(self, word: str) -> list[str]:
         """Normalises one word of clean text and splits off punctuation."""
-        if self.do_lower_case:
-            word = "".join(
-                character
-                for character in unicodedata.normalize("NFD", word.lower())
-                if unicodedata.category(character) != "Mn"
-            )
+        if not word.isascii():
+            word = self._splitting.resolve(word)
         # str.split: normalisation may leave nothing, or white space.
-        return "".join(
-            f" {character} " if is_punctuation(character) else character
-            for character in word
-        ).split()
+        return word.translate(self._splitting).split()
 
 
 class WordpieceTokenizer:
@@ -256,25 +271,112 @@ class _CleanTable(dict):
     """Code point -> what `BasicTokenizer.clean` puts in its place."""
 
     def __missing__(self, code: int) -> str:
-        character = chr(code)
-        if _is_whitespace(character):
+        kind = tables.entries(False, False)[code] & tables.KIND
+        if kind == tables.SPACE:
             clean = " "
-        elif code in (0, 0xFFFD) or _is_control(character):
+        elif kind == tables.CONTROL:
             clean = ""
         elif _is_cjk(code):
-            clean = f" {character} "
+            clean = f" {chr(code)} "
         else:
-            clean = character
+            clean = chr(code)
         self[code] = clean
         return clean
 
 
-def _is_whitespace(character: str) -> bool:
-    return character in " \t\n\r" or unicodedata.category(character) == "Zs"
+class _SplitTable(dict):
+    """Code point -> what `BasicTokenizer.split_word` puts in its place.
+
+    Args:
+        do_lower_case: lower-case the text.
+        strip_accents: strip accents.
+    """
+
+    def __init__(self, do_lower_case: bool, strip_accents: bool):
+        self._entries = tables.entries(do_lower_case, strip_accents)
+        self._expansions = tables.expansions(strip_accents)
+        self._depends = _dependent(do_lower_case, strip_accents).search
+
+    def __missing__(self, code: int) -> str:
+        entry = int(self._entries[code])
+        kind = entry & tables.KIND
+        letter = code + (entry >> tables.DELTA_SHIFT)
+        if kind == tables.SPACE:
+            letters = " "
+        elif kind in (tables.CONTROL, tables.ACCENT):
+            letters = ""
+        elif kind == tables.EXPANDS:
+            letters = self._expansions[letter]
+        elif kind == tables.ALONE:
+            letters = f" {chr(letter)} "
+        else:
+            letters = chr(letter)
+        self[code] = letters
+        return letters
+
+    def resolve(self, word: str) -> str:
+        """Replaces what takes a look at the neighbours, as the graph does.
+
+        See `text_ops`: capital sigmas become one of the two small ones, and
+        marks that stay are put in order.
+        """
+        if not self._depends(word):
+            return word
+        word = self._lower_sigmas(word)
+        word = "".join(
+            self[ord(character)]
+            if self._kind(character) == tables.EXPANDS
+            else character
+            for character in word
+        )
+        kept = [
+            (character, self._class(character))
+            for character in word
+            if self._kind(character) != tables.ACCENT
+            or not self._class(character)
+        ]
+        blocks = itertools.accumulate(order == 0 for _, order in kept)
+        ordered = sorted(
+            (block, order, place, character)
+            for place, (block, (character, order)) in enumerate(
+                zip(blocks, kept)
+            )
+        )
+        return "".join(character for *_, character in ordered)
+
+    def _lower_sigmas(self, word: str) -> str:
+        """Lower-cases capital sigmas; the last letter of a word is another."""
+        letters = list(word)
+        entries = [int(self._entries[ord(x)]) for x in word]
+        seen = [i for i, x in enumerate(entries) if not x & tables.IGNORABLE]
+        cased = [bool(entries[i] & tables.CASED) for i in seen]
+        around = zip(seen, [False, *cased], [*cased[1:], False])
+        for place, after_cased, before_cased in around:
+            if entries[place] & tables.KIND == tables.SIGMA:
+                final = after_cased and not before_cased
+                letters[place] = "ς" if final else "σ"
+        return "".join(letters)
+
+    def _kind(self, character: str) -> int:
+        return int(self._entries[ord(character)]) & tables.KIND
+
+    def _class(self, character: str) -> int:
+        entry = int(self._entries[ord(character)])
+        return entry >> tables.CLASS_SHIFT & tables.CLASS
 
 
-def _is_control(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf")
+@functools.cache
+def _dependent(do_lower_case: bool, strip_accents: bool) -> re.Pattern:
+    """Matches a character that takes a look at its neighbours."""
+    entries = tables.entries(do_lower_case, strip_accents)
+    kinds = entries & tables.KIND
+    depend = (kinds == tables.SIGMA) | (kinds == tables.MARK)
+    expansions = tables.expansions(strip_accents)
+    for code in (kinds == tables.EXPANDS).nonzero()[0].tolist():
+        parts = expansions[code + (entries[code] >> tables.DELTA_SHIFT)]
+        depend[code] = any(depend[ord(part)] for part in parts)
+    characters = "".join(map(chr, depend.nonzero()[0].tolist()))
+    return re.compile(f"[{re.escape(characters)}]" if characters else "(?!)")
 
 
 def _is_cjk(code: int) -> bool:
@@ -284,8 +386,5 @@ def _is_cjk(code: int) -> bool:
 def is_punctuation(character: str) -> bool:
     """ASCII signs count as punctuation, `^`, `$` and "`" too."""
     code = ord(character)
-    if 33 <= code <= 47 or 58 <= code <= 64:
-        return True
-    if 91 <= code <= 96 or 123 <= code <= 126:
-        return True
-    return unicodedata.category(character).startswith("P")
+    kind = tables.entries(False, False)[code] & tables.KIND
+    return bool(kind == tables.ALONE) and not _is_cjk(code)

@@ -1,9 +1,11 @@
 """What tokenization does to each character, frozen.
 
-For each code point the tables hold what `data/tokenization.py` makes of it.
-They were computed by `compute` from the Unicode data of `UNICODE_VERSION`
-and are kept as text below, so that a graph made under another Python gives
-the same pieces. Only runs are kept: 4,220 of them are the whole of Unicode.
+`data/tokenization.py` and `data/text_ops.py` read the same tables, so that
+tokens depend neither on Python's version nor on where they are made. The
+tables were computed from the Unicode data of `UNICODE_VERSION` by
+`tests/data/original_tokenization.py`. Two are kept as text below, of
+lower-casing and of stripping accents; the others follow from them. Only runs
+are kept: 6,039 of them are the whole of Unicode.
 
 One int32 holds one code point:
 
@@ -16,13 +18,9 @@ One int32 holds one code point:
 
 import base64
 import functools
-import itertools
-import unicodedata
 import zlib
 
 import numpy as np
-
-from data import tokenization
 
 UNICODE_VERSION = "14.0.0"
 
@@ -41,8 +39,6 @@ UNICODE_VERSION = "14.0.0"
 CODE_POINTS = 0x110000
 PAGE = 256  # code points
 
-_CAPITAL_SIGMA = "Σ"
-
 KIND = 7  # bits
 IGNORABLE = 8
 CASED = 16
@@ -53,18 +49,27 @@ _HANGUL = range(0xAC00, 0xD7A4)
 
 
 @functools.cache
-def entries(do_lower_case: bool) -> np.ndarray:
+def entries(do_lower_case: bool, strip_accents: bool) -> np.ndarray:
     """The frozen entries of all code points.
 
     Args:
-        do_lower_case: whether text is lower-cased and accents are stripped.
+        do_lower_case: whether text is lower-cased.
+        strip_accents: whether accents are stripped.
 
     Returns:
-        int32 [0x110000], not to be written to.
+        int32 [0x110000], read-only.
     """
-    packed = zlib.decompress(base64.b85decode(_RUNS[do_lower_case]))
-    lengths, values = np.frombuffer(packed, "<i4").reshape(2, -1)
-    table = np.repeat(values, lengths).astype(np.int32)
+    if do_lower_case and strip_accents:
+        table = _lower_then_strip()
+    elif strip_accents:
+        table = _unpack(_STRIP)
+    elif do_lower_case:
+        table = _unpack(_LOWER)
+    else:
+        table = _unpack(_LOWER)
+        keeps = ~np.isin(table & KIND, (ALONE, SPACE, CONTROL))
+        table &= KIND | CLASS << CLASS_SHIFT
+        table[keeps] = LETTER
     table.setflags(write=False)
     return table
 
@@ -85,8 +90,16 @@ def pages(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return numbers.ravel().astype(np.int32) * PAGE, different.ravel()
 
 
-def expansions() -> list[str]:
-    """What characters of the kind `EXPANDS` become, in their order."""
+@functools.cache
+def expansions(strip_accents: bool) -> list[str]:
+    """What characters of the kind `EXPANDS` become, in their order.
+
+    Args:
+        strip_accents: whether accents are stripped. If not, the kind is that
+            of one letter whose lower case is two characters.
+    """
+    if not strip_accents:
+        return [_LOWER_DOTTED_I]
     table = dict(_EXPANSIONS)
     for code in _HANGUL:
         # The Unicode standard, 3.12: consonant, vowel, final consonant.
@@ -96,87 +109,28 @@ def expansions() -> list[str]:
     return [table[character] for character in sorted(table)]
 
 
-def compute(
-    do_lower_case: bool, stop: int = CODE_POINTS
-) -> tuple[np.ndarray, dict[str, str]]:
-    """Makes the tables from `data/tokenization.py`, one character at a time.
-
-    Args:
-        do_lower_case: whether text is lower-cased and accents are stripped.
-        stop: the first code point that is left out.
-
-    Returns:
-        the entries, int32 [stop], and character -> what it becomes, for
-        those of the kind `EXPANDS`, in order.
-    """
-    tokenizer = tokenization.BasicTokenizer(do_lower_case)
-    table = np.zeros(stop, np.int32)
-    expanding: dict[str, str] = {}
-    for code in range(stop):
-        if 0xD800 <= code < 0xE000:  # surrogates are not text
-            continue
-        character = chr(code)
-        kind, order, letters = _fate(character, tokenizer)
-        delta = 0
-        if kind == EXPANDS:
-            delta = len(expanding) - code
-            expanding[character] = letters
-        elif letters:
-            delta = ord(letters) - code
-        table[code] = delta << DELTA_SHIFT | order << CLASS_SHIFT | kind
-        if do_lower_case:
-            table[code] |= _case(character, kind)
-    return table, expanding
+def _unpack(runs: str) -> np.ndarray:
+    """Makes a table from its runs."""
+    packed = zlib.decompress(base64.b85decode(runs))
+    lengths, values = np.frombuffer(packed, "<i4").reshape(2, -1)
+    return np.repeat(values, lengths).astype(np.int32)
 
 
-def freeze(table: np.ndarray) -> str:
-    """The text from which `entries` makes a table."""
-    runs = [(len(list(run)), v) for v, run in itertools.groupby(table)]
-    packed = np.array(runs, "<i4").T.tobytes()
-    return base64.b85encode(zlib.compress(packed, 9)).decode()
+def _lower_then_strip() -> np.ndarray:
+    """The entries of what is lower-cased first and stripped then."""
+    lower, strip = _unpack(_LOWER), _unpack(_STRIP)
+    codes = np.arange(CODE_POINTS, dtype=np.int32)
+    targets = codes + (lower >> DELTA_SHIFT)
+    # Of the one letter with two, the second is an accent.
+    targets[lower & KIND == EXPANDS] = ord(_LOWER_DOTTED_I[0])
+    table = strip[targets] + (targets - codes << DELTA_SHIFT)
+    table |= lower & (IGNORABLE | CASED)
+    sigma = lower & KIND == SIGMA
+    table[sigma] = lower[sigma]
+    return table
 
 
-def _fate(
-    character: str, tokenizer: tokenization.BasicTokenizer
-) -> tuple[int, int, str]:
-    """Kind, combining class and what stays of a character."""
-    clean = tokenizer.clean(character)
-    if not clean:
-        return CONTROL, 1, ""  # any class but 0: marks pass it
-    if not clean.split():
-        return SPACE, 0, ""
-    if not tokenizer.do_lower_case:
-        parts = letters = character
-    else:
-        parts = unicodedata.normalize("NFD", character.lower())
-        letters = "".join(c for c in parts if unicodedata.category(c) != "Mn")
-    if not letters:
-        # One part of class 0 keeps marks from passing the whole.
-        return ACCENT, min(map(unicodedata.combining, parts)), ""
-    if len(letters) > 1:
-        return EXPANDS, 0, letters
-    if len(tokenizer.tokenize(f"a{character}a")) > 1:
-        return ALONE, 0, letters
-    if tokenizer.do_lower_case and character == _CAPITAL_SIGMA:
-        return SIGMA, 0, letters
-    if tokenizer.do_lower_case and unicodedata.combining(letters):
-        return MARK, unicodedata.combining(letters), letters
-    return LETTER, 0, letters
-
-
-def _case(character: str, kind: int) -> int:
-    """The bits `IGNORABLE` and `CASED`, read off `str.lower`.
-
-    A capital sigma becomes the final one after a cased letter; ignorable
-    characters may stand between the two.
-    """
-    if kind == CONTROL:  # is gone before anybody looks
-        return IGNORABLE
-    if f"{character}{_CAPITAL_SIGMA}".lower().endswith("ς"):
-        return CASED
-    skipped = f"a{character}{_CAPITAL_SIGMA}".lower().endswith("ς")
-    return IGNORABLE if skipped else 0
-
+_LOWER_DOTTED_I = "i\u0307"
 
 # Characters of the kind `EXPANDS` that are not Hangul, and what they become.
 _EXPANSIONS = {
@@ -226,162 +180,164 @@ _EXPANSIONS = {
 }
 
 # Runs of equal entries: the lengths, then the entries; int32, zlib, base 85.
-_RUNS = {
-    False: (
-        "c-q~SJ8M)y6vyw(y&K)TYg{GxSfhzv;){S0Ng6Renm~v~A_Nr+Ux*?hi#7&UQ9&!gVha"
-        "l&sD%nz_yJVxER|H2TIDnNKs}TB4Lcby39{;Harp0f&bj|NXEq;2kw%orQgE?IDzZSNE"
-        "YbodB5R2;k^^JUW@I5X<G}w)*Zl@3m94#r_-#QQ9bh-V3-lBRF^jxh;~S*sQ_;+G*NL="
-        "xu~WqN@$DVhw^DaM`W5sP{RVgeoB*#Yi$(Nt^uy>Wb)ImZ>!XW)2ha!MI3a$V?|zE^q!"
-        "{ypx6sGncL{o#ynTG%0Q%kFZo1&q*?N_Ydr$mjW<hcOGxT=+7wK_3{q|$u1?L5Kf3f{-"
-        "Vpb62W~dExcUTN&EXAj}JA)J2p1T@-M`C@$=pE$Mq`)%4o%Gp>{|otUek%OFDYAv%F4p"
-        "w(P}Mn0yn8ghQqcGDXy%<KlJt6|<s=%3qHhT^t8Bd!-gg>257$*?&l=^djlsUT8Fl?0g"
-        "QpVqD!pDpclJ+?_r2E8udV$ZJs7?+V*Fi6g8i%oJLhIZ1su6uEeHLt3U*#GTeTog!_ys"
-        "Rya)R|?qmx48|-d}OUmxZdh`nQ_kf4!vlLtZV`i=!`%B`+ytgLtX8Ig@5B_2FB$#K%&q"
-        "4S(i|v83=cQhKBd5X7BFjb2kl#+tA^cade|2vhJl#e=!VVtr_{_nZ!Ofg|jr(tb&q`wb"
-        ")k1x@43E8i#8YcG_1xP!67z;p=fzN+v$t(Fu9&wuldZPaeHpe7kL<2J-yrX;{2_FT<72"
-        "Kcox4WlsCkFJ>*<-)%%+bfF8T@16_d@9+epmj=yASz**wqrQ{UAn)W3n(M)j3>Z{BS4q"
-        "??d`{SVE6YJy#CMBQfEz3eZ%b^pUX|LR?ac|QQ)jz%y"
-    ),
-    True: (
-        "c-rlp378#4oxtn=j>*epOdf}j3upr2%7EbxD4UMlI=g^`g(bLO?*fVlD=G%$2n`708W1"
-        "F~hzgAYxlba3$8NJ+VaXzhi+~C}Nys&mNirEwlW}H${a*J>y_)VfGX{`j@_oPWU+2H7{"
-        "&jR!y_yVGN@XGhc8p|=Awz1lu#u3};v@>o!Jb-J-bj;1t`BLlebm(#GH;`<_j1{p_o&X"
-        "lrTzO;m(06dW~Lu``&+l{yIkLlQFiV<)aM^0-mSS*^A41Md?ZJ~sqoQ+??FB)BNxdbQC"
-        "R3N7-KA})yEujnJRPWBmJ;*wx8dvBzEY7U1LV{aZYF7;r`F}!9Lk4bxg9=;7IObxcj5y"
-        "y+r;!_HBE=uTcZGeEZl(vu8Y)_m9GAjQN!{)~A~7*mrDCKaSJfL!x?Qjk;uv?|`{(WO`"
-        "XwYx`LLjApltmN%#QPciZp4ga8&Z$~EO`xKtXh9=Z!_mpp0Hf8VCTid2Y_C4CDqxsE?{"
-        "lm5T4>r=oYv3^LoS4zZTWkk?+{NGO{WTqVqwSf5I%QM76MBDTqp`2sKa=uJi}w^s^B`l"
-        "CnMvrsj4_^uMe=A(f6kasLsN8(NC+FBQvaN>N6IAh-Jk>;?vU`^u8qQu(sb+NKDN!yk-"
-        "ttG2l`&-=mb0E68cE5o4ME9-PkXU)5?nV9AdQdNMk(YwYY4;JRB00wUaTPGlsrQ!d@tC"
-        "ZHa9&TC-(F>wmpYaoXJ?|4CXMvsLzb@m~28M&D$#b|u+8?%y*~@?|s|=ws^$Z9MC1>!>"
-        "PsI(fsUxfEHK&@ZO0Trc01c>Kie-dihouy$q$(|ua|w&fDm0(}m}-<^VHt8BEk=d`m!#"
-        "#qyaY2o{%jGb|YJwKZ%%fZpOJ5^gN^flw+Oy#^78O8lWq-Sr#HlvOH9i`2$P};^^EToK"
-        "uY{GYSOk^W{d>$IfNm05nk$<YT*6X^>Gf-^n7gE;$csxp#aTD(gYBYDO!_xB9Xk(|Q%D"
-        "S$vwFet>rmuG|)$T?!3Hm-7)w9-U>tMqkma+EhIww>)qh&SQg!$_YJLzla1kFB!qk4?f"
-        "bQU7ADQ9=R{yC%Hv)ULB>o8H9SK-(hYmCpdwRh}aagWwpA8gM(-P^6NzioM^?>yg$diS"
-        "=*_cwiJ;LJI|d*IIh!(8uyIrr|i|NZhCV|<riFwV{yV^1HSlk~g#I%6MIn{cL!)9da-w"
-        "eLbs+k51y+!^WdI~Zpd^UR;s_LBYmO(A3G&1rWbdilkOtg%-V<9Gbsjq(mlsCy`PP53R"
-        "p+HZ~K9er(;y-&tCznF|M${26t$!Tv3c8kKlE#<I~X_@jJ$|+IY9#MU6mvTKPMtQ9${<"
-        "Wx_y`)^$__uLfXN)t&z+U3Lx6an|@;h4Im>)@J_eok<d`Ia-W9(zv88f~g`;jEyC)R3d"
-        "YO9Q=e8PEg=-+5vuh|ZryBK#$*@W-G`?XD(gmqPDpg*E~zoI_Vy+*Idb*~Y1+SnNX0hn"
-        "Xie*CWTPWE#qx<AWk_jhBqvrQjX3UAYx_%PZy-;cDz6YOB#dzo(`Mi~3#6Qj6>g!|NDv"
-        "^T6t_!h;#5$Cl%@UF(1JVg7pWsTpXl74&oi1EG3820#N%D%A97<a=W{Y9f5hgP{CHs4~"
-        "5(&Fn9>Z+$bD!SXuYri$+qV;5KFMH$AzW0;)oIMBjTLTO*!1nJ`GjEfwtorcXg$>+0es"
-        "JEe4T`?qN$25e=Z!&Cesit%9w_A8=+5m*DW~&|ySMm#+#u~8OVT-`uFBi5+f&{!Ny>Yp"
-        "+JxV5)BYwW$rf?`1EajhYIleg`$8%Ex5nqzNZt|IYH#h%PNKVy{UV$wJ{QTa8hf{4DZl"
-        "4di+^0Y&*}$gZ##Yvxu1^Y9+7;^uwPRD?w9hnNX1BZeE)O4@osrgw0{ldKSlXgMtjouo"
-        ";iLeaJ_W5@2-Tq5B*)xekt!?E{ohpXm>w@jQdmb4t;paozb9#_X`=L{k7Wrs`yPw-nic"
-        "!5~crG!kyM(3Gaw<Ro31i#+W{(%KOcD3|tt=!?k=h#+|tS{>pp<6`#2VY4`Sz8*d;o32"
-        "&Ne6Y4d&mwTkNZ+eqvo1{DAUA4F~65eO%HX9v{y}#?@z2~_JzklfCKaAUC^kd9<(K#^W"
-        "td!r|_1{!(Hrkj=c+*;IjDP)IW5IZ5829Hv34gz#zeT-SD&P8;XY&KJH#ECM?m-FPhby"
-        "X_o3knXd{W9i=M*u18;R}!FUghbbk&e@_%XS1dk;UN?02;}7{Arc8*^)0rn_I_v9mOao"
-        "2b26vs30^7}hbdTc2)=d+K_wOXuuZ?t}QgVAo9dcQ9-8ML`?CdF>5aT&K{!*G74MF5Pb"
-        "wPfQqJnS`-am-5}8WQ?bR5kJ}(uX$rE#pxzX<=fm5#`os0^@sI2EK`2-my6cig0W`DHX"
-        "EkZFLa-p>t3tF-$)y^`tFc2o=f{D>E5$k5{<uOqVj`$Ieh=<`!dFuJ3B_Yo*z`+W5j<G"
-        "9Lq0f%4LKd5<FNQi;MQ9uKN$XM;JKU4%lFzF9#T~-2emQ@SST@V}3~2xx$I|&f!_6*pc"
-        "aaw{A)?{$?bUN^=+49hqs0+TSK+v^?>?PHAaWlul`J1ucGXN}f{LR$FILL9nH>=z|9?P"
-        "^XfN{SMd({xF>xW^L(IQM=6WF5RWFH{ph0BV~gJE`)Ke=6AqO@Q3NlFl%FH+)gvROLxi"
-        "Nj2nU`$_5WyO*&wM1qy=oqyrDENWX*I4*j4YSVtQ0zy$|vO<JHJSW7zazy)V*w@wSUf?"
-        "y44zylW?u)$hWZbO{jUrictSC_*bqzzW+hu{tLyrJoj>rR**hJ%7&73o%0>UQwkV1?lj"
-        "tR&6KZe5|<0~Z{y!#Ge7tRO9T;DQ4-SfC(i?AGJqcEJHV3<m{4fDZ7$1qbW|X@P>^b<%"
-        "?e?(0!sk5oO{?vLnpdzw2KOnUr|5g&|*>=EkH^o4$JWTX=ryh8b}^t81-s?u%7`7cvvu"
-        "txQ)tJ58(wD6MK*7c;g-CtuTuwO(!_~3#48~mUk(867CUhGa^s>Ad6!2<PscVBeXH42Z"
-        "@d0`sO@9vBauz%HAQ8(u~{Lhuw9`$GHfZGfG%W;GK2g(4OzO+IJQxH5${Ik9LolwW}?r"
-        "_~5B&7#C41cz}ZT2&`pDC|TdcSnF;c4=K2W}{rA;AF~EKm>-=R<(oUl!T*_<Z*`3)dO^"
-        "y6$l9dj-Z-p=Y@%GG6<_^?vzij>@|!HGNcB){QE=8%9*h@Nc6+SxUcqS;qcSUR4<u>kQ"
-        "rXxEpq>lwr78uL5gb!Ki1~H_H1DY&Ntjtl->_{qlUb9;E$w<_84%a@(AmvJ7hIn?dNym"
-        "%cNqbWfBke{%vME{pv_{kW~r4_+pk=YOGZIw_+An}-s@bfq}lerIQ2Y`xvm{ZpqouZvc"
-        "vw!VhnJlg4ks)a~~>r^O1yI`kMno@k&_N?mqz6Mb{ymsu{UUsWU#&P~O+7Dj)JKN^iuK"
-        "gIt;W#S18~yONlHoY@TIidW&VJ`L_by#JqcGF%`d+4Md`0^i7s9<vywB;;XVG3sPpj{H"
-        "y8Pz8=!4mB<u$gZYrQh}>`GOxpP^hns%Kb5+~~5q0R<PqbeIRrp&9Bp1k^(VTm;i$9xR"
-        "XkX1h6(by?D7%kH?0&>iMeT3z)sgBY?@Cv-GJU9R%~NGSdDqJxi{D_{7#xr(#LMdX_f^"
-        "RktC>Y*W*Y=cnhb+{-Omlai<u^3Cep5ruktSkQZnf;&=&P&sCJ@ap`jIO8?>t&wd;(F="
-        "zHl;GgmF_PX?J?_7Fv7;E>h-VayM#1xyY&9hWgOqED(z4&J?mGB^ZwYWtUq-sFXYeY*x"
-        "IEh>CBs^Kkq%&5tmWYRr<HJqE4cE_D@&+?PR^WjP-Zrjq6@=|GCplFTK>+v`w8c59|7v"
-        "KW;-lxU-{Y9sksslqaul>8S8K-|UgMw{mrxOs{3^45{7@Nzxb1?~>b(Q*?Ibz0Y?f**w"
-        "i=`QXfszNYPAH+4csn%$f0y7L#Ju!}y@b9|clmJcoGt25?l!?2$AFz2=@>qcp7Z_2#uD"
-        "a&KOo{v&Pu`H)YGAzHL*j<k}zO<j0<att;vi_L$s<2%@$9J0SvP0LmH(a5TWcOO3?;)i"
-        "t-_{+Ak*}E22bq-ccr5OtwPhdae_LWb=38`Sto3!#nr@DtE}M+5Ue5BA@17pkTYsd@n>"
-        "yqBs#4mbe>)1QZ{N$jbzggVPDV2D%F>Ud7fHJ;E7lUubam1CQBHezdpW$LGwwG@`A$~r"
-        "$1txxmz#S@o4S^$p5Ja!`kwNpj#!E@e(P1T-Rcwe5xOjD^Pyne4Ve1E^ZW9V-FE|BXZ<"
-        "KmgLdZE^A@d!_M(E|)9pncJaEAQ8!S)|e2RGRzy$|vus}g@GV$Pn3l7*|fr8*9;=uzK9"
-        "I(Lx1;L5Lg9k1+U~AF>1;GiV0}otqzy=Ex1jiE(9=PCu4HhT}jw2pCaKQl^EKm>}OFVe"
-        "sf&(^Knp6;cl62sK3l7*|fr4NX@!)|A4%lFUg1{yoJaEAQ8!S)|Oe7vWaKQl^EKm^q9r"
-        "56S3l7*|fr8)|;=uzK9I(Lx1;HnX2M_F{ksl`v6#mlv#yMqK>Yq?fKtgaN`M?7g9I(Lx"
-        "1;G)-g9k1+V1oq;g2Rai4_t7-PVifxAUKTl;DHMc*kFNz;85ZZ?deZT=Ybo>gB|7r1;H"
-        "W2g9k1+V1oq;f`f?%58Q*(!yT~0cu)|GCmuX-$M^I*V1orJlxgSJJBf$j4)TKsE;wL=1"
-        "qy;0#DfPeIAACEEl@K`>u}M#oj7p71`E{f<+$Lx=mQU2aKHu&6a=>s4<5MSfDINXO$N7"
-        ";4m@zd0UIn(5PXMt@W2HJ?C+$8m+N*5ao~Xq4%oLuZK@0_TA(1fnLIa_)3}keBdH?kPb"
-        "WR;@D~Hzq2B`+9I(T9P!N2Zc<{gl2W+rzA|4#D6J!8>=>Hae@WB06xqRzJ@<MO}X}|*)"
-        "9I(Lx1;ICn2M=6u!2U*hxCJVVzn*yTzy$|vus~hkyZ&DFxWq$n4e{VzQ*M`o+Xf311k;"
-        "EIZ(4gHiZ9(E2ct`2MHifDkxg)`FzwZZU)?R8tJ@3g5egQlj?SV*n1bLcbYB&fi`xbZ6"
-        "a-ficV#KAVCDFxLU{M;5$8gj-XooRWmozxzXNvYzoNb1>`M8&why+3Mq}~{(q2)DE0>M"
-        "ihTw9-A^18Hysx(xf?e7R+TL|s%J0pC6MmC6_qiGE9>M%QSq!%xSK1R8QoqBfH})I)UP"
-        "h_P-!1wioyqMLerxTvqQ82Zp04O-`=K|J`1_jjJ33X+Q9e)k?Pcjif2`s3^E~Dle!tQ$"
-        "-p{vH#H;pB@gLnL!K2%h+fkV(mUd@ycv$bSJU8;YTWH6dk>2t>MOVKE-<R_Gl}$Yp^(I"
-        "RXF{3-t%J0o%TZ{Hy9YyQ$t<`@A`Nh_v<8LimNc$IwY0JL@JhJrz`&+>K`7YcD(|`Xn$"
-        "4lBA)X$FkU7>ld)X(XXutw>!A-Y!&&oJS6xMp<aI#x)z!}yy>|F3l0Z<X&|B>L?%UQa#"
-        "%Z3@rvaetZZl7#n8lHh(n&#U<RDaKrQx9d_c?iF-953Gazw`KA-@V{F6rK9V2;3-YTcW"
-        "bP>XEqhBe{3px5a15|rL)dwn~MI~O+^Q(F5Uie)Yi_T7wUerrP}w#{Ej50O?z|FmwV27"
-        "<1SCX15CQJO}qD-KB{MU+C5>~-J*WiTu3OZ(9e5lNx4_n=Xu(lqW;^W^rAPmp?UwP68g"
-        "c^5$DYZ*R3yyf1y>J|J)$z(N^&;heun)dtki;Q<}v4b(^@L1~*GEe2ci>X%cr(vsk-r5"
-        "NGa2@t@ly!2_Gc`oGQMw{I4AW2^YPwTSPwi1Viw3C`Lm-g(5=ZjoSQn*{ULi}mRy2|hs"
-        "?dyxM=^4&}L4d{HOMeI8^iz>8=d)NlCcftMoX0ewxi~mdNcT<a4M{g9ntyQdN(X#`34y"
-        "Qg}A?;z5IclT04^!SNo5Z>sz4w#<KU&59uPx%AKpXCA6KnlOaSEHnnGUCI7H<Oen%O4a"
-        "A+&o-lUR>5i+e8l*K87ZFVb$Jyf4wFpP*wi<^5}D2kL$sb$O&k)K#?q2b;vccZ;a;O`^"
-        "!B!g>vD5`Q>xlw+NaU4Bgd<7n4G8^qt4yoX`)@2?kiTC><M(Z1ub#kJJ`2=ca4Chc>U5"
-        "k6zRxEEo^Yia*w=*D*TYqWU@b(^wToPBBE$;3ZR9sd=ZAG|@Vg9tx<g9KM^l;A<^)ImA"
-        "5=nXcAdok_aopvA4TIv)3AoQID9WbA|+=MNEMf=*w`;9H)jHYky!#=aH-IykEX43D+5d"
-        "SmE`vHBXsMk=+{1;e4AG}4}Khp;_o5cS%_5B@kF}A&sG4Mhw{e{k9*v6th=VI?S=<`*?"
-        "?MdAIl>a~2_h@uY!nUWA_b6;KllsqLES^Z*waucQYZlL@{b#~2N%L#kRAg+<+9KW(<Z{"
-        "~eGxBs&kIq(69)0r${rWw|^vd;OpFlaMHj8s5Z7EP^*(lbn*!=U<<G0x5(Kd1JqFpy{5"
-        "qmgoei)lPi9P>~e!H9Yok*R&jP4i7cLC+UK$%<Ury(1}o56VcAKVvE-gWfH9QyfT%GyA"
-        "kpT_=&Q_dZvA57a%zz$(OZY1A)#>LB&<6sZQf_DvVTY~-mK%JNaPCM;jjJXGp=X=<Oym"
-        "mYFIRkyyGDq&D?G4P;JE;3obX|d-4#x0Ebc_whAoU#17<;ir+;P<DF6^@}dI!-D3fs=0"
-        "FGpgJvq?K1_qo{R4(j_LV|E$i_ogjkZDKxsk9MtQY))+|z2CQ=iRAPRC29ScwvVCicVe"
-        "Sev|}yqb+}uo=S*}=W==e`shnrp=92VBww9#x-;9A*%Wm&w(!NT2U&o%8Fn3=f{5JY^;"
-        "d=33qI~+%-;uI+VJ_@N8!m#c<G&H<W267YzQ;G0`Z{1t+4O&~4*3>yim|FL#YW#^oGru"
-        "VpTj2D%lSTSUe!{vtNJ*$T1K5;qwcRG!3qciw~;ojLH-5u%>4s5iT73PHkEc=4L>IAC-"
-        "_^je-;~qng}m3?^bV?V5innn}ffnA12c-#)!pya=t_R7{Auf7<Z3R*W&)-yjixDKNY*K"
-        "rOmIc7w<mi^sCsQ5y`xEiuB)k*kMX}PKCDce-2N<%f!7JjupapX72nu?FWy!s~(8v+sn"
-        "A0CoCZDRs7BP-$d?%jaW~d3COdMS20d+#df!0Gv<do8oTX{z0SaPtj+d~*o}43S%mvlx"
-        "Q{iYm9Px<+hL<9)^4`}c{;ZIQn;?-{|4L$-y&=V_WdsM3C4|LPLIK^M`6P=fO+QKM%Wz"
-        "2&radG$C$he`2zNQg|+^7ps?#8?3rP`;TvK>kY{}y1|x8vMEottpAgSDv);l#l`(cbc4"
-        "utaKVl9&$XdZV63oY4Xk)H1pB9c4cL7-YiZfy@Yaz^A%a}eu?1}Z_UNc^tn^`08Y)d+e"
-        "EBDOChVYkk=j_Jvne5C)<%0*rDSL9GvOrBP$M;3rr;-0u^dSAuG^Xue%)gD%?+f)eYi7"
-        "DMne?`8a25aH9`_Wvio1tG!r#uMokNq}WsU3Qtw-8EvZ(S}KjnM8T_^^*=sk3b?B(t=t"
-        "=^(~-`DE<+d5-^Sg*Cs+(#$9MMx{J7}cnlus=<EYnk@uL4OaK^d>`6&I9_szsEg?UHR@"
-        "MOxvs~-%QpeywOX0N2R}!k}78b{hdg2%6qeFeYcNP=BxG=q&dMRJ>K7`p)2>1<a0uj9h"
-        "<9+v&6SYerIRi3RaZM3Ral*PO5v}^H(JGOSN;6{x+vC??RgUkgh)EtY_9Kez#wK2XopA"
-        "^ZiM0<D$OG+Y{aPar>&h?@5{$eJ%H|c@vd1=IZ)T$F#R)ef=)f8|y^k9irARNo_OlAPZ"
-        "XjQ@yOSby^+9rL-~cHauH1s{5_a3Dh(6k2Ag>=C>s8PkPpT3-n=<eZ2!Q!%aPD_a8~Jk"
-        "di0vo1&fT`i-PH;d|TLce=;8_MV<2!BY^*y&A=Bnj_YmbHsaVjyRoj#2z|V)Q)q-8#Pz"
-        "l;d90Q?o9EXY?NSM!uBKVfVtw=6MkPKXZV@o;8!0b?!iV;<B30bt~f8D=Md5yihBb4&W"
-        "{uS3DVs~`eSh)hx=2c1?!%fVoxR=cxRI5Y{I9&XYrqlJP*!?3-Et|vcFK4E~tqsIOi=C"
-        "_ba%+hK}=Bh&^?#1mJufUDJ`*Ag`sI8_Is~PIP>a^gklqk6|W$u;-9=9&$c$3vs`K`=@"
-        "|(eDXa(+9QxV%@cPc`r6=+<Xuf&wvi6p+IiyKwo+7>2JDZ{6K_}C!wI+MiF#(GSTC#;`"
-        "(WHh5;g%2!fnr!;Q5*2{(7bar<49{!oeN4O8g7ab1`YYMA#*yo4iWAFXR3S?%$#RYq%R"
-        "{igooo@uv}X6aMSwi8X(f1b3CCx(8i9gnQ955BVnP7m{u%=^sY_FJK$}u*Vymt?BP42n"
-        "Xv)(mqW(=S|L?<emHm^?O770~d?`0%e0$GfS-F)`-0yXU<pfze>8nv&4TLxf=f(bT=W}"
-        "VW(M~SxDbO+*6d5n=kgx^Th)n98e>Xqw!nwCD?twSfLzCy8TE8{y5ScNciFN#hr-%Slp"
-        "-M{?ux5PbJ++q&tH=XTf>s`rK-9E+Wh!-)Bj8Aa%QxbeG}3lDt!iJ8YH&w~}@SVQW`&&"
-        "L!QGu#m8msq-U*pEygLPtFn*&It(P1Hyx?i^O(jGoR483_m!}BcG#g=d2Ou@5#54GJZo"
-        "@EyT5v?#tNgP2?KV<QItlkCZWFf!Mn)5M?b8@5lx8%Np^IA?$qOPQd>bx*8UU`$g({$^"
-        "voDAl+HyJ!CEYy-F;bbK8Xr#JU{+<><Kr_r>J9jx^tdTX2VRIy!KxTj6@ndp8h%Kf30T"
-        "{s!9j2)chtnn%#{L*kw#&oiX^75ZPoy^1<DB7;x|ZCg#=X8cX$YbEa5MzQh>#ouq8_`{"
-        "f+r>zsUCvps7V;6EhU&pv!DC(ev5<Ip}yg#fH`%??WZh%F!^%T-BMlV?BlK%XKVqHMkh"
-        "2;4v{E|9OBg|PZ>e_|kd=dFgbk{L1??x_PFYd3_OAxFV|F`IPWtO-Pqx&t=fxnfwzpNM"
-        "Q=ja04N4`e7W$1dH^4FpN>?TnGWv`*!jihNs$K6fhs72z>B5pyGSc4XcyW=AIpZ*xVNY"
-        "w85LFJmo-oIHa2o7d!>^xiSlbgkDATKz>XNz+#{)-ohweM_EmyqU5#C?Uh$H_AdJ%`K|"
-        ">)ZIhyGXpdkrQT%zsm-3M{Zypoh@!XZlAIz;C~!F&y(f_{9oK4!KE9-`8_&sU_QP^*vH"
-        "o}Hz;Q{b=!phRCNClIhHy21o@xbAoe82<0lz!Ll=u0wpgtHULxKU>TN9+XOG3=?n&6*t"
-        "aW=W=9@v9v2eg*=1q%u`x8H&_@fr1gLvHPIQ%Cg&m{j5xQ{0etP_!+X%YYO775O85%&`"
-        "6@&&@cy_memZWMJHav||wqx`AF`z>Ovg3D%$cRM=oApM=_1^XWScT<l!$Ol-Heu|#?$e"
-        "-YU6s{-#6Ub%gypjAbBEg=qQLGiX!Mm9>tEt;R^KJV5MzOaLcMoCr!bt3}*AlUgTq4e?"
-        "xX<1s!P!grHsQWtiKt7LNHAxUID8+iX{5V~xa*Js-^P28bC;Cv0^RT)^Q9%?H<IrS!e@"
-        "u~WysoxB-rgCv3Gn({7DaCr-#Iw)GFRr@wc(2T#me?Roo8x?{3_evBp0@o^`F_<hIaXe"
-        "7A?q5&sv2O~Stm-}2M9i1*k-;)3-g`lj;z{ry9t_95*m%4#F-kEHKF-vssmd$%z^mx_1"
-        "7QfvTc5jJIxs4p&M{<KMO4*P=F+SnVkQ5N5U8B0Z7!1w(J#Dn`o^4_yloO_q@Jw;yirl"
-        "j0u#QUZH2avv<;{"
-    ),
-}
+_LOWER = (
+    "c-rk-O^g&p6z;0-p6S_LpjcgCcTq?F1V#k;m#7RF0tXdhKqE*p334$p!Duv5V>aPpqMXpggE1"
+    "Qqo;`TbNa7F<UiIo})Pp9QAd&dD5XP?USKHsbsh;T`W?&ZPQ2VOuRlR!k-m6!yUd<L9$B|S-S"
+    "Vjrv7}RA5+9tx{0!~ny7nTR1&1Zd*ikG5~nQuA4d{|acJxDpvLM`$(kMGCgW>~lE0qv}^mMO="
+    "$Dfffu6Pu8C_}<G>@;#8z0fLiZskWglE%xhK?8`QODYR*Sy80IRRzHP(X`WSBiecHZKy-dLmw"
+    "`{{kFpMQVfNVuYSVGtrWEI83F^Z%&SiZi;n2qvA#NNah`#7l!X6p|zop~R#g=v5PyX-(&ASKY"
+    "ci9?NP|@E@Aa<1?55t3zOF-@8gwt!;Wr<k>IICTvF$6Lhg8oYg?t$?h_}6=B%sA7BE{`!^?g7"
+    "q)HQx_yC{Iqq2l^hHe}ujZEdJkPu?^%u4|X7l7v25@K|^;d)6*_yH$LDz3*CEwKjdc@`_6&gO"
+    "IY7ZkcVuchx_RJ5Uda7YVeQ4ym{iYz+`_6`V;_f_}mHhA;3N-Tilnn!QMc9`mh()z+45w8QXa"
+    "dbf07PCSk7!ASZJU>-r)#CdcetlK&AF9!qSkCuIZ+q{kyfPXg3^UzLrq$^_w_B|2*e-pBmYB-"
+    "o^eWx(e__h#KL(}S+BVmLuM&~P91TSeb*LL4ta2gY|Anf}P`-=@B^O?)AVMh<Mu_^CY1rQ06}"
+    "%cI20mV~&=hr6}$Va868w<7aBMn=0W@fzya`2L4s?GpC;Zs4~-Jd~hMK*i8q1hU~a?1J6s`Sw"
+    "D8t)J6_xL{CvPznPX^o<?@%lQ$oV#BwiZN@H6plOP4IZt_h$+g5_F7vP4&jyw@$!JMS96wAv1"
+    "uQO=EN(FI5Bk^<c18@b`+$W0Sl>pu;H50b%j05m2IMl_D{Zoq5Zn6DzLa7X#m=R(BI;veg%3m"
+    "&Pw4WVjC6b$&QQ(s`LNG2I#WD459j19qqB8O7w^N8o#TT$b^ql!a&2<QKC@3-JiHIuOgvv9+u"
+    "96qow=KRE}G|&5C@J}?%KX3&vt_Ge;oM_|5V4LI9Xp5#t8R|7u(|q@Udlq>(aCMw%ftO5tf5k"
+    ")x)=uJGtC!&f2|;W$b6@yQ0N=LY~RV?6GkcZyY4t(-2chI<H6J&dlkrgTBit7Fh)T68(}bXSR"
+    "s>T?x6O{p{S8EH@TFuEQf<1>{|}S#mi@U%;D=0NP3Mo1lDEiD(ocR@6RYZJYPb(PyH@Jk5jg)"
+    "_IDN-VxEbDvOnJR8)dL8cBG^mqc46<Yiq8uR|8OCH>aG_6}plZ=$hJ(f1g)ArXDgnsbfd$0VC"
+    "I^lj`%pTp~^R0!`8e4Xij3A2Bh0)I)w`q&8fm`|zxJ;4VEUS#q!amIS~eyoU&i91fS9Ls)!FV"
+    "dJ_$#zZrZt_NFMZAtrXe}nzUJp6cx2TWFXXe3XFemN;ZEo}YEZz#aJs<X;;bF5S2HFn!YtQnY"
+    "&fh8yvs@pK?_MFegWbi(ST5P<WG&>2HP4s8SMj%5pXKmOIm+TQ&ypw9^%=tD7=Ag7IR^9dJl#"
+    "st_me5(+fyJb56%qZGp<;2^DmQ6E>henEj~k!J;!Xqv%LEZk<I0xPr%+R%-SAdd1@E<JtrD-r"
+    "Th%s2szJXkl*Ki_U#sD6y|OZS@b^_hl|ENkfXTzj2H3o?r_xpgcq%E$Ij?`3iiVun#*VQeoe-"
+    "5H}>!q;r5c>FSGRwm*erc-p@uF_vlNbk$jD<6(NTofW75OZ+gr}wEk~J{3deHV$;%M10xCV?)"
+    "%vO2pE1PvooLVebeu#XncPgXFj*nZ_Uqk8NF+G<j(?j-!ndZ3Gk=uN4(e%>b%U)!0*xoo1DAr"
+    "iHP<Y5x>FdxodvZe*^jDRm96EjsGDZovr3Keg?iKBf44%wJ#!j`tqTWzYUSzfA)vx_h*G{Q~L"
+    "pRL(b>%ITY+|N<#<gD&&~=QSc@$VT_Tp1AQFo=KwAMd?8_sncE?#ppPmpY&hopRKF9}(REn6Q"
+    "cuK{Cz{);<8gf&>a{}HKm4vRd~H0cS2Qi4r@yBsh~`8xf91)>dJ?WU**vxqw>i*0S1%)-gnGX"
+    "~8&9>Xp*{as?|b{I{?XliS2^Iv_B9jI4!;pU{aam42cdj|)HIEc3oN*R^+P|ZrWVI-RWI_>)5"
+    "d>B9#+-zl!K4jm(TfCkJ`ko(ZSTeb-o8wv0iV~(NN4+pV*F*pp!et_lm*!vp`|A$8+;G%HuR_"
+    "Zv`C~i*cJ^Fkrt)<guM&X~*wUn=wgvTmPVg`IF`-rI^zOMGAg8Swkm0bTYrwB_4VKMW661QtC"
+    "eoEzzM~MVII3hFq2Np=*aRzsj;M<;;#M`cetJ%am&p9qyYT!Om{RC#2y^bb)R+_rB=yUg76Qe"
+    "0IHm!$6VI&I2AZb2x|*2Cyga(Di{F`T#oh_&yod=W~SAo`i4wZidZco7=7U>fd!$yHV%9XueP"
+    "RuLgX>*r}^^yw^wc|E%l#G5Wc9%$2$-Uzw-pu;29;EKnxoZ5{T10k#-fr10@7E36#7-tb-g{h"
+    "BKObFE>WQ*H*j(wbxAYgJ`85!VjtyH=wuUYu3s)i+e}(roM8$Awu{sm`im2+J3&eWNq$>)FBn"
+    "?!!BFn|xg3+lAde+r{*@*jJ>C?L~$dPo%sn2wTj)fOTlgd)#V1lH@zsYuV*!_p{$!&O~EAmN+"
+    "q^Zk3Hsy)dJS&(Emou++l3{+`Q!pPW(E<1?xfLg$Sx#7DDrHLYoXbGemIYl<z}<i8!uoxU4)&"
+    "a}ShW^x<1Ggp?D7k-a*TFBZ)Q)L*#-~I!Z2j=)BXv-HDT6`BQ@BK}_xy5`*axNwClQvhT93SN"
+    "8H|3^Ojo#IgV4D~<Egzyo`xGhZ&c6$0w9_<uv)vvju^6P3Veg5I`LHzd6i)AR%%VjM){Xpg+B"
+    "b@B__|g$fWO!2gx|D!>c)CSk9D4PuZtGGt6d%C-YprHQux|5x!Jo3cDlE+(n*~gFMADfgh<JM"
+    "JKN;8@jvm*sWA"
+)
+_STRIP = (
+    "c-rln378etmB;US{knmM04_lU)KXg972LsvLRwrxMpPUfF_}ul#3e?PD5x=7C@x9dMWZCqGC|"
+    "pQG#ZncGNNL1ToWT|pc<OBp@9Z8N~e2%_3D;=ySnOiqZ2ige&6^1{&zX|+;h)e>MpO7QYxn*U"
+    "`Nf}Kso3DdVw;{d9bIJ2~n!K#7GO#QR^(p$p19RwK1(&`aiPHe`Gs9E1lchU-?g{EB6KSSC$T"
+    "Q%zw!U_xXa2fs)T~e16*Ylzj?4FM}_qjJ;A_M_zMhotD>YlIf=s!=93ao?J>eXY_w8+v!uZW!"
+    "F!bZ`yf4kui{*ljWNC(A;A?%I=cz=fI5lkmbMaT|aZ%Ietx9NB75mI=w8>rjo=MEKBL*&tly<"
+    "!0>5VVm!v}?^tA>XVqKLMw@fS_d92dk-QN<Em5v}BHkfmT;?+7P`JP7nqtrH8S||q#m6OWXxk"
+    "|5*FgyzOALhZo+)#=B(aus(|aG&=K~UBD_%eL*X2qR?M#lZl9YCor1VXg)-U1fTw?EK`oCkwI"
+    "L{^OOq-uMV~vRWd61zypO`CMGxY45lGZ=N_IzT!&Lw;lw>#;-9TMXs9=kbXZOSLcckGv)b-at"
+    "w@8<eFD8)zll>RYoOMZ8DH|#Xm=}v~8Llf;hDlryHQ})m1SnjOr+9@%9a|wO9l>K_v+7bJvkK"
+    "xOl(f_7RvFvU-ezIX>NydCFF}~Z!Ci*6}sY{B_<GwvBqfESx#%V|Dd7E4>dl&hpmL~j|&)_a8"
+    "eUa3aZ^JjSRNEY{*`18~OO3XC#rRg`Q|7)oZ{lxBN5e-YdOqikZ*?xQe#O4}n&xlhqH>`vKht"
+    "TK=9-V`URuY$={hPBZS0fipWepY2-!}|qmG7br<CzyuD^Tfwwhz>N}a!#j*l_c<y?`yTI{RWG"
+    "uG>PJV}v$kH6JrMmW}C8D+|hzAr1X4x8)afW%mD>lq;JoL+2y^<`~md7`bI68^9f>$R!#=#+0"
+    "xat_Adr~?yzGS|K1jWN<uqa<UWZ`ztq^l@D0^NF#RwFd6}1wK2q<6jr~b{~9ZC{v%$ea;to&G"
+    "~1w`}4SC{a0>(?h9_ad56_AvDex;ai7&Cv3Dxhc{$_kJH*%r<&FJDzQ{d|nSVse8R@%5c*m6c"
+    "kr0O`z6&|yp3ao(m2v+d8Fzr?8T-Us;>?hizE`4-{)sYq;|*yyoqk+C^5tndzK6EqUWsfQtmQ"
+    "48za;jHKA&_*_~3HmZX&)549gy3?8W1=|F5L^-A%cXS6*bibxG9mS&#2e^L^@(xOYk3L3REoZ"
+    "c{F0J_rr;ca6>w>I|hC@=@NGBx?JACgz`cM;^+JFvf4Wq~DS6npj6p(s{#E&Y0cxoG#0FtLbO"
+    "lvE=l8?wry;mX_(CavzdQyj65h*f%s|4tFtZjqe2V#v9jRMb5{i8E5}4i8^AR)wZ%Og+7{efK"
+    "un}*}flbM?2c_>Ay9(|07)`?dO{IGt@sR`Wf#vS$qDp_ubNrKF@lK46#9?d|&TD%JsgZgYj<G"
+    "H)SuKd`G@FW$u}8`sK!6HfOxm#$|eEwCmpF9!&2EKhp7Kn(x!?t1!+rAwQ(|gRAtr$P0=8S3H"
+    "w=GfeZ*z8Uv?-SxeD{Puf+A=63Qe}d-!(B*ECh;Njpet95epKre9?VEAeI97*`H2S7P;*4j$7"
+    "w7bO+SJoEaW9|te}H^q3?6E{C6y-LOyc*wLkt~p-yfcMGs+kFKTq<UQ=-qGS^ues$J)gyXZEt"
+    "h`-%BxntZ#A|8LO2c;|RF@dlDhd6O(pv1?>2XQr%gUyb3Lv^St#jJ&f_-e*jo_0i{x<5TKNv+"
+    "ewp`w?@zhj|+l{TQP@<K4=<XSqGmu6)XWOv)2u-u(YT$He~u;yye$<v&j5e?)GV=I?uwc&FOm"
+    "csJ{z!yQuA(QAsF3$y;$cXGx#ev~BcZ1h@nc|Nk~+Rjb)FJXI+I5LX6#=MLFJ5y@-=8TfaR||"
+    "AJzMnZQWqyVFrVnqqww$+P<kR?kyGyR=dr*?_ZAW7amKyKJ@mqH2uW`D}(;cG!JmmE{(lN0P#"
+    "X7nfZ4ARBN}Kv)hm8Iy{HI6v^H}Z6<8)ntE`O=f|2yfj9vvP$7WMs{eW+`{_IvU6b4j}o+WWE"
+    "{?Y?VA`#Ai^wW+GK^T+#MNAK;z{dM<-T;bdupTA8G<y8i^Ceyb_S!Hc(r1nM?Y-m(I@PG@#pK"
+    "HV&V5h{xUoy=y%A0Ai-p`}XLVPvhb=13xdTY=Ny9PV34O_5+gO$jw1+cd^(&G@e30ts&gB9ej"
+    "As=>O2eu8iU<C)&$WgxsyRZv8tF=D}E5gBYWT@MNUD$zb*jgUR`OC-)ZGqjD+8)9-VGCApP=$"
+    "^aI*+hT*n$-t1msogJi<0%3s!Kjl)Si}rP_w2+J>c(4Hm56U`b<S3+%!UY=?F%(RM6}>?ripU"
+    "y&i~z&32b3J%^w2X%X}3p=o#!WOLH;N8Z^u6HB5!e8)b(iUr*|3u!~dJMcm`8O#4D&^lq2KHe"
+    "4HR8xAI55&(*m<)_zTlsiwfxJGyo(*7&kFse(_$G9c8$38A>o}>L0>`FA4z{j+ez3X94w;#P="
+    "0ab6Z_rBzZU6=^xy^ZUur$>5Vv1$O1Bqjo8cf$9=2f{wqDY6<2k}FYFnR;@;ulLc_EArXQ9@;"
+    "Q0pe&CqE$WFDjH>*oSl1Zc2^s9dW*Q6t3L0Ifr*hAs6I#k2sDO%BtpRvCc4DLAY|a<{YL+V=b"
+    "Cb;{8mwWfFD^>)d0sgVoLlfnNQbT*Luvb4s;Jb^PzNvk`f{LR!EEUaon*(?A^|H|ntn`#K!Tx"
+    ">{bv<#b+XgJbG5$`{Jk<L~+?tm>QR`P--ucsgCz*VKO2BezzU4cC(zy`I!)J$l`X%NEuaW4$Y"
+    "+>$NUiUz~8wBQIFnR3=_S!*$3dJ-HsnadWLq`SzIo9rD87Ez_Fi^@+ljC>RaKgGpc^s1EN}ac"
+    "2dn1f#)tFbOQwcfi$}^K^AZNfeIj2*Z`RwtX`T_E5e$yl=@jeShQp!ng@P=x#pxb3@4dMk7BS"
+    "Oe$$!z5-O{)7u@gS@-CCTt~~XW7^l(2*<k2agwD!E;l~kvizrIrSD|Y>@vrMX=fHE<&*ZOwL6"
+    "aYRmE*>)=w!iaT{99Tg`EPwQAnx3TbIeA<z4Ox$`&XQwY8r>Z6bKB*$Ks?o#jhhFE_=PvQ4bG"
+    "kZj}?1ztSx6}2S9P9tMY;1QS{9$8KzBQYZe#vLFwYBnb8%l%w8(P}<x5l(GrRt7`W^w117G+z"
+    "j*YwHwa>h;P;_Z+$eR>|}<L^S@*VtI<eY+ve=UF~04bE<8t85FusbLLSey{G*y!_}d6(5&{?{"
+    "?RyOq^EPt)&l=^Eb))-o|>GG0$3ZG~O$^Q)l;x$7>Gjuk3Evq|*!g2}z$D`HVFtX;(9UZReQI"
+    ";*b51^6kkw<K;5a<8jo_u&JMHzfG~8e8x9X8Se;v)7sRhxc-G1-y}1wHGgJ}^?c&nm-Ssweiz"
+    "&FEi1JisgLH7=D>^C*X(JwBW^bT*+=H}oR4HD)<@|Ljd6cTE8ontwuWWRIau9_Z07tgc5h&e#"
+    "|oA1qlz|s*OTSKJ^jL7P3MJ=_y1a^(l`e+>o4nM{5u@L!B^^)e^R~jU>9~^2ex4wwqOMZry@5"
+    "DIoO3A*oH0Gf)yN`h|DR-z%J~-Hf+HPR&Ws3S&1C%!yfFy4s62(+u(pY{h{QCwhh&`4UKGy*&"
+    "3>CJ0Y^ohdtPZ9oRlW+jc@^TQCF}*n?fzf$h-7A=<_v+BO>**oB?YHe1_fYug5E+h8}eZLqd!"
+    "aAZ@=YOuELcw}K0c0${Z*R~z6Z95Jb>h@q4c8-f|vSABWa6sMuvB<#gv5`#<Y{M3;;NTc!sM9"
+    "+}+jLB1iw#?_f&=Od25FlHX`5ghwqO<J4<tXdX`r@gU}TdsFtW*pEm*+;b^Avn7uqr?synnp9"
+    "a|sWFPs;#bvTS%a2WDOAqTs#1KY3#D>yim{3FSSUD$zb*n$-t3?Tmq@?jTtU^^vl!3qxgBTwB"
+    "P?7|Lg!xpUI;1Kc;YZ=dy^I$j3hwZQ&tl;2a^0Co_UD$zb*n$-t97H}gd9XVmJKcfpFdtTMa3"
+    "J~E;K6SHmT?ERVGCCMwXg4oL2w_kzymIDfDNp>$p^t*<O2`5zyWp`pFkWqzy=mj6C&N-o#X)r"
+    "*uVnn&L}Uq2YtW;E^vSiETBMeJNdu^E^vSiETC?0-7f1k@<H%Z@_`3j-~by0*x`eujRo6&LLT"
+    "sd3mjnoM7QY<(trbOU;%YUlf8v;{Nspi%}TR>Ym@x}w)wyVE^vSiEMyc2ZXq9dzy%JlZ)wVRf"
+    "Stkt2<vgEGpyeOu|3w!FbHl!26(^)4zPhWj(iZf<O2`5zyUT0#*+>_-~tEOzyb;c*OL!C-~tE"
+    "Ozyc~{>QFZo(L)`|EutqSzi=NC=l_s62(BR?c-J)L7y7jiY1g3>IM->Pgbci^Nx!;@9l(A;S>"
+    "b(D$Uj031lOYbTCEqhfprye5R4^ntk$dlbrf*m^^kEvEbn2X8`=qc;8Df}4zPhYhVU+gcc~Yv"
+    "tF}GaCfEkS6{LgUN*H(`=uxi{|2J&y%_C==^NZclR3zBkcT^<y9_IcfvU!B|P4zbAFWVN)349"
+    "wg=zB1I|K{jFQ99dsR&f$>zj<7|r?)lBSM`nJKebJQr?x4#p?R5@?Z))<(C)B4SI6DWv}3E*`"
+    "(g9Dx!~ubT6t?qJquas_cKX0??8&3W3uup^*vy?9}Le6Wqq>GWuFWCpD=8{ADtzoc^m#ev?)B"
+    ">B-<fvI9Hf=R>^cTt+lgXg|r-l`6BgYorT8tZke8ScFH<$ndk0La{f*$mpn_g<=!-(F)#D2<d"
+    "+6Ftc}tysuSnG){A<oPQ0tYQ?=qfx>kZwHR8RoMO>gdt&^bVW^wPV5x2uSv36T8&h!o9zp_z+"
+    "M>mP}=S||*ZxVMyo%p-eitpBn^S4?F&e<T|X!6T9OVDeJ1T)r(^_3b4j-`%0DE|oM9wz-JbS|"
+    "zH`@T)0I@XDM_<FH>5MH`T>;>z@|2_8IS}WF|4PtMp6YC}P?0}vlu;=^89!{OTH;DTL^)22g)"
+    "<pD9qWsV5#QyKi;t!(@4{Q-@?FMl=ZWQM>aQY_kj>fLZTf{q*c5ki`>&bQEo=^Ez8^!I5>_+O"
+    "lj5a-vj!o3}&Cn0nemAx}Su5&V+W(7<Vn4iDRR0=LlvANyU2DYeNgnlBXX2M%Q@)aR9lT!roh"
+    "f@bKL7bzQKzpH`z_j6i7&=s|B;lfqfXlAEFyivT5-RFAIH)DvFOHk_7d7W58Fm<5@#RUcMAD0"
+    "VB<IO`GECe9ZdR(>m~Tn1_>U+PYu*lj^1FsxR=uI-D&s!b%j3h4@TcPpaIOpmRs@VtF&(mWyf"
+    "z8rw@Je2>zLZ@Aj$@XEObM9QnVczF*L13cI>e=QqGS`rv)?zD^&MZ502f*!wO#7vEmY7<j#o{"
+    "z7Lrd}CqH`S^PUeO^u8p5#rU{y*a1LFgKSZ_lLcKzuS8`=>D$Pa<#JI#I8z6VImoXM^7(^9F6"
+    "|&e)u?S-g4h%e3palxf6{#yU|ReY1joeULG|e685SsAt4Faehc!I%2bI5bG{{{%!2|3x0WOi#"
+    "QL^uG=?@-IF#yflr>ppWmh5Cepr>u<3i~ev@(+Qvd7JxtV_Iyk5KsjHf>mzL5HEpg*S3&reX-"
+    "dTf3H{~tj;_aWbjwhzM(p&d6<ZYJa6ZR&CG2V=pzp0>@ye}Ba$=73XAI~Zf`{*-wT-%!@B$DX"
+    "s$H;y@SKW!h*T)hw57oh7J^fWMrd!b|Ra13H+PsZ4rwc;LtO%LFoebC#1eo**!0)5#Ff1HbKf"
+    "5PYEm;12yF~;m7#_z40#oEYxdXRRlWNeP9Df|b<eo^yn>kDjsNZa?q_WSWsHSJhUcn#rN?3|2"
+    "_k<5wt8>2GUZ7Q(etFFM#9~cAgL}Bl3WZ$8^OY!IB%-y$0zngxYy;l6UsGolHccktf%!R(R;X"
+    "B}J;y1%SKKdX0d*Zr6Uk8jSoBj{h!0$7s7^~_EeDq_+*&=-YEqsE%oS)O?>e_-|)iL;L5jHQu"
+    "_N6ee0@8q6MVnT^e+Q+^{ew1&_XGSkhIai3{F=1KiPz!(5_}BQVDJ|6ZsjHkcB(71Iru95Fp_"
+    "pLMl9x&b0_U%{93<d+&zP>-S-n`Yve0`41Qfro0qH=?-AzoJNTdqW?nnp>A%tVVN^7yLSOh#g"
+    "Xh89<h>J)71DQR?)-%I1CP0@9@X>hZNjgS7LfN2@pZ(v!u{|O>xpwTd=7jq<Mb|kcQ-y`ez<+"
+    "`TLu0)3*WIe+c)Dk)<tIy;dj6ztRZ!z<?!DQ8$_{oyTjo#@#SUVx=MUJxEcJIv<dk49(W<+Ml"
+    "q-N!mk7I;aPxr=G{%&G{(<P;kw6|d;oqOe=cUNe-|kH+5vy&Sa0}-SRg26ee4EyC44gZcfgO6"
+    "&p5N*Cq9NTb|ZdgY}vnJ4n4+N!8#JmB;0WebB*~ldv9@P0c#&|c3sU{2xhEiOz$uD-~+|IzP~"
+    "uPvqs*(<>S4Pdv;Z2_-A?N+^T4=bas{Ufd|M__Q)z_0W~tpZwuR}Q+@<`VE>G&<Q^dHZn>>{{"
+    "=VCJM%Z4xeOq}eYVE8cs`Wjcxwp$F_DdB;UCBLU+S^2Hds)-Bt-bRn^CaUfCTss@?r~e}>Fwt"
+    "4R-tUQYW_cle9C)z*4wA~t|>+Kz2^H+b;cWUvA*gj&C3;g3#v}>NsBjg)pdD4N#7@@`LWnrNb"
+    "1`m=b%z6SQgb4EKB-3&Gu5yUzXM{#m)m+Z*ut}K5R{{BI8_>w5ilOeOdC&skO0CQRKbJ^mp8*"
+    "VsCnBbD^#Ee$w+-a-8McU}M&Ma9h{biZ;Fhw{}*1-t?I<=TrY9;SPVPtasBJ-Z1J7<9!oraB@"
+    "8^^@qHqioB<{W@Fm9_LHz_S8MN>?6apy@H_~)Z<V+;)5O|3O}zJ~iPJbu?5@*A?KoY$-qXeHI"
+    "bG~~CX4r6l?3~cwl8V>PZ$3{(jTef{54q|;_49c9;@PvNB)56;=F~PLy<X*FlR`04Ee_*_W<%"
+    "k30D$66<J_CG+FGC$N}$c%A8C3DDXAn=fk7H1>i#B7g6^`5xYPQUdA4MHfLPISEA#BWnzz+E&"
+    "*_^M%Qid_3$|AxhaZ!_oL%M<bQ?Sufb&Ez@CQe40tAavk5OI{2Kr}KIIl7dnCNm49@ZB+X6nI"
+    ">`H9eh8%FqXNYt6a#5iSu)jP*yj=+QB;A@J>c!=p^OlP}fbdbI9Ssg9Y|oJ3waMbXF<F8$kw2"
+    "Go;2uyd{>A9I6q(CNyBxWZ)#81R@b?M7i~cJKS4|e{M>E8~j<j2e-!Mb0nbi_J5V3j)UB3hmq"
+    "h|)Z75Ul7EkOPW^#2ZQqaXHI!MTY3UPwByo<sHp<eaUX87Mn)1@^5F|Dd^?>!=%8WmCkeTqX9"
+    "toEH`oe+RivQ^a2iuOz+--8FDM*l7y;P2?NMd!D-TGsWI{rg*>y4p6<|KE$n=66`)xtdRFcZe"
+    "Qepe*iKEk$%KXaR(D0O888|r>+!t1ac=McNS&N0i)6Nt(D?@hct(BUqkL7Y`X%vvBZB!*)ilD"
+    "K1G7Nkexu<>Xn>Pkb4fyChZh#ev<T)rigRG6j9-v0AYSWdhpR4&ZSeCPv~4k95}DRuVCAGtHk"
+    "*#<(5;&pQx*rye-Im4}WciS0Ph6OZ<PQj?S~h-es03YnFIN&7xmciGLhv7mzoM`1|M@K1<w7u"
+    "=TWA;+%!tIg~wgHT_*Jmd&2~;#p!{Mf@uCTtoO$%H4p>E#MBqA>W1$!s;$?BYX9mNS}nR8OYy"
+    "6`<_JiZ;*KsJ-;OHCCa>r+^gt+i*PkIRlz~1gSM@t>^kB#l&d3eT$Na*v&G+cjriS|o2Rc4wI"
+    "{q6X?xG+Y_*1QJzLblvn6<Djd*`uBlfAY#U2jk(ALwCor_*zosawlv&FiQw2LY81MqunypA-7"
+    "Gy1sM;#>mXg6=Mi%Zc#IoCRN9D?z|{@Gt0CJVo3m(EUDg!2gK6zjHQx8ePEl;U&l|Lf2C2UxW"
+    "U0IV%U$y^4A_AXA5qiJT?X9Py`+H;eOghdJWzIEVhHKl;oOwL5X3@|+v@TPGF>1~4{uo+|b!>"
+    "p0s{7C1epigP~kOXrBS&s0&DBXb#f-zV=`%3Oz@L#K-MQ{wl`5pN=V^i=VCaHj0V8S~hw;vPu"
+    "Yr*6)k-m~a=4Vl-8U$R~T&hE~8=)8&fxP-K0RxvlIXC=06Bt8P&AHaJv2NzQQInJv?7>_3~-n"
+    "z~e)ord=f0!rUDD1Z8inGUDarY#xg0-&iT)r8|><#vx%e<)-Z$I+;lRt1SI>;xiDv6&0pH2BA"
+    "37<$Fuug){s1^UJS_v-Te0({!TtpghFQx2I&c9>f+2mhI{bR`YYsIPtW2cIDFFNl-{(kfV`yt"
+    "{Jv11ziC~MMh&@&T$ocL4VM#?XQ7oqcJ%D)K%o3pgFj4<$SM`k6qeVuR9dz`yBllKs54})I#q"
+    "3=Agj+!UV2*T%bzCL#z-zLHr&J%UTJP9~+JA5Cl>yW#ayc^(vZ{tJo^m&DQ95=j!dTXBeRg_y"
+    "n`qc2Q11_I0!EW=#-f_P8L+0bB`Qi=X{QU#sTUb-Bf-kQVw}JkfNO&x3{G*gvQzuTIb9q<3+u"
+    "f##|2xu#5bwda{7lZ~&&(GWSkIx4GrW3lzNmi4R#Vp&@;*Sm0ewfa2dLm&zUKn*hAqGc;2hFM"
+    "O%rv=0_M*a3C?3*u!M7dBWL(-d<P~h5OpEn_g|0?++R}mp#|bRynyd1eC^h(^KHD}`Csu!$h-"
+)

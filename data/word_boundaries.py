@@ -22,11 +22,19 @@ class SegmentedTokenizer:
 
     Args:
         vocab_file: path of the vocabulary.
-        do_lower_case: lower-case and strip accents.
+        do_lower_case: lower-case the text.
+        strip_accents: strip accents; None: as `do_lower_case`.
     """
 
-    def __init__(self, vocab_file: str, do_lower_case: bool = True):
-        self._exact = tokenization.FullTokenizer(vocab_file, do_lower_case)
+    def __init__(
+        self,
+        vocab_file: str,
+        do_lower_case: bool = True,
+        strip_accents: bool | None = None,
+    ):
+        self._exact = tokenization.FullTokenizer(
+            vocab_file, do_lower_case, strip_accents
+        )
         self.vocab = self._exact.vocab
         self._memo: dict[str, list[int]] = {}
 

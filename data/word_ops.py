@@ -51,7 +51,7 @@ class Windows(NamedTuple):
 
 def classes_of_text() -> np.ndarray:
     """What each code point does to words: uint8 [0x110000]."""
-    kinds = tables.entries(do_lower_case=False) & tables.KIND
+    kinds = tables.entries(False, False) & tables.KIND
     classes = np.full(len(kinds), _INNER, np.uint8)
     classes[kinds == tables.SPACE] = _SPACE
     for code in np.flatnonzero(kinds == tables.ALONE).tolist():

@@ -5,26 +5,27 @@ import random
 import pytest
 
 from tests.data import test_text_ops as quick
+from tests.data.original_tokenization import MODES
 
 PLANE = 0x10000
 pytestmark = pytest.mark.long
 
 
-@pytest.mark.parametrize("lower", [True, False])
-def test_frozen_tables_are_those_of_their_unicode_version(lower):
-    quick.assert_frozen_tables_are_computed(lower, 17 * PLANE)
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_frozen_tables_are_those_of_their_unicode_version(lower, strip):
+    quick.assert_frozen_tables_are_computed(lower, strip, 17 * PLANE)
 
 
 @pytest.mark.parametrize("plane", range(17))
-@pytest.mark.parametrize("lower", [True, False])
-def test_every_scalar_value(lower, plane, tmp_path):
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_every_scalar_value(lower, strip, plane, tmp_path):
     characters = [
         chr(code)
         for code in range(plane * PLANE, (plane + 1) * PLANE)
         if not 0xD800 <= code < 0xE000
     ]
     texts = [f"a{c}b Σ{c} a{c}Σ aΣ{c} aΣ{c}a {c}" for c in characters]
-    assert quick.differences(texts, lower, tmp_path) == []
+    assert quick.differences(texts, lower, tmp_path, strip) == []
 
 
 @pytest.mark.parametrize("lower", [True, False])

@@ -13,6 +13,8 @@ import tensorflow as tf
 
 from data import features, text_ops, tokenization, unicode_tables, vocabulary
 from errors import UserError
+from tests.data import original_tokenization
+from tests.data.original_tokenization import MODES
 
 SPECIAL = list(vocabulary.SPECIAL_TOKENS)
 PIECES = "un ##aff ##able a ##b b ##s the uber cafe hell ##o , . ß".split()
@@ -72,24 +74,24 @@ def random_bytes(rng):
     return bytes(rng.choice(some) for _ in range(rng.randrange(1, 12)))
 
 
-def pair(texts, lower, folder):
+def pair(texts, lower, folder, strip=None):
     """Both tokenizers; each character of the texts is a piece, so that every
     difference shows.
     """
-    basic = tokenization.BasicTokenizer(lower)
+    basic = tokenization.BasicTokenizer(lower, strip)
     letters = sorted(
         {c for text in texts for c in "".join(basic.tokenize(text))}
     )
     tokens = [*SPECIAL, *letters, *(f"##{c}" for c in letters)]
     path = folder / "letters.txt"
     path.write_bytes("".join(f"{token}\n" for token in tokens).encode())
-    reference = tokenization.FullTokenizer(str(path), lower)
-    return text_ops.GraphTokenizer(str(path), lower), reference
+    reference = tokenization.FullTokenizer(str(path), lower, strip)
+    return text_ops.GraphTokenizer(str(path), lower, strip), reference
 
 
-def differences(texts, lower, folder):
+def differences(texts, lower, folder, strip=None):
     """Texts of which the graph makes other ids than the reference."""
-    graph, reference = pair(texts, lower, folder)
+    graph, reference = pair(texts, lower, folder, strip)
     ids = graph.tokenize(tf.constant([as_bytes(t) for t in texts]))
     return [
         text
@@ -111,8 +113,8 @@ def tokenizer():
     return text_ops.GraphTokenizer(SPECIAL + PIECES, True)
 
 
-@pytest.mark.parametrize("lower", [True, False])
-def test_cases_where_other_tokenizers_differ(lower, tmp_path):
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_cases_where_other_tokenizers_differ(lower, strip, tmp_path):
     texts = [
         *("straße", "\u1e9e", "ﬁne", "x²", "①", "½", "ＡＢＣ", "ΟΔΟΣ ΣΑΣ"),
         *(
@@ -132,25 +134,25 @@ def test_cases_where_other_tokenizers_differ(lower, tmp_path):
         *("\u302e\U0001d165", "\U0001d165\u0902\u302e", "a\u302e\u0301\u1b44"),
         *("\U0001d160\u1b44", "\u0301", "a\u0301 \u0301b", "\U0010ffff"),
     ]
-    assert differences(texts, lower, tmp_path) == []
+    assert differences(texts, lower, tmp_path, strip) == []
 
 
-@pytest.mark.parametrize("lower", [True, False])
-def test_a_sample_of_all_scalar_values(lower, tmp_path):
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_a_sample_of_all_scalar_values(lower, strip, tmp_path):
     codes = [*range(0x80), *range(lower, 0x30000, 37), *range(0xE0000, 0xE0200)]
     texts = [
         f"a{chr(code)}b aΣ{chr(code)}"
         for code in codes
         if not 0xD800 <= code < 0xE000
     ]
-    assert differences(texts, lower, tmp_path) == []
+    assert differences(texts, lower, tmp_path, strip) == []
 
 
-@pytest.mark.parametrize("lower", [True, False])
-def test_random_strings_of_mixed_scripts(lower, tmp_path):
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_random_strings_of_mixed_scripts(lower, strip, tmp_path):
     rng = random.Random(lower)
     texts = [random_text(rng) for _ in range(3000)]
-    assert differences(texts, lower, tmp_path) == []
+    assert differences(texts, lower, tmp_path, strip) == []
 
 
 @pytest.mark.parametrize("lower", [True, False])
@@ -199,24 +201,30 @@ def test_a_wrong_vocabulary_is_a_users_mistake(tmp_path):
         text_ops.GraphTokenizer(str(tmp_path / "vocab.txt"))
 
 
-@pytest.mark.parametrize("lower", [True, False])
-def test_frozen_tables_are_those_of_their_unicode_version(lower):
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_frozen_tables_are_those_of_their_unicode_version(lower, strip):
     """The first 12,544 code points; all of them in test_long_text_ops.py."""
-    assert_frozen_tables_are_computed(lower, 0x3100)
+    assert_frozen_tables_are_computed(lower, strip, 0x3100)
 
 
-def assert_frozen_tables_are_computed(lower, stop):
-    table, expansions = unicode_tables.compute(lower, stop)
-    frozen = unicode_tables.entries(lower)[:stop]
-    parts = unicode_tables.expansions()[: len(expansions)]
-    same = unicodedata.unidata_version == unicode_tables.UNICODE_VERSION
-    assert not same or np.flatnonzero(table != frozen).tolist() == []
-    assert not same or list(expansions.values()) == (parts if lower else [])
+def assert_frozen_tables_are_computed(lower, strip, stop):
+    strip = tokenization.strips_accents(lower, strip)
+    table, expansions = original_tokenization.compute(lower, strip, stop)
+    frozen = unicode_tables.entries(lower, strip)[:stop]
+    different = np.flatnonzero(table != frozen).tolist()
+    if unicodedata.unidata_version != unicode_tables.UNICODE_VERSION:
+        different = original_tokenization.known("".join(map(chr, different)))
+    assert not different
+    parts = unicode_tables.expansions(strip)[: len(expansions)]
+    assert list(expansions.values()) == parts
 
 
 def test_folded_tables_hold_all_entries():
-    for lower, checksum in ((True, 4120009658), (False, 884936894)):
-        entries = unicode_tables.entries(lower)
+    for mode, checksum in (
+        ((True, True), 4120009658),
+        ((False, False), 884936894),
+    ):
+        entries = unicode_tables.entries(*mode)
         assert zlib.crc32(entries.astype("<i4")) == checksum
         starts, pages = unicode_tables.pages(entries)
         places = starts[:, None] + np.arange(unicode_tables.PAGE)
@@ -241,19 +249,15 @@ def decoded(raw):
     return found
 
 
-def plain_spans(raw, lower):
+def plain_spans(raw, lower, strip):
     """First bytes of all letters, and those behind them."""
-    basic = tokenization.BasicTokenizer(lower)
+    basic = tokenization.BasicTokenizer(lower, strip)
     found = []  # [letters that come of it, first byte, the one behind]
     for character, start, limit in decoded(raw):
         clean = basic.clean(character)
-        letters = clean
-        if lower:
-            letters = [
-                c
-                for c in unicodedata.normalize("NFD", clean.lower())
-                if unicodedata.category(c) != "Mn"
-            ]
+        letters = original_tokenization.normalize(
+            clean, lower, basic.strip_accents
+        )
         if clean and not letters and found:
             found[-1][2] = limit
         elif letters:
@@ -264,12 +268,12 @@ def plain_spans(raw, lower):
     return starts, limits
 
 
-@pytest.mark.parametrize("lower", [True, False])
-def test_offsets_are_those_of_the_letters(lower, tmp_path):
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_offsets_are_those_of_the_letters(lower, strip, tmp_path):
     rng = random.Random(lower)
     texts = [random_text(rng).encode() for _ in range(1000)]
     texts += [random_bytes(rng) for _ in range(1000)]
-    graph, _ = pair(texts, lower, tmp_path)
+    graph, _ = pair(texts, lower, tmp_path, strip)
     ids, starts, limits = graph.tokenize_with_offsets(tf.constant(texts))
     plain = graph.tokenize(tf.constant(texts))
     assert np.array_equal(ids.flat_values, plain.flat_values)
@@ -279,7 +283,7 @@ def test_offsets_are_those_of_the_letters(lower, tmp_path):
     starts = starts.merge_dims(1, 2).to_list()
     limits = limits.merge_dims(1, 2).to_list()
     for text, first, behind in zip(texts, starts, limits):
-        assert (first, behind) == plain_spans(text, lower), text
+        assert (first, behind) == plain_spans(text, lower, strip), text
         assert first == sorted(first), text
         assert behind == sorted(behind), text
 

@@ -1,13 +1,16 @@
 """Tokenization: the results of the original release, on every string."""
 
-import unicodedata
+import random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import normalizers, pre_tokenizers
 
-from data import tokenization
+from data import tokenization, unicode_tables
 from errors import UserError
+from tests.data.original_tokenization import MODES, known
+from tests.data.original_tokenization import words as plain_tokens
 
 PIECES = ["un", "##aff", "##able", "##a", "a", "##b", "b", ",", "ß", "the"]
 LINES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PIECES]
@@ -206,68 +209,22 @@ def test_casing_of_other_checkpoints_is_free(path, lower):
     assert tokenization.validate_case_matches_checkpoint(lower, path) is None
 
 
-# The original algorithm, told once more: one loop that cuts words out of the
-# text, one that cuts marks out of a word. It shares no code with data/.
-
-IDEOGRAPHS = """4e00-9fff 3400-4dbf 20000-2a6df 2a700-2b73f 2b740-2b81f
-2b820-2ceaf f900-faff 2f800-2fa1f"""
-RANGES = [
-    range(int(first, 16), int(last, 16) + 1)
-    for first, last in (block.split("-") for block in IDEOGRAPHS.split())
-]
-
-
-def plain_words(text):
-    found, word = [], ""
-    for character in text:
-        category = unicodedata.category(character)
-        if character in "\t\n\r" or category[0] == "Z":
-            found.append(word)
-            word = ""
-        elif character == "\ufffd" or category in ("Cc", "Cf"):
-            pass
-        elif any(ord(character) in block for block in RANGES):
-            found += [word, character]
-            word = ""
-        else:
-            word += character
-    return [word for word in [*found, word] if word]
-
-
-def plain_tokens(text, lower):
-    tokens = []
-    for word in plain_words(text):
-        if lower:
-            word = unicodedata.normalize("NFD", word.lower())
-        token = ""
-        for character in word:
-            category = unicodedata.category(character)
-            sign = "!" <= character <= "~" and not character.isalnum()
-            if sign or category[0] == "P":
-                tokens += [token, character]
-                token = ""
-            elif not (lower and category == "Mn"):
-                token += character
-        tokens.append(token)
-    return [token for token in tokens if token]
-
-
-@pytest.mark.parametrize("lower", [True, False])
-def test_every_code_point_of_the_basic_plane(lower):
-    tokenizer = tokenization.BasicTokenizer(do_lower_case=lower)
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_every_code_point_of_the_basic_plane(lower, strip):
+    tokenizer = tokenization.BasicTokenizer(lower, strip)
     for start in range(0, 0x10000, 0x400):
         block = map(chr, range(start, start + 0x400))
-        text = " ".join(f"a{c}B" for c in block)
-        assert tokenizer.tokenize(text) == plain_tokens(text, lower)
+        text = known(" ".join(f"a{c}B" for c in block))
+        assert tokenizer.tokenize(text) == plain_tokens(text, lower, strip)
 
 
-@pytest.mark.parametrize("lower", [True, False])
-def test_every_fifth_code_point_of_planes_1_to_3(lower):
-    tokenizer = tokenization.BasicTokenizer(do_lower_case=lower)
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_every_fifth_code_point_of_planes_1_to_3(lower, strip):
+    tokenizer = tokenization.BasicTokenizer(lower, strip)
     for start in range(0x10000, 0x40000, 0x1000):
         block = map(chr, range(start + start // 0x1000 % 5, start + 0x1000, 5))
-        text = " ".join(f"a{c}B" for c in block)
-        assert tokenizer.tokenize(text) == plain_tokens(text, lower)
+        text = known(" ".join(f"a{c}B" for c in block))
+        assert tokenizer.tokenize(text) == plain_tokens(text, lower, strip)
 
 
 # Characters that meet a rule, and any other.
@@ -281,9 +238,81 @@ TEXT = st.text(
 
 
 @settings(deadline=None, max_examples=500, derandomize=True)
-@given(TEXT, st.booleans())
-def test_random_text_gives_the_original_words(text, lower):
-    assert words(text, lower) == plain_tokens(text, lower)
+@given(TEXT, st.sampled_from(MODES))
+def test_random_text_gives_the_original_words(text, mode):
+    text = known(text)
+    tokenizer = tokenization.BasicTokenizer(*mode)
+    assert tokenizer.tokenize(text) == plain_tokens(text, *mode)
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_marks_and_sigmas_take_a_look_at_their_neighbours(lower, strip):
+    rng = random.Random(0)
+    some = "aAΣσ.'\u00ad\u0345\u0301\u302e\u302f\U0001d165\u1b44\u0f73\u0ddd"
+    some += "\U0001d15e\U0001d160\u0130\u0344\u200d "
+    texts = ["".join(rng.choices(some, k=13)) for _ in range(2000)]
+    tokenizer = tokenization.BasicTokenizer(lower, strip)
+    for text in texts:
+        expected = plain_tokens(text, lower, strip)
+        assert tokenizer.tokenize(text) == expected, text
+
+
+def test_words_are_split_by_the_tables_of_the_graph(monkeypatch):
+    """Not by Python's own Unicode data, which another version changes."""
+    table = unicode_tables.entries(False, False).copy()
+    table[ord("q")], table[ord("!")] = unicode_tables.ALONE, 0
+    monkeypatch.setattr(unicode_tables, "entries", lambda *_: table)
+    assert words("aqb!", lower=False) == ["a", "q", "b!"]
+    assert tokenization.is_punctuation("q")
+    assert not tokenization.is_punctuation("!")
+
+
+# Assigned in Unicode 15: two accents, a sign, a control character, a letter.
+NEWER = "a\u0ecea a\U00010efda a\U00011f43a a\U00013440a a\U0001e08fa"
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_characters_of_a_newer_unicode_are_letters(lower, strip):
+    tokens = tokenization.BasicTokenizer(lower, strip).tokenize(NEWER)
+    assert tokens == NEWER.split()
+
+
+@pytest.mark.parametrize(
+    "lower, strip, expected",
+    [
+        (True, None, "elan uber ha noi straße \u1112\u1161\u11ab i"),
+        (True, True, "elan uber ha noi straße \u1112\u1161\u11ab i"),
+        (True, False, "élan über hà nội straße 한 i\u0307"),
+        (False, None, "Élan Über Hà Nội Straße 한 İ"),
+        (False, False, "Élan Über Hà Nội Straße 한 İ"),
+        (False, True, "Elan Uber Ha Noi Straße \u1112\u1161\u11ab I"),
+    ],
+)
+def test_accents_are_stripped_as_asked(lower, strip, expected):
+    text = "Élan Über Hà Nội Straße 한 İ"
+    found = tokenization.BasicTokenizer(lower, strip).tokenize(text)
+    assert found == expected.split()
+
+
+# What the library does otherwise: it drops private use and what is not
+# assigned, lower-cases each capital sigma alone, and knows a newer Unicode.
+SCRIPTS = [(0x20, 0x378), (0x384, 0x38A), (0x38E, 0x3A2), (0x3AA, 0x530)]
+SCRIPTS += [(0x5D0, 0x5EB), (0x900, 0x964), (0x1E00, 0x1F00), (0x2010, 0x2028)]
+SCRIPTS += [(0x3041, 0x3097), (0x30A1, 0x30FB), (0x4E00, 0x4E40)]
+SCRIPTS += [(0xAC00, 0xAC40), (0xF900, 0xF940)]
+
+
+@pytest.mark.parametrize("strip", [None, True, False])
+@pytest.mark.parametrize("lower", [True, False])
+def test_accents_are_those_of_hugging_face(lower, strip):
+    peer = normalizers.BertNormalizer(lowercase=lower, strip_accents=strip)
+    split = pre_tokenizers.BertPreTokenizer()
+    ours = tokenization.BasicTokenizer(lower, strip)
+    for first, stop in SCRIPTS:
+        for code in range(first, stop):
+            text = f"A{chr(code)}b {chr(code)} {chr(code)}C"
+            theirs = split.pre_tokenize_str(peer.normalize_str(text))
+            assert ours.tokenize(text) == [x for x, _ in theirs], hex(code)
 
 
 @settings(deadline=None, max_examples=300, derandomize=True)

@@ -71,7 +71,7 @@ def test_no_text():
 
 def in_python(text):
     """The same with regular expressions."""
-    kinds = tables.entries(False) & tables.KIND
+    kinds = tables.entries(False, False) & tables.KIND
     marks = ""
     for character in text:
         kind = kinds[ord(character)]
