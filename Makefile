@@ -1,6 +1,11 @@
 # The commands of the project; each makes .venv and installs what it needs.
 
-PYTHON ?= python3.11
+# The supported ones, the newest first; one counts if it can make environments.
+PYTHONS = python3.13 python3.12 python3.11
+FOUND := $(shell for python in $(PYTHONS); do \
+    $$python -c 'import ensurepip, venv' >/dev/null 2>&1 && echo $$python; done; \
+    true)
+PYTHON ?= $(firstword $(FOUND))
 VENV = .venv
 BIN = $(VENV)/bin
 PEERS = .venv-peers
@@ -8,6 +13,10 @@ OUT = quickstart
 # Each worker takes its next test when it is done with one.
 PARALLEL = -n auto --maxprocesses=4 --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+NONE = no Python 3.11 to 3.13 that can make environments: install python3.13 \
+and python3.13-venv (or: pyenv install 3.13), or pass PYTHON=its path
+NEW_VENV = $(if $(PYTHON),$(PYTHON) -m venv,$(error $(NONE)))
 
 .PHONY: quickstart test test-long check bench bench-peers peers tpu clean
 
@@ -17,8 +26,14 @@ quickstart: $(VENV)/run
 test: $(VENV)/dev
 	$(BIN)/python -m pytest $(PARALLEL) -m "not long"
 
-test-long: $(VENV)/dev peers
+test-long: $(VENV)/dev peers $(FOUND:python%=quick-%)
+	@echo "quick tests: under $(or $(FOUND),none); not found:" \
+	    "$(or $(filter-out $(FOUND),$(PYTHONS)),none)"
 	$(BIN)/python -m pytest -m long
+
+# The quick tests under a Python of their own, as in `make quick-3.12`.
+quick-%: .venv-%/dev
+	.venv-$*/bin/python -m pytest $(PARALLEL) -m "not slow and not long"
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .
@@ -58,36 +73,41 @@ tpu: $(VENV)/run $(PEERS)/tpu/done
 peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done $(PEERS)/keras_hub/done
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(OUT)
+	rm -rf $(VENV) .venv-3.* $(PEERS) $(OUT)
 
 $(VENV)/run: requirements.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
 	$(BIN)/python -m pip install --quiet -r requirements.txt
 	touch $@
 
 $(VENV)/dev: requirements-dev.txt requirements-beam.txt requirements.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
 	touch $@
 
+.venv-%/dev: requirements-dev.txt requirements-beam.txt requirements.txt
+	test -x .venv-$*/bin/python || python$* -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet -r requirements-dev.txt
+	touch $@
+
 $(PEERS)/huggingface/done: benchmarks/peers/huggingface.txt
-	$(PYTHON) -m venv $(PEERS)/huggingface
+	$(NEW_VENV) $(PEERS)/huggingface
 	$(PEERS)/huggingface/bin/python -m pip install --quiet -r $<
 	touch $@
 
 $(PEERS)/model_garden/done: benchmarks/peers/model_garden.txt requirements.txt
-	$(PYTHON) -m venv $(PEERS)/model_garden
+	$(NEW_VENV) $(PEERS)/model_garden
 	$(PEERS)/model_garden/bin/python -m pip install --quiet -r requirements.txt
 	$(PEERS)/model_garden/bin/python -m pip install --quiet --no-deps -r $<
 	touch $@
 
 $(PEERS)/keras_hub/done: benchmarks/peers/keras_hub.txt requirements.txt
-	$(PYTHON) -m venv $(PEERS)/keras_hub
+	$(NEW_VENV) $(PEERS)/keras_hub
 	$(PEERS)/keras_hub/bin/python -m pip install --quiet -r requirements.txt
 	$(PEERS)/keras_hub/bin/python -m pip install --quiet -r $<
 	touch $@
 
 $(PEERS)/tpu/done: benchmarks/peers/tpu.txt
-	$(PYTHON) -m venv $(PEERS)/tpu
+	$(NEW_VENV) $(PEERS)/tpu
 	$(PEERS)/tpu/bin/python -m pip install --quiet -r $<
 	touch $@

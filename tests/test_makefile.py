@@ -1,0 +1,89 @@
+"""The Makefile takes the newest Python that works, or says that none does."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """(Python -> its exit code, words) -> what make would do, and errors."""
+
+    def run(pythons, *words):
+        for name, code in pythons.items():
+            path = tmp_path / name
+            path.write_text(f"#!/bin/sh\nexit {code}\n")
+            path.chmod(0o755)
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("PYTHON", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+        }
+        return subprocess.run(
+            [shutil.which("make"), "-n", *words],
+            cwd=ROOT,
+            env={**environment, "PATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+
+    return run
+
+
+def venv(tmp_path):
+    folder = tmp_path / "venv"
+    return f"VENV={folder}", f"{folder}/run"
+
+
+@pytest.mark.parametrize(
+    ("pythons", "taken"),
+    [
+        ({"python3.11": 0}, "python3.11"),
+        ({"python3.12": 0, "python3.11": 0}, "python3.12"),
+        # A shim that has no such version, or a Python without ensurepip.
+        ({"python3.13": 127, "python3.12": 1, "python3.11": 0}, "python3.11"),
+        ({"python3.13": 0, "python3.12": 0, "python3.10": 0}, "python3.13"),
+    ],
+)
+def test_the_newest_that_works_is_taken(plan, tmp_path, pythons, taken):
+    done = plan(pythons, *venv(tmp_path))
+    assert done.stdout.startswith(f"{taken} -m venv {tmp_path}/venv\n")
+
+
+def test_another_may_be_passed(plan, tmp_path):
+    done = plan({"python3.13": 0}, "PYTHON=mine", *venv(tmp_path))
+    assert done.stdout.startswith(f"mine -m venv {tmp_path}/venv\n")
+
+
+def test_without_any_one_line_tells_what_to_install(plan, tmp_path):
+    done = plan({"python3.13": 1, "python3.10": 0}, *venv(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "install python3.13 and python3.13-venv" in done.stderr
+
+
+def test_an_environment_that_is_there_needs_none(plan, tmp_path):
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    done = plan({}, *venv(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "-m venv" not in done.stdout
+
+
+def test_the_quick_tests_run_under_every_python(plan):
+    pythons = {"python3.13": 0, "python3.12": 1, "python3.11": 0}
+    done = plan(pythons, "-o", "peers", "test-long")
+    for version in ("3.13", "3.11"):
+        quick = f".venv-{version}/bin/python -m pytest -n auto"
+        assert quick in done.stdout, done.stderr
+    assert ".venv-3.12" not in done.stdout
+    assert '"quick tests: under python3.13 python3.11; not found:"' in (
+        done.stdout
+    )
+    assert '"python3.12"' in done.stdout
