@@ -422,11 +422,12 @@ def make_records(values: flags.FlagValues, data: Data, part: Part) -> str:
         "labels": dataclasses.asdict(data.labels),
         "vocabulary": vocabulary.vocabulary_hash(values.vocab_file),
         "do_lower_case": values.do_lower_case,
+        "strip_accents": values.strip_accents,
         "max_seq_length": values.max_seq_length,
     }
     if task_records.current_count(path, settings) is None:
         tokenizer = fast_tokenization.FastTokenizer(
-            values.vocab_file, values.do_lower_case
+            values.vocab_file, values.do_lower_case, values.strip_accents
         )
         vocab = tokenizer.vocab
         rows = classification.rows(

@@ -200,6 +200,7 @@ def export(job: Job, run: Classification) -> str:
         data.labels,
         values.vocab_file,
         values.do_lower_case,
+        values.strip_accents,
         values.max_seq_length,
         data.has_pairs,
         values.export_precision,

@@ -17,7 +17,15 @@ from absl import flags
 import common_flags
 import model_folder
 import run_folder
-from data import entities, features, tokenization, vocabulary, vocabulary_slots
+import text_flags
+from data import (
+    entities,
+    features,
+    tokenization,
+    tokenizer_files,
+    vocabulary,
+    vocabulary_slots,
+)
 from durable import sync_and_hash, write_whole
 from errors import UserError
 from modeling.config import BertConfig
@@ -40,6 +48,7 @@ class Bert:
         left_out: names of what no model here has.
         tokens: of its vocabulary, or None.
         do_lower_case: its casing, or None if that is not known.
+        strip_accents: whether accents are stripped; None: as do_lower_case.
         task: kind and names of its labels, as `task.json` has them, or None.
     """
 
@@ -49,6 +58,7 @@ class Bert:
     left_out: list[str]
     tokens: list[str] | None = None
     do_lower_case: bool | None = None
+    strip_accents: bool | None = None
     task: dict | None = None
 
 
@@ -71,11 +81,8 @@ def define_flags(values: flags.FlagValues) -> None:
         flags.DEFINE_string(
             name, None, meaning, flag_values=values, required=required
         )
-    flags.DEFINE_bool(
-        "do_lower_case",
-        None,
-        "Default: as the input says, or as its vocabulary looks.",
-        flag_values=values,
+    text_flags.define_case(
+        values, None, "Default: as the input says, or as its vocabulary looks."
     )
     flags.DEFINE_integer(
         "extend_positions",
@@ -123,7 +130,8 @@ def read_google(path: str, config_file: str | None) -> Bert:
         BertConfig.from_json_file(config),
         known,
         sorted(values.keys() - known.keys()),
-        do_lower_case=model_folder.recorded_lower_case(prefix),
+        None,
+        *model_folder.recorded_casing(prefix),
         task=model_folder.task_of(prefix),
     )
 
@@ -132,13 +140,13 @@ def read_huggingface(path: str, config_file: str | None) -> Bert:
     """Reads a folder of transformers."""
     from modeling import huggingface
 
+    tokenizer = tokenizer_files.read(path)
     if config_file:
         config = BertConfig.from_json_file(config_file)
     else:
         config = huggingface.read_config(os.path.join(path, huggingface.CONFIG))
     values, left_out = huggingface.read(path)
-    bert = Bert(path, config, values, left_out)
-    bert.tokens, bert.do_lower_case = huggingface.read_tokenizer(path)
+    bert = Bert(path, config, values, left_out, *tokenizer)
     bert.task = huggingface.read_task(path)
     if bert.task and bert.task["kind"] is None:
         marked = all(map(entities.is_entity_label, bert.task["labels"]))
@@ -160,6 +168,8 @@ def read_model_garden(path: str, config_file: str | None) -> Bert:
         BertConfig.from_json_file(config),
         values,
         left_out,
+        None,
+        *model_folder.recorded_casing(prefix),
         task=model_folder.task_of(prefix),
     )
 
@@ -175,8 +185,8 @@ def read_hub(path: str, config_file: str | None) -> Bert:
     else:
         heads = model_garden.attention_heads(variables)
         config = saved_models.read_config(path, values, heads)
-    bert = Bert(path, config, values, left_out)
-    bert.do_lower_case = saved_models.read_lower_case(variables)
+    casing = saved_models.read_casing(variables)
+    bert = Bert(path, config, values, left_out, None, *casing)
     asset = os.path.join(path, "assets", "vocab.txt")
     if os.path.isfile(asset):
         bert.tokens = list(vocabulary.read_vocabulary(asset))
@@ -215,7 +225,9 @@ def add_words(bert: Bert, path: str) -> None:
     if bert.tokens is None:
         raise UserError("no vocabulary", path=bert.path, fix="--vocab_file")
     ids = {token: i for i, token in enumerate(bert.tokens)}
-    split = tokenization.BasicTokenizer(bert.do_lower_case).tokenize
+    split = tokenization.BasicTokenizer(
+        bert.do_lower_case, bert.strip_accents
+    ).tokenize
     pieces_of = tokenization.WordpieceTokenizer(ids).tokenize
     words = vocabulary_slots.read_words(path)
     new = [word for word in words if word not in ids]
@@ -313,8 +325,6 @@ def write(bert: Bert, target: str, folder: str) -> None:
 
     if target == "huggingface":
         huggingface.write(folder, bert.config, bert.values, bert.task)
-        if bert.tokens is not None:
-            huggingface.write_tokenizer_config(folder, bert.do_lower_case)
     elif target == "model_garden":
         prefix = os.path.join(folder, model_garden.PREFIX)
         model_garden.write(prefix, bert.config, bert.values)
@@ -334,6 +344,9 @@ def write(bert: Bert, target: str, folder: str) -> None:
     if bert.tokens is not None:
         vocabulary.write_vocabulary(
             os.path.join(folder, "vocab.txt"), bert.tokens
+        )
+        tokenizer_files.write_config(
+            folder, bert.do_lower_case, bert.strip_accents
         )
 
 
@@ -385,6 +398,8 @@ def main(argv: list[str]) -> None:
     bert = READERS[values["from"].value](values.input, values.bert_config_file)
     if values.do_lower_case is not None:
         bert.do_lower_case = values.do_lower_case
+    if values.strip_accents is not None:
+        bert.strip_accents = values.strip_accents
     find_vocabulary(bert, values.input, values.vocab_file)
     if values.extend_vocab:
         add_words(bert, values.extend_vocab)

@@ -22,7 +22,14 @@ from absl import flags
 import common_flags
 import storage
 import text_flags
-from data import buckets, groups, manifest, packing, vocabulary
+from data import (
+    buckets,
+    groups,
+    manifest,
+    packing,
+    tokenization,
+    vocabulary,
+)
 from data import corpus as corpus_lib
 from data.settings import Settings
 from errors import UserError
@@ -158,6 +165,7 @@ def read_flags(argv: list[str]) -> Job:
         recipe=buckets.Recipe(
             values.vocab_file,
             values.do_lower_case,
+            values.strip_accents,
             read_settings(values),
             source=",".join(files),
         ),
@@ -293,6 +301,9 @@ def describe_run(job: Job, totals: dict[str, int]) -> dict:
     run = {
         **dataclasses.asdict(settings),
         "do_lower_case": job.recipe.do_lower_case,
+        "strip_accents": tokenization.strips_accents(
+            job.recipe.do_lower_case, job.recipe.strip_accents
+        ),
         "vocab_size": len(vocabulary.read_vocabulary(job.recipe.vocab_file)),
         "input_files": [
             os.path.basename(path)

@@ -169,7 +169,7 @@ def main(argv: list[str]) -> None:
     base = read_base(values) if values.base_vocab else None
     num_processes = values.num_processes or os.cpu_count() or 1
     counts = word_counts.count_corpus(
-        files, values.do_lower_case, num_processes
+        files, values.do_lower_case, num_processes, values.strip_accents
     )
     if counts.dropped_below:
         say(

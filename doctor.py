@@ -19,6 +19,7 @@ import common_flags
 import findings as report
 import run_diagnosis
 import run_folder
+import text_flags
 from data import record_scan, vocabulary_checks
 from errors import UserError
 from findings import Finding, wrong
@@ -39,11 +40,10 @@ def define_flags(values: flags.FlagValues) -> None:
     """Defines this script's flags; none is required, one is needed."""
     for name, meaning in _PATHS.items():
         flags.DEFINE_string(name, None, meaning, flag_values=values)
-    flags.DEFINE_bool(
-        "do_lower_case",
+    text_flags.define_case(
+        values,
         None,
         "How the other scripts lower-case text; else as the records say.",
-        flag_values=values,
     )
 
 
@@ -74,6 +74,7 @@ def read_flags(argv: list[str]) -> Job:
         checkpoint=values.init_checkpoint,
         folder=folder,
         do_lower_case=values.do_lower_case,
+        strip_accents=values.strip_accents,
     )
 
 
@@ -98,13 +99,15 @@ def examine(job: Job) -> list[Finding]:
             run_folder.check_beside(job.checkpoint, job.vocab_file)
         except UserError as error:
             found.append(wrong(str(error)))
-    if scan.runs and casing(job, scan) != scan.runs[0]["do_lower_case"]:
-        found.append(
-            wrong(
-                f"--do_lower_case={job.do_lower_case}",
-                expected=f"{not job.do_lower_case}, as the records were made",
+    for name in ("do_lower_case", "strip_accents"):
+        given = getattr(job, name)
+        if scan.runs and given not in (None, scan.runs[0][name]):
+            found.append(
+                wrong(
+                    f"--{name}={given}",
+                    expected=f"{not given}, as the records were made",
+                )
             )
-        )
     if vocab or scan.vocab:
         found += vocabulary_checks.check_use(
             job.vocab_file if vocab else scan.runs[0]["vocab_file"],

@@ -21,6 +21,7 @@ import convert_checkpoint
 import export_folder
 import model_folder
 import run_folder
+import text_flags
 from data import features, tokenization, vocabulary, vocabulary_checks
 from errors import UserError
 from modeling.config import BertConfig
@@ -71,11 +72,10 @@ def define_flags(values: flags.FlagValues) -> None:
         flag_values=values,
         required=True,
     )
-    flags.DEFINE_bool(
-        "do_lower_case",
+    text_flags.define_case(
+        values,
         None,
         "Default: as the checkpoint says, or as its vocabulary looks.",
-        flag_values=values,
     )
     for name, meaning in (
         ("tokenize_with_offsets", "The preprocessor tells where pieces are."),
@@ -131,18 +131,36 @@ def read_config(values: flags.FlagValues, tokens: list[str]) -> BertConfig:
 
 def find_casing(
     values: flags.FlagValues, tokens: list[str], prefix: str | None
-) -> bool:
-    """The casing: of the flag, or of the checkpoint, or of the vocabulary."""
-    given = values.do_lower_case
-    recorded = model_folder.recorded_lower_case(prefix) if prefix else None
-    if None not in (given, recorded) and given != recorded:
-        raise UserError(
-            f"--do_lower_case={given}",
-            expected=f"{recorded}, with which {prefix} was trained",
-        )
-    if given is None:
-        given = recorded
-    return model_folder.guess_casing(tokens) if given is None else given
+) -> tuple[bool, bool]:
+    """Finds the casing.
+
+    Returns:
+        do_lower_case, of the flag, or of the checkpoint, or of the
+        vocabulary; strip_accents, of the flag, or of the checkpoint.
+    """
+    lower, strip = values.do_lower_case, values.strip_accents
+    recorded, trained = None, None
+    if prefix:
+        recorded, trained = model_folder.recorded_casing(prefix)
+    if lower is None:
+        lower = recorded
+    if lower is None:
+        lower = model_folder.guess_casing(tokens)
+    if strip is None:
+        strip = trained
+    strips = tokenization.strips_accents(lower, strip)
+    if recorded is not None:
+        trained = tokenization.strips_accents(recorded, trained)
+        for name, given, expected in (
+            ("do_lower_case", lower, recorded),
+            ("strip_accents", strips, trained),
+        ):
+            if given != expected:
+                raise UserError(
+                    f"--{name}={given}",
+                    expected=f"{expected}, with which {prefix} was trained",
+                )
+    return lower, strips
 
 
 def export_model(values: flags.FlagValues, tokens: list[str]) -> str:
@@ -153,8 +171,8 @@ def export_model(values: flags.FlagValues, tokens: list[str]) -> str:
     from serving import hub
 
     prefix = checkpoints.resolve(values.model_checkpoint_path)
-    lower = find_casing(values, tokens, prefix)
-    values.do_lower_case = lower
+    casing = find_casing(values, tokens, prefix)
+    values.do_lower_case, values.strip_accents = casing
     model_folder.warn_vocabulary(values, config)
     read = checkpoints.read(prefix)
     with_mlm = values.export_type == "model_with_mlm"
@@ -175,7 +193,7 @@ def export_model(values: flags.FlagValues, tokens: list[str]) -> str:
         shutil.copyfile(values.vocab_file, asset)
         length = values.static_seq_length or None
         module = hub.build_encoder(
-            model, config, asset, lower, with_mlm, length
+            model, config, asset, *casing, with_mlm, length
         )
         compare = Comparison(values, config, model, read)
 
@@ -319,8 +337,8 @@ def export_preprocessor(values: flags.FlagValues, tokens: list[str]) -> str:
         from modeling import checkpoints
 
         prefix = checkpoints.resolve(values.model_checkpoint_path)
-    lower = find_casing(values, tokens, prefix)
-    values.do_lower_case = lower
+    casing = find_casing(values, tokens, prefix)
+    values.do_lower_case, values.strip_accents = casing
     model_folder.warn_vocabulary(values, None)
 
     from data import text_ops
@@ -328,11 +346,11 @@ def export_preprocessor(values: flags.FlagValues, tokens: list[str]) -> str:
 
     length = values.default_seq_length
     module = hub.Preprocessor(
-        text_ops.GraphTokenizer(tokens, lower),
+        text_ops.GraphTokenizer(tokens, *casing),
         length,
         values.tokenize_with_offsets,
     )
-    reference = tokenization.FullTokenizer(values.vocab_file, lower)
+    reference = tokenization.FullTokenizer(values.vocab_file, *casing)
 
     def save(folder: str) -> None:
         from modeling import hub as loader
@@ -349,7 +367,8 @@ def export_preprocessor(values: flags.FlagValues, tokens: list[str]) -> str:
     export_folder.write(values.export_path, save)
     return (
         f"wrote a preprocessor ({len(tokens):,} tokens, rows of {length}, "
-        f"do_lower_case={lower}) to {values.export_path}; loaded again, it "
+        f"do_lower_case={casing[0]}, strip_accents={casing[1]}) to "
+        f"{values.export_path}; loaded again, it "
         f"gives the rows of data/tokenization.py for {len(_TEXTS)} hard texts"
     )
 

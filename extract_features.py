@@ -136,7 +136,7 @@ class Reader:
         self._files = common_flags.list_files(values.input_file, "input_file")
         self._max_seq_length = values.max_seq_length
         self._tokenizer = fast_tokenization.FastTokenizer(
-            values.vocab_file, values.do_lower_case
+            values.vocab_file, values.do_lower_case, values.strip_accents
         )
         self.truncated = 0
         self._position = 0
@@ -191,7 +191,7 @@ def make_predictor(job: Job):
         **{name: values[name].value for name in common_flags.DEVICE_FLAGS}
     )
     path = checkpoints.resolve(values.init_checkpoint)
-    model_folder.check_casing(values.do_lower_case, path)
+    model_folder.check_casing(values.do_lower_case, values.strip_accents, path)
     with strategy.scope():
         model = encoder.build_encoder(job.config)
     fresh = checkpoints.assign(

@@ -14,6 +14,7 @@ from absl import flags
 import common_flags
 import model_folder
 import run_folder
+import text_flags
 from data import features, sequences, tokenization, vocabulary
 from errors import UserError
 from modeling.config import BertConfig
@@ -30,11 +31,10 @@ def define_flags(values: flags.FlagValues) -> None:
         flags.DEFINE_string(
             name, None, meaning, flag_values=values, required=required
         )
-    flags.DEFINE_bool(
-        "do_lower_case",
+    text_flags.define_case(
+        values,
         None,
         "Default: as the checkpoint was trained, or True if unknown.",
-        flag_values=values,
     )
     flags.DEFINE_integer(
         "top_k", 5, "Words for each mask.", flag_values=values, lower_bound=1
@@ -154,11 +154,14 @@ def main(argv: list[str]) -> None:
     from modeling import checkpoints
 
     path = checkpoints.resolve(values.init_checkpoint)
-    lower = values.do_lower_case
+    lower, strip = values.do_lower_case, values.strip_accents
+    recorded, strips = model_folder.recorded_casing(path)
     if lower is None:
-        lower = model_folder.recorded_lower_case(path) is not False
-    model_folder.check_casing(lower, path)
-    tokenizer = tokenization.FullTokenizer(values.vocab_file, lower)
+        lower = recorded is not False
+    if strip is None:
+        strip = strips
+    model_folder.check_casing(lower, strip, path)
+    tokenizer = tokenization.FullTokenizer(values.vocab_file, lower, strip)
     rows = [tokenize(sentence, tokenizer) for sentence in sentences]
     longest = max(map(len, rows)) + 2
     if longest > config.max_position_embeddings:

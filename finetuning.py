@@ -124,7 +124,9 @@ def check(values: flags.FlagValues, config: BertConfig | None = None) -> Setup:
             expected="--eval_steps, after which evaluations come",
         )
     if values.init_checkpoint:
-        model_folder.check_casing(values.do_lower_case, values.init_checkpoint)
+        model_folder.check_casing(
+            values.do_lower_case, values.strip_accents, values.init_checkpoint
+        )
         run_folder.check_beside(values.init_checkpoint, values.vocab_file)
     run_folder.check(values.output_dir, config)
     run_folder.check_vocabulary(values.output_dir, values.vocab_file)

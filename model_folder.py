@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from absl import flags
 
-from data import tokenization, vocabulary_checks
+from data import tokenization, tokenizer_files, vocabulary_checks
 from errors import UserError
 from findings import SUSPICIOUS
 from modeling.config import BertConfig
@@ -38,13 +38,24 @@ def find(path: str, name: str, given: str | None, flag: str) -> str:
     return found
 
 
-def recorded_lower_case(prefix: str) -> bool | None:
-    """The casing that a checkpoint of ours was trained with, if it says."""
-    path = f"{prefix}.json"
-    if not os.path.exists(path):
-        return None
-    with open(path, encoding="utf-8") as file:
-        return json.load(file).get("settings", {}).get("do_lower_case")
+def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
+    """The casing that a checkpoint was trained with, if a file says.
+
+    Args:
+        prefix: of the checkpoint. The JSON file of ours is asked first, then
+            `tokenizer_config.json` beside it.
+
+    Returns:
+        do_lower_case, None if it is not known, and strip_accents, None if it
+        is as do_lower_case.
+    """
+    path, settings = f"{prefix}.json", {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            settings = json.load(file).get("settings", {})
+    if settings.get("do_lower_case") is None:
+        return tokenizer_files.read_casing(folder_of(prefix))
+    return settings["do_lower_case"], settings.get("strip_accents")
 
 
 def recorded_task(folder: str) -> dict | None:
@@ -82,18 +93,28 @@ def guess_casing(tokens: list[str]) -> bool:
     return found
 
 
-def check_casing(do_lower_case: bool, init_checkpoint: str) -> None:
-    """Refuses a casing that contradicts what the checkpoint was made with."""
+def check_casing(
+    do_lower_case: bool, strip_accents: bool | None, init_checkpoint: str
+) -> None:
+    """Checks that the casing is the one that a checkpoint was trained with."""
     tokenization.validate_case_matches_checkpoint(
         do_lower_case, init_checkpoint
     )
-    recorded = recorded_lower_case(init_checkpoint)
-    if recorded not in (None, do_lower_case):
-        raise UserError(
-            f"--do_lower_case={do_lower_case}",
-            path=init_checkpoint,
-            expected=f"{recorded}, which it was trained with",
-        )
+    recorded, recorded_strip = recorded_casing(init_checkpoint)
+    if recorded is None:
+        return
+    trained = tokenization.strips_accents(recorded, recorded_strip)
+    strips = tokenization.strips_accents(do_lower_case, strip_accents)
+    for name, given, expected in (
+        ("do_lower_case", do_lower_case, recorded),
+        ("strip_accents", strips, trained),
+    ):
+        if given != expected:
+            raise UserError(
+                f"--{name}={given}",
+                path=init_checkpoint,
+                expected=f"{expected}, which it was trained with",
+            )
 
 
 def warn_vocabulary(
@@ -110,7 +131,9 @@ def warn_vocabulary(
         texts: the first thousand are tokenized.
     """
     path = values.vocab_file
-    tokenizer = tokenization.FullTokenizer(path, values.do_lower_case)
+    tokenizer = tokenization.FullTokenizer(
+        path, values.do_lower_case, values.strip_accents
+    )
     found = vocabulary_checks.check_use(
         path,
         tokenizer.vocab,

@@ -74,13 +74,15 @@ class Inputs:
     Attributes:
         phases: what it learns from, one after the other.
         held_out: what it is evaluated on, or None.
-        do_lower_case: casing of the records; None if it is not known.
+        do_lower_case, strip_accents: casing of the records; None if it is
+            not known.
         vocab_file: vocabulary of the records; None if it is not known.
     """
 
     phases: list[Phase]
     held_out: Records | None
     do_lower_case: bool | None
+    strip_accents: bool | None
     vocab_file: str | None
 
     @property
@@ -131,6 +133,7 @@ def read_inputs(values: flags.FlagValues, config: BertConfig) -> Inputs:
         phases,
         held_out,
         made.get("do_lower_case", values.do_lower_case),
+        made.get("strip_accents", values.strip_accents),
         values.vocab_file or made.get("vocab_file"),
     )
 
@@ -292,13 +295,17 @@ def check_vocabulary(
     Warns of a vocabulary that does not have their words.
     """
     made = {
-        (run["vocab_sha256"], run["do_lower_case"]): run["vocab_file"]
+        (
+            run["vocab_sha256"],
+            run["do_lower_case"],
+            run["strip_accents"],
+        ): run["vocab_file"]
         for run in runs
     }
     if len(made) > 1:
         listed = [
-            f"{path} with do_lower_case={lower}"
-            for (_, lower), path in made.items()
+            f"{path} with do_lower_case={lower}, strip_accents={strip}"
+            for (_, lower, strip), path in made.items()
         ]
         raise UserError(
             f"the records were made with {' and '.join(sorted(listed))}",
@@ -325,14 +332,16 @@ def check_vocabulary(
 def check_text_flags(
     values: flags.FlagValues, runs: list[dict], config: BertConfig
 ) -> None:
-    """Compares --vocab_file and --do_lower_case with the records."""
+    """Compares --vocab_file and the flags of the casing with the records."""
     for run in runs:
-        if values.do_lower_case not in (None, run["do_lower_case"]):
-            raise UserError(
-                f"--do_lower_case={values.do_lower_case}",
-                expected=f"{run['do_lower_case']}, by which the records were "
-                "made (manifest.json)",
-            )
+        for name in ("do_lower_case", "strip_accents"):
+            given = values[name].value
+            if given not in (None, run[name]):
+                raise UserError(
+                    f"--{name}={given}",
+                    expected=f"{run[name]}, by which the records were made "
+                    "(manifest.json)",
+                )
     if not values.vocab_file:
         return
     tokens = vocabulary.read_vocabulary(values.vocab_file)

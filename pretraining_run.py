@@ -106,6 +106,7 @@ class Pretraining:
         self.settings = {
             **values.flag_values_dict(),
             "do_lower_case": job.inputs.do_lower_case,
+            "strip_accents": job.inputs.strip_accents,
             "records": pretraining_records.fingerprint(job.inputs),
             "environment": state.environment(strategy),
         }

@@ -225,6 +225,8 @@ def read_hub(values: flags.FlagValues, handle: str):
     bert = convert_checkpoint.read_hub(handle, values.bert_config_file)
     if not values["do_lower_case"].present and bert.do_lower_case is not None:
         values.do_lower_case = bert.do_lower_case
+    if not values["strip_accents"].present:
+        values.strip_accents = bert.strip_accents
     return bert.config, bert.values
 
 
@@ -261,8 +263,9 @@ def values_of(job: classifier_run.Job, number: int) -> flags.FlagValues:
         define_flags,
         __doc__,
     )
-    own.vocab_file = values.vocab_file  # a hub module may have brought both
+    own.vocab_file = values.vocab_file  # a hub module may have brought them
     own.do_lower_case = values.do_lower_case
+    own.strip_accents = values.strip_accents
     return own
 
 

@@ -24,7 +24,7 @@ class Job:
         files: of records.
         vocab_file, config_file, checkpoint, folder: paths or None; what is
             not given is taken from the folder of the run.
-        do_lower_case: None if it is not given.
+        do_lower_case, strip_accents: None if they are not given.
     """
 
     files: list[str]
@@ -33,6 +33,7 @@ class Job:
     checkpoint: str | None
     folder: str | None
     do_lower_case: bool | None
+    strip_accents: bool | None
 
 
 def read_config(path: str, found: list[Finding]) -> BertConfig | None:
@@ -121,16 +122,17 @@ def compare_run(
         found += more
         if vocab:
             found += vocabulary_checks.check_hash(own, scan.runs)
-    made = {run["do_lower_case"] for run in scan.runs}
-    run_with = settings.get("do_lower_case")
-    if made and run_with is not None and made != {run_with}:
-        found.append(
-            wrong(
-                f"do_lower_case of the run is {run_with}",
-                path=where,
-                expected=f"{not run_with}, as the records were made",
+    for name in ("do_lower_case", "strip_accents"):
+        made = {run[name] for run in scan.runs}
+        run_with = settings.get(name)
+        if made and run_with is not None and made != {run_with}:
+            found.append(
+                wrong(
+                    f"{name} of the run is {run_with}",
+                    path=where,
+                    expected=f"{not run_with}, as the records were made",
+                )
             )
-        )
     files = trained_on(job.files, settings.get("input_file"))
     listed = dict(zip(job.files, scan.listed, strict=True))
     read = pretraining_records.Records(files, [listed[x] for x in files], {})
@@ -160,7 +162,7 @@ def fingerprint(read: pretraining_records.Records) -> str:
     """The fingerprint of a run that reads these records."""
     phase = pretraining_records.Phase(read, None, batch_size=0, first=0, last=0)
     return pretraining_records.fingerprint(
-        pretraining_records.Inputs([phase], None, None, None)
+        pretraining_records.Inputs([phase], None, None, None, None)
     )
 
 

@@ -212,7 +212,7 @@ class Labelling:
         self._job, self._values = job, job.flags
         values = job.flags
         tokenizer = tokenization.FullTokenizer(
-            values.vocab_file, values.do_lower_case
+            values.vocab_file, values.do_lower_case, values.strip_accents
         )
         self._row_maker = ner.RowMaker(
             lambda word: tokenizer.convert_tokens_to_ids(
@@ -312,6 +312,7 @@ class Labelling:
             self._job.kind == ENTITIES,
             values.vocab_file,
             values.do_lower_case,
+            values.strip_accents,
             values.max_seq_length,
             values.doc_stride,
         )

@@ -16,6 +16,7 @@ import common_flags
 import pretraining_records
 import pretraining_run
 import run_folder
+import text_flags
 import training_flags
 from errors import UserError
 from modeling.config import BertConfig
@@ -41,9 +42,9 @@ def define_flags(values: flags.FlagValues) -> None:
     for name, default, meaning in (
         ("do_eval", False, "Evaluate the newest checkpoint."),
         ("dynamic_masking", False, "Draw the masks again at each epoch."),
-        ("do_lower_case", None, "Must be the records' own casing."),
     ):
         flags.DEFINE_bool(name, default, meaning, flag_values=values)
+    text_flags.define_case(values, None, "Must be the records' own casing.")
     for name, default, lowest, meaning in (
         ("num_train_steps", 100000, 1, "Last step."),
         ("num_warmup_steps", 10000, 0, "Steps of linear warm-up."),

@@ -104,7 +104,7 @@ class Choosing:
         self._job, self._values = job, job.flags
         values = job.flags
         tokenizer = tokenization.FullTokenizer(
-            values.vocab_file, values.do_lower_case
+            values.vocab_file, values.do_lower_case, values.strip_accents
         )
         self._row_maker = swag.RowMaker(
             lambda text: tokenizer.convert_tokens_to_ids(
@@ -194,6 +194,7 @@ class Choosing:
             self._job.setup.config,
             values.vocab_file,
             values.do_lower_case,
+            values.strip_accents,
             values.max_seq_length,
         )
         weights = self.tuning.weights()

@@ -88,7 +88,9 @@ class Records:
             return path, count
         total = len(dataset.examples)
         maker = squad_windows.Maker(
-            text_ops.GraphTokenizer(values.vocab_file, values.do_lower_case),
+            text_ops.GraphTokenizer(
+                values.vocab_file, values.do_lower_case, values.strip_accents
+            ),
             squad_windows.Settings(
                 values.max_seq_length,
                 values.doc_stride,
@@ -113,6 +115,7 @@ class Records:
         values = self._values
         names = (
             "do_lower_case",
+            "strip_accents",
             "max_seq_length",
             "doc_stride",
             "max_query_length",
@@ -328,6 +331,7 @@ class Answering:
             self._job.setup.config,
             values.vocab_file,
             values.do_lower_case,
+            values.strip_accents,
             values.max_seq_length,
             values.doc_stride,
             values.max_query_length,
@@ -385,6 +389,7 @@ class Answering:
         return original_text.OriginalText(
             list(self._job.setup.vocab),
             values.do_lower_case,
+            values.strip_accents,
             say if values.verbose_logging else None,
         ).text_of
 

@@ -24,12 +24,24 @@ def define_text(values: flags.FlagValues, required: bool = True) -> None:
     define_case(values)
 
 
-def define_case(values: flags.FlagValues) -> None:
-    """Defines the flag of the casing."""
+def define_case(
+    values: flags.FlagValues,
+    default: bool | None = True,
+    meaning: str = "Lower-case the text. True for uncased models.",
+) -> None:
+    """Defines the flags of the casing.
+
+    Args:
+        values: gets the flags.
+        default: of --do_lower_case.
+        meaning: of --do_lower_case.
+    """
+    flags.DEFINE_bool("do_lower_case", default, meaning, flag_values=values)
     flags.DEFINE_bool(
-        "do_lower_case",
-        True,
-        "Lower-case the text and strip accents. True for uncased models.",
+        "strip_accents",
+        None,
+        "Strip accents. Default: as --do_lower_case"
+        + (" says." if default else ", and found like it."),
         flag_values=values,
     )
 

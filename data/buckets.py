@@ -33,12 +33,14 @@ class Recipe:
     Attributes:
         vocab_file: the vocabulary.
         do_lower_case: whether text is lower-cased.
+        strip_accents: whether accents are stripped; None: as do_lower_case.
         settings: of the instances.
         source: the corpus' files, for messages.
     """
 
     vocab_file: str
     do_lower_case: bool
+    strip_accents: bool | None
     settings: Settings
     source: str
 
@@ -73,7 +75,9 @@ class Worker:
         kind = fast_tokenization.FastTokenizer
         if recipe.settings.word_boundaries:
             kind = word_boundaries.SegmentedTokenizer
-        self._tokenizer = kind(recipe.vocab_file, recipe.do_lower_case)
+        self._tokenizer = kind(
+            recipe.vocab_file, recipe.do_lower_case, recipe.strip_accents
+        )
         self._masking = masking.Vocabulary.of(self._tokenizer.vocab)
 
     def make_part(

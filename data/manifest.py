@@ -104,6 +104,9 @@ def read_runs(folder: str) -> list[dict]:
         for run in manifest["runs"]:
             for shard in run["shards"].values():
                 int(shard["bytes"])
+            # Before there was a setting, accents went with the case.
+            if "do_lower_case" in run:
+                run.setdefault("strip_accents", run["do_lower_case"])
         return manifest["runs"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(

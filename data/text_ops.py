@@ -68,6 +68,7 @@ class GraphTokenizer(tf.Module):
         strip_accents: strip accents; None: as `do_lower_case`.
 
     Attributes:
+        do_lower_case, strip_accents: its casing.
         vocab_size: tokens in the vocabulary.
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
 
@@ -84,6 +85,8 @@ class GraphTokenizer(tf.Module):
         super().__init__()
         import tensorflow_text
 
+        strips = tokenization.strips_accents(do_lower_case, strip_accents)
+        self.do_lower_case, self.strip_accents = do_lower_case, strips
         tokens = vocabulary_or_path
         if isinstance(tokens, str):
             tokens = list(vocabulary.read_vocabulary(tokens))
@@ -103,8 +106,7 @@ class GraphTokenizer(tf.Module):
                 unknown_token=vocabulary.UNK,
                 no_pretokenization=True,
             )
-            strips = tokenization.strips_accents(do_lower_case, strip_accents)
-            self._cleaner = _Cleaner(do_lower_case, strips)
+            self._cleaner = _Cleaner(do_lower_case, self.strip_accents)
 
     @tf.function(input_signature=_STRINGS, autograph=False)
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:

@@ -57,12 +57,13 @@ class WordCounter:
     """Counts words as the tokenizer splits them.
 
     Args:
-        do_lower_case: lower-case and strip accents.
+        do_lower_case: lower-case the text.
+        strip_accents: strip accents; None: as `do_lower_case`.
     """
 
-    def __init__(self, do_lower_case: bool):
-        self._lower = do_lower_case
-        self._split = tokenization.BasicTokenizer(do_lower_case).tokenize
+    def __init__(self, do_lower_case: bool, strip_accents: bool | None = None):
+        basic = tokenization.BasicTokenizer(do_lower_case, strip_accents)
+        self._lower, self._split = do_lower_case, basic.tokenize
 
     def count(self, text: str) -> Counter:
         """Returns word -> how often it stands in the text."""
@@ -161,15 +162,19 @@ class HeldOut:
 
 
 def count_corpus(
-    files: list[str], do_lower_case: bool, num_processes: int
+    files: list[str],
+    do_lower_case: bool,
+    num_processes: int,
+    strip_accents: bool | None = None,
 ) -> Counts:
     """Counts the words of all files.
 
     Args:
         files: of the corpus.
-        do_lower_case: lower-case and strip accents.
+        do_lower_case: lower-case the text.
         num_processes: at most so many count; the counts are the same for any
             number.
+        strip_accents: strip accents; None: as `do_lower_case`.
 
     Returns:
         the counts of words to learn from and of held-out words.
@@ -178,7 +183,8 @@ def count_corpus(
         UserError: a file cannot be read or is not UTF-8, or no line has text.
     """
     held_out, table = HeldOut(), WordTable(TABLE_SIZE)
-    counter = WordCounter(do_lower_case)
+    casing = (do_lower_case, strip_accents)
+    counter = WordCounter(*casing)
     chunks = _chunks(held_out.filter(_lines(files)))
     first = list(itertools.islice(chunks, num_processes))
     chunks = itertools.chain(first, chunks)
@@ -186,7 +192,7 @@ def count_corpus(
         for chunk in chunks:
             table.add(counter.count(chunk))
     else:
-        _count_in_pool(chunks, do_lower_case, len(first), table)
+        _count_in_pool(chunks, casing, len(first), table)
     if not held_out.seen:
         raise UserError(
             "no document", path=",".join(files), expected="lines of text"
@@ -224,7 +230,7 @@ def _chunks(lines: Iterable[str]) -> Iterator[str]:
 
 def _count_in_pool(
     chunks: Iterable[str],
-    do_lower_case: bool,
+    casing: tuple[bool, bool | None],
     num_processes: int,
     table: WordTable,
 ) -> None:
@@ -234,7 +240,7 @@ def _count_in_pool(
         num_processes,
         multiprocessing.get_context("spawn"),
         _start_worker,
-        (do_lower_case,),
+        casing,
     ) as pool:
         try:
             for chunk in chunks:
@@ -248,9 +254,9 @@ def _count_in_pool(
             raise
 
 
-def _start_worker(do_lower_case: bool) -> None:
+def _start_worker(do_lower_case: bool, strip_accents: bool | None) -> None:
     global _worker
-    _worker = WordCounter(do_lower_case)
+    _worker = WordCounter(do_lower_case, strip_accents)
 
 
 def _count(chunk: str) -> Counter:

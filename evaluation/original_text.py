@@ -28,7 +28,7 @@ class OriginalText:
 
     Args:
         tokens: of the vocabulary, in the order of their ids.
-        do_lower_case: as the text was tokenized.
+        do_lower_case, strip_accents: as the text was tokenized.
         report: told of every text that could not be aligned.
     """
 
@@ -36,10 +36,11 @@ class OriginalText:
         self,
         tokens: list[str],
         do_lower_case: bool,
+        strip_accents: bool | None,
         report: Callable[[str], None] | None = None,
     ):
         self._tokens, self._report = tokens, report
-        self._tokenizer = BasicTokenizer(do_lower_case)
+        self._tokenizer = BasicTokenizer(do_lower_case, strip_accents)
         self._memo: dict[tuple[str, str], str] = {}
 
     def text_of(

@@ -19,7 +19,6 @@ from modeling.config import BertConfig
 
 WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
-TOKENIZER_CONFIG = "tokenizer_config.json"
 _INDEX = "model.safetensors.index.json"
 
 # Their "gelu" is the erf form, the original's the tanh form.
@@ -229,49 +228,6 @@ def write(
         theirs = {k.removeprefix("bert."): v for k, v in theirs.items()}
     with open(os.path.join(folder, WEIGHTS), "wb") as file:
         file.write(safetensors.numpy.save(theirs, {"format": "pt"}))
-
-
-def read_tokenizer(folder: str) -> tuple[list[str] | None, bool | None]:
-    """Reads tokens and casing from `tokenizer.json`, if they are there.
-
-    Returns:
-        tokens in order of their ids, and whether text is lower-cased; None
-        for what the folder does not tell.
-
-    Raises:
-        UserError: the tokenizer is not WordPiece, or its ids have gaps.
-    """
-    tokens = lower = None
-    path = os.path.join(folder, "tokenizer.json")
-    if os.path.isfile(path):
-        tokenizer = read_json(path)
-        model = tokenizer.get("model") or {}
-        if model.get("type", "WordPiece") != "WordPiece":
-            raise UserError(
-                f"the tokenizer is {model['type']}",
-                path=path,
-                expected="WordPiece",
-            )
-        ids = model.get("vocab", {})
-        tokens = sorted(ids, key=ids.get)
-        if sorted(ids.values()) != list(range(len(ids))):
-            raise UserError("ids with gaps", path=path, expected="0, 1, 2, ...")
-        lower = (tokenizer.get("normalizer") or {}).get("lowercase")
-    path = os.path.join(folder, TOKENIZER_CONFIG)
-    if lower is None and os.path.isfile(path):
-        lower = read_json(path).get("do_lower_case")
-    return tokens, lower
-
-
-def write_tokenizer_config(folder: str, do_lower_case: bool) -> None:
-    """Writes the `tokenizer_config.json` that belongs to a `vocab.txt`."""
-    values = {
-        "tokenizer_class": "BertTokenizer",
-        "do_lower_case": do_lower_case,
-    }
-    path = os.path.join(folder, TOKENIZER_CONFIG)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(json.dumps(values, indent=2, sort_keys=True) + "\n")
 
 
 def read_json(path: str) -> dict:

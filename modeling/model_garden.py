@@ -20,7 +20,13 @@ from modeling import checkpoints
 from modeling.config import BertConfig
 
 PREFIX = "bert_model.ckpt"
-_NOT_WEIGHTS = ("optimizer", "save_counter", "global_step", "do_lower_case")
+_NOT_WEIGHTS = (
+    "optimizer",
+    "save_counter",
+    "global_step",
+    "do_lower_case",
+    "strip_accents",
+)
 _GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 KEY_END = "/.ATTRIBUTES/VARIABLE_VALUE"
 

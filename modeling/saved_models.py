@@ -67,15 +67,22 @@ def variables_of(folder: str) -> str:
     return os.path.join(folder, "variables", "variables")
 
 
-def read_lower_case(path: str) -> bool | None:
-    """The casing that a SavedModel holds as a variable, or None.
+def read_casing(path: str) -> tuple[bool | None, bool | None]:
+    """Reads `do_lower_case` and `strip_accents`, which may be variables.
 
     Args:
-        path: the prefix of its variables.
+        path: the prefix of a SavedModel's variables.
+
+    Returns:
+        their values, None for one that is none.
     """
     reader = tf.train.load_checkpoint(path)
-    key = "do_lower_case/.ATTRIBUTES/VARIABLE_VALUE"
-    return bool(reader.get_tensor(key)) if reader.has_tensor(key) else None
+    found = []
+    for name in ("do_lower_case", "strip_accents"):
+        key = f"{name}/.ATTRIBUTES/VARIABLE_VALUE"
+        known = reader.has_tensor(key)
+        found.append(bool(reader.get_tensor(key)) if known else None)
+    return tuple(found)
 
 
 def read_proto(folder: str) -> saved_model_pb2.SavedModel:

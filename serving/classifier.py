@@ -32,6 +32,7 @@ class Settings:
         labels: of the task.
         vocab_file: the vocabulary, which becomes an asset.
         do_lower_case: the casing of the text.
+        strip_accents: whether its accents are stripped; None: likewise.
         max_seq_length: S, longer texts are cut.
         has_pairs: each row is two texts.
         precision: of weights and computation, "float32" or "bfloat16".
@@ -41,6 +42,7 @@ class Settings:
     labels: Labels
     vocab_file: str
     do_lower_case: bool
+    strip_accents: bool | None
     max_seq_length: int
     has_pairs: bool
     precision: str = "float32"
@@ -58,7 +60,7 @@ class Classifier(tf.train.Checkpoint):
         tokens: the encoder's inputs, int32 [B, S] -> answers.
         examples: serialized records, string [B] -> answers.
         vocab_file: the vocabulary, as an asset.
-        do_lower_case: its casing.
+        do_lower_case, strip_accents: its casing.
 
     Answers are a dict: label, string [B]; probabilities, float32 [B, C];
     label_names, string [B, C]. Of several labels a row, `label` has those
@@ -79,6 +81,7 @@ class Classifier(tf.train.Checkpoint):
             weights,
             settings.vocab_file,
             settings.do_lower_case,
+            settings.strip_accents,
         )
         texts = (TEXT, TEXT_B) if settings.has_pairs else (TEXT,)
         self.serve = graphs.signature(

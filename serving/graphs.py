@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from data import features, text_ops
+from data import features, text_ops, tokenization
 from modeling import checkpoints
 
 _GROUPS, _ROWS_OF_A_GROUP = 8, 4  # at most, at least; measured on two cores
@@ -29,18 +29,18 @@ def equip(
     weights: dict[str, np.ndarray],
     vocab_file: str,
     do_lower_case: bool,
+    strip_accents: bool | None,
 ) -> tuple[Hidden, text_ops.GraphTokenizer]:
     """Gives a root what all SavedModels of ours have.
 
-    That is `variables`, the asset `vocab_file` and the variable
-    `do_lower_case`.
+    That is `variables`, the asset `vocab_file` and what `record_casing` adds.
 
     Args:
         root: what will be saved; it must keep what is returned.
         model: the network.
         weights: original name -> array, all of the network's.
         vocab_file: the vocabulary.
-        do_lower_case: its casing.
+        do_lower_case, strip_accents: its casing.
 
     Returns:
         the network with these weights, and its tokenizer.
@@ -49,10 +49,29 @@ def equip(
     checkpoints.assign(named, weights, "the network", tuple(named))
     root.variables = [variable.value for variable in named.values()]
     root.vocab_file = tf.saved_model.Asset(vocab_file)
+    record_casing(root, do_lower_case, strip_accents)
+    return Hidden(model), text_ops.GraphTokenizer(
+        vocab_file, do_lower_case, strip_accents
+    )
+
+
+def record_casing(
+    root: tf.train.Checkpoint, do_lower_case: bool, strip_accents: bool | None
+) -> None:
+    """Gives a root the variables `do_lower_case` and `strip_accents`.
+
+    Args:
+        root: what will be saved.
+        do_lower_case: whether text is lower-cased.
+        strip_accents: whether accents are stripped; None: as do_lower_case.
+    """
+    strips = tokenization.strips_accents(do_lower_case, strip_accents)
     root.do_lower_case = tf.Variable(
         do_lower_case, trainable=False, name="do_lower_case"
     )
-    return Hidden(model), text_ops.GraphTokenizer(vocab_file, do_lower_case)
+    root.strip_accents = tf.Variable(
+        strips, trainable=False, name="strip_accents"
+    )
 
 
 def pack(

@@ -102,6 +102,7 @@ class Preprocessor(tf.train.Checkpoint):
 
     Attributes:
         tokenize: `Tokenize`.
+        do_lower_case, strip_accents: its casing.
         bert_pack_inputs: (list of one or two int32 [B, (pieces)] or
             [B, (words), (pieces)], seq_length) -> the encoder's inputs.
         tokenize_with_offsets: string [B] -> [ids, first bytes, bytes behind
@@ -117,6 +118,9 @@ class Preprocessor(tf.train.Checkpoint):
         super().__init__()
         self._seq_length = seq_length
         self.tokenize = Tokenize(tokenizer)
+        graphs.record_casing(
+            self, tokenizer.do_lower_case, tokenizer.strip_accents
+        )
 
         def pack(inputs, seq_length=seq_length):
             packed = graphs.pack(tokenizer, inputs, seq_length)
@@ -148,6 +152,7 @@ def build_encoder(
     config: BertConfig,
     vocab_file: str,
     do_lower_case: bool,
+    strip_accents: bool | None,
     with_mlm: bool,
     seq_length: int | None = None,
 ) -> Network:
@@ -162,12 +167,14 @@ def build_encoder(
         config: its sizes.
         vocab_file: the vocabulary, which becomes an asset.
         do_lower_case: the casing of the model's text.
+        strip_accents: whether its accents are stripped; None: likewise.
         with_mlm: with the masked-LM head.
         seq_length: S of every call; None for any.
 
     Returns:
-        an encoder with the attributes `vocab_file`, `do_lower_case` and, if
-        `with_mlm`, `mlm`, whose variables are the encoder's and the head's.
+        an encoder with the attributes `vocab_file`, `do_lower_case`,
+        `strip_accents` and, if `with_mlm`, `mlm`, whose variables are the
+        encoder's and the head's.
         Calls take `hub.NAMES`, int32 [B, S], and return a dict, float32:
             pooled_output, default: [B, H].
             sequence_output: [B, S, H].
@@ -213,9 +220,7 @@ def build_encoder(
 
     encoder = network(features.ENCODER_INPUTS, encoder_names)
     encoder.vocab_file = tf.saved_model.Asset(vocab_file)
-    encoder.do_lower_case = tf.Variable(
-        do_lower_case, trainable=False, name="do_lower_case"
-    )
+    graphs.record_casing(encoder, do_lower_case, strip_accents)
     if with_mlm:
         encoder.mlm = network(_MLM_INPUTS, (*encoder_names, *head_names))
     return encoder

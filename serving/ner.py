@@ -30,6 +30,7 @@ class Settings:
         has_entities: they are `O`, `B-` and `I-` of types.
         vocab_file: the vocabulary, which becomes an asset.
         do_lower_case: the casing of the text.
+        strip_accents: whether its accents are stripped; None: likewise.
         max_seq_length: S of a window at most.
         stride: pieces from one window to the next; 0 for half of it.
     """
@@ -39,6 +40,7 @@ class Settings:
     has_entities: bool
     vocab_file: str
     do_lower_case: bool
+    strip_accents: bool | None
     max_seq_length: int
     stride: int
 
@@ -54,7 +56,7 @@ class Labeller(tf.train.Checkpoint):
         serve: text, string [B] -> answers; punctuation is split off.
         words: the same for text that is split at white space already.
         vocab_file: the vocabulary, as an asset.
-        do_lower_case: its casing.
+        do_lower_case, strip_accents: its casing.
 
     Answers are a dict. Of W words at most in a text, [B, W] each:
         words, labels: string, "" where a text has no more words.
@@ -77,6 +79,7 @@ class Labeller(tf.train.Checkpoint):
             weights,
             settings.vocab_file,
             settings.do_lower_case,
+            settings.strip_accents,
         )
         text = {TEXT: tf.TensorSpec([None], tf.string)}
         self._splitters = [

@@ -35,6 +35,7 @@ class Settings:
         config: sizes of the network.
         vocab_file: the vocabulary, which becomes an asset.
         do_lower_case: the casing of the text.
+        strip_accents: whether its accents are stripped; None: likewise.
         max_seq_length, doc_stride, max_query_length: how windows are cut.
         n_best_size: starts and ends of a window, and entries of an n-best.
         max_answer_length: pieces of an answer at most.
@@ -45,6 +46,7 @@ class Settings:
     config: BertConfig
     vocab_file: str
     do_lower_case: bool
+    strip_accents: bool | None
     max_seq_length: int
     doc_stride: int
     max_query_length: int
@@ -130,7 +132,7 @@ class QuestionAnswering(tf.train.Checkpoint):
                 characters.
             null_odds: float32 [B], score of no answer less that of the best.
         vocab_file: the vocabulary, as an asset.
-        do_lower_case: its casing.
+        do_lower_case, strip_accents: its casing.
     """
 
     def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
@@ -142,6 +144,7 @@ class QuestionAnswering(tf.train.Checkpoint):
             weights,
             settings.vocab_file,
             settings.do_lower_case,
+            settings.strip_accents,
         )
         strings = {
             name: tf.TensorSpec([None], tf.string, name)

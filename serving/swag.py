@@ -27,12 +27,14 @@ class Settings:
         config: sizes of the network.
         vocab_file: the vocabulary, which becomes an asset.
         do_lower_case: the casing of the text.
+        strip_accents: whether its accents are stripped; None: likewise.
         max_seq_length: S, longer pairs are cut.
     """
 
     config: BertConfig
     vocab_file: str
     do_lower_case: bool
+    strip_accents: bool | None
     max_seq_length: int
 
 
@@ -47,7 +49,7 @@ class Chooser(tf.train.Checkpoint):
         serve: context, string [B], and choices, string [B, C] -> answers;
             an empty choice is none, so that rows may have fewer than C.
         vocab_file: the vocabulary, as an asset.
-        do_lower_case: its casing.
+        do_lower_case, strip_accents: its casing.
 
     Answers are a dict: best, int64 [B], the number of a choice;
     probabilities, float32 [B, C], 0 for what is no choice.
@@ -62,6 +64,7 @@ class Chooser(tf.train.Checkpoint):
             weights,
             settings.vocab_file,
             settings.do_lower_case,
+            settings.strip_accents,
         )
         self.serve = graphs.signature(
             self._answer,

@@ -75,6 +75,10 @@ def refused(made, tmp_path, run_script):
     ("flags", "message"),
     [
         (
+            {"strip_accents": True},
+            "--strip_accents=True; expected False, by which the records",
+        ),
+        (
             {"do_lower_case": True},
             "--do_lower_case=True; expected False, by which the records",
         ),
@@ -113,7 +117,7 @@ def refused(made, tmp_path, run_script):
         ),
         (
             {"eval_input_file": "{made}/cased/0.tfrecord"},
-            "with do_lower_case=True and ",
+            "with do_lower_case=True, strip_accents=True and ",
         ),
         (
             {"eval_input_file": "{made}/other/0.tfrecord"},

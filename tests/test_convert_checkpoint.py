@@ -8,7 +8,9 @@ import pytest
 import tensorflow as tf
 
 import convert_checkpoint
+import model_folder
 import tensor_file
+from data import tokenizer_files
 from modeling import checkpoints, model_garden, models, task_models
 from modeling.config import BertConfig
 from tests import small, text
@@ -30,6 +32,7 @@ def write_google(folder, values, **changed):
     config = small.config(vocab_size=SIZE, **changed)
     (folder / "bert_config.json").write_text(config.to_json())
     text.write_vocabulary(folder / "vocab.txt")
+    tokenizer_files.write_config(str(folder), True, None)
     tensor_file.write(str(folder / "bert_model.ckpt"), values)
     return folder
 
@@ -109,6 +112,7 @@ def test_each_format_has_its_files(good):
         "bert_model.ckpt-1.data-00000-of-00001",
         "bert_model.ckpt-1.index",
         "checkpoint",
+        "tokenizer_config.json",
         "vocab.txt",
     }
 
@@ -158,32 +162,18 @@ def test_a_checkpoint_of_ours_comes_without_slots_and_with_its_casing(
     prefix = str(google / "bert_model.ckpt")
     slots = {f"{name}/adam_m": value for name, value in values.items()}
     tensor_file.write(prefix, {**values, **slots, "global_step": np.int64(3)})
-    settings = {"settings": {"do_lower_case": False}}
-    (google / "bert_model.ckpt.json").write_text(json.dumps(settings))
+    settings = {"do_lower_case": False, "strip_accents": True}
+    recorded = json.dumps({"settings": settings})
+    (google / "bert_model.ckpt.json").write_text(recorded)
     convert("google", prefix, "huggingface", tmp_path / "hf")
     tokenizer = json.loads(
         (tmp_path / "hf" / "tokenizer_config.json").read_text()
     )
     assert tokenizer["do_lower_case"] is False
+    assert tokenizer["strip_accents"] is True
     convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
     found = tensor_file.read(str(tmp_path / "new" / "bert_model.ckpt"))
     assert set(found) == set(values)
-
-
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [(["the", "[MASK]"], True), (["the", "The"], False), (["##É"], False)],
-)
-def test_the_casing_is_guessed_from_the_vocabulary(
-    convert, tmp_path, google, capsys, tokens, expected
-):
-    lines = [*text.VOCABULARY[: SIZE - 2], *tokens][:SIZE]
-    (google / "vocab.txt").write_text("\n".join(dict.fromkeys(lines)) + "\n")
-    convert("google", google, "huggingface", tmp_path / "hf")
-    tokenizer = json.loads(
-        (tmp_path / "hf" / "tokenizer_config.json").read_text()
-    )
-    assert tokenizer["do_lower_case"] is expected
 
 
 @pytest.mark.parametrize(
@@ -228,6 +218,7 @@ def export_for_hub(folder, google, values, operation):
     ]
     root.vocab_file = tf.saved_model.Asset(str(google / "vocab.txt"))
     root.do_lower_case = tf.Variable(False, trainable=False)
+    root.strip_accents = tf.Variable(True, trainable=False)
     call = tf.function(operation, [tf.TensorSpec([None])])
     root.call = call
     tf.saved_model.save(root, str(folder), signatures={"d": call})
@@ -259,6 +250,8 @@ def test_a_hub_model_is_read_without_its_graph(
         initializer_range=0.02,
     )
     assert config == expected
+    casing = model_folder.recorded_casing(f"{tmp_path}/new/bert_model.ckpt")
+    assert casing == (False, True)
     vocabulary = (tmp_path / "new" / "vocab.txt").read_text()
     assert vocabulary == (google / "vocab.txt").read_text()
 

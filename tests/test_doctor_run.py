@@ -41,6 +41,7 @@ def run_folder(tmp_path, values):
         "num_warmup_steps": 2,
         "learning_rate": 1e-3,
         "do_lower_case": True,
+        "strip_accents": True,
     }
     for step in (3, 7):
         saver.Saver(str(folder)).save(step, values, settings)
@@ -145,7 +146,9 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
 def test_records_of_another_casing(run_folder):
     job = doctor.read_flags(["doctor.py", f"--output_dir={run_folder}"])
     job = dataclasses.replace(job, files=["0.tfrecord"])
-    scan = record_scan.Scan(listed=[{"do_lower_case": False}])
+    scan = record_scan.Scan(
+        listed=[{"do_lower_case": False, "strip_accents": False}]
+    )
     (found,) = run_diagnosis.compare_run(
         job, None, scan, {"do_lower_case": True}, "model.ckpt-7.json"
     )

@@ -107,8 +107,8 @@ def test_a_folder_means_its_newest_checkpoint(fill, run_script, tmp_path):
     assert lines[0] == "the [MASK] ."
     assert len(lines[1].split(", ")) == 5
     # The run says that its text was cased.
-    recorded = model_folder.recorded_lower_case(f"{tmp_path}/run/model.ckpt-2")
-    assert recorded is False
+    recorded = model_folder.recorded_casing(f"{tmp_path}/run/model.ckpt-2")
+    assert recorded == (False, False)
 
 
 def test_masks_are_kept_whole():

@@ -40,7 +40,7 @@ def export(folder, kind=CLASSES, names=("no", "yes", "maybe"), pairs=False):
         for name, v in checkpoints.model_variables(model).items()
     }
     settings = classifier.Settings(
-        config, labels, str(folder / "vocab.txt"), True, 13, pairs
+        config, labels, str(folder / "vocab.txt"), True, None, 13, pairs
     )
     classifier.save(
         classifier.Classifier(settings, weights), str(folder / "export")

@@ -43,6 +43,13 @@ def of(folder, name):
     return manifest.manifest_of(str(folder / name))
 
 
+def test_accents_went_with_the_case_before_there_was_a_setting(folder):
+    write(folder, {"a": b"x"}, do_lower_case=True)
+    write(folder, {"b": b"x"}, do_lower_case=True, strip_accents=False)
+    assert of(folder, "a")["strip_accents"] is True
+    assert of(folder, "b")["strip_accents"] is False
+
+
 def test_a_run_is_read_back(folder):
     shards = {"a.tfrecord-0": b"xyz", "a.tfrecord-1": b"uvwxy"}
     write(folder, shards, max_seq_length=13, statistics={"tokens": 97})

@@ -206,7 +206,7 @@ def test_candidates_equal_loops(parts, n_best_size, longest):
 )
 def test_projects_as_the_original(pieces, words, expected):
     told = []
-    text = OriginalText([], True, told.append)
+    text = OriginalText([], True, None, told.append)
     assert text.project(pieces, words) == expected
     assert bool(told) == (expected == words)
 
@@ -219,7 +219,7 @@ def test_both_ways_to_a_text():
     ids = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 5])
     x = window([0.0] * 11, [0.0] * 11, places, ids=ids)
     exact = spans.offsets_text(context, [x])
-    original = OriginalText(tokens, True).text_of(context, [x])
+    original = OriginalText(tokens, True, None).text_of(context, [x])
 
     def both(start, end):
         span = Span(0, start, end, 0.0, 0.0)

@@ -259,31 +259,3 @@ def test_two_heads_of_one_name_are_refused(tmp_path, values):
     with pytest.raises(UserError, match="BertForTokenClassification; expected"):
         huggingface.write(str(tmp_path), small.config(), both)
     assert list(tmp_path.iterdir()) == []
-
-
-def write_tokenizer(folder, **changed):
-    model = {"type": "WordPiece", "vocab": {"[PAD]": 0, "b": 2, "a": 1}}
-    tokenizer = {"model": model, "normalizer": {"lowercase": False}, **changed}
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-
-
-def test_a_tokenizer_file_gives_tokens_and_casing(tmp_path):
-    write_tokenizer(tmp_path)
-    tokens, lower = huggingface.read_tokenizer(str(tmp_path))
-    assert (tokens, lower) == (["[PAD]", "a", "b"], False)
-
-
-def test_the_casing_of_the_tokenizer_config_is_used(tmp_path):
-    assert huggingface.read_tokenizer(str(tmp_path)) == (None, None)
-    huggingface.write_tokenizer_config(str(tmp_path), False)
-    assert huggingface.read_tokenizer(str(tmp_path)) == (None, False)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [{"type": "BPE", "vocab": {"a": 0}}, {"vocab": {"a": 0, "b": 2}}],
-)
-def test_another_tokenizer_is_refused(tmp_path, model):
-    write_tokenizer(tmp_path, model=model)
-    with pytest.raises(UserError, match="tokenizer.json"):
-        huggingface.read_tokenizer(str(tmp_path))

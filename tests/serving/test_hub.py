@@ -134,6 +134,7 @@ def test_the_attributes_of_an_encoder(exports, encoder):
     assert encoder.do_lower_case.dtype == tf.bool
     assert not encoder.do_lower_case.trainable
     assert encoder.do_lower_case.numpy()
+    assert encoder.strip_accents.numpy()
     asset = pathlib.Path(encoder.vocab_file.asset_path.numpy().decode())
     assert asset.name == "vocab.txt"
     assert asset.read_text() == (exports.folder / "vocab.txt").read_text()

@@ -53,6 +53,7 @@ def settings(vocab_file, threshold, **changed):
     sizes = ("max_seq_length", "doc_stride", "max_query_length")
     values = {
         "do_lower_case": True,
+        "strip_accents": None,
         **dict(zip(sizes, SIZES)),
         "n_best_size": 7,
         "max_answer_length": 4,

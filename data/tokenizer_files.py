@@ -1,0 +1,210 @@
+"""The tokenizer of a model's folder, in the files of Hugging Face.
+
+    tokenizer_config.json    the arguments of a class
+    tokenizer.json           a pipeline: normalizer, pre-tokenizer, model
+
+What `data/tokenization.py` does too is read; anything else is refused by its
+name, since a model would get other tokens than it was trained with.
+"""
+
+import json
+import os
+from typing import NamedTuple
+
+from data import vocabulary
+from durable import write_whole
+from errors import UserError
+
+CONFIG, PIPELINE = "tokenizer_config.json", "tokenizer.json"
+_ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
+_MODEL = "config.json"  # may name the tokenizer's class
+
+# Of the second two, the pipeline alone says what they do.
+_CLASSES = (None, "BertTokenizer", "BertTokenizerFast")
+_GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+_NAMES = {
+    "pad_token": vocabulary.PAD,
+    "unk_token": vocabulary.UNK,
+    "cls_token": vocabulary.CLS,
+    "sep_token": vocabulary.SEP,
+    "mask_token": vocabulary.MASK,
+}
+# Words of 101 to 200 characters are [UNK] there; published models say 100.
+_LONGEST_WORDS = (100, 200)
+
+
+class Tokenizer(NamedTuple):
+    """How a model's text becomes tokens.
+
+    tokens: in the order of their ids; None without a pipeline.
+    do_lower_case: None if no file says so.
+    strip_accents: None: as `do_lower_case`.
+    """
+
+    tokens: list[str] | None
+    do_lower_case: bool | None
+    strip_accents: bool | None
+
+
+def read(folder: str) -> Tokenizer:
+    """Reads a tokenizer.
+
+    Args:
+        folder: of a model; it may have both files, one or none.
+
+    Raises:
+        UserError: a file is damaged, the two contradict one another, or the
+            tokenizer gives other tokens than `data/tokenization.py` can.
+    """
+    tokens, lower, strip = _read_pipeline(os.path.join(folder, PIPELINE))
+    _check_special(os.path.join(folder, _SPECIAL))
+    path = os.path.join(folder, _ADDED)
+    for token in _read_json(path):
+        _check_added(path, token)
+    path = os.path.join(folder, CONFIG)
+    config = _read_config(path, has_pipeline=tokens is not None)
+    if tokens is None:
+        lower, strip = config.get("do_lower_case"), config.get("strip_accents")
+        return Tokenizer(tokens, lower, strip)
+    for name, here in (("do_lower_case", lower), ("strip_accents", strip)):
+        said = config.get(name, here)
+        if said != here and (said, here) != (None, lower):
+            raise UserError(
+                f"{name} is {said}",
+                path=path,
+                expected=f"{here}, as in {PIPELINE}",
+                fix="correct one of the two files",
+            )
+    return Tokenizer(tokens, lower, strip)
+
+
+def read_casing(folder: str) -> tuple[bool | None, bool | None]:
+    """Reads `do_lower_case` and `strip_accents` from the first file alone."""
+    config = _read_json(os.path.join(folder, CONFIG))
+    return config.get("do_lower_case"), config.get("strip_accents")
+
+
+def write_config(
+    folder: str, do_lower_case: bool, strip_accents: bool | None
+) -> None:
+    """Writes the `tokenizer_config.json` that belongs to a `vocab.txt`."""
+    values = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": do_lower_case,
+        "strip_accents": strip_accents,
+        "tokenize_chinese_chars": True,
+    }
+    text = json.dumps(values, indent=2, sort_keys=True)
+    write_whole(os.path.join(folder, CONFIG), f"{text}\n")
+
+
+def _read_pipeline(path: str) -> tuple:
+    """Tokens and casing of a `tokenizer.json`; None each without one."""
+    if not os.path.isfile(path):
+        return None, None, None
+    pipeline = _read_json(path)
+    model = _part(path, pipeline, "model", "WordPiece")
+    normalizer = _part(path, pipeline, "normalizer", "BertNormalizer")
+    _part(path, pipeline, "pre_tokenizer", "BertPreTokenizer")
+    for values, name, default, expected in (
+        (normalizer, "clean_text", True, [True]),
+        (normalizer, "handle_chinese_chars", True, [True]),
+        (normalizer, "lowercase", True, [True, False]),
+        (normalizer, "strip_accents", None, [None, True, False]),
+        (model, "unk_token", vocabulary.UNK, [vocabulary.UNK]),
+        (model, "continuing_subword_prefix", "##", ["##"]),
+        (model, "max_input_chars_per_word", 100, _LONGEST_WORDS),
+    ):
+        _check(path, name, values.get(name, default), expected)
+    ids = model.get("vocab", {})
+    tokens = sorted(ids, key=ids.get)
+    if sorted(ids.values()) != list(range(len(ids))):
+        raise UserError("ids with gaps", path=path, expected="0, 1, 2, ...")
+    for added in pipeline.get("added_tokens") or []:
+        _check_added(path, added.get("content"))
+    lower = normalizer.get("lowercase", True)
+    return tokens, lower, normalizer.get("strip_accents")
+
+
+def _part(path: str, pipeline: dict, name: str, kind: str) -> dict:
+    """A part of a pipeline, which must be of a kind."""
+    part = pipeline.get(name)
+    found = part.get("type", kind) if isinstance(part, dict) else part
+    _check(path, f"the {name}", found, [kind])
+    return part
+
+
+def _read_config(path: str, has_pipeline: bool) -> dict:
+    """The arguments of a `tokenizer_config.json`; none without one."""
+    config = _check_special(path)
+    classes = (*_CLASSES, *_GENERIC) if has_pipeline else _CLASSES
+    model = os.path.join(os.path.dirname(path), _MODEL)
+    named = _read_json(model).get("tokenizer_class")
+    _check(model, "tokenizer_class", named, classes)
+    for name, expected in (
+        ("tokenizer_class", classes),
+        ("do_basic_tokenize", [True]),
+        ("tokenize_chinese_chars", [True]),
+        ("never_split", [None, []]),
+        ("do_lower_case", [True, False]),
+        ("strip_accents", [None, True, False]),
+    ):
+        if name in config:
+            _check(path, name, config[name], expected)
+    for added in (config.get("added_tokens_decoder") or {}).values():
+        _check_added(path, _content(added))
+    return config
+
+
+def _check_special(path: str) -> dict:
+    """Reads a file that may name special tokens and checks these."""
+    values = _read_json(path)
+    for name, token in _NAMES.items():
+        if values.get(name) is not None:
+            _check(path, name, _content(values[name]), [token])
+    for name in ("additional_special_tokens", "extra_special_tokens"):
+        for added in values.get(name) or []:
+            _check_added(path, _content(added))
+    return values
+
+
+def _check(path: str, name: str, found, expected) -> None:
+    # Not `in`: 1 is True to it.
+    if not any(found is x or repr(found) == repr(x) for x in expected):
+        raise UserError(
+            f"{name} is {found!r}",
+            path=path,
+            expected=" or ".join(repr(x) for x in expected if x is not None),
+            fix="this tokenizer gives tokens that cannot be made here",
+        )
+
+
+def _check_added(path: str, token: str) -> None:
+    if token not in vocabulary.SPECIAL_TOKENS:
+        raise UserError(
+            f"the added token {token!r}",
+            path=path,
+            expected=f"none but {', '.join(vocabulary.SPECIAL_TOKENS)}",
+            fix="this tokenizer gives tokens that cannot be made here",
+        )
+
+
+def _content(token) -> str:
+    """A token's text, which some files wrap."""
+    return token.get("content") if isinstance(token, dict) else token
+
+
+def _read_json(path: str) -> dict:
+    """Reads a JSON object; an empty one if there is no file."""
+    if not os.path.isfile(path):
+        return {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            values = json.load(file)
+    except OSError as error:
+        raise UserError(error.strerror or str(error), path=path) from None
+    except ValueError as error:
+        raise UserError(f"not JSON: {error}", path=path) from None
+    if not isinstance(values, dict):
+        raise UserError("not a JSON object", path=path)
+    return values

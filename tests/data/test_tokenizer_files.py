@@ -1,0 +1,180 @@
+"""Tokenizers of Hugging Face: kept where they can be, else refused by name."""
+
+import json
+
+import pytest
+import tokenizers
+from tokenizers import models, normalizers, pre_tokenizers
+
+from data import tokenization, tokenizer_files, vocabulary
+from errors import UserError
+
+TOKENS = [
+    *vocabulary.SPECIAL_TOKENS,
+    "elan",
+    "élan",
+    "Élan",
+    "Elan",
+    "a",
+    "##b",
+]
+VALUES = [None, True, False]
+
+
+def write_pipeline(folder, lower=True, strip=None, **changed):
+    """Writes what the library writes; `changed` are parts of the JSON."""
+    ids = {token: i for i, token in enumerate(TOKENS)}
+    tokenizer = tokenizers.Tokenizer(
+        models.WordPiece(ids, unk_token=vocabulary.UNK)
+    )
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        lowercase=lower, strip_accents=strip
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(list(vocabulary.SPECIAL_TOKENS))
+    pipeline = json.loads(tokenizer.to_str())
+    for name, part in changed.items():
+        merge = isinstance(part, dict) and isinstance(pipeline[name], dict)
+        pipeline[name] = {**pipeline[name], **part} if merge else part
+    (folder / "tokenizer.json").write_text(json.dumps(pipeline))
+    return tokenizer
+
+
+def write_config(folder, **values):
+    (folder / "tokenizer_config.json").write_text(json.dumps(values))
+
+
+@pytest.mark.parametrize("strip", VALUES)
+@pytest.mark.parametrize("lower", [True, False])
+def test_a_pipeline_gives_tokens_and_casing(tmp_path, lower, strip):
+    theirs = write_pipeline(tmp_path, lower, strip)
+    found = tokenizer_files.read(str(tmp_path))
+    assert found == (TOKENS, lower, strip)
+    vocabulary.write_vocabulary(str(tmp_path / "vocab.txt"), found.tokens)
+    ours = tokenization.FullTokenizer(str(tmp_path / "vocab.txt"), *found[1:])
+    text = "Élan élan Elan elan ab A"
+    assert ours.tokenize(text) == theirs.encode(text).tokens
+
+
+@pytest.mark.parametrize("strip", VALUES)
+@pytest.mark.parametrize("lower", [True, False])
+def test_a_config_gives_the_casing_that_was_written(tmp_path, lower, strip):
+    assert tokenizer_files.read(str(tmp_path)) == (None, None, None)
+    tokenizer_files.write_config(str(tmp_path), lower, strip)
+    assert tokenizer_files.read(str(tmp_path)) == (None, lower, strip)
+    assert tokenizer_files.read_casing(str(tmp_path)) == (lower, strip)
+
+
+def test_files_that_agree_are_read_together(tmp_path):
+    write_pipeline(tmp_path, True, False)
+    special = {"content": "[UNK]", "special": True}
+    write_config(
+        tmp_path,
+        tokenizer_class="PreTrainedTokenizerFast",
+        do_lower_case=True,
+        strip_accents=False,
+        tokenize_chinese_chars=True,
+        never_split=None,
+        unk_token=special,
+        mask_token="[MASK]",
+        additional_special_tokens=[],
+        added_tokens_decoder={"1": special},
+        model_max_length=512,
+    )
+    (tmp_path / "special_tokens_map.json").write_text('{"pad_token": "[PAD]"}')
+    (tmp_path / "added_tokens.json").write_text('{"[CLS]": 2}')
+    assert tokenizer_files.read(str(tmp_path)) == (TOKENS, True, False)
+
+
+def test_none_agrees_with_what_it_means(tmp_path):
+    write_pipeline(tmp_path, True, True)
+    write_config(tmp_path, strip_accents=None)
+    assert tokenizer_files.read(str(tmp_path)) == (TOKENS, True, True)
+
+
+ADDED = [{"id": 5, "content": "<ent>", "special": True}]
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"normalizer": {"handle_chinese_chars": False}}, "handle_chinese_cha"),
+        ({"normalizer": {"clean_text": False}}, "clean_text is False"),
+        ({"normalizer": {"type": "Lowercase"}}, "normalizer is 'Lowercase'"),
+        ({"normalizer": None}, "normalizer is None"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, "pre_tokenizer is 'Whites"),
+        ({"pre_tokenizer": None}, "pre_tokenizer is None"),
+        ({"model": {"type": "BPE"}}, "model is 'BPE'"),
+        ({"model": {"unk_token": "<unk>"}}, "unk_token is '<unk>'"),
+        ({"model": {"continuing_subword_prefix": ""}}, "subword_prefix is ''"),
+        ({"model": {"max_input_chars_per_word": 50}}, "chars_per_word is 50"),
+        ({"model": {"vocab": {"a": 0, "b": 2}}}, "ids with gaps"),
+        ({"added_tokens": ADDED}, "the added token '<ent>'"),
+    ],
+)
+def test_another_pipeline_is_refused_by_name(tmp_path, changed, named):
+    write_pipeline(tmp_path, **changed)
+    with pytest.raises(UserError) as refused:
+        tokenizer_files.read(str(tmp_path))
+    assert "tokenizer.json: " in str(refused.value)
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"tokenize_chinese_chars": False}, "tokenize_chinese_chars is False"),
+        ({"do_basic_tokenize": False}, "do_basic_tokenize is False"),
+        ({"never_split": ["a"]}, "never_split is ['a']"),
+        ({"tokenizer_class": "BertJapaneseTokenizer"}, "BertJapaneseTokenizer"),
+        # Without a pipeline it says nothing.
+        ({"tokenizer_class": "PreTrainedTokenizerFast"}, "PreTrainedTokeni"),
+        ({"strip_accents": "yes"}, "strip_accents is 'yes'"),
+        ({"do_lower_case": None}, "do_lower_case is None"),
+        ({"unk_token": "<unk>"}, "unk_token is '<unk>'"),
+        ({"mask_token": {"content": "<mask>"}}, "mask_token is '<mask>'"),
+        ({"cls_token": "<s>"}, "cls_token is '<s>'"),
+        ({"sep_token": "</s>"}, "sep_token is '</s>'"),
+        ({"pad_token": "<pad>"}, "pad_token is '<pad>'"),
+        ({"additional_special_tokens": ["<e>"]}, "the added token '<e>'"),
+        ({"extra_special_tokens": [{"content": "<e>"}]}, "added token '<e>'"),
+        ({"added_tokens_decoder": {"5": {"content": "<e>"}}}, "token '<e>'"),
+    ],
+)
+def test_another_config_is_refused_by_name(tmp_path, config, named):
+    write_config(tmp_path, **config)
+    with pytest.raises(UserError) as refused:
+        tokenizer_files.read(str(tmp_path))
+    assert "tokenizer_config.json: " in str(refused.value)
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "named"),
+    [
+        ("special_tokens_map.json", {"unk_token": "<unk>"}, "is '<unk>'"),
+        ("added_tokens.json", {"<e>": 5}, "the added token '<e>'"),
+        ("config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, "Japan"),
+        ("tokenizer_config.json", ["a"], "not a JSON object"),
+    ],
+)
+def test_the_other_files_are_looked_at(tmp_path, file, content, named):
+    (tmp_path / file).write_text(json.dumps(content))
+    with pytest.raises(UserError) as refused:
+        tokenizer_files.read(str(tmp_path))
+    assert f"{file}: " in str(refused.value)
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"do_lower_case": False}, "do_lower_case is False; expected True"),
+        ({"strip_accents": False}, "strip_accents is False; expected None"),
+    ],
+)
+def test_files_that_contradict_one_another_are_refused(tmp_path, config, named):
+    write_pipeline(tmp_path, True, None)
+    write_config(tmp_path, **config)
+    with pytest.raises(UserError, match=named):
+        tokenizer_files.read(str(tmp_path))

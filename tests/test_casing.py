@@ -1,0 +1,167 @@
+"""How accents are treated goes wherever lower-casing goes."""
+
+import ast
+import json
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+import export_hub
+import finetuning
+import model_folder
+import pretraining_records
+from data import text_ops, tokenization, tokenizer_files, vocabulary
+from errors import UserError
+from modeling import saved_models
+from serving import graphs, hub
+
+ROOT = pathlib.Path(__file__).parents[1]
+# What compares the case of a vocabulary or of a released model, which says
+# nothing of accents; and what is not ours.
+CASE_ALONE = {
+    "get",
+    "validate_case_matches_checkpoint",
+    "check_use",
+    "FastBertTokenizer",
+    "Variable",
+}
+TOKENS = [*vocabulary.SPECIAL_TOKENS, "elan", "élan", "Élan", "Elan"]
+TEXT = "Élan élan Elan elan"
+
+
+def sources():
+    for path in sorted(ROOT.glob("**/*.py")):
+        parts = path.relative_to(ROOT).parts
+        hidden = any(part.startswith(".") for part in parts)
+        if not hidden and parts[0] not in ("tests", "benchmarks", "examples"):
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def names_in(nodes):
+    """Names and attributes that are arguments, the end of each."""
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            node = node.value
+        found.add(getattr(node, "attr", getattr(node, "id", None)))
+    return found
+
+
+def test_who_takes_the_case_takes_the_accents():
+    wrong, seen = [], 0
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                name = node.name
+                found = {
+                    x.arg for x in [*node.args.args, *node.args.kwonlyargs]
+                }
+            elif isinstance(node, ast.ClassDef):
+                name = node.name
+                fields = [x for x in node.body if isinstance(x, ast.AnnAssign)]
+                found = names_in(x.target for x in fields)
+            elif isinstance(node, ast.Call):
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                values = [*node.args, *(x.value for x in node.keywords)]
+                found = names_in(values)
+            else:
+                continue
+            if "do_lower_case" not in found or name in CASE_ALONE:
+                continue
+            seen += 1
+            if "strip_accents" not in found:
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} {name}")
+    assert wrong == []
+    assert seen > 30
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_none_is_as_the_case(lower):
+    assert tokenization.strips_accents(lower, None) is lower
+    assert tokenization.strips_accents(lower, True) is True
+    assert tokenization.strips_accents(lower, False) is False
+
+
+def test_the_casing_of_a_checkpoint_is_in_its_own_file_or_beside_it(tmp_path):
+    prefix = tmp_path / "bert_model.ckpt"
+    assert model_folder.recorded_casing(str(prefix)) == (None, None)
+    tokenizer_files.write_config(str(tmp_path), True, False)
+    assert model_folder.recorded_casing(str(prefix)) == (True, False)
+    own = {"settings": {"do_lower_case": False, "strip_accents": True}}
+    (tmp_path / "bert_model.ckpt.json").write_text(json.dumps(own))
+    assert model_folder.recorded_casing(str(prefix)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("trained", "given", "refused"),
+    [
+        ((True, None), (True, None), None),
+        ((True, None), (True, True), None),
+        ((True, True), (True, None), None),
+        ((False, None), (False, False), None),
+        ((True, False), (True, False), None),
+        ((True, None), (True, False), "--strip_accents=False; expected True"),
+        ((True, False), (True, None), "--strip_accents=True; expected False"),
+        ((False, True), (False, None), "--strip_accents=False; expected True"),
+        ((True, False), (False, None), "--do_lower_case=False; expected True"),
+    ],
+)
+def test_a_run_has_the_accents_of_its_checkpoint(
+    tmp_path, trained, given, refused
+):
+    prefix = str(tmp_path / "bert_model.ckpt")
+    tokenizer_files.write_config(str(tmp_path), *trained)
+    if not refused:
+        finetuning.check_casing(*given, prefix)
+        return
+    with pytest.raises(UserError, match=refused):
+        finetuning.check_casing(*given, prefix)
+
+
+def test_records_of_other_accents_do_not_go_together():
+    run = {"vocab_sha256": "1", "vocab_file": "v.txt", "do_lower_case": True}
+    runs = [{**run, "strip_accents": strip} for strip in (True, False)]
+    with pytest.raises(UserError, match="strip_accents=False and .*=True"):
+        pretraining_records.check_vocabulary(runs, None, "config.json")
+
+
+@pytest.mark.parametrize(
+    ("lower", "strip", "ids"),
+    [
+        (True, None, [5, 5, 5, 5]),
+        (True, False, [6, 6, 5, 5]),
+        (False, None, [7, 6, 8, 5]),
+        (False, True, [8, 5, 8, 5]),
+    ],
+)
+def test_a_preprocessor_keeps_accents(lower, strip, ids):
+    tokenizer = text_ops.GraphTokenizer(TOKENS, lower, strip)
+    preprocessor = hub.Preprocessor(tokenizer, 7, with_offsets=False)
+    found = preprocessor.tokenize([TEXT]).merge_dims(1, 2).to_list()
+    assert found == [ids]
+    assert preprocessor.do_lower_case.numpy() == lower
+    strips = tokenization.strips_accents(lower, strip)
+    assert preprocessor.strip_accents.numpy() == strips
+
+
+def test_an_exported_preprocessor_says_how_it_treats_accents(tmp_path):
+    text = tmp_path / "vocab.txt"
+    vocabulary.write_vocabulary(str(text), TOKENS)
+    folder = tmp_path / "preprocessor"
+    words = ["--export_type=preprocessing", f"--vocab_file={text}"]
+    words += ["--do_lower_case", "--nostrip_accents"]
+    export_hub.main(["export_hub", f"--export_path={folder}", *words])
+    loaded = tf.saved_model.load(str(folder))
+    assert loaded.tokenize([TEXT]).flat_values.numpy().tolist() == [6, 6, 5, 5]
+    prefix = saved_models.variables_of(str(folder))
+    assert saved_models.read_casing(prefix) == (True, False)
+
+
+def test_all_tasks_save_the_casing():
+    root = tf.train.Checkpoint()
+    graphs.record_casing(root, True, False)
+    assert root.do_lower_case.numpy()
+    assert not root.strip_accents.numpy()
+    graphs.record_casing(root, True, None)
+    assert root.strip_accents.numpy()
