@@ -85,6 +85,7 @@ $(VENV)/dev: requirements-dev.txt requirements-beam.txt requirements.txt
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
 	touch $@
 
+.PRECIOUS: .venv-%/dev
 .venv-%/dev: requirements-dev.txt requirements-beam.txt requirements.txt
 	test -x .venv-$*/bin/python || python$* -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet -r requirements-dev.txt

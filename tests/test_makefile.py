@@ -83,6 +83,7 @@ def test_the_quick_tests_run_under_every_python(plan):
         quick = f".venv-{version}/bin/python -m pytest -n auto"
         assert quick in done.stdout, done.stderr
     assert ".venv-3.12" not in done.stdout
+    assert "rm " not in done.stdout  # environments are kept
     assert '"quick tests: under python3.13 python3.11; not found:"' in (
         done.stdout
     )
