@@ -200,7 +200,7 @@ def test_the_manifest_tells_what_was_made(create, folder):
     assert run["max_seq_length"] == S
     assert run["dupe_factor"] == 3
     assert run["random_seed"] == 12345
-    assert run["do_lower_case"] is True
+    assert run["do_lower_case"] is run["strip_accents"] is True
     assert run["vocab_size"] == len(text.VOCABULARY)
     vocab = (folder / "vocab.txt").read_bytes()
     assert run["vocab_sha256"] == hashlib.sha256(vocab).hexdigest()
