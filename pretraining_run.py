@@ -158,7 +158,6 @@ class Pretraining:
     def _part(self, phase: pretraining_records.Phase, num_records: int):
         """A phase as `training.session` takes it."""
         from data import reader
-        from modeling import counts
         from training import loop
 
         values = self.job.flags
@@ -171,12 +170,6 @@ class Pretraining:
             batch_size=phase.batch_size,
             learning_rate=self.learning_rate,
             skip_steps=training_flags.step_ranges(values.skip_steps),
-            flops_per_row=counts.pretraining_flops(
-                self.job.config,
-                1,
-                phase.records.schema[features.INPUT_IDS][1],
-                phase.records.schema[features.MASKED_LM_POSITIONS][1],
-            ),
             records_of=lambda step: reader.tell_records(
                 phase.records.files,
                 num_records,

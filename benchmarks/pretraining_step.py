@@ -2,9 +2,9 @@
 
     python -m benchmarks.pretraining_step [configs/bert_mini.json [B S P]]
 
-Both run in turns in one process; the share is that of medians. FLOPs are
-those of the network's matrix products, forward and backward, without padding
-or recomputation.
+Both run in turns in one process, in float32 and in bfloat16; shares are those
+of medians. The executed share is what is left to win; the nominal one also
+counts what the last layer does not compute (`benchmarks.flops`).
 """
 
 import json
@@ -17,13 +17,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import flops
 from benchmarks.peers.rows import training_rows
-from modeling import counts, fast, models, pretraining_losses
+from modeling import fast, models, pretraining_losses
 from modeling.config import BertConfig
-from training import steps
+from training import precision, steps
 from training.optimization import AdamWeightDecay
 
 MATMUL_SIZE = 2048
+KINDS = ("float32", "bfloat16")
 
 
 def make_training(
@@ -76,31 +78,47 @@ def make_steps(
 
 
 def measure(config, rows, length, places, size=MATMUL_SIZE, runs=7) -> dict:
+    """Seconds and shares in each precision, and both counts of FLOPs."""
+    sizes = (config, rows, length, places)
+    work = {
+        "nominal": flops.nominal(*sizes),
+        "executed": flops.executed(*sizes),
+    }
+    return {
+        "what": f"pre-training step, B={rows} S={length} P={places}",
+        **{f"{name}_gflop": round(x / 1e9, 1) for name, x in work.items()},
+        **{kind: _measure_in(kind, sizes, work, size, runs) for kind in KINDS},
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+    }
+
+
+def _measure_in(kind: str, sizes: tuple, work: dict, size, runs) -> dict:
     """Medians over alternating runs, after two of each to warm up."""
-    training, data = make_steps(config, rows, length, places)
+    with precision.computing_in(kind):
+        training, data = make_steps(*sizes)
     step = lambda: training.train(data, tf.constant(1))  # noqa: E731
     matrix = tf.random.stateless_normal([size, size], [1, 2])
+    matrix = tf.cast(matrix, kind)
     product = tf.function(lambda: tf.matmul(matrix, matrix))
     times = {"step": [], "matmul": []}
     for _ in range(runs + 2):
         for name, run in (("step", step), ("matmul", product)):
             start = time.perf_counter()
-            np.asarray(run())
+            run().numpy()
             times[name].append(time.perf_counter() - start)
     median = {k: statistics.median(v[2:]) for k, v in times.items()}
-    flops = counts.pretraining_flops(config, rows, length, places)
-    rate = flops / median["step"]
     matmul_rate = 2 * size**3 / median["matmul"]
-    return {
-        "what": f"pre-training step, B={rows} S={length} P={places}",
+    found = {
         "seconds": round(median["step"], 4),
         "seconds_min_max": [round(f(times["step"][2:]), 4) for f in (min, max)],
-        "gflop_per_second": round(rate / 1e9, 1),
         "matmul_gflop_per_second": round(matmul_rate / 1e9, 1),
-        "share_of_matmul": round(rate / matmul_rate, 3),
-        "tensorflow": tf.__version__,
-        "keras": keras.__version__,
     }
+    for name, count in work.items():
+        rate = count / median["step"]
+        found[f"{name}_gflop_per_second"] = round(rate / 1e9, 1)
+        found[f"{name}_share"] = round(rate / matmul_rate, 3)
+    return found
 
 
 def tell(measure: Callable[..., dict], default: str) -> None:

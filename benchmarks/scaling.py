@@ -3,7 +3,7 @@
     python -m benchmarks.scaling [AXIS ...]
 
 One size is changed at a time, from B=16, S=128, L=4 and H=256; a line tells
-the step's time, its FLOPs and both beside the first of its axis.
+the step's time, its nominal FLOPs and both beside the first of its axis.
 """
 
 import json
@@ -13,8 +13,7 @@ import time
 
 import tensorflow as tf
 
-from benchmarks import pretraining_step
-from modeling import counts
+from benchmarks import flops, pretraining_step
 from modeling.config import BertConfig
 
 START = {"B": 16, "S": 128, "L": 4, "H": 256}
@@ -50,10 +49,9 @@ def measure(config: BertConfig, rows: int, length: int, runs: int = 5) -> dict:
         start = time.perf_counter()
         training.train(data, tf.constant(1)).numpy()
         seconds.append(time.perf_counter() - start)
-    flops = counts.pretraining_flops(config, rows, length, places)
     return {
         "seconds": statistics.median(seconds[1:]),
-        "gflop": flops / 1e9,
+        "gflop": flops.nominal(config, rows, length, places) / 1e9,
     }
 
 

@@ -69,8 +69,6 @@ def tell_training(
     pace = f"{rate:.3g} examples/s | "
     if "tokens_per_second" in values:
         pace += f"{values['tokens_per_second']:.3g} tokens/s | "
-    if "share_of_matmul" in values:
-        pace += f"{values['share_of_matmul']:.0%} of a bare matmul | "
     pace += f"{duration(seconds_left)} left"
     say(
         f"step {step}/{last_step} | {_losses(values, objectives)} | "

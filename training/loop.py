@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from training import agreement, logs
 from training.guard import Guard
-from training.pace import Pace, Window, matmul_flops
+from training.pace import Pace, Window
 from training.steps import TOKENS, Steps
 
 
@@ -26,7 +26,6 @@ class Schedule:
         learning_rate: step -> rate, for the reports.
         skip_steps: (first, last) of steps that draw a batch and do not learn
             from it.
-        flops_per_row: of training on one row; 0 if unknown.
         records_of: step -> where the rows of its batch come from; told if
             something is wrong with them.
     """
@@ -39,7 +38,6 @@ class Schedule:
     batch_size: int
     learning_rate: Callable[[int], tf.Tensor]
     skip_steps: tuple[tuple[int, int], ...] = ()
-    flops_per_row: float = 0.0
     records_of: Callable[[int], str] = "batch {}".format
 
     def next_stop(self, step: int) -> int:
@@ -90,7 +88,6 @@ class Trainer:
     def __init__(self, steps: Steps):
         self.steps = steps
         self._guard = Guard(steps)
-        self._matmul_flops = None
         self._objectives = steps.task.objectives
         self._window = Window(steps.sum_names)  # since the last report
 
@@ -168,13 +165,6 @@ class Trainer:
         tokens = self._window.mean(TOKENS)
         if tokens is not None:
             values["tokens_per_second"] = rate * tokens / schedule.batch_size
-        if schedule.flops_per_row and rate:
-            if self._matmul_flops is None:
-                self._matmul_flops = matmul_flops(
-                    self.steps.strategy, self.steps.task.model.compute_dtype
-                )
-            flops = rate * schedule.flops_per_row
-            values["share_of_matmul"] = flops / self._matmul_flops
         return values
 
     def state(self) -> dict:

@@ -2,11 +2,8 @@
 
 import time
 
-import tensorflow as tf
-
 _SECONDS_A_CALL = 2.0
 _SECONDS_BETWEEN_LINES = 10.0
-_CPU_MATMUL, _MATMUL = 1024, 8192  # rows of a square that keeps it busy
 
 
 class Window:
@@ -116,28 +113,3 @@ class Pace:
         """0 while unknown."""
         rows = self._batch_size * self._steps
         return rows / self._seconds if self._steps else 0.0
-
-
-def matmul_flops(strategy: tf.distribute.Strategy, dtype: str) -> float:
-    """FLOP/s of a bare matrix product on all devices, the best of a few.
-
-    Args:
-        strategy: the devices; the CPUs of one process are one device.
-        dtype: of the product.
-    """
-    workers = strategy.extended.worker_devices
-    devices = strategy.num_replicas_in_sync
-    is_cpu = all("CPU" in device for device in workers)
-    if is_cpu:
-        devices //= len(workers)
-    size = _CPU_MATMUL if is_cpu else _MATMUL
-    with tf.device(workers[0]):
-        matrix = tf.cast(
-            tf.random.stateless_normal([size, size], [1, 2]), dtype
-        )
-        best = float("inf")
-        for _ in range(4):
-            start = time.perf_counter()
-            tf.reduce_sum(tf.matmul(matrix, matrix)).numpy()
-            best = min(best, time.perf_counter() - start)
-    return devices * 2 * size**3 / best
