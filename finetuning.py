@@ -252,7 +252,11 @@ class FineTuning:
             "environment": state.environment(self._strategy),
         }
         self._session = session.Session(
-            trainer, self._state, values.output_dir, self._settings
+            trainer,
+            self._state,
+            self._best,
+            values.output_dir,
+            self._settings,
         )
 
     @property

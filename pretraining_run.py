@@ -110,8 +110,15 @@ class Pretraining:
             "records": pretraining_records.fingerprint(job.inputs),
             "environment": state.environment(strategy),
         }
+        self.best = saver.Saver(
+            os.path.join(values.output_dir, run_folder.BEST), 1
+        )
         self.session = session.Session(
-            self.trainer, self.state, values.output_dir, self.settings
+            self.trainer,
+            self.state,
+            self.best,
+            values.output_dir,
+            self.settings,
         )
 
     def start(self) -> None:
@@ -216,13 +223,13 @@ class Pretraining:
 
     def _held_out(self):
         """Evaluates while training, if there is held-out text."""
-        from training import held_out, logs, saver
+        from training import held_out, logs
 
         if not self.job.inputs.held_out:
             return None
         values = self.job.flags
         best = held_out.Best(
-            saver.Saver(os.path.join(values.output_dir, run_folder.BEST), 1),
+            self.best,
             self.named,
             "loss",
             is_loss=True,

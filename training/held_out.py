@@ -65,9 +65,13 @@ class Best:
         return {"value": self._value.hex(), "waited": self._waited}
 
     def take_state(self, state: dict) -> None:
-        """Goes on where a run was interrupted."""
-        self._value = float.fromhex(state["value"])
-        self._waited = state["waited"]
+        """Goes on where a run was interrupted.
+
+        Where the best weights are gone, the search for them starts anew.
+        """
+        if self._saver.has_any():
+            self._value = float.fromhex(state["value"])
+            self._waited = state["waited"]
 
 
 class HeldOut:

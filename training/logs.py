@@ -1,11 +1,12 @@
 """What a run tells: a line a report, TensorBoard, `metrics.jsonl`."""
 
+import glob
 import json
 import os
 
 import tensorflow as tf
 
-from durable import to_json, write_whole
+from durable import sync_and_hash, to_json, write_whole
 from progress import duration, say
 
 METRICS = "metrics.jsonl"
@@ -17,8 +18,8 @@ class TrainingLog:
     Args:
         folder: the run's output_dir; curves of training go here, those of
             evaluation to `eval` in it.
-        step: where the run starts; lines of later steps, which a run that
-            was killed had written, are dropped.
+        step: where the run starts; what was logged of later steps, by a run
+            that was killed or that went back, is dropped.
     """
 
     def __init__(self, folder: str, step: int):
@@ -26,6 +27,8 @@ class TrainingLog:
         self._folders = {"train": folder, "eval": os.path.join(folder, "eval")}
         self._writers = {}  # of the curves that there are
         self._drop_after(step)
+        for curves in self._folders.values():
+            _drop_events_after(curves, step)
 
     def write(self, step: int, kind: str, values: dict[str, float]) -> None:
         """Adds one report.
@@ -55,6 +58,31 @@ class TrainingLog:
             lines = [line for line in file if line.endswith("\n")]
         kept = [line for line in lines if json.loads(line)["step"] <= step]
         write_whole(self._path, "".join(kept))
+
+
+def _drop_events_after(folder: str, step: int) -> None:
+    """Writes the event files of TensorBoard again without later steps.
+
+    Otherwise its readers would show two branches of a run as one curve.
+    """
+    temporary = os.path.join(folder, "curves.partial")
+    pattern = os.path.join(glob.escape(folder), "events.out.tfevents.*")
+    for path in glob.glob(pattern):
+        records, kept = [], []
+        try:
+            for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+                records.append(record)
+                if tf.compat.v1.Event.FromString(record).step <= step:
+                    kept.append(record)
+        except tf.errors.DataLossError:
+            pass  # a run was killed while it wrote the last one
+        if len(kept) == len(records):
+            continue
+        with tf.io.TFRecordWriter(temporary) as writer:
+            for record in kept:
+                writer.write(record)
+        sync_and_hash(temporary)
+        os.replace(temporary, path)
 
 
 def tell_training(

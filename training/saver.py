@@ -96,7 +96,8 @@ class Saver:
         """Writes a checkpoint.
 
         The files are synced before they get their names, the description
-        last; a checkpoint without one is not whole.
+        last; a checkpoint without one is not whole. Checkpoints of later
+        steps belong to a branch that the run has left, and are removed.
 
         Args:
             step: global step, stored as `global_step`, int64.
@@ -130,6 +131,7 @@ class Saver:
         try:
             self._write(name, {**values, GLOBAL_STEP: np.int64(step)})
             self._describe(name, description)
+            self.forget_after(step)
             self._publish()
         except (OSError, tf.errors.OpError) as error:
             raise UserError(
@@ -180,6 +182,24 @@ class Saver:
         for old in self.steps()[: -self.keep_max]:
             self._remove(old)
 
+    def forget_after(self, step: int) -> None:
+        """Removes the checkpoints of later steps, damaged ones too.
+
+        Args:
+            step: from which the run goes on.
+        """
+        if not self._writes or not os.path.isdir(self.folder):
+            return
+        later = [x for x in self._steps_of(r".+") if x > step]
+        for other in reversed(later):
+            self._remove(other)
+            say(
+                f"removed {self.folder}/{PREFIX}-{other}: later than step "
+                f"{step}, from which the run goes on"
+            )
+        if later:
+            self._name_newest()
+
     def sweep(self) -> None:
         """Ends or undoes what a run that was killed was doing here."""
         if not self._writes or not os.path.isdir(self.folder):
@@ -200,12 +220,17 @@ class Saver:
 
     def steps(self) -> list[int]:
         """Steps of the whole checkpoints, ascending."""
-        found = []
-        for file in os.listdir(self.folder):
-            match = re.fullmatch(rf"{re.escape(PREFIX)}-(\d+)\.json", file)
-            if match:
-                found.append(int(match.group(1)))
-        return sorted(found)
+        return self._steps_of("json")
+
+    def has_any(self) -> bool:
+        """Whether there is a whole checkpoint."""
+        return os.path.isdir(self.folder) and bool(self.steps())
+
+    def _steps_of(self, ending: str) -> list[int]:
+        """Steps of which there are files with an ending, ascending."""
+        pattern = re.compile(rf"{re.escape(PREFIX)}-(\d+)\.{ending}")
+        found = map(pattern.fullmatch, os.listdir(self.folder))
+        return sorted({int(match.group(1)) for match in found if match})
 
     def restore_latest(self) -> Restored | None:
         """Reads the newest checkpoint that is not damaged.
@@ -251,18 +276,22 @@ class Saver:
 
     def _name_newest(self) -> None:
         steps = self.steps()
+        path = os.path.join(self.folder, "checkpoint")
+        if not steps:
+            if os.path.exists(path):
+                os.remove(path)
+            return
         names = [f"{PREFIX}-{step}" for step in steps]
         lines = [f'model_checkpoint_path: "{names[-1]}"']
         lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
-        path = os.path.join(self.folder, "checkpoint")
         write_whole(path, "\n".join(lines) + "\n")
 
     def _remove(self, step: int) -> None:
-        name = f"{PREFIX}-{step}"
-        os.remove(os.path.join(self.folder, f"{name}.json"))
-        for file in os.listdir(self.folder):
-            if file.startswith(f"{name}."):
-                os.remove(os.path.join(self.folder, file))
+        name = f"{PREFIX}-{step}."
+        files = [x for x in os.listdir(self.folder) if x.startswith(name)]
+        # Without its description it is not whole.
+        for file in sorted(files, key=lambda x: not x.endswith(".json")):
+            os.remove(os.path.join(self.folder, file))
 
 
 def check_whole(path: str) -> dict:

@@ -10,7 +10,7 @@ from training.held_out import HeldOut
 from training.interruption import Interruption
 from training.logs import TrainingLog
 from training.loop import Schedule, Trainer
-from training.saver import Restored
+from training.saver import Restored, Saver
 from training.state import TrainingState
 
 # Makes the batches from the present step on, up to the schedule's last step.
@@ -23,6 +23,7 @@ class Session:
     Args:
         trainer: takes the steps.
         state: its variables, and where they are kept.
+        best: keeps the best weights of the run.
         folder: the run's output_dir.
         settings: JSON values that describe the run.
     """
@@ -31,10 +32,11 @@ class Session:
         self,
         trainer: Trainer,
         state: TrainingState,
+        best: Saver,
         folder: str,
         settings: dict,
     ):
-        self._trainer, self._state = trainer, state
+        self._trainer, self._state, self._best = trainer, state, best
         self._folder, self._settings = folder, settings
         self._held_out = None
         self._held_out_state = None
@@ -65,6 +67,10 @@ class Session:
     ) -> None:
         """Trains to the last step, or until it is to stop.
 
+        What the folder holds of later steps than the present one is removed:
+        checkpoints, best weights and curves of a branch that the run has
+        left.
+
         Args:
             parts: what is trained on, one after the other.
             held_out: evaluates while training.
@@ -74,11 +80,14 @@ class Session:
             SystemExit: the run was interrupted, and saved.
         """
         parts = list(parts)
+        strategy = self._trainer.steps.strategy
+        self._state.forget_later()
+        self._best.forget_after(self._state.step)
+        agreement.wait(strategy)  # until the chief has removed them
         self._held_out = held_out
         if held_out and self._held_out_state:
             held_out.take_state(self._held_out_state)
         log = TrainingLog(self._folder, self._state.step)
-        strategy = self._trainer.steps.strategy
         with Interruption(train_for, not member.is_joined()) as interruption:
 
             def evaluate():

@@ -54,6 +54,10 @@ class TrainingState:
         """Tidies up after a run that was killed; only for a run that trains."""
         self._saver.sweep()
 
+    def forget_later(self) -> None:
+        """Removes checkpoints after the present step: the run went back."""
+        self._saver.forget_after(self.step)
+
     def restore(self) -> Restored | None:
         """Takes up the newest checkpoint, if there is one.
 

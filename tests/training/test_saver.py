@@ -77,6 +77,34 @@ def test_only_the_newest_are_kept(saver):
     assert newest == os.path.join(saver.folder, "model.ckpt-11")
 
 
+def test_going_back_removes_what_is_later(saver, capsys):
+    for step in (5, 10, 15):
+        saver.save(step, VALUES, {})
+    saver.forget_after(10)
+    assert saver.steps() == [5, 10]
+    newest = tf.train.latest_checkpoint(saver.folder)
+    assert newest == os.path.join(saver.folder, "model.ckpt-10")
+    told = capsys.readouterr().err
+    assert told == (
+        f"removed {saver.folder}/model.ckpt-15: later than step 10, from which "
+        "the run goes on\n"
+    )
+    saver.forget_after(0)
+    assert files(saver) == []
+    saver.forget_after(0)
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_what_is_saved_is_the_newest(tmp_path):
+    """Also where an abandoned branch of the run had gone further."""
+    saver = Saver(str(tmp_path), keep_max=1)
+    for step in (500, 450):
+        saver.save(step, VALUES, {})
+    assert saver.restore_latest().step == 450
+    newest = tf.train.latest_checkpoint(saver.folder)
+    assert newest == os.path.join(saver.folder, "model.ckpt-450")
+
+
 def cut(content):
     return content[: len(content) // 2]
 

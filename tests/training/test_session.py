@@ -1,0 +1,143 @@
+"""A run that goes back to an earlier checkpoint takes nothing along."""
+
+import json
+import os
+
+import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import (
+    EventAccumulator,
+)
+
+from tests import tiny
+from training import held_out, logs, loop, session, state
+from training.saver import Saver
+
+
+class Run:
+    """A run of the tiny network; its evaluations give what they are told."""
+
+    def __init__(self, folder, last, scores, patience=0):
+        self.folder, self._last = str(folder), last
+        self._scores, self._patience = scores, patience
+        made = tiny.make_steps()
+        variables = made.task.model.trainable_variables
+        self.named = {f"v{i}": x for i, x in enumerate(variables)}
+        self.state = state.TrainingState(
+            self.named, made.optimizer, Saver(self.folder, 9)
+        )
+        self.best = Saver(os.path.join(self.folder, "best"), 1)
+        self.session = session.Session(
+            loop.Trainer(made), self.state, self.best, self.folder, {}
+        )
+
+    def train(self):
+        """Trains; returns the state of the best weights."""
+        self.session.resume(will_train=True)
+        best = held_out.Best(
+            self.best, self.named, "score", patience=self._patience
+        )
+        plan = loop.Schedule(
+            num_train_steps=self._last,
+            log_steps=1,
+            save_steps=3,
+            eval_steps=2,
+            iterations_per_loop=1,
+            batch_size=tiny.ROWS,
+            learning_rate=lambda step: tf.constant(0.0),
+        )
+        evaluation = held_out.HeldOut(
+            lambda: {"score": self._scores[self.state.step]},
+            lambda step, metrics: None,
+            best,
+        )
+        self.session.train([(self._batches, plan)], evaluation)
+        return best.state()
+
+    def _batches(self):
+        data = tf.data.Dataset.from_tensors(tiny.batch(self.state.step))
+        return data.repeat()
+
+
+def go_back(folder, step):
+    """Removes the later checkpoints, as a user would."""
+    for path in folder.glob("model.ckpt-*"):
+        if int(path.name.split("-")[1].split(".")[0]) > step:
+            path.unlink()
+
+
+def curve(folder, tag):
+    """Steps of a curve, as TensorBoard's own reader shows them."""
+    reader = EventAccumulator(str(folder), size_guidance={"tensors": 0})
+    reader.Reload()
+    return [event.step for event in reader.Tensors(tag)]
+
+
+SCORES = {2: 0.3, 4: 0.5, 6: 0.6, 7: 0.9}
+
+
+def test_the_best_of_an_abandoned_branch_does_not_win(tmp_path):
+    assert Run(tmp_path, 7, SCORES).train()["value"] == (0.9).hex()
+    go_back(tmp_path, 3)
+    other = Run(tmp_path, 7, {4: 0.2, 6: 0.4, 7: 0.1})
+    found = other.train()
+    assert found == {"value": (0.4).hex(), "waited": 1}
+    assert other.best.steps() == [6]
+    assert other.best.restore_latest().settings == {"score": 0.4}
+
+
+def test_the_best_weights_of_before_are_kept(tmp_path):
+    """They are those of the branch that the run is still on."""
+    Run(tmp_path, 7, {2: 0.8, 4: 0.5, 6: 0.6, 7: 0.1}).train()
+    go_back(tmp_path, 3)
+    other = Run(tmp_path, 7, {4: 0.7, 6: 0.7, 7: 0.7})
+    assert other.train() == {"value": (0.8).hex(), "waited": 3}
+    assert other.best.steps() == [2]
+
+
+def test_patience_starts_anew_without_best_weights(tmp_path):
+    Run(tmp_path, 7, SCORES).train()
+    go_back(tmp_path, 3)
+    other = Run(tmp_path, 7, {4: 0.2, 6: 0.1, 7: 0.1}, patience=1)
+    assert other.train() == {"value": (0.2).hex(), "waited": 1}
+    assert other.state.step == 6
+
+
+@pytest.mark.parametrize("back", [0, 3])
+def test_curves_end_where_the_run_goes_back_to(tmp_path, back):
+    """For TensorBoard, of training and of evaluation, and as lines."""
+    Run(tmp_path, 7, SCORES).train()
+    assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5, 6, 7]
+    go_back(tmp_path, back)
+    Run(tmp_path, 5, SCORES | {5: 0.2}).train()
+    assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5]
+    assert curve(tmp_path / "eval", "score") == [2, 4, 5]
+    with open(tmp_path / logs.METRICS, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    steps = [line["step"] for line in lines if line["kind"] == "train"]
+    assert steps == [1, 2, 3, 4, 5]
+
+
+def test_a_killed_runs_half_written_curve_is_cut(tmp_path):
+    Run(tmp_path, 7, SCORES).train()
+    (path,) = tmp_path.glob("events.out.tfevents.*")
+    path.write_bytes(path.read_bytes()[:-3])  # inside step 7
+    logs.TrainingLog(str(tmp_path), 5)
+    assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5]
+
+
+def test_a_run_that_goes_on_leaves_its_curves_as_they_are(tmp_path):
+    Run(tmp_path, 7, SCORES).train()
+    (path,) = tmp_path.glob("events.out.tfevents.*")
+    before = path.stat()
+    logs.TrainingLog(str(tmp_path), 7)
+    assert path.stat() == before
+
+
+def test_a_look_without_training_removes_nothing(tmp_path):
+    Run(tmp_path, 7, SCORES).train()
+    go_back(tmp_path, 3)
+    other = Run(tmp_path, 7, SCORES)
+    other.session.resume(will_train=False)
+    assert other.state.step == 3
+    assert other.best.steps() == [7]
