@@ -11,7 +11,9 @@ class MaskedLMHead(keras.layers.Layer):
     """Scores every token of the vocabulary at the masked places only.
 
     Dense and layer norm, then the product with the word embeddings, which
-    are the encoder's own, plus a bias.
+    are the encoder's own, plus a bias. The product is computed in float32,
+    whatever the network computes in: rounded to half precision, the highest
+    scores are often equal.
 
     Args:
         config: sizes.
@@ -22,7 +24,7 @@ class MaskedLMHead(keras.layers.Layer):
     def __init__(
         self, config: BertConfig, seed: int, embeddings: layers.Embeddings
     ):
-        super().__init__(name="predictions")
+        super().__init__(name="predictions", dtype="float32")
         self.config = config
         make = layers.Factory(config, seed, "predictions")
         self.transform = make.dense(
@@ -49,12 +51,12 @@ class MaskedLMHead(keras.layers.Layer):
         if positions is not None:
             x = layers.rows_at(x, positions)
         x = self.layer_norm(self.transform(x))  # [B, P, H]
-        table = ops.cast(self.embeddings.word_embeddings, self.compute_dtype)
+        table = ops.convert_to_tensor(self.embeddings.word_embeddings)
         batch, places, width = ops.shape(x)
-        logits = ops.matmul(ops.reshape(x, (-1, width)), ops.transpose(table))
+        x = ops.cast(ops.reshape(x, (-1, width)), "float32")
+        logits = ops.matmul(x, ops.transpose(table))
         logits = ops.reshape(logits, (batch, places, self.config.vocab_size))
-        bias = ops.cast(self.output_bias, "float32")
-        return ops.cast(logits, "float32") + bias
+        return logits + self.output_bias
 
 
 class OutputHead(keras.layers.Layer):

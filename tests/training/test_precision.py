@@ -114,6 +114,33 @@ def test_scores_of_classes_keep_all_their_bits():
     assert (rounded.numpy() != found.numpy()).any()
 
 
+@pytest.mark.parametrize(
+    ("kind", "apart"), [("bfloat16", 1e-3), ("float16", 1e-4)]
+)
+def test_masked_lm_accuracy_compares_in_float32(kind, apart):
+    """The label's score is the highest, but not in so few bits."""
+    config = small.config()
+    with precision.computing_in(kind):
+        model = build_pretraining_model(config)
+    head = model.get_layer("predictions")
+    bias = tf.random.stateless_normal([small.V], [5, 6], stddev=apart)
+    head.output_bias.assign(bias)
+    table = head.embeddings.word_embeddings
+    rows = np.repeat(table.numpy()[:1], small.V, axis=0)
+    noise = np.random.default_rng(7).normal(0, apart, rows.shape)
+    table.assign(rows + noise)
+    x = tf.random.stateless_normal([7, small.P, small.H], [1, 2])
+    found = head(tf.cast(x, kind))
+    hidden = tf.cast(head.layer_norm(head.transform(x)), tf.float32)
+    expected = np.einsum("bph,vh->bpv", hidden, table.numpy()) + bias
+    rounded = tf.cast(expected, kind).numpy()
+    assert (rounded == rounded.max(-1, keepdims=True)).sum() > 3 * 7 * small.P
+    sums = pretraining_losses.weighted_sums(
+        "masked_lm", found, tf.argmax(expected, -1), tf.ones([7, small.P])
+    )
+    assert sums["masked_lm_accuracy"] == 7 * small.P
+
+
 def test_float16_learns_what_float32_learns():
     ends = []
     for kind in ("float32", "float16"):
