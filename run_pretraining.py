@@ -82,12 +82,13 @@ def main(argv: list[str]) -> None:
     job = read_flags(argv)
     values = job.flags
     inputs = job.inputs
+    run = pretraining_run.Pretraining(job)  # makes the strategy
+    # Without a manifest TensorFlow reads them, before which workers must meet.
     counts = [
         pretraining_records.check_records(records, job.config.vocab_size)
         for records in [phase.records for phase in inputs.phases]
         + [records for records in [inputs.held_out] if records]
     ]
-    run = pretraining_run.Pretraining(job)
     run.start()
     started = run.state.step
     if values.do_train:

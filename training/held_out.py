@@ -69,7 +69,7 @@ class Best:
 
         Where the best weights are gone, the search for them starts anew.
         """
-        if self._saver.has_any():
+        if self._saver.steps():
             self._value = float.fromhex(state["value"])
             self._waited = state["waited"]
 

@@ -188,7 +188,7 @@ class Saver:
         Args:
             step: from which the run goes on.
         """
-        if not self._writes or not os.path.isdir(self.folder):
+        if not self._writes:
             return
         later = [x for x in self._steps_of(r".+") if x > step]
         for other in reversed(later):
@@ -222,12 +222,10 @@ class Saver:
         """Steps of the whole checkpoints, ascending."""
         return self._steps_of("json")
 
-    def has_any(self) -> bool:
-        """Whether there is a whole checkpoint."""
-        return os.path.isdir(self.folder) and bool(self.steps())
-
     def _steps_of(self, ending: str) -> list[int]:
         """Steps of which there are files with an ending, ascending."""
+        if not os.path.isdir(self.folder):
+            return []
         pattern = re.compile(rf"{re.escape(PREFIX)}-(\d+)\.{ending}")
         found = map(pattern.fullmatch, os.listdir(self.folder))
         return sorted({int(match.group(1)) for match in found if match})
@@ -242,21 +240,13 @@ class Saver:
             UserError: the folder holds checkpoints and none can be read: a
                 run never starts over silently.
         """
-        if not os.path.isdir(self.folder):
-            return None
-        steps = self.steps()
-        for step in reversed(steps):
+        for step in reversed(self.steps()):
             path = os.path.join(self.folder, f"{PREFIX}-{step}")
             try:
                 return self._restore(path, step)
             except DAMAGE as error:
                 say(f"warning: {path}: damaged, trying the one before: {error}")
-        parts = [
-            file
-            for file in sorted(os.listdir(self.folder))
-            if file.startswith(f"{PREFIX}-") and file.endswith(".index")
-        ]
-        if steps or parts:
+        if self._steps_of("(?:json|index)"):
             raise UserError(
                 "no checkpoint here can be read",
                 path=self.folder,
