@@ -1,5 +1,8 @@
 """Name -> array in TensorFlow's name-based checkpoint files."""
 
+import glob
+import math
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -35,9 +38,40 @@ def stream(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """As `read`, one array at a time."""
     try:
-        reader = tf.train.load_checkpoint(prefix)
+        reader = open_reader(prefix)
         for name in reader.get_variable_to_shape_map():
             if not name.endswith(omit):
                 yield name, reader.get_tensor(name)
     except (tf.errors.OpError, IndexError, RuntimeError) as error:
         raise ValueError(str(error)) from None
+
+
+def open_reader(prefix: str):
+    """Opens a checkpoint, and compares its shapes with the size of its data.
+
+    Reading allocates what the index claims, which may be a stranger's.
+
+    Args:
+        prefix: of its files.
+
+    Returns:
+        as `tf.train.load_checkpoint`.
+
+    Raises:
+        ValueError: the tensors are larger than the data files.
+        tf.errors.OpError, IndexError, RuntimeError: it cannot be read.
+    """
+    reader = tf.train.load_checkpoint(prefix)
+    shapes, sizes = reader.get_variable_to_shape_map(), {}
+    for name, kind in reader.get_variable_to_dtype_map().items():
+        number_size = 1 if kind == tf.string else kind.size
+        sizes[name] = number_size * math.prod(shapes[name])
+    files = glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")
+    held, listed = sum(map(os.path.getsize, files)), sum(sizes.values())
+    if listed > held:
+        name = max(sizes, key=sizes.get)
+        raise ValueError(
+            f"{name} {shapes[name]}: the index lists tensors of {listed:,} "
+            f"bytes; the data files have {held:,}"
+        )
+    return reader

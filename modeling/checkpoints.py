@@ -161,9 +161,13 @@ def resolve(prefix: str) -> str:
         UserError: there is no checkpoint.
     """
     if os.path.isdir(prefix):
-        newest = tf.train.latest_checkpoint(prefix)
         indexes = glob.glob(os.path.join(glob.escape(prefix), "*.index"))
-        found = [newest] if newest else [x[: -len(".index")] for x in indexes]
+        found = [x[: -len(".index")] for x in indexes]
+        state = tf.train.get_checkpoint_state(prefix)
+        # It may be a stranger's, or name a path of another machine.
+        name = os.path.basename(state.model_checkpoint_path if state else "")
+        if os.path.join(prefix, name) in found:
+            return os.path.join(prefix, name)
         if len(found) != 1:
             raise UserError(
                 f"{len(found) or 'no'} checkpoints in this folder",

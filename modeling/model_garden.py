@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
+import tensor_file
 from errors import UserError
 from modeling import checkpoints
 from modeling.config import BertConfig
@@ -103,7 +104,7 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
         UserError: it is damaged.
     """
     try:
-        reader = tf.train.load_checkpoint(path)
+        reader = tensor_file.open_reader(path)
         keys = reader.get_variable_to_shape_map()
         if _GRAPH not in keys:  # a TF1 hub module
             named = {name: name for name in keys}
@@ -136,7 +137,7 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
 
 def attention_heads(path: str) -> int | None:
     """A, if the checkpoint's queries are [H, A, D] and so tell it."""
-    reader = tf.train.load_checkpoint(path)
+    reader = tensor_file.open_reader(path)
     shapes = reader.get_variable_to_shape_map()
     if _GRAPH in shapes:
         for key, name in _full_names(reader.get_tensor(_GRAPH)).items():
