@@ -1,7 +1,9 @@
 """What a TPU needs of a step, held with XLA on this machine.
 
 A TPU compiles the whole step: every size is known, numbers have 32 bits or
-fewer, and nothing is left to the host. No TPU ran here.
+fewer, and nothing is left to the host. What is compiled here are batches as
+the pipelines give them, in the scope of a run on an accelerator, as one
+replica of several. No TPU ran here.
 """
 
 import re
@@ -11,83 +13,127 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import features
-from modeling import dropout, losses, models, pretraining_losses, task_models
+from data import classification, features, length_batches, reader, task_records
+from modeling import (
+    counts,
+    fast,
+    losses,
+    models,
+    pretraining_losses,
+    task_models,
+)
 from tests import small
 from training import optimization, steps
 
 pytestmark = pytest.mark.slow
-ROWS, CLASSES = 2, 5
-CONFIG = small.config(num_hidden_layers=1, hidden_dropout_prob=0.1)
+ROWS, REPLICAS = 4, 2
+LABELS = classification.Labels("classes", ("a", "b", "c", "d", "e"))
+CONFIG = small.config(
+    num_hidden_layers=1,
+    hidden_dropout_prob=0.1,
+    attention_probs_dropout_prob=0.1,
+)
 
 
-def packed_batch():
-    """Two instances in each row."""
-    schema = features.packed_schema(small.S, small.P, 2)
-    batch = {
-        name: np.ones((ROWS, length), "i4" if kind == "int64" else "f4")
-        for name, (kind, length) in schema.items()
-    }
-    batch[features.SEQUENCE_IDS][:, 5:] = 2
-    batch[features.IS_REAL_EXAMPLE] = np.ones(ROWS, "f4")
-    return batch
+class Replica:
+    """One replica of several that run the same program.
+
+    It stands in for the context of TPUStrategy: other replicas' sums are
+    equal, and a number that only the running program knows tells them apart.
+    """
+
+    num_replicas_in_sync = REPLICAS
+
+    def __init__(self, number):
+        self.replica_id_in_sync_group = number
+
+    def all_reduce(self, operation, tensors):
+        assert operation == tf.distribute.ReduceOp.SUM
+        return tf.nest.map_structure(lambda x: x * REPLICAS, tensors)
 
 
-def pretraining(packed):
-    return steps.Task(
-        models.build_pretraining_model(CONFIG, packed=packed),
+def pretraining(packed, remat=False):
+    """The task of run_pretraining and its batches."""
+    model = models.build_pretraining_model(CONFIG, packed=packed)
+    schema = features.pretraining_schema(small.S, small.P)
+    if packed:
+        schema = features.packed_schema(small.S, small.P, 2)
+    task = steps.Task(
+        model,
         pretraining_losses.OBJECTIVES,
         pretraining_losses.pretraining_weights,
         pretraining_losses.pretraining_sums,
-        dropout.dropout_seed,
+        fast.step_scope(CONFIG, islands=False, remat=remat),
+        counts.batch_tokens,
     )
+    return task, reader.training_batches(["none"], 1, schema, ROWS, 3, 0)
 
 
-def classification():
-    return steps.Task(
-        task_models.build_classifier(CONFIG, CLASSES),
+def classifier():
+    """The task of run_classifier and its batches."""
+    row = {"input_ids": [1], "segment_ids": [0], "label_ids": [0]}
+    schema = {
+        name: task_records.Feature(kind, size=size)
+        for name, (kind, size) in classification.label_schema(LABELS).items()
+    }
+    rows = task_records.Rows(
+        [{name: [1] for name in schema} | row] * ROWS, schema
+    )
+    task = steps.Task(
+        task_models.build_classifier(CONFIG, len(LABELS.names)),
         (losses.LABELS,),
         losses.label_weights,
         losses.class_sums,
-        dropout.dropout_seed,
+        fast.step_scope(CONFIG, islands=False, remat=False),
+        counts.batch_tokens,
     )
-
-
-def labelled_batch():
-    batch = small.batch(3, ROWS)
-    batch[features.LABEL_IDS] = np.ones((ROWS, 1), "i4")
-    return batch
+    return task, length_batches.training_batches(rows, [small.S], ROWS, 3, 0)
 
 
 CASES = {
-    "padded": (lambda: pretraining(False), lambda: small.batch(3, ROWS)),
-    "packed": (lambda: pretraining(True), packed_batch),
-    "classes": (classification, labelled_batch),
+    "padded": lambda: pretraining(False),
+    "packed": lambda: pretraining(True),
+    "remat": lambda: pretraining(False, remat=True),
+    "classes": classifier,
 }
 
 
-def whole_step(make_task, batch, accumulation_steps=1):
-    """Forward, backward, dropout, clipping and update, as one program."""
-    task = make_task()
-    rate = optimization.WarmupLinearDecay(0.01, 7, 2)
-    optimizer = optimization.AdamWeightDecay(rate)
-    optimizer.build(task.model.trainable_variables)
-    taken = steps.Steps(
-        task,
-        optimizer,
-        tf.distribute.get_strategy(),
-        seed=3,
-        accumulation_steps=accumulation_steps,
-    )
+@pytest.fixture
+def whole_step(monkeypatch):
+    """Makes a step: forward, backward, dropout, clipping and update."""
 
-    @tf.function(jit_compile=True)
-    def step(batch):
-        row = taken._replica_step(batch)
-        optimizer.iterations.assign_add(1)
-        return row
+    def make(name, accumulation_steps=1):
+        task, dataset = CASES[name]()
+        rate = optimization.WarmupLinearDecay(0.01, 7, 2)
+        optimizer = optimization.AdamWeightDecay(rate)
+        optimizer.build(task.model.trainable_variables)
+        taken = steps.Steps(
+            task,
+            optimizer,
+            tf.distribute.get_strategy(),
+            seed=3,
+            accumulation_steps=accumulation_steps,
+        )
 
-    batch = {name: tf.constant(values) for name, values in batch.items()}
-    return step, batch, optimizer
+        @tf.function(jit_compile=True)
+        def step(batch, replica):
+            with monkeypatch.context() as patch:
+                patch.setattr(
+                    tf.distribute,
+                    "get_replica_context",
+                    lambda: Replica(replica),
+                )
+                row = taken._replica_step(batch)
+            optimizer.iterations.assign_add(1)
+            return row
+
+        batch = {
+            name: tf.ones(spec.shape, spec.dtype)
+            for name, spec in dataset.element_spec.items()
+        }
+        return step, batch, optimizer
+
+    return make
 
 
 @pytest.fixture
@@ -119,15 +165,18 @@ def assert_static(text):
         pytest.param("padded", "mixed_bfloat16", marks=pytest.mark.long),
         pytest.param("packed", "float32", marks=pytest.mark.long),
         ("packed", "mixed_bfloat16"),
+        pytest.param("remat", "float32", marks=pytest.mark.long),
         ("classes", "float32"),
         pytest.param("classes", "mixed_bfloat16", marks=pytest.mark.long),
     ],
 )
-def test_the_whole_step_is_one_static_program(use_policy, name, policy):
+def test_the_whole_step_is_one_static_program(
+    use_policy, whole_step, name, policy
+):
     use_policy(policy)
-    make_task, make_batch = CASES[name]
-    step, batch, _ = whole_step(make_task, make_batch())
-    text = step.experimental_get_compiler_ir(batch)(stage="hlo")
+    step, batch, _ = whole_step(name)
+    ir = step.experimental_get_compiler_ir(batch, tf.constant(1))
+    text = ir(stage="hlo")
     assert_static(text)
     assert ("bf16[" in text) == (policy == "mixed_bfloat16")
     # All numbers of a batch have 32 bits: their sizes are inputs as they are.
@@ -147,12 +196,16 @@ def test_the_whole_step_is_one_static_program(use_policy, name, policy):
         for steps in (1, 2)
     ],
 )
-def test_the_whole_step_compiles_and_runs(name, accumulation_steps):
-    make_task, make_batch = CASES[name]
-    step, batch, optimizer = whole_step(
-        make_task, make_batch(), accumulation_steps
-    )
-    assert_static(step.experimental_get_compiler_ir(batch)(stage="hlo"))
-    row = step(batch)
-    assert np.isfinite(row.numpy()).all()
-    assert optimizer.step == 1
+def test_the_whole_step_compiles_and_runs(whole_step, name, accumulation_steps):
+    step, batch, optimizer = whole_step(name, accumulation_steps)
+    number = tf.constant(1)
+    text = step.experimental_get_compiler_ir(batch, number)(stage="hlo")
+    assert_static(text)
+    rows = [step(batch, tf.constant(i)).numpy() for i in range(REPLICAS)]
+    assert np.isfinite(rows).all()
+    assert optimizer.step == REPLICAS
+
+
+def test_labels_are_as_the_pipeline_gives_them():
+    _, dataset = classifier()
+    assert dataset.element_spec[features.LABEL_IDS].shape == [ROWS]
