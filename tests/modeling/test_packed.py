@@ -1,5 +1,6 @@
 """Several sequences in a row: the numbers of a row for each."""
 
+import dataclasses
 import random
 
 import numpy as np
@@ -8,11 +9,14 @@ import tensorflow as tf
 
 from data import masking, packing, pretraining
 from data.settings import Settings
-from modeling import pretraining_losses
+from modeling import dropout, pretraining_losses
 from modeling.models import build_pretraining_model
-from tests import small
+from tests import small, tiny
+from training import steps
+from training.optimization import AdamWeightDecay
 
 OPTIONS = Settings(max_seq_length=61, max_predictions_per_seq=11)
+CONFIG = small.config(max_position_embeddings=61)
 CLS, SEP, MASK, FIRST = 2, 3, 4, 5
 
 
@@ -48,8 +52,7 @@ def batch_of(arrays):
 
 
 def run(batch, packed):
-    config = small.config(max_position_embeddings=61)
-    model = build_pretraining_model(config, seed=7, packed=packed)
+    model = build_pretraining_model(CONFIG, seed=7, packed=packed)
     with tf.GradientTape() as tape:
         outputs = model({name: batch[name] for name in model.input})
         sums = pretraining_losses.pretraining_sums(batch, outputs)
@@ -77,6 +80,41 @@ def test_packed_losses_and_gradients_are_those_of_single_rows(rows):
     for path, ours, theirs in zip(paths, gradients, others, strict=True):
         ours, theirs = (tf.convert_to_tensor(g).numpy() for g in (ours, theirs))
         np.testing.assert_allclose(ours, theirs, atol=1e-5, err_msg=path)
+
+
+def test_packed_rows_on_two_replicas_give_the_step_of_one(rows):
+    """Rows hold different numbers of sequences and of masks."""
+    half = len(rows[1]["input_ids"]) // 2
+    batch = {n: values[: 2 * half].numpy() for n, values in rows[1].items()}
+    batch["next_sentence_weights"][-1, 1:] = 0
+    data = tf.data.Dataset.from_tensors(batch)
+    found = []
+    for replicas in (1, 2):
+        strategy = tiny.strategy_of(replicas)
+        with strategy.scope():
+            config = dataclasses.replace(CONFIG, num_hidden_layers=1)
+            model = build_pretraining_model(config, seed=7, packed=True)
+            optimizer = AdamWeightDecay(0.001)
+            optimizer.build(model.trainable_variables)
+        task = steps.Task(
+            model,
+            pretraining_losses.OBJECTIVES,
+            pretraining_losses.pretraining_weights,
+            pretraining_losses.pretraining_sums,
+            dropout.dropout_seed,
+        )
+        made = steps.Steps(task, optimizer, strategy, 3)
+        taken = made.train(iter(data), tf.constant(1)).numpy()[0]
+        found.append((dict(zip(made.sum_names, taken)), tiny.tensors(made)))
+    (one, weights), (two, others) = found
+    for name in ("next_sentence", "masked_lm"):
+        weights_of_rows = batch[f"{name}_weights"]
+        assert weights_of_rows[:half].sum() != weights_of_rows[half:].sum()
+        assert two[f"{name}_weight"] == weights_of_rows.sum()
+    for name, value in one.items():
+        np.testing.assert_allclose(two[name], value, rtol=1e-5)
+    for ours, theirs in zip(others, weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def test_a_sequence_does_not_see_its_neighbours(rows):
