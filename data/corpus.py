@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+import limits
 import storage
 from errors import UserError
 from progress import Progress
@@ -133,10 +134,10 @@ def lines(
     """
     try:
         with storage.open_file(path, "rb") as file:
-            text = file
-            if path.endswith(".gz"):
-                text = gzip.GzipFile(fileobj=file)
-            for number, raw in enumerate(text, start=1):
+            is_packed = path.endswith(".gz")
+            text = gzip.GzipFile(fileobj=file) if is_packed else file
+            packed = file if is_packed else None
+            for number, raw in limits.lines(text, path, packed):
                 try:
                     line = _decode(raw, path, number)
                 except UserError as error:

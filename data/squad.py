@@ -24,6 +24,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+import limits
 import storage
 from data import surrogates
 from errors import UserError
@@ -33,8 +34,6 @@ TEXTS = "texts"  # texts of answers too: to be scored
 SPANS = "spans"  # and where they start: to be trained on
 
 WHITE_SPACE = " \t\r\n\u202f"  # the original's, between words
-
-_GZIP = b"\x1f\x8b"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,9 +144,7 @@ def read_json(path: str):
     """
     try:
         with storage.open_file(path, "rb") as file:
-            raw = file.read()
-        if raw.startswith(_GZIP):
-            raw = gzip.decompress(raw)
+            raw = limits.read_json(file, path)
         text = raw.decode("utf-8-sig")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UserError(

@@ -16,13 +16,13 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import limits
 import storage
 from data import surrogates
 from errors import UserError
 
 Column = str | int  # its name, or its number from 0; -1 the last
 MAX_CHARACTERS = 1 << 24  # of a field
-_LONGEST_LINE = 4 * MAX_CHARACTERS  # bytes, once decompressed
 _LONG = 131_072  # characters of a field that was hardly meant as one
 
 
@@ -165,16 +165,9 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
     if storage.is_folder(path):
         raise UserError("is a folder", path=path, expected="a file")
     blank, number = [], 0
-    for number, raw in enumerate(_raw_lines(path), 1):
+    for number, raw in _raw_lines(path):
         if number == 1:
             raw = _check_start(raw, path)
-        if len(raw) > _LONGEST_LINE:
-            raise UserError(
-                f"a line of more than {_LONGEST_LINE:,} bytes",
-                path=path,
-                line=number,
-                expected="a row a line",
-            )
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -196,16 +189,13 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
         raise _empty(path)
 
 
-def _raw_lines(path: str) -> Iterator[bytes]:
-    """Lines with their ends; of a compressed file, a giant one in parts."""
+def _raw_lines(path: str) -> Iterator[tuple[int, bytes]]:
+    """Number and bytes of each line, with its end, also of `.gz` files."""
     try:
         with storage.open_file(path, "rb") as file:
-            if path.endswith(".gz"):
-                packed = gzip.GzipFile(fileobj=file)
-                read = lambda: packed.readline(_LONGEST_LINE + 1)  # noqa: E731
-                yield from iter(read, b"")
-            else:
-                yield from file
+            is_packed = path.endswith(".gz")
+            text = gzip.GzipFile(fileobj=file) if is_packed else file
+            yield from limits.lines(text, path, file if is_packed else None)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot be read: {error}", path=path) from None
 

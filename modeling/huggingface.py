@@ -9,11 +9,13 @@ Nothing here reads a pickle.
 import json
 import os
 import re
+import zlib
 
 import numpy as np
 import safetensors
 import safetensors.numpy
 
+import limits
 from errors import UserError
 from modeling.config import BertConfig
 
@@ -237,10 +239,14 @@ def read_json(path: str) -> dict:
         UserError: the file is missing or no JSON object.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            values = json.load(file)
+        with open(path, "rb") as file:
+            content = limits.read_json(file, path)
     except OSError as error:
         raise UserError(error.strerror or str(error), path=path) from None
+    except (EOFError, zlib.error) as error:
+        raise UserError(f"damaged gzip file: {error}", path=path) from None
+    try:
+        values = json.loads(content)
     except ValueError as error:
         raise UserError(f"not JSON: {error}", path=path) from None
     if not isinstance(values, dict):

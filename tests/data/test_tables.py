@@ -2,6 +2,7 @@ import gzip
 
 import pytest
 
+import limits
 from data import tables
 from errors import UserError
 
@@ -108,7 +109,7 @@ def test_broken_compressed_tables_are_told(tmp_path, monkeypatch):
         path = write(tmp_path, "x.tsv.gz", wrong)
         with pytest.raises(UserError, match="x.tsv.gz: cannot be read: "):
             read(path, [0])
-    monkeypatch.setattr(tables, "_LONGEST_LINE", 97)
+    monkeypatch.setattr(limits, "LONGEST_LINE", 97)
     path = write(tmp_path, "x.tsv.gz", gzip.compress(b"a\n" + b"b" * 98))
     with pytest.raises(UserError, match="x.tsv.gz:2: a line of more than 97"):
         read(path, [0])

@@ -1,0 +1,80 @@
+"""Inputs without an end are refused before they fill the memory."""
+
+import gzip
+
+import pytest
+
+import limits
+from data import corpus, squad, tables
+from errors import UserError
+from modeling import huggingface
+
+BOMB = b"a" * 4099
+
+
+def refusal(read, path, content):
+    path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        read(str(path))
+    return str(caught.value).removeprefix(f"{path}")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(limits, "LONGEST_LINE", 1009)
+    monkeypatch.setattr(limits, "LARGEST_JSON", 4001)
+    monkeypatch.setattr(limits, "_AT_ONCE", 101)
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_line_without_an_end_is_refused(small, tmp_path, pack, scheme):
+    path = tmp_path / ("text.gz" if pack is gzip.compress else "text")
+    found = refusal(
+        lambda path: list(corpus.lines(scheme + path)),
+        path,
+        pack(b"a\n" + BOMB),
+    ).removeprefix(f"{scheme}{path}")
+    assert (
+        found == ":2: a line of more than 1,009 bytes; expected text in lines"
+    )
+    path.write_bytes(pack(b"b" * 1008 + b"\n" + b"a" * 1009))
+    assert len(list(corpus.lines(str(path)))) == 2
+
+
+def test_a_row_without_an_end_is_refused(small, tmp_path):
+    path = tmp_path / "train.jsonl"
+    read = lambda path: list(tables._json_objects(path))  # noqa: E731
+    content = b'{"text": "a"}\n{"text": "' + BOMB
+    found = refusal(read, path, content)
+    assert found.startswith(":2: a line of more than 1,009 bytes; ")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_json_that_is_too_large_is_refused(small, tmp_path, pack):
+    found = refusal(squad.read_json, tmp_path / "a.json", pack(b"[" + BOMB))
+    unpacked = " when it is unpacked" * (pack is gzip.compress)
+    assert found == (
+        f": more than 4,001 bytes{unpacked}; expected JSON that fits into "
+        "memory; split it"
+    )
+
+
+def test_a_strangers_tokenizer_that_is_too_large_is_refused(small, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    found = refusal(huggingface.read_json, path, b'{"a": "' + BOMB)
+    assert found.startswith(": more than 4,001 bytes; ")
+
+
+def test_a_decompression_bomb_is_refused(monkeypatch, tmp_path):
+    """Text of few words is none, nor is what is small when unpacked."""
+    monkeypatch.setattr(limits, "_RATIO_FROM", 1 << 20)
+    path = tmp_path / "text.gz"
+    found = refusal(
+        lambda path: sum(1 for _ in corpus.lines(path)),
+        path,
+        gzip.compress(b"aaaaaaaaaa\n" * 200_003),
+    )
+    assert ": more than 200 times as large when it is unpacked, " in found
+    path.write_bytes(gzip.compress(b"aaaaaaaaaa\n" * 90_001))
+    assert sum(1 for _ in corpus.lines(str(path))) == 90_001
