@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 import export_hub
-import finetuning
 import model_folder
 import pretraining_records
 from data import text_ops, tokenization, tokenizer_files, vocabulary
@@ -113,10 +112,10 @@ def test_a_run_has_the_accents_of_its_checkpoint(
     prefix = str(tmp_path / "bert_model.ckpt")
     tokenizer_files.write_config(str(tmp_path), *trained)
     if not refused:
-        finetuning.check_casing(*given, prefix)
+        model_folder.check_casing(*given, prefix)
         return
     with pytest.raises(UserError, match=refused):
-        finetuning.check_casing(*given, prefix)
+        model_folder.check_casing(*given, prefix)
 
 
 def test_records_of_other_accents_do_not_go_together():
