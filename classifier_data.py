@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from absl import flags
 
 import model_folder
+from common.durable import sync_and_hash
+from common.errors import UserError
+from common.progress import say
 from data import classification, tables, vocabulary
 from data.classification import CLASSES, MULTI_LABEL, REGRESSION, Source
-from durable import sync_and_hash
-from errors import UserError
 from evaluation import glue
-from progress import say
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 _RECORDS = {TRAIN: "train", DEV: "eval", TEST: "predict"}  # .tf_record

@@ -16,11 +16,11 @@ import export_folder
 import finetuning
 import run_folder
 from classifier_data import DEV, TEST, TRAIN
+from common.durable import write_whole
+from common.progress import say
 from data import classification, features
 from data.classification import CLASSES, MULTI_LABEL, REGRESSION
-from durable import write_whole
 from evaluation import answers, glue
-from progress import say
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from absl import flags
 
-import storage
-from errors import UserError
+from common import storage
+from common.errors import UserError
 from training import cluster, interruption, member
 
 DEVICE_FLAGS = (

@@ -18,6 +18,9 @@ import common_flags
 import model_folder
 import run_folder
 import text_flags
+from common.durable import sync_and_hash, write_whole
+from common.errors import UserError
+from common.progress import say
 from data import (
     entities,
     features,
@@ -26,10 +29,7 @@ from data import (
     vocabulary,
     vocabulary_slots,
 )
-from durable import sync_and_hash, write_whole
-from errors import UserError
 from modeling.config import BertConfig
-from progress import say
 
 SOURCES = ("google", "huggingface", "model_garden", "hub")
 TARGETS = ("google", "huggingface", "model_garden")
@@ -320,7 +320,7 @@ def seeded_rows(config: BertConfig) -> dict:
 
 def write(bert: Bert, target: str, folder: str) -> None:
     """Writes a model's files into an empty folder."""
-    import tensor_file
+    from common import tensor_files
     from modeling import huggingface, model_garden
 
     if target == "huggingface":
@@ -329,7 +329,7 @@ def write(bert: Bert, target: str, folder: str) -> None:
         prefix = os.path.join(folder, model_garden.PREFIX)
         model_garden.write(prefix, bert.config, bert.values)
     else:
-        tensor_file.write(os.path.join(folder, "bert_model.ckpt"), bert.values)
+        tensor_files.write(os.path.join(folder, "bert_model.ckpt"), bert.values)
     if target != "huggingface":
         write_whole(
             os.path.join(folder, "bert_config.json"), bert.config.to_json()

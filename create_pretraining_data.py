@@ -20,8 +20,10 @@ import sys
 from absl import flags
 
 import common_flags
-import storage
 import text_flags
+from common import storage
+from common.errors import UserError
+from common.progress import Progress, say
 from data import (
     buckets,
     groups,
@@ -32,8 +34,6 @@ from data import (
 )
 from data import corpus as corpus_lib
 from data.settings import Settings
-from errors import UserError
-from progress import Progress, say
 
 
 def define_flags(values: flags.FlagValues) -> None:

@@ -15,6 +15,8 @@ from absl import flags
 
 import common_flags
 import text_flags
+from common.errors import UserError
+from common.progress import say
 from data import (
     tokenization,
     vocabulary,
@@ -23,8 +25,6 @@ from data import (
     vocabulary_slots,
     word_counts,
 )
-from errors import UserError
-from progress import say
 
 # Flags of a vocabulary that is learned anew: (name, default, lowest, meaning).
 _LEARNING = (

@@ -16,13 +16,13 @@ import sys
 from absl import flags
 
 import common_flags
-import findings as report
 import run_diagnosis
 import run_folder
 import text_flags
+from common import findings as report
+from common.errors import UserError
+from common.findings import Finding, wrong
 from data import record_scan, vocabulary_checks
-from errors import UserError
-from findings import Finding, wrong
 from modeling import config_checks
 from modeling.config import BertConfig
 from run_diagnosis import Job

@@ -4,8 +4,8 @@ import os
 import shutil
 from collections.abc import Callable
 
-from durable import sync_and_hash
-from errors import UserError
+from common.durable import sync_and_hash
+from common.errors import UserError
 
 
 def check(folder: str | None, flag: str = "export_dir") -> None:

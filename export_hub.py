@@ -22,10 +22,10 @@ import export_folder
 import model_folder
 import run_folder
 import text_flags
+from common.errors import UserError
+from common.progress import say
 from data import features, tokenization, vocabulary, vocabulary_checks
-from errors import UserError
 from modeling.config import BertConfig
-from progress import say
 
 # Of outputs, from those of the same weights outside of the SavedModel.
 TOLERANCE = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.2}

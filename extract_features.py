@@ -20,12 +20,12 @@ from absl import flags
 import common_flags
 import model_folder
 import run_folder
-import storage
 import text_flags
+from common import storage
+from common.errors import UserError
+from common.progress import Progress, say
 from data import batching, corpus, features, sequences, vector_files, vocabulary
-from errors import UserError
 from modeling.config import BertConfig
-from progress import Progress, say
 
 _WINDOW_BYTES = 1 << 28  # of vectors that wait for their turn
 _WINDOW_BATCHES = 64

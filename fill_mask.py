@@ -15,8 +15,8 @@ import common_flags
 import model_folder
 import run_folder
 import text_flags
+from common.errors import UserError
 from data import features, sequences, tokenization, vocabulary
-from errors import UserError
 from modeling.config import BertConfig
 
 

@@ -16,10 +16,10 @@ import model_folder
 import run_folder
 import text_flags
 import training_flags
+from common.errors import UserError
+from common.progress import Progress, say
 from data import features, vocabulary, vocabulary_checks
-from errors import UserError
 from modeling.config import BertConfig
-from progress import Progress, say
 
 _WINDOW = 64  # batches of predictions that are sorted together
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from absl import flags
 
+from common.errors import UserError
+from common.findings import SUSPICIOUS
+from common.progress import say
 from data import tokenization, tokenizer_files, vocabulary_checks
-from errors import UserError
-from findings import SUSPICIOUS
 from modeling.config import BertConfig
-from progress import say
 
 
 def folder_of(path: str) -> str:

@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterator
 from absl import flags
 
 import common_flags
+from common.errors import UserError
+from common.progress import say
 from data import surrogates
-from errors import UserError
-from progress import say
 
 _STDIN = "stdin"
 _CHUNK = 1 << 18  # bytes that are read at once, if there are so many

@@ -13,11 +13,11 @@ import sys
 from absl import flags
 
 import common_flags
-import storage
 import text_flags
+from common import storage
+from common.errors import UserError
+from common.progress import Progress, say
 from data import corpus_writer, raw_text
-from errors import UserError
-from progress import Progress, say
 
 
 def define_flags(values: flags.FlagValues) -> None:

@@ -9,12 +9,12 @@ import re
 from absl import flags
 
 import common_flags
-import storage
+from common import storage
+from common.errors import UserError
+from common.progress import Progress, say
 from data import features, manifest, vocabulary
 from data.settings import Settings
-from errors import UserError
 from modeling.config import BertConfig
-from progress import Progress, say
 
 _HASHED_BYTES = 4 << 30  # some seconds
 

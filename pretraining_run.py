@@ -9,9 +9,9 @@ import common_flags
 import pretraining_records
 import run_folder
 import training_flags
+from common.progress import say
 from data import features
 from modeling.config import BertConfig
-from progress import say
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,10 +27,10 @@ import model_folder
 import run_folder
 import training_flags
 from classifier_data import Task
+from common.errors import UserError
+from common.progress import say
 from data.classification import REGRESSION, Labels, Source
-from errors import UserError
 from evaluation import glue
-from progress import say
 
 _NLI = Labels(names=("contradiction", "entailment", "neutral"))
 _XNLI = dataclasses.replace(_NLI, aliases=(("contradictory", "contradiction"),))

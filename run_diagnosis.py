@@ -7,10 +7,10 @@ import os
 
 import pretraining_records
 import run_folder
-import storage
+from common import storage
+from common.errors import UserError
+from common.findings import Finding, suspicious, wrong
 from data import record_checks, record_scan, vocabulary_checks
-from errors import UserError
-from findings import Finding, suspicious, wrong
 from modeling.config import BertConfig
 
 CONFIG, CURVES = "bert_config.json", "metrics.jsonl"

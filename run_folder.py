@@ -2,12 +2,12 @@
 
 import os
 
-import storage
+from common import storage
+from common.durable import write_whole
+from common.errors import UserError
+from common.progress import say
 from data import vocabulary
-from durable import write_whole
-from errors import UserError
 from modeling.config import BertConfig
-from progress import say
 
 VOCABULARY = "vocab.txt"
 BEST = "best"  # folder of the best checkpoint

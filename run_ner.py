@@ -25,12 +25,12 @@ import model_folder
 import run_folder
 import task_run
 import training_flags
+from common.durable import write_whole
+from common.errors import UserError
+from common.progress import say
 from data import conll, entities, features, ner
 from data.entities import ANY, ENTITIES
-from durable import write_whole
-from errors import UserError
 from evaluation import ner as scoring
-from progress import say
 
 _TASK_FILE = "task.json"
 

@@ -18,7 +18,7 @@ import pretraining_run
 import run_folder
 import text_flags
 import training_flags
-from errors import UserError
+from common.errors import UserError
 from modeling.config import BertConfig
 
 

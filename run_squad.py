@@ -20,9 +20,9 @@ import export_folder
 import finetuning
 import model_folder
 import training_flags
+from common.errors import UserError
+from common.progress import say
 from data import squad, vocabulary_checks
-from errors import UserError
-from progress import say
 
 OFFSETS, ORIGINAL = "offsets", "original"
 

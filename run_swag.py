@@ -24,10 +24,10 @@ import model_folder
 import run_folder
 import task_run
 import training_flags
+from common.durable import write_whole
+from common.errors import UserError
+from common.progress import say
 from data import features, swag, vocabulary
-from durable import write_whole
-from errors import UserError
-from progress import say
 
 
 def define_flags(values: flags.FlagValues) -> None:

@@ -15,13 +15,13 @@ from absl import flags
 import export_folder
 import finetuning
 import run_folder
+from common.durable import sync_and_hash, to_json, write_whole
+from common.errors import UserError
+from common.progress import Progress, say
 from data import squad, squad_windows, task_records
-from durable import sync_and_hash, to_json, write_whole
-from errors import UserError
 from evaluation import answer_files, original_text, spans
 from evaluation import squad as scoring
 from modeling import checkpoints, losses, task_models
-from progress import Progress, say
 
 _RECORDS_VERSION = 1  # of how windows are cut
 _THRESHOLD_FILE = "null_threshold.json"

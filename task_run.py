@@ -7,7 +7,7 @@ from absl import flags
 import export_folder
 import finetuning
 import run_folder
-from errors import UserError
+from common.errors import UserError
 
 
 class Run(Protocol):

@@ -4,7 +4,7 @@ import os
 
 from absl import flags
 
-from errors import UserError
+from common.errors import UserError
 
 
 def define_text(values: flags.FlagValues, required: bool = True) -> None:

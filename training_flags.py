@@ -8,7 +8,7 @@ from collections.abc import Callable
 from absl import flags
 
 import common_flags
-from errors import UserError
+from common.errors import UserError
 from training import interruption
 
 _CHOICES = (  # flag, what it may be, the default first, its meaning

@@ -19,8 +19,8 @@ import time
 import tensorflow as tf
 
 from benchmarks import pretraining_step
+from common.durable import sync_and_hash
 from data import shard_check
-from durable import sync_and_hash
 from modeling import checkpoints, models
 from modeling.config import BertConfig
 from training import optimization

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from common.errors import UserError
 from data import (
     corpus,
     fast_tokenization,
@@ -21,7 +22,6 @@ from data import (
     word_boundaries,
 )
 from data.settings import Settings
-from errors import UserError
 
 _ENCODED_AT_ONCE = 1024  # rows: larger batches only take more memory
 

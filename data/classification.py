@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from common.errors import UserError
 from data import features, sequences, tables
-from errors import UserError
 
 CLASSES, MULTI_LABEL, REGRESSION = "classes", "multi_label", "regression"
 _AT_ONCE = 1024

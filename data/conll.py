@@ -14,9 +14,9 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 
+from common.durable import write_whole
+from common.errors import UserError
 from data import corpus, entities
-from durable import write_whole
-from errors import UserError
 
 DOCUMENT = "-DOCSTART-"
 _ASCII_SPACE = " \t\r\n\v\f"  # another white space may be a word

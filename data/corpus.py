@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-import limits
-import storage
-from errors import UserError
-from progress import Progress
+from common import limits, storage
+from common.errors import UserError
+from common.progress import Progress
 
 BUCKET_BYTES = 4_000_000  # text of one bucket, about
 _FLUSH_BYTES = 64_000_000  # text held while dealing

@@ -8,8 +8,8 @@ import operator
 import os
 from collections.abc import Iterable, Iterator
 
+from common.errors import UserError
 from data import raw_text
-from errors import UserError
 
 
 @dataclasses.dataclass

@@ -11,9 +11,9 @@ import hashlib
 import json
 import os
 
-import storage
-from durable import write_whole
-from errors import UserError
+from common import storage
+from common.durable import write_whole
+from common.errors import UserError
 
 MANIFEST = "manifest.json"
 

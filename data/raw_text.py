@@ -25,9 +25,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import sentencex
 
-import storage
+from common import storage
+from common.errors import UserError
 from data import corpus, surrogates
-from errors import UserError
 
 # Those that sentencex has rules for; it splits all others as English.
 LANGUAGES = (

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-import storage
+from common import storage
+from common.errors import UserError
 from data import features, pipelines
-from errors import UserError
 
 _SHUFFLE_ROWS = 4096
 _FILES_AT_ONCE = 4

@@ -5,12 +5,12 @@ import os
 
 import numpy as np
 
-import storage
+from common import storage
+from common.errors import UserError
+from common.findings import Finding, fine, suspicious, wrong
 from data import buckets, manifest, vocabulary, vocabulary_checks
 from data.record_statistics import Statistics
 from data.settings import Settings
-from errors import UserError
-from findings import Finding, fine, suspicious, wrong
 
 _DEVIATIONS = 6
 _ENOUGH = 1000  # pieces, for a share of them

@@ -3,14 +3,14 @@
 import dataclasses
 import os
 
-import storage
+from common import storage
+from common.errors import UserError
+from common.findings import Finding, fine, wrong
+from common.progress import Progress
 from data import features, manifest, record_checks, vocabulary
 from data.record_statistics import Counter, Statistics
 from data.settings import Settings
 from data.shard_check import check_shard
-from errors import UserError
-from findings import Finding, fine, wrong
-from progress import Progress
 
 _ANY_ID = 1 << 20  # a limit of ids where neither config nor vocabulary is known
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-import storage
-from durable import sync_and_hash
-from errors import UserError
-from progress import Progress
+from common import storage
+from common.durable import sync_and_hash
+from common.errors import UserError
+from common.progress import Progress
 
 _MERGE_BYTES = 1 << 28  # of buffers, over all parts
 

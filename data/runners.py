@@ -6,9 +6,9 @@ import multiprocessing
 import os
 from collections.abc import Callable
 
-import storage
+from common import storage
+from common.errors import UserError
 from data import buckets
-from errors import UserError
 
 _worker: buckets.Worker  # of a process in the pool
 _copies = None  # copies that all processes have made

@@ -24,10 +24,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-import limits
-import storage
+from common import limits, storage
+from common.errors import UserError
 from data import surrogates
-from errors import UserError
 
 NOTHING = "nothing"  # questions alone: to be answered
 TEXTS = "texts"  # texts of answers too: to be scored

@@ -4,7 +4,7 @@ JSON may write a character beyond U+FFFF as a pair, "\\ud83d\\ude00"; where a
 program has cut text in the middle of one, half is left.
 """
 
-from errors import UserError
+from common.errors import UserError
 
 
 def check(

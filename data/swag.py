@@ -11,8 +11,8 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 
+from common.errors import UserError
 from data import features, sequences, tables
-from errors import UserError
 
 _LABEL = "label"
 _ENDING = "ending"

@@ -16,10 +16,9 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import limits
-import storage
+from common import limits, storage
+from common.errors import UserError
 from data import surrogates
-from errors import UserError
 
 Column = str | int  # its name, or its number from 0; -1 the last
 MAX_CHARACTERS = 1 << 24  # of a field

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import tensorflow as tf
 
-import storage
+from common import storage
+from common.durable import sync_and_hash, write_whole
+from common.errors import UserError
 from data import features, pipelines, records, sequences
-from durable import sync_and_hash, write_whole
-from errors import UserError
 
 _AT_ONCE = 1024
 

@@ -14,9 +14,9 @@ import itertools
 import re
 from collections.abc import Iterable
 
+from common.errors import UserError
 from data import unicode_tables as tables
 from data import vocabulary as vocabulary_lib
-from errors import UserError
 
 _MEMO_SIZE = 1 << 20  # words; about 200 MB at the most
 

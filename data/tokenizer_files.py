@@ -11,9 +11,9 @@ import json
 import os
 from typing import NamedTuple
 
+from common.durable import write_whole
+from common.errors import UserError
 from data import vocabulary
-from durable import write_whole
-from errors import UserError
 
 CONFIG, PIPELINE = "tokenizer_config.json", "tokenizer.json"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from durable import sync_and_hash, to_json
+from common.durable import sync_and_hash, to_json
 
 
 class Vectors(NamedTuple):

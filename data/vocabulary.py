@@ -4,9 +4,9 @@ import hashlib
 import itertools
 import re
 
-import storage
-from durable import write_whole
-from errors import UserError
+from common import storage
+from common.durable import write_whole
+from common.errors import UserError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)

@@ -3,9 +3,9 @@
 import itertools
 from collections.abc import Callable, Iterable
 
+from common.errors import UserError
+from common.findings import Finding, fine, suspicious, wrong
 from data import tokenization, vocabulary
-from errors import UserError
-from findings import Finding, fine, suspicious, wrong
 
 _TEXTS = 1000
 _MOST_UNKNOWN = 0.01  # of the tokens

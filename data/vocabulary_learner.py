@@ -2,8 +2,8 @@
 
 from collections import Counter
 
+from common.errors import UserError
 from data.vocabulary import CLS, MASK, PAD, SEP, UNK
-from errors import UserError
 
 
 def learn_vocabulary(

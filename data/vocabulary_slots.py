@@ -2,8 +2,8 @@
 
 import re
 
+from common.errors import UserError
 from data import vocabulary
-from errors import UserError
 
 
 def read_words(path: str) -> list[str]:

@@ -17,10 +17,10 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-import storage
+from common import storage
+from common.errors import UserError
+from common.progress import Progress
 from data import corpus, tokenization
-from errors import UserError
-from progress import Progress
 
 CHUNK_SIZE = 2_000_000  # characters that are counted at once
 TABLE_SIZE = 8_000_000  # of a table; learning from it takes 1.5 GB at the most

@@ -7,8 +7,7 @@ null_odds.json           id -> odds of no answer, in version 2
 
 import os
 
-import durable
-import storage
+from common import durable, storage
 from evaluation.spans import Entry
 
 PREDICTIONS = "predictions.json"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from common.durable import write_whole
 from data.classification import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from durable import write_whole
 from evaluation import glue
 
 

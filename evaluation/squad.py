@@ -14,8 +14,8 @@ import re
 import string
 import sys
 
+from common.errors import UserError
 from data import squad
-from errors import UserError
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))

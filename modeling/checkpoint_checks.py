@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 
-import tensor_file
-from errors import UserError
-from findings import Finding, fine, suspicious, wrong
+from common import tensor_files
+from common.errors import UserError
+from common.findings import Finding, fine, suspicious, wrong
 from modeling import checkpoints
 from modeling.config import BertConfig
 
@@ -33,7 +33,7 @@ def examine(
     found, shapes, step = [], {}, None
     try:
         path = checkpoints.resolve(prefix)
-        for name, value in tensor_file.stream(path):
+        for name, value in tensor_files.stream(path):
             value = np.asarray(value)  # a string comes as bytes
             shapes[name] = value.shape
             if name == _STEP:

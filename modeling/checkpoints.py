@@ -12,8 +12,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-import tensor_file
-from errors import UserError
+from common import tensor_files
+from common.errors import UserError
 
 OUTPUT_HEADS = {  # layer of a model -> scope of its variables
     "seq_relationship": "cls/seq_relationship/",
@@ -145,7 +145,7 @@ def read(prefix: str) -> dict[str, np.ndarray]:
     """
     path = resolve(prefix)
     try:
-        return tensor_file.read(path, omit=_OF_TRAINING)
+        return tensor_files.read(path, omit=_OF_TRAINING)
     except ValueError as error:
         raise UserError(
             f"cannot be read: {error}",

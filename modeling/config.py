@@ -5,7 +5,7 @@ import difflib
 import json
 from collections.abc import Collection
 
-from errors import UserError
+from common.errors import UserError
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 

@@ -1,6 +1,6 @@
 """What is odd about a config, and whether it fits what it is used with."""
 
-from findings import Finding, fine, wrong
+from common.findings import Finding, fine, wrong
 from modeling.config import BertConfig
 
 _SIZES = (

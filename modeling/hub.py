@@ -11,8 +11,8 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from common.errors import UserError
 from data import features
-from errors import UserError
 from modeling import saved_model_scan
 
 NAMES = {

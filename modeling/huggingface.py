@@ -15,8 +15,8 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-import limits
-from errors import UserError
+from common import limits
+from common.errors import UserError
 from modeling.config import BertConfig
 
 WEIGHTS = "model.safetensors"

@@ -15,8 +15,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-import tensor_file
-from errors import UserError
+from common import tensor_files
+from common.errors import UserError
 from modeling import checkpoints
 from modeling.config import BertConfig
 
@@ -104,7 +104,7 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
         UserError: it is damaged.
     """
     try:
-        reader = tensor_file.open_reader(path)
+        reader = tensor_files.open_reader(path)
         keys = reader.get_variable_to_shape_map()
         if _GRAPH not in keys:  # a TF1 hub module
             named = {name: name for name in keys}
@@ -137,7 +137,7 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
 
 def attention_heads(path: str) -> int | None:
     """A, if the checkpoint's queries are [H, A, D] and so tell it."""
-    reader = tensor_file.open_reader(path)
+    reader = tensor_files.open_reader(path)
     shapes = reader.get_variable_to_shape_map()
     if _GRAPH in shapes:
         for key, name in _full_names(reader.get_tensor(_GRAPH)).items():

@@ -12,7 +12,7 @@ TensorFlow's saver calls, and a table is read from the model's own asset.
 import math
 import os
 
-from errors import UserError
+from common.errors import UserError
 from modeling import saved_models
 
 # By TensorFlow Text, which must be imported before such a graph is loaded.

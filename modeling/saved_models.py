@@ -9,8 +9,8 @@ import os
 from google.protobuf import message
 from tensorflow.core.protobuf import saved_model_pb2
 
-import tensor_file
-from errors import UserError
+from common import tensor_files
+from common.errors import UserError
 from modeling.config import BertConfig
 
 
@@ -76,7 +76,7 @@ def read_casing(path: str) -> tuple[bool | None, bool | None]:
     Returns:
         their values, None for one that is none.
     """
-    reader = tensor_file.open_reader(path)
+    reader = tensor_files.open_reader(path)
     found = []
     for name in ("do_lower_case", "strip_accents"):
         key = f"{name}/.ATTRIBUTES/VARIABLE_VALUE"

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 
-import tensor_file
+from common import tensor_files
 from modeling import checkpoints, task_models
 from tests import small, text
 
@@ -25,7 +25,7 @@ def write_model(folder: pathlib.Path) -> None:
         for name, v in checkpoints.model_variables(model).items()
         if not name.startswith("output_")
     }
-    tensor_file.write(str(folder / "bert_model.ckpt"), values)
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
 
 
 def write_task(folder: pathlib.Path) -> None:

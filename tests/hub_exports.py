@@ -10,7 +10,7 @@ import numpy as np
 
 import common_flags
 import export_hub
-import tensor_file
+from common import tensor_files
 from modeling import checkpoints, models
 from modeling.config import BertConfig
 from tests import small, text
@@ -103,7 +103,7 @@ def _write(exports: Exports) -> None:
     text.write_vocabulary(folder / "vocab.txt")
     (folder / "bert_config.json").write_text(exports.config.to_json())
     named = checkpoints.model_variables(exports.model)
-    tensor_file.write(
+    tensor_files.write(
         str(folder / "bert_model.ckpt"),
         {name: variable.numpy() for name, variable in named.items()},
     )

@@ -74,9 +74,9 @@ def save_for_ever(folder: str, first: int, megabytes: int) -> None:
 
 def digest(folder, step: int) -> str:
     """sha256 over the names and bits of weights, moments and step."""
-    import tensor_file
+    from common import tensor_files
 
-    values = tensor_file.read(os.path.join(folder, f"model.ckpt-{step}"))
+    values = tensor_files.read(os.path.join(folder, f"model.ckpt-{step}"))
     found = hashlib.sha256()
     for name in sorted(values):
         found.update(name.encode() + values[name].tobytes())

@@ -2,8 +2,8 @@
 
 import pytest
 
-import tensor_file
 from benchmarks import features, text_ops
+from common import tensor_files
 from data import batching
 from modeling import checkpoints
 from modeling.encoder import build_encoder
@@ -19,7 +19,7 @@ def test_vectors_are_timed_both_ways(tmp_path):
     )
     (tmp_path / "bert_config.json").write_text(config.to_json())
     named = checkpoints.encoder_variables(build_encoder(config))
-    tensor_file.write(
+    tensor_files.write(
         str(tmp_path / "bert_model.ckpt"),
         {name: variable.numpy() for name, variable in named.items()},
     )

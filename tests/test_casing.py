@@ -10,8 +10,8 @@ import tensorflow as tf
 import export_hub
 import model_folder
 import pretraining_records
+from common.errors import UserError
 from data import text_ops, tokenization, tokenizer_files, vocabulary
-from errors import UserError
 from modeling import saved_models
 from serving import graphs, hub
 

@@ -8,8 +8,8 @@ from absl import flags
 import classifier_data
 import run_classifier
 from classifier_data import DEV, TEST, TRAIN
+from common.errors import UserError
 from data import classification
-from errors import UserError
 
 NLI = ("contradiction", "entailment", "neutral")
 MNLI_HEADER = (

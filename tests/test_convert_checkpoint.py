@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import convert_checkpoint
 import model_folder
-import tensor_file
+from common import tensor_files
 from data import tokenizer_files
 from modeling import checkpoints, model_garden, models, task_models
 from modeling.config import BertConfig
@@ -33,7 +33,7 @@ def write_google(folder, values, **changed):
     (folder / "bert_config.json").write_text(config.to_json())
     text.write_vocabulary(folder / "vocab.txt")
     tokenizer_files.write_config(str(folder), True, None)
-    tensor_file.write(str(folder / "bert_model.ckpt"), values)
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
     return folder
 
 
@@ -161,7 +161,7 @@ def test_a_checkpoint_of_ours_comes_without_slots_and_with_its_casing(
 ):
     prefix = str(google / "bert_model.ckpt")
     slots = {f"{name}/adam_m": value for name, value in values.items()}
-    tensor_file.write(prefix, {**values, **slots, "global_step": np.int64(3)})
+    tensor_files.write(prefix, {**values, **slots, "global_step": np.int64(3)})
     settings = {"do_lower_case": False, "strip_accents": True}
     recorded = json.dumps({"settings": settings})
     (google / "bert_model.ckpt.json").write_text(recorded)
@@ -172,7 +172,7 @@ def test_a_checkpoint_of_ours_comes_without_slots_and_with_its_casing(
     assert tokenizer["do_lower_case"] is False
     assert tokenizer["strip_accents"] is True
     convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
-    found = tensor_file.read(str(tmp_path / "new" / "bert_model.ckpt"))
+    found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
     assert set(found) == set(values)
 
 
@@ -237,7 +237,7 @@ def test_a_hub_model_is_read_without_its_graph(
 ):
     named = export_for_hub(tmp_path / "hub", google, values, operation)
     convert("hub", tmp_path / "hub", "google", tmp_path / "new")
-    found = tensor_file.read(str(tmp_path / "new" / "bert_model.ckpt"))
+    found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
     assert set(found) == set(named)
     for name, value in found.items():
         assert value.tobytes() == named[name].tobytes(), name
@@ -274,7 +274,7 @@ def test_words_are_added_to_unused_rows_and_then_behind(
     )
     lines = (tmp_path / "new" / "vocab.txt").read_text().split()
     assert lines == [*tokens[:8], "trees", *tokens[9:], "houses"]
-    found = tensor_file.read(str(tmp_path / "new" / "bert_model.ckpt"))
+    found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
     ids = {token: i for i, token in enumerate(tokens)}
     for row, pieces in ((8, ["tree", "##s"]), (SIZE, ["house", "##s"])):
         old = [ids[piece] for piece in pieces]
@@ -290,7 +290,7 @@ def test_words_are_added_to_unused_rows_and_then_behind(
 
 def test_positions_are_repeated(convert, tmp_path, google, values):
     convert("google", google, "google", tmp_path / "new", extend_positions=31)
-    found = tensor_file.read(str(tmp_path / "new" / "bert_model.ckpt"))
+    found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
     name = "bert/embeddings/position_embeddings"
     expected = np.concatenate([values[name]] * 3)[:31]
     np.testing.assert_array_equal(found[name], expected)
@@ -427,7 +427,7 @@ def config_that_is_no_json(folder):
 @broken("model_garden", "lacks bert/")
 def names_of_no_bert(folder):
     other = {"x/kernel": np.zeros([2, 3], np.float32)}
-    tensor_file.write(str(folder / "bert_model.ckpt-1"), other)
+    tensor_files.write(str(folder / "bert_model.ckpt-1"), other)
 
 
 @broken("hub", "no saved_model.pb; expected a SavedModel's folder")

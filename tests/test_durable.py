@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import convert_checkpoint
-import durable
 import export_folder
+from common import durable
 from data import corpus_writer, records, task_records, vector_files
 from evaluation import answer_files
 from training.saver import Saver

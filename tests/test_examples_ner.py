@@ -5,7 +5,7 @@ import random
 import pytest
 import tensorflow as tf
 
-import tensor_file
+from common import tensor_files
 from data import tokenization
 from examples import feature_ner
 from modeling import checkpoints
@@ -25,7 +25,7 @@ def model(tmp_path_factory):
     )
     (folder / "bert_config.json").write_text(config.to_json())
     named = checkpoints.encoder_variables(build_encoder(config))
-    tensor_file.write(
+    tensor_files.write(
         str(folder / "bert_model.ckpt"),
         {name: variable.numpy() for name, variable in named.items()},
     )

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 import convert_checkpoint
 import export_hub
-import tensor_file
-from errors import UserError
+from common import tensor_files
+from common.errors import UserError
 from modeling import hub, models
 from serving import hub as serving_hub
 from tests import hub_exports, text
@@ -37,7 +37,7 @@ def write(folder, keep):
     (folder / "bert_config.json").write_text(config.to_json())
     model = encoder.build_encoder(config)
     named = checkpoints.encoder_variables(model)
-    tensor_file.write(
+    tensor_files.write(
         str(folder / "bert_model.ckpt"),
         {name: v.numpy() for name, v in named.items() if keep(name)},
     )
@@ -154,7 +154,7 @@ def test_an_encoder_for_serving(export, folder, tmp_path):
     path = tmp_path / "out" / "export"
     assert [x.name for x in path.parent.iterdir()] == ["export"]
     assert not (path / "junk").exists()
-    kept = tensor_file.read(str(folder / "bert_model.ckpt"))
+    kept = tensor_files.read(str(folder / "bert_model.ckpt"))
     numbers = sum(x.size for x in kept.values()) + H * H + H
     size = f"({len(kept) + 2} variables, {numbers:,} numbers)"
     assert f"wrote an encoder {size} to {path}; loaded again, its out" in out
@@ -184,7 +184,7 @@ def test_an_export_of_other_weights_is_refused(tmp_path_factory):
         *("bert_config.json", "bert_model.ckpt.data-00000-of-00001"),
         *("bert_model.ckpt.index", "encoder", "preprocessor", "vocab.txt"),
     ]
-    read = tensor_file.read(str(exports.folder / "bert_model.ckpt"))
+    read = tensor_files.read(str(exports.folder / "bert_model.ckpt"))
     path = exports.folder / "bert_model.ckpt"
     values = export_hub.read_flags(
         ["", f"--model_checkpoint_path={path}", "--export_path=never"]

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import extract_features
-import tensor_file
+from common import tensor_files
 from data import tokenization
 from modeling import checkpoints
 from modeling.encoder import build_encoder
@@ -40,7 +40,7 @@ def made(tmp_path_factory):
     for variable in model.variables:
         variable.assign(rng.normal(0.1, 0.3, variable.shape))
     named = checkpoints.encoder_variables(model)
-    tensor_file.write(
+    tensor_files.write(
         str(folder / "bert_model.ckpt"),
         {name: variable.numpy() for name, variable in named.items()},
     )

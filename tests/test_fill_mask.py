@@ -10,7 +10,7 @@ import create_pretraining_data
 import fill_mask
 import model_folder
 import run_pretraining
-import tensor_file
+from common import tensor_files
 from modeling import checkpoints
 from modeling.models import build_pretraining_model
 from tests import small, text
@@ -34,7 +34,7 @@ def original(tmp_path_factory):
     bias[text.VOCABULARY.index("river")] = 100.0
     bias[text.VOCABULARY.index("stone")] = 99.0
     values["cls/predictions/output_bias"] = bias
-    tensor_file.write(str(folder / "bert_model.ckpt"), values)
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
     return folder
 
 

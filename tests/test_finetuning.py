@@ -7,7 +7,7 @@ import pytest
 
 import common_flags
 import finetuning
-import tensor_file
+from common import tensor_files
 from data import features, length_batches, task_records
 from modeling import checkpoints, losses, task_models
 from tests import killed_runs, small
@@ -89,7 +89,7 @@ def test_the_rate_warms_up_and_falls(run):
     assert rates == pytest.approx(expected)
     # So the first step, of rate 0, learns nothing.
     first, second = (
-        tensor_file.read(str(folder / f"model.ckpt-{step}")) for step in (1, 2)
+        tensor_files.read(str(folder / f"model.ckpt-{step}")) for step in (1, 2)
     )
     for name, variable in checkpoints.model_variables(build()).items():
         np.testing.assert_array_equal(first[name], variable)

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-import durable
+from common import durable
 from data import vector_files
 from evaluation import answer_files
 from training import curve_checks, logs

@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 
-import limits
+from common import limits
+from common.errors import UserError
 from data import corpus, squad, tables
-from errors import UserError
 from modeling import huggingface
 
 BOMB = b"a" * 4099

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tensor_file
+from common import tensor_files
 from data import tokenization
 from modeling import checkpoints
 from modeling.config import BertConfig
@@ -77,7 +77,7 @@ def test_every_published_size_is_built_and_comes_back(tmp_path, layers, width):
     named = checkpoints.encoder_variables(encoder)
     before = {name: variable.numpy() for name, variable in named.items()}
     prefix = str(tmp_path / "bert_model.ckpt")
-    tensor_file.write(prefix, before)
+    tensor_files.write(prefix, before)
     for variable in named.values():
         variable.assign(variable * 0)
     checkpoints.assign(named, checkpoints.read(prefix), prefix)

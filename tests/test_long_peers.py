@@ -9,7 +9,7 @@ import pytest
 
 import convert_checkpoint
 import extract_features
-import tensor_file
+from common import tensor_files
 from data import tokenization
 from modeling import checkpoints, models, task_models
 from modeling.config import BertConfig
@@ -198,7 +198,7 @@ def test_transformers_loads_what_we_export(
         name: rng.normal(0, 0.2, v.shape).astype(np.float32)
         for name, v in named.items()
     }
-    tensor_file.write(str(folder / "bert_model.ckpt"), values)
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
     convert(run_script, "google", folder, "huggingface", folder / "theirs")
     theirs = transformers(
         name,
@@ -234,13 +234,13 @@ def test_a_model_exported_for_tf_hub_is_read(run_script, written):
     """By their exporter, from a checkpoint that we wrote for them."""
     folder, _, values = written
     config, vocab = folder / "bert_config.json", folder / "vocab.txt"
-    tensor_file.write(str(folder / "bert_model.ckpt"), values)
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
     convert(run_script, "google", folder, "model_garden", folder / "mg")
     prefix = folder / "mg" / "bert_model.ckpt-1"
     model_garden("export", prefix, config, vocab, folder / "hub")
     convert(run_script, "hub", folder / "hub", "huggingface", folder / "hf")
     convert(run_script, "huggingface", folder / "hf", "google", folder / "new")
-    found = tensor_file.read(str(folder / "new" / "bert_model.ckpt"))
+    found = tensor_files.read(str(folder / "new" / "bert_model.ckpt"))
     encoder_and_masked_lm = {
         name for name in values if not name.startswith("cls/seq_relationship")
     }
@@ -276,7 +276,7 @@ def test_model_garden_and_we_read_each_other(run_script, written, action):
     }
     np.savez(folder / "io.npz", **inputs)
     if action == "restore":
-        tensor_file.write(str(folder / "bert_model.ckpt"), values)
+        tensor_files.write(str(folder / "bert_model.ckpt"), values)
         convert(run_script, "google", folder, "model_garden", folder / "mg")
         prefix, ours = folder / "mg" / "bert_model.ckpt-1", folder
     else:

@@ -10,8 +10,8 @@ import classifier_data
 import classifier_run
 import run_classifier
 from classifier_data import DEV, TEST, TRAIN
+from common.errors import UserError
 from data import classification, swag
-from errors import UserError
 
 
 def read(*words, **named):

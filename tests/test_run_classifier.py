@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import common_flags
 import run_classifier
-import tensor_file
+from common import tensor_files
 from data import tokenization
 from modeling import checkpoints, model_garden, task_models
 from modeling.config import BertConfig
@@ -86,7 +86,7 @@ def numpy_logits(folder, prefix, rows):
     config = BertConfig.from_json_file(f"{folder}/bert_config.json")
     model = task_models.build_classifier(config, 2)
     named = checkpoints.model_variables(model)
-    checkpoints.assign(named, tensor_file.read(prefix), prefix, tuple(named))
+    checkpoints.assign(named, tensor_files.read(prefix), prefix, tuple(named))
     tokenizer = tokenization.FullTokenizer(f"{folder}/vocab.txt")
     logits = []
     for a, b in rows:
@@ -325,7 +325,7 @@ def test_a_hub_modules_weights_vocabulary_and_casing_are_taken(
 ):
     module = tf.train.Checkpoint()
     config = BertConfig.from_json_file(f"{made}/bert_config.json")
-    values = tensor_file.read(str(made / "bert_model.ckpt"))
+    values = tensor_files.read(str(made / "bert_model.ckpt"))
     named = model_garden.named_variables(config, values)
     module.variables = list(named.values())
     module.vocab_file = tf.saved_model.Asset(str(made / "vocab.txt"))

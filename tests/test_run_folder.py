@@ -3,7 +3,7 @@
 import pytest
 
 import run_folder
-from errors import UserError
+from common.errors import UserError
 
 BEFORE = {
     "random_seed": 3,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import run_ner
-import tensor_file
+from common import tensor_files
 from data import conll, entities
 from evaluation import ner as scoring
 from tests import names, small
@@ -132,7 +132,7 @@ def test_predictions_are_a_column_and_score_the_same(trained):
 
 def test_names_in_checkpoints_and_what_is_not_trained(trained):
     (index,) = (trained / "run").glob("model.ckpt-*.index")
-    values = tensor_file.read(str(index.with_suffix("")))
+    values = tensor_files.read(str(index.with_suffix("")))
     assert values["cls/ner/output_weights"].shape == (5, 24)
     assert "cls/ner/output_bias/adam_v" in values
     assert "bert/pooler/dense/kernel" in values

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import run_swag
-import tensor_file
+from common import tensor_files
 from tests import small
 
 pytestmark = pytest.mark.slow
@@ -129,7 +129,7 @@ def test_choices_are_learned(trained):
     assert found["eval_accuracy"] >= 0.95
     assert found["global_step"] in (97, 997 * 6 // 31)  # the best
     (index,) = (trained / "run" / "best").glob("*.index")
-    values = tensor_file.read(str(index.with_suffix("")))
+    values = tensor_files.read(str(index.with_suffix("")))
     assert values["cls/swag/output_weights"].shape == (1, 24)
     assert "cls/swag/output_bias" not in values
 

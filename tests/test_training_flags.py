@@ -10,10 +10,10 @@ import common_flags
 import pretraining_run
 import run_classifier
 import run_pretraining
-import tensor_file
 import training_flags
+from common import tensor_files
+from common.errors import UserError
 from data import features, records
-from errors import UserError
 from modeling import checkpoints, layer_rates, task_models
 from tests import classifier_files, small
 from tests.small import L, P, S
@@ -200,7 +200,7 @@ def test_pretraining_takes_them_all(pretrain, folder, tmp_path):
     )
     run = tmp_path / "run"
     before, after = (
-        tensor_file.read(str(run / f"model.ckpt-{step}")) for step in (2, 3)
+        tensor_files.read(str(run / f"model.ckpt-{step}")) for step in (2, 3)
     )
     assert after.pop("global_step") == before.pop("global_step") + 1
     for name, value in after.items():
@@ -230,7 +230,7 @@ def test_a_run_in_float16_goes_on_with_the_same_bits(pretrain, tmp_path):
     ends = [
         tmp_path / name / "model.ckpt-4" for name in ("straight", "resumed")
     ]
-    straight, resumed = (tensor_file.read(str(end)) for end in ends)
+    straight, resumed = (tensor_files.read(str(end)) for end in ends)
     for name, value in straight.items():
         assert value.tobytes() == resumed[name].tobytes(), name
     states = [
@@ -272,9 +272,9 @@ def test_fine_tuning_takes_them_all(classify, folder, tmp_path):
         freeze_layers=1,
         num_train_epochs=1,
     )
-    start = tensor_file.read(str(folder / "bert_model.ckpt"))
+    start = tensor_files.read(str(folder / "bert_model.ckpt"))
     (path,) = (tmp_path / "run").glob("model.ckpt-*.index")
-    end = tensor_file.read(str(path.with_suffix("")))
+    end = tensor_files.read(str(path.with_suffix("")))
     frozen = ("bert/embeddings/", "bert/encoder/layer_0/")
     assert not [
         name

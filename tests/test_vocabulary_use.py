@@ -18,7 +18,7 @@ import run_ner
 import run_pretraining
 import run_squad
 import run_swag
-from errors import UserError
+from common.errors import UserError
 from tests import classifier_files, small, text
 
 TASKS = (run_classifier, run_ner, run_squad, run_swag)

@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 import tensorflow as tf
 
-from errors import UserError
+from common.errors import UserError
 
 
 def gather(strategy: tf.distribute.Strategy, *values: float) -> np.ndarray:

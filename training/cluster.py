@@ -18,8 +18,8 @@ import select
 import socket
 import time
 
-from errors import UserError
-from progress import say
+from common.errors import UserError
+from common.progress import say
 
 VARIABLE = "TF_CONFIG"
 _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": ' + (

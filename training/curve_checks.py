@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from errors import UserError
-from findings import Finding, fine, suspicious, wrong
+from common.errors import UserError
+from common.findings import Finding, fine, suspicious, wrong
 from training.spikes import DEVIATIONS, WINDOW
 
 _FEWEST = 16  # points, for a deviation

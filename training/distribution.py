@@ -4,7 +4,7 @@ import functools
 
 import tensorflow as tf
 
-from errors import UserError
+from common.errors import UserError
 from training import cluster, member
 
 

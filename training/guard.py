@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from errors import UserError
-from progress import say
+from common.errors import UserError
+from common.progress import say
 from training.pace import Window
 from training.spikes import Spikes
 from training.steps import Steps

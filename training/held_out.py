@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import keras
 
-from progress import say
+from common.progress import say
 from training.interruption import Abandoned, Interruption
 from training.logs import TrainingLog
 from training.saver import Saver

@@ -9,7 +9,7 @@ import os
 import signal
 import time
 
-from progress import say
+from common.progress import say
 
 RUN_AGAIN = 75  # EX_TEMPFAIL of sysexits.h: the same command goes on
 _EXIT_CODES = {signal.SIGTERM: RUN_AGAIN, signal.SIGINT: 130}

@@ -6,8 +6,8 @@ import os
 
 import tensorflow as tf
 
-from durable import sync_and_hash, to_json, write_whole
-from progress import duration, say
+from common.durable import sync_and_hash, to_json, write_whole
+from common.progress import duration, say
 
 METRICS = "metrics.jsonl"
 

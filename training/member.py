@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from progress import say
+from common.progress import say
 from training import cluster
 from training.cluster import Cluster, WorkerLostError
 from training.interruption import RUN_AGAIN

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import keras
 import tensorflow as tf
 
-from progress import say
+from common.progress import say
 
 _CPU_INFO = "/proc/cpuinfo"
 _BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16"}

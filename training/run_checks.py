@@ -2,7 +2,7 @@
 
 import os
 
-from findings import Finding, fine, suspicious, wrong
+from common.findings import Finding, fine, suspicious, wrong
 
 
 def check_files(folder: str) -> tuple[list[Finding], dict]:

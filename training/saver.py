@@ -21,10 +21,10 @@ import shutil
 import numpy as np
 import tensorflow as tf
 
-import tensor_file
-from durable import sync_and_hash, sync_folder, write_whole
-from errors import UserError
-from progress import say
+from common import tensor_files
+from common.durable import sync_and_hash, sync_folder, write_whole
+from common.errors import UserError
+from common.progress import say
 from training import member
 
 PREFIX = "model.ckpt"
@@ -153,7 +153,7 @@ class Saver:
         if os.path.isdir(self._scratch):
             shutil.rmtree(self._scratch)
         os.makedirs(self._scratch)
-        tensor_file.write(os.path.join(self._scratch, name), values)
+        tensor_files.write(os.path.join(self._scratch, name), values)
 
     def _describe(self, name: str, description: dict) -> None:
         files = {}
@@ -257,7 +257,7 @@ class Saver:
 
     def _restore(self, path: str, step: int) -> Restored:
         description = check_whole(path)
-        values = tensor_file.read(path)
+        values = tensor_files.read(path)
         if values[GLOBAL_STEP] != step:
             raise ValueError(f"it is of step {values[GLOBAL_STEP]}")
         return Restored(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
-from progress import say
+from common.progress import say
 from training import agreement, member
 from training.held_out import HeldOut
 from training.interruption import Interruption

@@ -5,8 +5,8 @@ import os
 import keras
 import tensorflow as tf
 
-from errors import UserError
-from progress import say
+from common.errors import UserError
+from common.progress import say
 from training.optimization import AdamWeightDecay
 from training.saver import Restored, Saver
 

@@ -3,9 +3,9 @@ import gzip
 
 import pytest
 
+from common.errors import UserError
 from data import classification
 from data.classification import Labels, Source
-from errors import UserError
 
 YES_NO = Labels(names=("no", "yes"))
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from common.errors import UserError
 from data import conll
 from data.conll import Columns, Sentence
-from errors import UserError
 
 FOUR = """-DOCSTART- -X- -X- O
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import common_flags
+from common.errors import UserError
 from data import corpus
-from errors import UserError
 
 
 def write(path, content):

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from common.errors import UserError
 from data import manifest
-from errors import UserError
 
 
 def entry(content):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from common.errors import UserError
 from data import features, reader, records
-from errors import UserError
 
 S, P, V = 11, 3, 97
 SCHEMA = features.pretraining_schema(S, P)

@@ -12,8 +12,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import UserError
 from data import records
-from errors import UserError
 
 
 def parsed(serialized):

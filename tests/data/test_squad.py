@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from common.errors import UserError
 from data import squad
-from errors import UserError
 
 CONTEXT = "It was made in 1895."
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from common.errors import UserError
 from data import swag
 from data.swag import Example
-from errors import UserError
 
 HEADER = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"

@@ -2,9 +2,9 @@ import gzip
 
 import pytest
 
-import limits
+from common import limits
+from common.errors import UserError
 from data import tables
-from errors import UserError
 
 
 def write(tmp_path, name, content):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from common.errors import UserError
 from data import length_batches, task_records
-from errors import UserError
 
 S, N, C = 11, 23, 3
 SCHEMA = {

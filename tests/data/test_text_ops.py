@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from common.errors import UserError
 from data import features, text_ops, tokenization, unicode_tables, vocabulary
-from errors import UserError
 from tests.data import original_tokenization
 from tests.data.original_tokenization import MODES
 

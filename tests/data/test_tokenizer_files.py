@@ -6,8 +6,8 @@ import pytest
 import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers
 
+from common.errors import UserError
 from data import tokenization, tokenizer_files, vocabulary
-from errors import UserError
 
 TOKENS = [
     *vocabulary.SPECIAL_TOKENS,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import UserError
 from data import vocabulary
-from errors import UserError
 
 ROOT = Path(__file__).parents[2]
 SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from common.errors import UserError
 from data import text_ops, vocabulary_checks
-from errors import UserError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 LOWER = [*SPECIAL, "the", "##s", "."]

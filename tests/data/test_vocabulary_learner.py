@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import UserError
 from data import tokenization, vocabulary_learner
-from errors import UserError
 
 ROOT = Path(__file__).parents[2]
 

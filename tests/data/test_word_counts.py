@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.errors import UserError
 from data import tokenization, word_counts
-from errors import UserError
 
 
 def test_words_are_counted_as_the_tokenizer_splits_them():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import tensor_file
+from common import tensor_files
 from modeling import checkpoint_checks, checkpoints, models
 from tests import small
 from tests.small import H, L, S, V
@@ -30,7 +30,7 @@ def examine(tmp_path, values):
     def run(replaced, prefix=PREFIX, omit=(), **sizes):
         path = str(tmp_path / prefix)
         written = {k: v for k, v in values.items() if k not in omit}
-        tensor_file.write(path, {**written, **replaced})
+        tensor_files.write(path, {**written, **replaced})
         found = checkpoint_checks.examine(
             path,
             small.config(**sizes),
@@ -133,7 +133,7 @@ def test_odd_numbers(examine, values):
 def test_a_checkpoint_of_something_else(tmp_path):
     path = str(tmp_path / "ckpt-1")
     graph = "_CHECKPOINTABLE_OBJECT_GRAPH"
-    tensor_file.write(path, {graph: b"", "model/w": np.arange(3.0)})
+    tensor_files.write(path, {graph: b"", "model/w": np.arange(3.0)})
     (found,) = checkpoint_checks.examine(path, None, None, None)
     assert (found.level, found.message) == (
         "wrong",

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tensor_file
-from errors import UserError
+from common import tensor_files
+from common.errors import UserError
 from modeling import checkpoints
 from modeling.config import BertConfig
 from modeling.models import build_pretraining_model
@@ -92,7 +92,7 @@ def written(tmp_path):
     values = {name: v.numpy() for name, v in named.items()}
     prefix = str(tmp_path / "bert_model.ckpt")
     slots = {f"{name}/adam_m": value * 0 for name, value in values.items()}
-    tensor_file.write(prefix, {**values, **slots, "global_step": np.int64(3)})
+    tensor_files.write(prefix, {**values, **slots, "global_step": np.int64(3)})
     return prefix, values
 
 

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from errors import UserError
+from common.errors import UserError
 from modeling.config import BertConfig
 from modeling.encoder import build_encoder
 from tests import small

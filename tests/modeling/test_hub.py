@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from errors import UserError
+from common.errors import UserError
 from modeling import hub
 from tests import hub_exports
 from tests.hub_exports import HEAD

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from errors import UserError
+from common.errors import UserError
 from modeling import checkpoints, huggingface, models, task_models
 from tests import small
 from tests.small import H

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tensor_file
-from errors import UserError
+from common import tensor_files
+from common.errors import UserError
 from modeling import checkpoints, model_garden, models, task_models
 from tests import small
 from tests.small import INTERMEDIATE, POSITIONS, A, H, L, V
@@ -168,7 +168,7 @@ def test_a_hub_module_of_the_first_format_holds_names_below_module(
 ):
     prefix = str(tmp_path / "variables")
     named = {f"module/{name}": value for name, value in values.items()}
-    tensor_file.write(prefix, named)
+    tensor_files.write(prefix, named)
     found, left_out = model_garden.read(prefix)
     assert left_out == []
     assert set(found) == set(values)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 import convert_checkpoint
-from errors import UserError
+from common.errors import UserError
 from modeling import hub, saved_model_scan
 
 SPEC = [tf.TensorSpec([None], tf.float32)]

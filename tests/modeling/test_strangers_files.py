@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tensor_file
+from common import tensor_files
+from common.errors import UserError
 from data.shard_check import _masked_crc32c
-from errors import UserError
 from modeling import checkpoint_checks, checkpoints, huggingface, model_garden
 
 CLAIMED = 127  # for each of nine dimensions of 1
@@ -19,7 +19,7 @@ CLAIMED = 127  # for each of nine dimensions of 1
 def bomb(tmp_path):
     """A checkpoint of four bytes whose index claims 127**9 numbers."""
     prefix = str(tmp_path / "bert_model.ckpt")
-    tensor_file.write(prefix, {"a": np.ones([1] * 9, "f4")})
+    tensor_files.write(prefix, {"a": np.ones([1] * 9, "f4")})
     dimension = b"\x12\x02\x08"  # TensorShapeProto.dim.size
     with open(f"{prefix}.index", "rb") as file:
         content = file.read()
@@ -64,7 +64,7 @@ def test_strings_and_slices_are_no_bombs(tmp_path):
         shape_and_slices=["", "7 3 0,7:0,3", ""],
         tensors=[[b"", b"a"], tf.ones([7, 3], tf.bfloat16), [True]],
     )
-    found = tensor_file.read(prefix)
+    found = tensor_files.read(prefix)
     assert found["words"].tolist() == [b"", b"a"]
     assert found["sliced"].shape == (7, 3)
 
@@ -88,7 +88,7 @@ def test_the_file_checkpoint_names_no_path(tmp_path, named):
         place.mkdir()
         for name in names:
             prefix = str(place / f"{name}.ckpt")
-            tensor_file.write(prefix, {"a": np.ones(3, "f4")})
+            tensor_files.write(prefix, {"a": np.ones(3, "f4")})
     named = named.format(outside=outside)
     (folder / "checkpoint").write_text(f'model_checkpoint_path: "{named}"\n')
     assert checkpoints.resolve(str(folder)) == f"{folder}/other.ckpt"

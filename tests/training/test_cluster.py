@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from errors import UserError
+from common.errors import UserError
 from training import cluster, member
 from training.cluster import Cluster, WorkerLostError
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from errors import UserError
+from common.errors import UserError
 from training import curve_checks
 from training.curve_checks import Objective
 

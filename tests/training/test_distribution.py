@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from errors import UserError
+from common.errors import UserError
 from training import distribution
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tensor_file
-from errors import UserError
+from common import tensor_files
+from common.errors import UserError
 from training.saver import Saver
 
 VALUES = {
@@ -267,4 +267,4 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 def test_reading_nothing_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="model.ckpt-5"):
-        tensor_file.read(str(tmp_path / "model.ckpt-5"))
+        tensor_files.read(str(tmp_path / "model.ckpt-5"))

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from errors import UserError
+from common.errors import UserError
 
 WRONG, SUSPICIOUS, FINE = "wrong", "suspicious", "fine"
 

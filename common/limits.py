@@ -7,8 +7,8 @@ in one line instead of all memory.
 import gzip
 from collections.abc import Iterator
 
-import storage
-from errors import UserError
+from common import storage
+from common.errors import UserError
 
 LONGEST_LINE = 1 << 28  # bytes: 256 MiB, the text of 300 books
 LARGEST_JSON = 1 << 30  # bytes when unpacked: SQuAD has 42 million

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 
-import storage
+from common import storage
 
 
 def sync_and_hash(path: str) -> str:
