@@ -13,8 +13,9 @@ import model_folder
 from common.durable import sync_and_hash
 from common.errors import UserError
 from common.progress import say
-from data import classification, tables, vocabulary
+from data import classification, tables
 from data.classification import CLASSES, MULTI_LABEL, REGRESSION, Source
+from data.text import vocabulary
 from evaluation import glue
 
 TRAIN, DEV, TEST = "train", "dev", "test"
@@ -412,7 +413,8 @@ def make_records(values: flags.FlagValues, data: Data, part: Part) -> str:
     Returns:
         their path, in output_dir.
     """
-    from data import fast_tokenization, task_records
+    from data import task_records
+    from data.text import fast_tokenization
 
     stem = _RECORDS[part.split]
     path = os.path.join(values.output_dir, part.file(stem, ".tf_record"))

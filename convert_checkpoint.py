@@ -21,9 +21,8 @@ import text_flags
 from common.durable import sync_and_hash, write_whole
 from common.errors import UserError
 from common.progress import say
-from data import (
-    entities,
-    features,
+from data import entities, features
+from data.text import (
     tokenization,
     tokenizer_files,
     vocabulary,

@@ -24,16 +24,10 @@ import text_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
-from data import (
-    buckets,
-    groups,
-    manifest,
-    packing,
-    tokenization,
-    vocabulary,
-)
+from data import buckets, groups, manifest, packing
 from data import corpus as corpus_lib
 from data.settings import Settings
+from data.text import tokenization, vocabulary
 
 
 def define_flags(values: flags.FlagValues) -> None:

@@ -22,7 +22,8 @@ import text_flags
 from common import findings as report
 from common.errors import UserError
 from common.findings import Finding, wrong
-from data import record_scan, vocabulary_checks
+from data import record_scan
+from data.text import vocabulary_checks
 from modeling import config_checks
 from modeling.config import BertConfig
 from run_diagnosis import Job

@@ -24,7 +24,8 @@ import run_folder
 import text_flags
 from common.errors import UserError
 from common.progress import say
-from data import features, tokenization, vocabulary, vocabulary_checks
+from data import features
+from data.text import tokenization, vocabulary, vocabulary_checks
 from modeling.config import BertConfig
 
 # Of outputs, from those of the same weights outside of the SavedModel.
@@ -341,7 +342,7 @@ def export_preprocessor(values: flags.FlagValues, tokens: list[str]) -> str:
     values.do_lower_case, values.strip_accents = casing
     model_folder.warn_vocabulary(values, None)
 
-    from data import text_ops
+    from data.text import text_ops
     from serving import hub
 
     length = values.default_seq_length
@@ -369,7 +370,7 @@ def export_preprocessor(values: flags.FlagValues, tokens: list[str]) -> str:
         f"wrote a preprocessor ({len(tokens):,} tokens, rows of {length}, "
         f"do_lower_case={casing[0]}, strip_accents={casing[1]}) to "
         f"{values.export_path}; loaded again, it "
-        f"gives the rows of data/tokenization.py for {len(_TEXTS)} hard texts"
+        f"gives the rows of data/text/tokenization.py for {len(_TEXTS)} hard texts"
     )
 
 

@@ -24,7 +24,8 @@ import text_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
-from data import batching, corpus, features, sequences, vector_files, vocabulary
+from data import batching, corpus, features, sequences, vector_files
+from data.text import vocabulary
 from modeling.config import BertConfig
 
 _WINDOW_BYTES = 1 << 28  # of vectors that wait for their turn
@@ -130,7 +131,7 @@ class Reader:
     """
 
     def __init__(self, job: Job):
-        from data import fast_tokenization
+        from data.text import fast_tokenization
 
         self._job, values = job, job.flags
         self._files = common_flags.list_files(values.input_file, "input_file")

@@ -16,7 +16,8 @@ import model_folder
 import run_folder
 import text_flags
 from common.errors import UserError
-from data import features, sequences, tokenization, vocabulary
+from data import features, sequences
+from data.text import tokenization, vocabulary
 from modeling.config import BertConfig
 
 

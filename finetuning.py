@@ -18,7 +18,8 @@ import text_flags
 import training_flags
 from common.errors import UserError
 from common.progress import Progress, say
-from data import features, vocabulary, vocabulary_checks
+from data import features
+from data.text import vocabulary, vocabulary_checks
 from modeling.config import BertConfig
 
 _WINDOW = 64  # batches of predictions that are sorted together

@@ -9,7 +9,7 @@ from absl import flags
 from common.errors import UserError
 from common.findings import SUSPICIOUS
 from common.progress import say
-from data import tokenization, tokenizer_files, vocabulary_checks
+from data.text import tokenization, tokenizer_files, vocabulary_checks
 from modeling.config import BertConfig
 
 

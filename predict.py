@@ -25,7 +25,7 @@ from absl import flags
 import common_flags
 from common.errors import UserError
 from common.progress import say
-from data import surrogates
+from data.text import surrogates
 
 _STDIN = "stdin"
 _CHUNK = 1 << 18  # bytes that are read at once, if there are so many

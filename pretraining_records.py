@@ -12,8 +12,9 @@ import common_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
-from data import features, manifest, vocabulary
+from data import features, manifest
 from data.settings import Settings
+from data.text import vocabulary
 from modeling.config import BertConfig
 
 _HASHED_BYTES = 4 << 30  # some seconds

@@ -10,7 +10,8 @@ import run_folder
 from common import storage
 from common.errors import UserError
 from common.findings import Finding, suspicious, wrong
-from data import record_checks, record_scan, vocabulary_checks
+from data import record_checks, record_scan
+from data.text import vocabulary_checks
 from modeling.config import BertConfig
 
 CONFIG, CURVES = "bert_config.json", "metrics.jsonl"

@@ -6,7 +6,7 @@ from common import storage
 from common.durable import write_whole
 from common.errors import UserError
 from common.progress import say
-from data import vocabulary
+from data.text import vocabulary
 from modeling.config import BertConfig
 
 VOCABULARY = "vocab.txt"

@@ -206,7 +206,8 @@ class Labelling:
     """
 
     def __init__(self, job: Job):
-        from data import task_records, tokenization
+        from data import task_records
+        from data.text import tokenization
         from modeling import losses, task_models
 
         self._job, self._values = job, job.flags

@@ -22,7 +22,8 @@ import model_folder
 import training_flags
 from common.errors import UserError
 from common.progress import say
-from data import squad, vocabulary_checks
+from data import squad
+from data.text import vocabulary_checks
 
 OFFSETS, ORIGINAL = "offsets", "original"
 

@@ -27,7 +27,8 @@ import training_flags
 from common.durable import write_whole
 from common.errors import UserError
 from common.progress import say
-from data import features, swag, vocabulary
+from data import features, swag
+from data.text import vocabulary
 
 
 def define_flags(values: flags.FlagValues) -> None:
@@ -98,7 +99,8 @@ class Choosing:
     """
 
     def __init__(self, job: Job):
-        from data import task_records, tokenization
+        from data import task_records
+        from data.text import tokenization
         from modeling import losses, task_models
 
         self._job, self._values = job, job.flags

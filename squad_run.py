@@ -77,7 +77,7 @@ class Records:
         )
 
     def _made(self, name, dataset, schema, rows: Callable) -> tuple[str, int]:
-        from data import text_ops
+        from data.text import text_ops
 
         values = self._values
         path = os.path.join(values.output_dir, name)

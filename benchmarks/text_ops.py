@@ -24,7 +24,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import tensorflow as tf  # noqa: E402
 import tokenizers  # noqa: E402
 
-from data import corpus, text_ops  # noqa: E402
+from data import corpus
+from data.text import text_ops  # noqa: E402
 
 
 def graph_run(lines: list[str], function: Callable, threads: int) -> Callable:

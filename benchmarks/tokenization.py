@@ -17,7 +17,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import tensorflow as tf
 import tokenizers
 
-from data import corpus, fast_tokenization
+from data import corpus
+from data.text import fast_tokenization
 
 
 def measure(lines: list[str], vocab_file: str, runs: int = 5) -> dict:

@@ -12,16 +12,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from common.errors import UserError
-from data import (
-    corpus,
-    fast_tokenization,
-    masking,
-    packing,
-    pretraining,
-    vocabulary,
-    word_boundaries,
-)
+from data import corpus, masking, packing, pretraining
 from data.settings import Settings
+from data.text import fast_tokenization, vocabulary, word_boundaries
 
 _ENCODED_AT_ONCE = 1024  # rows: larger batches only take more memory
 

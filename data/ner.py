@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data import conll, features, sequences, vocabulary
+from data import conll, features, sequences
+from data.text import vocabulary
 
 Ids = list[int]
 

@@ -27,7 +27,8 @@ import sentencex
 
 from common import storage
 from common.errors import UserError
-from data import corpus, surrogates
+from data import corpus
+from data.text import surrogates
 
 # Those that sentencex has rules for; it splits all others as English.
 LANGUAGES = (

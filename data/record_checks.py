@@ -8,9 +8,10 @@ import numpy as np
 from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
-from data import buckets, manifest, vocabulary, vocabulary_checks
+from data import buckets, manifest
 from data.record_statistics import Statistics
 from data.settings import Settings
+from data.text import vocabulary, vocabulary_checks
 
 _DEVIATIONS = 6
 _ENOUGH = 1000  # pieces, for a share of them

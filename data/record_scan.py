@@ -7,10 +7,11 @@ from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, wrong
 from common.progress import Progress
-from data import features, manifest, record_checks, vocabulary
+from data import features, manifest, record_checks
 from data.record_statistics import Counter, Statistics
 from data.settings import Settings
 from data.shard_check import check_shard
+from data.text import vocabulary
 
 _ANY_ID = 1 << 20  # a limit of ids where neither config nor vocabulary is known
 

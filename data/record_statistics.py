@@ -6,7 +6,7 @@ import hashlib
 import numpy as np
 
 from data import features, masking
-from data.vocabulary import UNK
+from data.text.vocabulary import UNK
 
 _HASHED_ROWS = 1 << 22  # duplicates are looked for among so many
 

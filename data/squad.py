@@ -26,7 +26,7 @@ import numpy as np
 
 from common import limits, storage
 from common.errors import UserError
-from data import surrogates
+from data.text import surrogates
 
 NOTHING = "nothing"  # questions alone: to be answered
 TEXTS = "texts"  # texts of answers too: to be scored

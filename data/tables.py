@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from common import limits, storage
 from common.errors import UserError
-from data import surrogates
+from data.text import surrogates
 
 Column = str | int  # its name, or its number from 0; -1 the last
 MAX_CHARACTERS = 1 << 24  # of a field

@@ -3,7 +3,7 @@
 import dataclasses
 from collections import Counter
 
-from data import tokenization, vocabulary
+from data.text import tokenization, vocabulary
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from common.errors import UserError
-from data.vocabulary import CLS, MASK, PAD, SEP, UNK
+from data.text.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 
 def learn_vocabulary(

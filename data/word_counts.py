@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator
 from common import storage
 from common.errors import UserError
 from common.progress import Progress
-from data import corpus, tokenization
+from data import corpus
+from data.text import tokenization
 
 CHUNK_SIZE = 2_000_000  # characters that are counted at once
 TABLE_SIZE = 8_000_000  # of a table; learning from it takes 1.5 GB at the most

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable
 
 from data.squad import WHITE_SPACE, word_numbers
-from data.tokenization import BasicTokenizer
+from data.text.tokenization import BasicTokenizer
 from evaluation.spans import Span, Window
 
 _MEMO_SIZE = 1 << 18

@@ -22,7 +22,8 @@ import numpy as np
 import tensorflow as tf
 
 import extract_features
-from data import conll, entities, tokenization
+from data import conll, entities
+from data.text import tokenization
 from evaluation import ner
 
 S = 128  # pieces of a row; longer sentences are cut into several

@@ -6,7 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from data import features, text_ops, tokenization
+from data import features
+from data.text import text_ops, tokenization
 from modeling import checkpoints
 
 _GROUPS, _ROWS_OF_A_GROUP = 8, 4  # at most, at least; measured on two cores

@@ -16,7 +16,8 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from data import features, text_ops
+from data import features
+from data.text import text_ops
 from modeling import checkpoints, hub, model_garden
 from modeling.config import BertConfig
 from serving import graphs

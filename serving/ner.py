@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from data import entities, features, ner, word_ops
+from data import entities, features, ner
+from data.text import word_ops
 from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs

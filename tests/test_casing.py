@@ -11,7 +11,7 @@ import export_hub
 import model_folder
 import pretraining_records
 from common.errors import UserError
-from data import text_ops, tokenization, tokenizer_files, vocabulary
+from data.text import text_ops, tokenization, tokenizer_files, vocabulary
 from modeling import saved_models
 from serving import graphs, hub
 

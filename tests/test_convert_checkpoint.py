@@ -10,7 +10,7 @@ import tensorflow as tf
 import convert_checkpoint
 import model_folder
 from common import tensor_files
-from data import tokenizer_files
+from data.text import tokenizer_files
 from modeling import checkpoints, model_garden, models, task_models
 from modeling.config import BertConfig
 from tests import small, text

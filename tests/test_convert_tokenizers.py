@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import convert_checkpoint
-from data import tokenizer_files
+from data.text import tokenizer_files
 from modeling import checkpoints, huggingface, models
 from tests import small, text
 

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 import create_vocab
-from data import tokenization, vocabulary, vocabulary_slots, word_counts
+from data import word_counts
+from data.text import tokenization, vocabulary, vocabulary_slots
 from tests import text
 
 ROOT = os.path.dirname(os.path.dirname(__file__))

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from common import tensor_files
-from data import tokenization
+from data.text import tokenization
 from examples import feature_ner
 from modeling import checkpoints
 from modeling.encoder import build_encoder

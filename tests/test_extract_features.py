@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import extract_features
 from common import tensor_files
-from data import tokenization
+from data.text import tokenization
 from modeling import checkpoints
 from modeling.encoder import build_encoder
 from tests import small, text

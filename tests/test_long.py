@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from common import tensor_files
-from data import tokenization
+from data.text import tokenization
 from modeling import checkpoints
 from modeling.config import BertConfig
 from modeling.encoder import build_encoder

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from data import fast_tokenization, tokenization, vocabulary
+from data.text import fast_tokenization, tokenization, vocabulary
 from tests.data import test_text_ops
 
 PLANE = 0x10000

@@ -10,7 +10,7 @@ import pytest
 import convert_checkpoint
 import extract_features
 from common import tensor_files
-from data import tokenization
+from data.text import tokenization
 from modeling import checkpoints, models, task_models
 from modeling.config import BertConfig
 from tests import small, text

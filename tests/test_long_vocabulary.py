@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from benchmarks.vocabulary import run
-from data import vocabulary
+from data.text import vocabulary
 from tests import text
 
 SCRIPT = pathlib.Path(__file__).parents[1] / "create_vocab.py"

@@ -13,7 +13,7 @@ import tensorflow as tf
 import common_flags
 import run_classifier
 from common import tensor_files
-from data import tokenization
+from data.text import tokenization
 from modeling import checkpoints, model_garden, task_models
 from modeling.config import BertConfig
 from tests import classifier_files, small

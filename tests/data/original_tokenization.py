@@ -1,7 +1,7 @@
 """The original's tokenization, restated by Python's own Unicode data.
 
 With Hugging Face's `strip_accents`, as transformers' `BasicTokenizer` has it.
-`compute` and `freeze` made the tables of `data/unicode_tables.py`, under a
+`compute` and `freeze` made the tables of `data/text/unicode_tables.py`, under a
 Python with the Unicode version that is named there.
 """
 
@@ -13,7 +13,7 @@ import zlib
 
 import numpy as np
 
-from data import unicode_tables as tables
+from data.text import unicode_tables as tables
 
 # Characters with another meaning since Unicode 15, none of them assigned
 # before; of 15.1, nothing is added.
@@ -115,7 +115,7 @@ def compute(lower, strip, stop=tables.CODE_POINTS):
 
 
 def freeze(table):
-    """The text from which `data/unicode_tables.py` makes a table."""
+    """The text from which `data/text/unicode_tables.py` makes a table."""
     runs = [(len(list(run)), v) for v, run in itertools.groupby(table)]
     packed = np.array(runs, "<i4").T.tobytes()
     return base64.b85encode(zlib.compress(packed, 9)).decode()

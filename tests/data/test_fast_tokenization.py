@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from data import fast_tokenization, tokenization
+from data.text import fast_tokenization, tokenization
 from tests.data.original_tokenization import MODES
 
 ALPHABETS = (

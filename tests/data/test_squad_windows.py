@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data import squad_windows as windows
-from data import task_records, text_ops, vocabulary
+from data import task_records
 from data.squad import Answer, Example
+from data.text import text_ops, vocabulary
 
 SPECIAL = list(vocabulary.SPECIAL_TOKENS)
 WORDS = "it was made in 18 ##95 when ? . ( ) - the old cafe japan ##ese".split()

@@ -1,4 +1,4 @@
-"""The tokenizer in the graph gives the ids of data/tokenization.py."""
+"""The tokenizer in the graph gives the ids of data/text/tokenization.py."""
 
 import json
 import random
@@ -12,7 +12,8 @@ import pytest
 import tensorflow as tf
 
 from common.errors import UserError
-from data import features, text_ops, tokenization, unicode_tables, vocabulary
+from data import features
+from data.text import text_ops, tokenization, unicode_tables, vocabulary
 from tests.data import original_tokenization
 from tests.data.original_tokenization import MODES
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tokenizers import normalizers, pre_tokenizers
 
 from common.errors import UserError
-from data import tokenization, unicode_tables
+from data.text import tokenization, unicode_tables
 from tests.data.original_tokenization import MODES, known
 from tests.data.original_tokenization import words as plain_tokens
 

@@ -7,7 +7,7 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers
 
 from common.errors import UserError
-from data import tokenization, tokenizer_files, vocabulary
+from data.text import tokenization, tokenizer_files, vocabulary
 
 TOKENS = [
     *vocabulary.SPECIAL_TOKENS,

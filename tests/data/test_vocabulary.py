@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError
-from data import vocabulary
+from data.text import vocabulary
 
 ROOT = Path(__file__).parents[2]
 SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from common.errors import UserError
-from data import text_ops, vocabulary_checks
+from data.text import text_ops, vocabulary_checks
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 LOWER = [*SPECIAL, "the", "##s", "."]

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from data import tokenization, vocabulary_learner
+from data import vocabulary_learner
+from data.text import tokenization
 
 ROOT = Path(__file__).parents[2]
 

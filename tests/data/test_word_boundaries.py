@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from data import tokenization, word_boundaries
+from data.text import tokenization, word_boundaries
 
 TOKENS = (
     "[PAD] [UNK] [CLS] [SEP] [MASK] 我 们 使 用 语 言 un ##aff ##able , 。 a"

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from data import tokenization, word_counts
+from data import word_counts
+from data.text import tokenization
 
 
 def test_words_are_counted_as_the_tokenizer_splits_them():

@@ -6,8 +6,9 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from data import ner, tokenization, word_ops
-from data import unicode_tables as tables
+from data import ner
+from data.text import tokenization, word_ops
+from data.text import unicode_tables as tables
 
 SPLITTER = word_ops.WordSplitter(word_ops.classes_of_text())
 PLAIN = word_ops.WordSplitter(word_ops.classes_of_words())

@@ -12,7 +12,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_hub
 
-from data import sequences, tokenization
+from data import sequences
+from data.text import tokenization
 from serving import hub
 from tests import hub_exports, text
 from tests.data import test_text_ops as texts

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import features, squad_windows, text_ops, vocabulary
+from data import features, squad_windows
 from data.squad import Example
+from data.text import text_ops, vocabulary
 from evaluation import spans
 from modeling import checkpoints, task_models
 from serving import squad as serving

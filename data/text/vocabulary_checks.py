@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
-from data import tokenization, vocabulary
+from data.text import tokenization, vocabulary
 
 _TEXTS = 1000
 _MOST_UNKNOWN = 0.01  # of the tokens

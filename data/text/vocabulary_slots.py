@@ -3,7 +3,7 @@
 import re
 
 from common.errors import UserError
-from data import vocabulary
+from data.text import vocabulary
 
 
 def read_words(path: str) -> list[str]:

@@ -7,7 +7,7 @@ words in such text. Here each piece that continues a word of the corpus is
 marked, by V added to its id; its id stays what the tokenizer says.
 """
 
-from data import tokenization
+from data.text import tokenization
 
 _MEMO_SIZE = 1_000_000  # words
 

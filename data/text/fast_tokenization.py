@@ -7,7 +7,7 @@ at hand; a line that holds another character takes the exact path.
 
 import re
 
-from data import tokenization, unicode_tables, vocabulary
+from data.text import tokenization, unicode_tables, vocabulary
 
 # Latin, Greek and Cyrillic letters, punctuation, signs. No combining marks
 # and no capital sigma: what becomes of them depends on their neighbours.

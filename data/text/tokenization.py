@@ -5,7 +5,7 @@ text -> BasicTokenizer -> words -> WordpieceTokenizer -> pieces -> ids
     "unaffable, Über"  ->  unaffable , uber  ->  un ##aff ##able , uber
 
 The results equal those of google-research/bert `tokenization.py` on every
-string, under the Unicode version of `data/unicode_tables.py`; speed comes
+string, under the Unicode version of `data/text/unicode_tables.py`; speed comes
 from tables of characters and a memo of words.
 """
 
@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable
 
 from common.errors import UserError
-from data import unicode_tables as tables
-from data import vocabulary as vocabulary_lib
+from data.text import unicode_tables as tables
+from data.text import vocabulary as vocabulary_lib
 
 _MEMO_SIZE = 1 << 20  # words; about 200 MB at the most
 

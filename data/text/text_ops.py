@@ -1,4 +1,4 @@
-"""Text to WordPiece ids inside a graph: the ids of `data/tokenization.py`.
+"""Text to WordPiece ids inside a graph: the ids of `data/text/tokenization.py`.
 
     strings -> characters -> words -> pieces
 
@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from data import features, tokenization, vocabulary
-from data import unicode_tables as tables
+from data import features
+from data.text import tokenization, vocabulary
+from data.text import unicode_tables as tables
 
 MAX_CHARACTERS = 200  # of a word; a longer one is [UNK]
 _MAX_BYTES = 4 * MAX_CHARACTERS

@@ -3,7 +3,7 @@
     tokenizer_config.json    the arguments of a class
     tokenizer.json           a pipeline: normalizer, pre-tokenizer, model
 
-What `data/tokenization.py` does too is read; anything else is refused by its
+What `data/text/tokenization.py` does too is read; anything else is refused by its
 name, since a model would get other tokens than it was trained with.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from common.durable import write_whole
 from common.errors import UserError
-from data import vocabulary
+from data.text import vocabulary
 
 CONFIG, PIPELINE = "tokenizer_config.json", "tokenizer.json"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
@@ -54,7 +54,7 @@ def read(folder: str) -> Tokenizer:
 
     Raises:
         UserError: a file is damaged, the two contradict one another, or the
-            tokenizer gives other tokens than `data/tokenization.py` can.
+            tokenizer gives other tokens than `data/text/tokenization.py` can.
     """
     tokens, lower, strip = _read_pipeline(os.path.join(folder, PIPELINE))
     _check_special(os.path.join(folder, _SPECIAL))
