@@ -24,8 +24,9 @@ import text_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
-from data import buckets, groups, manifest, packing
-from data import corpus as corpus_lib
+from data import buckets, manifest, packing
+from data.corpus import documents as corpus_lib
+from data.corpus import groups
 from data.settings import Settings
 from data.text import tokenization, vocabulary
 

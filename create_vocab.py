@@ -17,7 +17,7 @@ import common_flags
 import text_flags
 from common.errors import UserError
 from common.progress import say
-from data import vocabulary_fit, vocabulary_learner, word_counts
+from data.corpus import vocabulary_fit, vocabulary_learner, word_counts
 from data.text import tokenization, vocabulary, vocabulary_slots
 
 # Flags of a vocabulary that is learned anew: (name, default, lowest, meaning).

@@ -24,7 +24,8 @@ import text_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
-from data import batching, corpus, features, sequences, vector_files
+from data import batching, features, sequences, vector_files
+from data.corpus import documents
 from data.text import vocabulary
 from modeling.config import BertConfig
 
@@ -149,7 +150,7 @@ class Reader:
         progress, done = Progress("vectors", sum(megabytes), "MB"), 0.0
         for path, size in zip(self._files, megabytes, strict=True):
             self._position = 0
-            lines = corpus.lines(path, self._tell_position)
+            lines = documents.lines(path, self._tell_position)
             while some := list(itertools.islice(lines, _LINES_AT_ONCE)):
                 yield from self._tokenize(some)
                 progress.update(done + self._position / 1e6)

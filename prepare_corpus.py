@@ -17,7 +17,7 @@ import text_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
-from data import corpus_writer, raw_text
+from data.corpus import corpus_writer, raw_text
 
 
 def define_flags(values: flags.FlagValues) -> None:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from data import corpus
+from data.corpus import documents
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -48,7 +48,7 @@ def measure(source: str, vocab_file: str, processes: int, folder: str) -> dict:
         "instances": counts["instances"],
         "instances_per_second": round(counts["instances"] / seconds),
         "megabytes_per_second": round(
-            corpus.scan([source]).document_bytes.sum() / 1e6 / seconds, 3
+            documents.scan([source]).document_bytes.sum() / 1e6 / seconds, 3
         ),
         "peak_megabytes_of_a_process": usage.ru_maxrss // 1024,
         "sha256": digest,

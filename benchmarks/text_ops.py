@@ -24,7 +24,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import tensorflow as tf  # noqa: E402
 import tokenizers  # noqa: E402
 
-from data import corpus
+from data.corpus import documents
 from data.text import text_ops  # noqa: E402
 
 
@@ -116,7 +116,7 @@ def measure(lines: list[str], vocab_file: str, runs: int = RUNS) -> list[dict]:
 
 def main() -> None:
     """Prints one JSON line for each tokenizer."""
-    lines = [line for line in corpus.lines(sys.argv[1]) if line]
+    lines = [line for line in documents.lines(sys.argv[1]) if line]
     for figure in measure(lines, sys.argv[2]):
         print(json.dumps(figure))
 

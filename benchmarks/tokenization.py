@@ -17,7 +17,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import tensorflow as tf
 import tokenizers
 
-from data import corpus
+from data.corpus import documents
 from data.text import fast_tokenization
 
 
@@ -53,7 +53,7 @@ def main() -> None:
     """Prints one JSON line."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    lines = list(corpus.lines(sys.argv[1]))
+    lines = list(documents.lines(sys.argv[1]))
     print(json.dumps(measure(lines, sys.argv[2])))
 
 

@@ -18,7 +18,7 @@ import time
 
 import tokenizers
 
-from data import corpus
+from data.corpus import documents
 
 ROOT = pathlib.Path(__file__).parents[1]
 PEER = """
@@ -51,7 +51,7 @@ def measure(source: str, folder: str, vocab_size: int, runs: int = 3) -> dict:
     """Median times of both, and the median of their ratios."""
     plain = os.path.join(folder, "corpus.txt")
     with open(plain, "w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in corpus.lines(source))
+        file.writelines(f"{line}\n" for line in documents.lines(source))
     ours = [
         sys.executable,
         str(ROOT / "create_vocab.py"),

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from common.errors import UserError
-from data import corpus, masking, packing, pretraining
+from data import masking, packing, pretraining
+from data.corpus import documents as corpus
 from data.settings import Settings
 from data.text import fast_tokenization, vocabulary, word_boundaries
 

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 
 from common.durable import write_whole
 from common.errors import UserError
-from data import corpus, entities
+from data import entities
+from data.corpus import documents
 
 DOCUMENT = "-DOCSTART-"
 _ASCII_SPACE = " \t\r\n\v\f"  # another white space may be a word
@@ -125,7 +126,7 @@ def write_predictions(
         labels: predicted, one a word of the file.
     """
     labels, lines = iter(labels), []
-    for text in corpus.lines(source, stripped=_ASCII_SPACE):
+    for text in documents.lines(source, stripped=_ASCII_SPACE):
         if not text:
             lines.append("")
             continue
@@ -141,7 +142,9 @@ def write_predictions(
 def _rows(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
     """Number and fields of each line; no field of a blank one."""
     mark, width = None, 0
-    for number, text in enumerate(corpus.lines(path, stripped=_ASCII_SPACE), 1):
+    for number, text in enumerate(
+        documents.lines(path, stripped=_ASCII_SPACE), 1
+    ):
         if not text:
             yield number, []
             continue

@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 
 import create_pretraining_data
-from data import corpus, sequences
+from data import sequences
+from data.corpus import documents
 from tests import text
 from tests.data.test_sequences import Segment
 
@@ -112,7 +113,7 @@ def test_shards_share_the_records_evenly(create):
 
 
 def test_any_number_of_processes_makes_the_same_bytes(create, monkeypatch):
-    monkeypatch.setattr(corpus, "BUCKET_BYTES", 997)
+    monkeypatch.setattr(documents, "BUCKET_BYTES", 997)
     one, out, _ = create("one", shards=2)
     assert out.startswith("37 documents")
     three, _, err = create("three", shards=2, num_processes=3)
@@ -122,7 +123,7 @@ def test_any_number_of_processes_makes_the_same_bytes(create, monkeypatch):
 @pytest.mark.slow
 def test_beam_makes_the_same_bytes(create, monkeypatch):
     """On Beam's own runner of this machine; its options follow `--`."""
-    monkeypatch.setattr(corpus, "BUCKET_BYTES", 1997)
+    monkeypatch.setattr(documents, "BUCKET_BYTES", 1997)
     here, _, _ = create("here", shards=2)
     beam, out, _ = create(
         "beam",
@@ -145,7 +146,7 @@ def test_options_of_beam_without_beam_are_an_error(create):
 
 def test_shards_on_another_file_system(create, monkeypatch):
     """TensorFlow's `ram://` stands for `gs://`: the same code serves both."""
-    monkeypatch.setattr(corpus, "BUCKET_BYTES", 1997)
+    monkeypatch.setattr(documents, "BUCKET_BYTES", 1997)
     here, _, _ = create("here", shards=2)
     source = here[0].parent.parent / "corpus.txt"
     tf.io.gfile.copy(str(source), "ram://corpus/corpus.txt", overwrite=True)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import create_vocab
-from data import word_counts
+from data.corpus import word_counts
 from data.text import tokenization, vocabulary, vocabulary_slots
 from tests import text
 

@@ -9,7 +9,8 @@ import pytest
 import convert_checkpoint
 import export_folder
 from common import durable
-from data import corpus_writer, records, task_records, vector_files
+from data import records, task_records, vector_files
+from data.corpus import corpus_writer
 from evaluation import answer_files
 from training.saver import Saver
 

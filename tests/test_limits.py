@@ -6,7 +6,8 @@ import pytest
 
 from common import limits
 from common.errors import UserError
-from data import corpus, squad, tables
+from data import squad, tables
+from data.corpus import documents
 from modeling import huggingface
 
 BOMB = b"a" * 4099
@@ -31,7 +32,7 @@ def small(monkeypatch):
 def test_a_line_without_an_end_is_refused(small, tmp_path, pack, scheme):
     path = tmp_path / ("text.gz" if pack is gzip.compress else "text")
     found = refusal(
-        lambda path: list(corpus.lines(scheme + path)),
+        lambda path: list(documents.lines(scheme + path)),
         path,
         pack(b"a\n" + BOMB),
     ).removeprefix(f"{scheme}{path}")
@@ -39,7 +40,7 @@ def test_a_line_without_an_end_is_refused(small, tmp_path, pack, scheme):
         found == ":2: a line of more than 1,009 bytes; expected text in lines"
     )
     path.write_bytes(pack(b"b" * 1008 + b"\n" + b"a" * 1009))
-    assert len(list(corpus.lines(str(path)))) == 2
+    assert len(list(documents.lines(str(path)))) == 2
 
 
 def test_a_row_without_an_end_is_refused(small, tmp_path):
@@ -71,10 +72,10 @@ def test_a_decompression_bomb_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(limits, "_RATIO_FROM", 1 << 20)
     path = tmp_path / "text.gz"
     found = refusal(
-        lambda path: sum(1 for _ in corpus.lines(path)),
+        lambda path: sum(1 for _ in documents.lines(path)),
         path,
         gzip.compress(b"aaaaaaaaaa\n" * 200_003),
     )
     assert ": more than 200 times as large when it is unpacked, " in found
     path.write_bytes(gzip.compress(b"aaaaaaaaaa\n" * 90_001))
-    assert sum(1 for _ in corpus.lines(str(path))) == 90_001
+    assert sum(1 for _ in documents.lines(str(path))) == 90_001

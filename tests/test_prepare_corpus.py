@@ -10,7 +10,8 @@ import sys
 import pytest
 
 import prepare_corpus
-from data import corpus, raw_text
+from data.corpus import documents as corpus
+from data.corpus import raw_text
 
 BOOK = "The cat sleeps. It\nis old.\n\nThe dog\tsees it.\n"
 ARTICLES = [

@@ -8,7 +8,7 @@ import pytest
 
 import common_flags
 from common.errors import UserError
-from data import corpus
+from data.corpus import documents as corpus
 
 
 def write(path, content):

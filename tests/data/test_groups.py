@@ -2,7 +2,7 @@
 
 import pytest
 
-from data import groups
+from data.corpus import groups
 
 
 def test_one_group_is_gone_through_as_often_as_without():

@@ -5,7 +5,7 @@ import sentencex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import raw_text
+from data.corpus import raw_text
 
 # Text as hypothesis draws it seldom ends a sentence.
 PIECES = st.sampled_from(

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from data import vocabulary_fit
-from data.vocabulary_fit import Fit
+from data.corpus import vocabulary_fit
+from data.corpus.vocabulary_fit import Fit
 
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] a ab ##b ##c c".split()
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from data import vocabulary_learner
+from data.corpus import vocabulary_learner
 from data.text import tokenization
 
 ROOT = Path(__file__).parents[2]

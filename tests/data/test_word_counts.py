@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from data import word_counts
+from data.corpus import word_counts
 from data.text import tokenization
 
 

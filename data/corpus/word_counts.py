@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from common import storage
 from common.errors import UserError
 from common.progress import Progress
-from data import corpus
+from data.corpus import documents
 from data.text import tokenization
 
 CHUNK_SIZE = 2_000_000  # characters that are counted at once
@@ -212,7 +212,7 @@ def _lines(files: list[str]) -> Iterator[str]:
         def on_read(position, done=done):
             progress.update(done + position / 1e6)
 
-        yield from corpus.lines(path, on_read)
+        yield from documents.lines(path, on_read)
         done += size
 
 

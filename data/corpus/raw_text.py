@@ -27,7 +27,7 @@ import sentencex
 
 from common import storage
 from common.errors import UserError
-from data import corpus
+from data.corpus import documents
 from data.text import surrogates
 
 # Those that sentencex has rules for; it splits all others as English.
@@ -115,7 +115,7 @@ def read_paragraphs(
         def on_file(position, done=done):
             on_read(done + position)
 
-        lines = corpus.lines(path, on_file, on_bad=on_bad)
+        lines = documents.lines(path, on_file, on_bad=on_bad)
         if is_json(path):
             found = _json_paragraphs(lines, path, text_field, on_bad)
         else:

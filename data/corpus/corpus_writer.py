@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from common.errors import UserError
-from data import raw_text
+from data.corpus import raw_text
 
 
 @dataclasses.dataclass
