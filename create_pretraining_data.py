@@ -24,10 +24,11 @@ import text_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
-from data import buckets, manifest, packing
+from data import manifest
 from data.corpus import documents as corpus_lib
 from data.corpus import groups
-from data.settings import Settings
+from data.pretraining import packing, partitions
+from data.pretraining.settings import Settings
 from data.text import tokenization, vocabulary
 
 
@@ -117,7 +118,7 @@ class Job:
 
     inputs: dict[str, list[str]]
     output_files: list[str]
-    recipe: buckets.Recipe
+    recipe: partitions.Recipe
     num_processes: int
     runner: str | None
     options: list[str]
@@ -157,7 +158,7 @@ def read_flags(argv: list[str]) -> Job:
     return Job(
         inputs=inputs,
         output_files=outputs,
-        recipe=buckets.Recipe(
+        recipe=partitions.Recipe(
             values.vocab_file,
             values.do_lower_case,
             values.strip_accents,
@@ -212,7 +213,7 @@ def scan(job: Job) -> dict[str, corpus_lib.Corpus]:
     for name, files in job.inputs.items():
         say(f"reading {len(files)} files{f' of {name}' if name else ''}")
         corpora[name] = corpus_lib.scan(files)
-        buckets.check_documents(
+        partitions.check_documents(
             len(corpora[name].document_bytes), ",".join(files)
         )
     return corpora
@@ -220,7 +221,7 @@ def scan(job: Job) -> dict[str, corpus_lib.Corpus]:
 
 def deal(
     corpora: dict[str, corpus_lib.Corpus], settings: Settings, writer
-) -> dict[str, list[buckets.Bucket]]:
+) -> dict[str, list[partitions.Bucket]]:
     """Deals the documents of each group into buckets."""
     copies = groups.copies(
         {
@@ -230,23 +231,25 @@ def deal(
         settings.dupe_factor,
         settings.smoothing,
     )
-    work: dict[str, list[buckets.Bucket]] = {}
+    work: dict[str, list[partitions.Bucket]] = {}
     first = 0
     for name, corpus in corpora.items():
         paths = corpus_lib.deal(
             corpus, settings.random_seed, writer.scratch, first
         )
         work[name] = [
-            buckets.Bucket(number, path, writer.part_path(number), copies[name])
+            partitions.Bucket(
+                number, path, writer.part_path(number), copies[name]
+            )
             for number, path in enumerate(paths, first)
         ]
         first += len(paths)
     return work
 
 
-def make_parts(work: list[buckets.Bucket], job: Job) -> list[dict[str, int]]:
+def make_parts(work: list[partitions.Bucket], job: Job) -> list[dict[str, int]]:
     """Makes the records of every bucket, here or on an engine."""
-    from data import runners
+    from data.pretraining import runners
 
     if job.runner:
         return runners.run_beam(work, job.recipe, job.runner, job.options)
@@ -274,10 +277,10 @@ def write_records(
     counts: dict[str, dict[str, int]] = {name: {} for name in work}
     for name, group in work.items():
         for _ in group:
-            buckets.add_counts(counts[name], next(unread))
+            partitions.add_counts(counts[name], next(unread))
     totals: dict[str, int] = {}
     for group in counts.values():
-        buckets.add_counts(totals, group)
+        partitions.add_counts(totals, group)
     run = describe_run(job, totals)
     if any(counts):
         run["groups"] = {
@@ -306,7 +309,7 @@ def describe_run(job: Job, totals: dict[str, int]) -> dict:
             for path in group
         ],
         "statistics": totals,
-        "shares": buckets.shares(totals, settings.max_seq_length),
+        "shares": partitions.shares(totals, settings.max_seq_length),
     }
     if settings.pack_sequences:
         run["max_sequences_per_row"] = packing.max_sequences_per_row(
@@ -329,7 +332,7 @@ def tell_group(
 
 def report(counts: dict[str, int], settings: Settings) -> str:
     """One line with the shares that a user should look at."""
-    share = buckets.shares(counts, settings.max_seq_length)
+    share = partitions.shares(counts, settings.max_seq_length)
     rows = f"{counts['instances']:,} instances"
     if settings.pack_sequences:
         rows += f" in {counts['records']:,} rows"
@@ -347,12 +350,12 @@ def main(argv: list[str]) -> None:
     job = read_flags(argv)
     vocabulary.read_vocabulary(job.recipe.vocab_file)  # told before all work
     if job.runner:
-        from data import runners
+        from data.pretraining import runners
 
         runners.check_beam(job.runner)
     counts = write_records(job, scan(job))
     print(report(counts, job.recipe.settings))
-    for line in buckets.warnings(counts, job.recipe.settings):
+    for line in partitions.warnings(counts, job.recipe.settings):
         say(f"warning: {line}")
     print(
         f"wrote {counts['records']:,} records to {', '.join(job.output_files)}"

@@ -13,7 +13,7 @@ from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
 from data import features, manifest
-from data.settings import Settings
+from data.pretraining.settings import Settings
 from data.text import vocabulary
 from modeling.config import BertConfig
 

@@ -199,7 +199,8 @@ class Pretraining:
 
     def _batches(self, phase: pretraining_records.Phase, num_records: int):
         """Batches from the present step on."""
-        from data import dynamic_masking, masking, reader
+        from data import reader
+        from data.pretraining import dynamic_masking, masking
         from data.text import vocabulary
 
         step = self.state.step - phase.first

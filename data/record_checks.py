@@ -8,9 +8,10 @@ import numpy as np
 from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
-from data import buckets, manifest
+from data import manifest
+from data.pretraining import partitions
+from data.pretraining.settings import Settings
 from data.record_statistics import Statistics
-from data.settings import Settings
 from data.text import vocabulary, vocabulary_checks
 
 _DEVIATIONS = 6
@@ -97,10 +98,10 @@ def check_statistics(
         **counts,
         "tokens": counts["row_tokens"],
     }
-    share = buckets.shares(counts, settings.max_seq_length)
+    share = partitions.shares(counts, settings.max_seq_length)
     found += [
         suspicious(line, path=where)
-        for line in buckets.warnings(counts, settings)
+        for line in partitions.warnings(counts, settings)
     ]
     if share["random_next"] < 0.35:
         found.append(

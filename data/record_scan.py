@@ -8,8 +8,8 @@ from common.errors import UserError
 from common.findings import Finding, fine, wrong
 from common.progress import Progress
 from data import features, manifest, record_checks
+from data.pretraining.settings import Settings
 from data.record_statistics import Counter, Statistics
-from data.settings import Settings
 from data.shard_check import check_shard
 from data.text import vocabulary
 

@@ -5,7 +5,8 @@ import hashlib
 
 import numpy as np
 
-from data import features, masking
+from data import features
+from data.pretraining import masking
 from data.text.vocabulary import UNK
 
 _HASHED_ROWS = 1 << 22  # duplicates are looked for among so many

@@ -10,7 +10,7 @@ import numpy as np
 
 MODULES = (  # all that a run imports, also late
     "run_pretraining",
-    "data.dynamic_masking",
+    "data.pretraining.dynamic_masking",
     "data.reader",
     "data.shard_check",
     "modeling.checkpoints",

@@ -10,8 +10,8 @@ import random
 import numpy as np
 import pytest
 
-from data import masking, pretraining
-from data.settings import Settings
+from data.pretraining import instances, masking
+from data.pretraining.settings import Settings
 
 CLS, SEP, MASK, FIRST = 2, 3, 4, 5
 S, P, DOCUMENTS, COPIES = 67, 11, 53, 59
@@ -37,7 +37,7 @@ def made():
     settings = Settings(max_seq_length=S, max_predictions_per_seq=P)
     known = masking.Vocabulary(size, CLS, SEP, MASK, frozenset())
     copies = [
-        pretraining.bucket_instances(documents, copy, 0, settings, known)
+        instances.bucket_instances(documents, copy, 0, settings, known)
         for copy in range(COPIES)
     ]
     assert sum(map(len, copies)) >= 20_000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from data import buckets, pretraining
-from data.settings import Settings
+from data.pretraining import instances, partitions
+from data.pretraining.settings import Settings
 
 SETTINGS = Settings(max_seq_length=31, max_predictions_per_seq=5)
 GOOD = {
@@ -23,7 +23,7 @@ MASK = 4
 
 
 def instance(ids, positions, labels, is_random):
-    return pretraining.Instance(
+    return instances.Instance(
         ids=ids,
         segment_ids=[0] * len(ids),
         is_random_next=is_random,
@@ -33,7 +33,7 @@ def instance(ids, positions, labels, is_random):
 
 
 def test_instances_are_counted():
-    found = buckets.count_instances(
+    found = partitions.count_instances(
         [
             # masked, replaced, kept
             instance([2, MASK, 7, 8, 3], [1, 2, 3], [5, 6, 8], True),
@@ -53,7 +53,7 @@ def test_instances_are_counted():
 
 def test_documents_are_counted():
     documents = [[[5, 6], [1]], [[7, 8, 1 + 97]]]  # the last one marked
-    assert buckets.count_documents(documents, 1, 97) == {
+    assert partitions.count_documents(documents, 1, 97) == {
         "documents": 2,
         "sentences": 3,
         "tokens": 6,
@@ -62,7 +62,7 @@ def test_documents_are_counted():
 
 
 def test_shares():
-    assert buckets.shares(GOOD, 31) == pytest.approx(
+    assert partitions.shares(GOOD, 31) == pytest.approx(
         {
             "unknown": 0.002,
             "fill": 1400 / (50 * 31),
@@ -75,7 +75,7 @@ def test_shares():
 
 
 def test_a_good_corpus_has_no_warning():
-    assert buckets.warnings(GOOD, SETTINGS) == []
+    assert partitions.warnings(GOOD, SETTINGS) == []
 
 
 @pytest.mark.parametrize(
@@ -89,5 +89,5 @@ def test_a_good_corpus_has_no_warning():
     ],
 )
 def test_what_looks_wrong_is_told(changed, message):
-    (line,) = buckets.warnings({**GOOD, **changed}, SETTINGS)
+    (line,) = partitions.warnings({**GOOD, **changed}, SETTINGS)
     assert line.startswith(message)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import dynamic_masking, features, masking, packing, pretraining
-from data.settings import Settings
+from data import features
+from data.pretraining import dynamic_masking, masking, packing
+from data.pretraining import instances as pretraining
+from data.pretraining.settings import Settings
 
 CLS, SEP, MASK, FIRST, V = 2, 3, 4, 5, 997
 OPTIONS = Settings(max_seq_length=61, max_predictions_per_seq=11)

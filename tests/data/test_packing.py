@@ -5,8 +5,10 @@ from collections import Counter
 
 import numpy as np
 
-from data import features, packing, pretraining
-from data.settings import Settings
+from data import features
+from data.pretraining import instances as pretraining
+from data.pretraining import packing
+from data.pretraining.settings import Settings
 
 CLS, SEP, MASK = 2, 3, 4
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import masking, pretraining
-from data.settings import Settings
+from data.pretraining import instances as pretraining
+from data.pretraining import masking
+from data.pretraining.settings import Settings
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
 FIRST = 5  # ids below are special tokens

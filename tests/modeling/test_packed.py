@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import masking, packing, pretraining
-from data.settings import Settings
+from data.pretraining import instances as pretraining
+from data.pretraining import masking, packing
+from data.pretraining.settings import Settings
 from modeling import dropout, pretraining_losses
 from modeling.models import build_pretraining_model
 from tests import small, tiny

@@ -9,8 +9,9 @@ import random
 import numpy as np
 import tensorflow as tf
 
-from data import features, masking, pipelines, sequences
-from data.settings import Settings
+from data import features, pipelines, sequences
+from data.pretraining import masking
+from data.pretraining.settings import Settings
 
 _REPLACED = (
     features.INPUT_IDS,

@@ -14,8 +14,8 @@ import random
 import numpy as np
 
 from data import features, sequences
-from data.pretraining import Instance, instance_rows
-from data.settings import Settings
+from data.pretraining.instances import Instance, instance_rows
+from data.pretraining.settings import Settings
 
 
 def max_sequences_per_row(max_seq_length: int) -> int:

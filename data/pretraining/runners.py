@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 from common import storage
 from common.errors import UserError
-from data import buckets
+from data.pretraining import partitions
 
-_worker: buckets.Worker  # of a process in the pool
+_worker: partitions.Worker  # of a process in the pool
 _copies = None  # copies that all processes have made
 
 
 def run_local(
-    work: list[buckets.Bucket],
-    recipe: buckets.Recipe,
+    work: list[partitions.Bucket],
+    recipe: partitions.Recipe,
     num_processes: int,
     on_copies: Callable[[int], None],
 ) -> list[dict[str, int]]:
@@ -82,8 +82,8 @@ def check_beam(runner: str) -> None:
 
 
 def run_beam(
-    work: list[buckets.Bucket],
-    recipe: buckets.Recipe,
+    work: list[partitions.Bucket],
+    recipe: partitions.Recipe,
     runner: str,
     options: list[str],
 ) -> list[dict[str, int]]:
@@ -105,7 +105,7 @@ def run_beam(
         """Makes parts with a worker whose vocabulary is read once."""
 
         def setup(self):
-            self._worker = buckets.Worker(recipe)
+            self._worker = partitions.Worker(recipe)
 
         def process(self, bucket):
             counts = self._worker.make_part(bucket)
@@ -128,12 +128,12 @@ def run_beam(
     return counts
 
 
-def _counts_path(bucket: buckets.Bucket) -> str:
+def _counts_path(bucket: partitions.Bucket) -> str:
     return f"{bucket.part_path}.json"
 
 
 def _run_here(work, recipe, on_copies) -> list[dict[str, int]]:
-    worker, made = buckets.Worker(recipe), 0
+    worker, made = partitions.Worker(recipe), 0
     counts = []
 
     def on_copy():
@@ -146,14 +146,14 @@ def _run_here(work, recipe, on_copies) -> list[dict[str, int]]:
     return counts
 
 
-def _start_worker(recipe: buckets.Recipe, made) -> None:
+def _start_worker(recipe: partitions.Recipe, made) -> None:
     global _worker, _copies
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # its errors are raised too
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no memory of a GPU for this
-    _worker, _copies = buckets.Worker(recipe), made
+    _worker, _copies = partitions.Worker(recipe), made
 
 
-def _make_part(bucket: buckets.Bucket) -> dict[str, int]:
+def _make_part(bucket: partitions.Bucket) -> dict[str, int]:
     return _worker.make_part(bucket, _on_copy)
 
 

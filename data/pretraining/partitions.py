@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from common.errors import UserError
-from data import masking, packing, pretraining
 from data.corpus import documents as corpus
-from data.settings import Settings
+from data.pretraining import instances as pretraining
+from data.pretraining import masking, packing
+from data.pretraining.settings import Settings
 from data.text import fast_tokenization, vocabulary, word_boundaries
 
 _ENCODED_AT_ONCE = 1024  # rows: larger batches only take more memory

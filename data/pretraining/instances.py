@@ -10,8 +10,9 @@ import random
 
 import numpy as np
 
-from data import features, masking, sequences
-from data.settings import Settings
+from data import features, sequences
+from data.pretraining import masking
+from data.pretraining.settings import Settings
 
 Document = list[list[int]]  # sentences of ids
 

@@ -8,7 +8,7 @@ spans it draws the numbers of google-research/bert
 import dataclasses
 import random
 
-from data.settings import Settings
+from data.pretraining.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True)
