@@ -398,11 +398,11 @@ def _names(values: flags.FlagValues, found: list) -> tuple[str, ...]:
 
 
 def schema(labels: classification.Labels) -> dict:
-    """Features of the records, as `data.task_records` wants them."""
-    from data import task_records
+    """Features of the records, as `data.records.example_files` wants them."""
+    from data.records import example_files
 
     return {
-        name: task_records.Feature(kind, size=size)
+        name: example_files.Feature(kind, size=size)
         for name, (kind, size) in classification.label_schema(labels).items()
     }
 
@@ -413,7 +413,7 @@ def make_records(values: flags.FlagValues, data: Data, part: Part) -> str:
     Returns:
         their path, in output_dir.
     """
-    from data import task_records
+    from data.records import example_files
     from data.text import fast_tokenization
 
     stem = _RECORDS[part.split]
@@ -427,7 +427,7 @@ def make_records(values: flags.FlagValues, data: Data, part: Part) -> str:
         "strip_accents": values.strip_accents,
         "max_seq_length": values.max_seq_length,
     }
-    if task_records.current_count(path, settings) is None:
+    if example_files.current_count(path, settings) is None:
         tokenizer = fast_tokenization.FastTokenizer(
             values.vocab_file, values.do_lower_case, values.strip_accents
         )
@@ -439,7 +439,7 @@ def make_records(values: flags.FlagValues, data: Data, part: Part) -> str:
             values.max_seq_length,
             data.labels,
         )
-        count = task_records.write(
+        count = example_files.write(
             path, rows, schema(data.labels), values.max_seq_length, settings
         )
         assert count == part.count, (count, part.count)
@@ -449,6 +449,6 @@ def make_records(values: flags.FlagValues, data: Data, part: Part) -> str:
 
 def rows(values: flags.FlagValues, data: Data, path: str) -> Iterator[dict]:
     """Yields the rows of a file of records."""
-    from data import task_records
+    from data.records import example_files
 
-    return task_records.read(path, schema(data.labels), values.max_seq_length)
+    return example_files.read(path, schema(data.labels), values.max_seq_length)

@@ -97,7 +97,7 @@ class Classification:
 
     def train(self, records: dict) -> str:
         """Trains; returns the prefix of the checkpoint."""
-        from data import task_records
+        from data.records import example_files
 
         values, data = self._values, self._data
         (part,) = data.of(TRAIN)
@@ -107,7 +107,7 @@ class Classification:
             dev = data.of(DEV)[0]
             held_out = lambda: self.evaluate(dev, records[dev])  # noqa: E731
         return self.tuning.train(
-            task_records.Rows(rows, classifier_data.schema(data.labels)),
+            example_files.Rows(rows, classifier_data.schema(data.labels)),
             held_out,
             f"eval_{data.metrics[0]}" if held_out else None,
         )

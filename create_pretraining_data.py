@@ -24,11 +24,11 @@ import text_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
-from data import manifest
 from data.corpus import documents as corpus_lib
 from data.corpus import groups
 from data.pretraining import packing, partitions
 from data.pretraining.settings import Settings
+from data.records import manifest
 from data.text import tokenization, vocabulary
 
 
@@ -264,7 +264,7 @@ def write_records(
     job: Job, corpora: dict[str, corpus_lib.Corpus]
 ) -> dict[str, int]:
     """Writes shards and manifest; returns what was counted."""
-    from data import records
+    from data.records import writer as records
 
     settings = job.recipe.settings
     with records.ShardWriter(job.output_files) as writer:

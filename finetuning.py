@@ -321,7 +321,7 @@ class FineTuning:
         """Trains to the last step.
 
         Args:
-            rows: `data.task_records.Rows`.
+            rows: `data.records.example_files.Rows`.
             evaluate: metrics of the present weights; called every
                 --eval_steps and at the end.
             best_metric: the checkpoint with the highest value of this one is
@@ -426,7 +426,7 @@ class FineTuning:
         """Runs the model on rows, in batches of like lengths.
 
         Args:
-            rows: as `data.task_records` has them; read as they are needed.
+            rows: as `data.records.example_files` has them; read as they are needed.
             batch_size: rows of a batch, over all devices.
             what: is done, for the lines of progress.
             total: number of rows, for the time left.
@@ -437,7 +437,8 @@ class FineTuning:
         """
         import numpy as np
 
-        from data import batching, task_records
+        from data import batching
+        from data.records import example_files
         from training import prediction
 
         if batch_size not in self._predictors:
@@ -449,7 +450,7 @@ class FineTuning:
         progress, done = Progress(what, total, "examples"), 0
 
         def pad(some, length):
-            padded = task_records.Rows(some, {}, choices)
+            padded = example_files.Rows(some, {}, choices)
             return padded.batch(np.arange(len(some)), length)
 
         def run(batch):

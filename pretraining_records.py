@@ -12,8 +12,9 @@ import common_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
-from data import features, manifest
+from data import features
 from data.pretraining.settings import Settings
+from data.records import manifest
 from data.text import vocabulary
 from modeling.config import BertConfig
 
@@ -212,7 +213,7 @@ def length_from(
         )
     if wanted:
         return wanted.pop()
-    from data import reader
+    from data.records import reader
 
     found = reader.read_lengths(files[0])
     return found.get(name) or values[name].value
@@ -375,7 +376,7 @@ def check_records(records: Records, vocab_size: int) -> int:
     Raises:
         UserError: one is damaged, or does not fit.
     """
-    from data import reader
+    from data.records import reader
 
     entries = records.entries()
     total = sum(entry["bytes"] for entry in entries if entry)
@@ -432,7 +433,7 @@ def fingerprint(inputs: Inputs) -> str:
 
 
 def _check_shard(path: str, entry: dict | None) -> None:
-    from data import shard_check
+    from data.records import shard_check
 
     try:
         damage = shard_check.check_shard(path, entry)

@@ -164,7 +164,7 @@ class Pretraining:
 
     def _part(self, phase: pretraining_records.Phase, num_records: int):
         """A phase as `training.session` takes it."""
-        from data import reader
+        from data.records import reader
         from training import loop
 
         values = self.job.flags
@@ -199,8 +199,8 @@ class Pretraining:
 
     def _batches(self, phase: pretraining_records.Phase, num_records: int):
         """Batches from the present step on."""
-        from data import reader
         from data.pretraining import dynamic_masking, masking
+        from data.records import reader
         from data.text import vocabulary
 
         step = self.state.step - phase.first
@@ -246,7 +246,7 @@ class Pretraining:
 
     def evaluate(self) -> dict[str, float]:
         """Evaluates the present weights on held-out text, if there is."""
-        from data import reader
+        from data.records import reader
 
         values, inputs = self.job.flags, self.job.inputs
         records = inputs.held_out or inputs.phases[-1].records

@@ -206,7 +206,7 @@ class Labelling:
     """
 
     def __init__(self, job: Job):
-        from data import task_records
+        from data.records import example_files
         from data.text import tokenization
         from modeling import losses, task_models
 
@@ -226,13 +226,13 @@ class Labelling:
             values.document_context,
         )
         schema = {
-            features.LABEL_IDS: task_records.Feature(sequence=True),
-            features.LABEL_WEIGHTS: task_records.Feature(
+            features.LABEL_IDS: example_files.Feature(sequence=True),
+            features.LABEL_WEIGHTS: example_files.Feature(
                 "float32", sequence=True
             ),
         }
         rows = self._row_maker.rows(job.sentences.get("train_file", ()))
-        self._rows = task_records.Rows(rows, schema)
+        self._rows = example_files.Rows(rows, schema)
         self.tuning = finetuning.FineTuning(
             values,
             job.setup,

@@ -99,7 +99,7 @@ class Choosing:
     """
 
     def __init__(self, job: Job):
-        from data import task_records
+        from data.records import example_files
         from data.text import tokenization
         from modeling import losses, task_models
 
@@ -118,13 +118,13 @@ class Choosing:
             job.choices,
         )
         schema = {
-            features.LABEL_IDS: task_records.Feature(),
-            features.CHOICE_WEIGHTS: task_records.Feature(
+            features.LABEL_IDS: example_files.Feature(),
+            features.CHOICE_WEIGHTS: example_files.Feature(
                 "float32", size=job.choices
             ),
         }
         rows = self._make_rows("train_file") if values.do_train else ()
-        self._rows = task_records.Rows(rows, schema, job.choices)
+        self._rows = example_files.Rows(rows, schema, job.choices)
         self._tell_truncated("train_file")
         self.tuning = finetuning.FineTuning(
             values,

@@ -18,7 +18,8 @@ import run_folder
 from common.durable import sync_and_hash, to_json, write_whole
 from common.errors import UserError
 from common.progress import Progress, say
-from data import squad, squad_windows, task_records
+from data import squad, squad_windows
+from data.records import example_files
 from evaluation import answer_files, original_text, spans
 from evaluation import squad as scoring
 from modeling import checkpoints, losses, task_models
@@ -82,7 +83,7 @@ class Records:
         values = self._values
         path = os.path.join(values.output_dir, name)
         settings = self._settings(dataset.path)
-        count = task_records.current_count(path, settings)
+        count = example_files.current_count(path, settings)
         if count is not None:
             say(f"{count:,} windows of {dataset.path} are in {path}")
             return path, count
@@ -98,7 +99,7 @@ class Records:
             ),
             Progress("windows", total, "questions").update,
         )
-        count = task_records.write(
+        count = example_files.write(
             path,
             rows(maker, dataset.examples),
             schema,
@@ -198,12 +199,12 @@ class Answering:
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
         values, schema = self._values, squad_windows.TRAINING_SCHEMA
-        rows = task_records.read(
+        rows = example_files.read(
             self._train_path, schema, values.max_seq_length
         )
         held_out = self.evaluate if values.eval_steps else None
         return self.tuning.train(
-            task_records.Rows(rows, schema),
+            example_files.Rows(rows, schema),
             held_out,
             "f1" if held_out else None,
         )
@@ -376,7 +377,7 @@ class Answering:
             )
         path, count = self._prediction_records
         rows, again = itertools.tee(
-            task_records.read(path, schema, values.max_seq_length)
+            example_files.read(path, schema, values.max_seq_length)
         )
         outputs = self.tuning.predict(again, batch_size, "answered", count)
         for row, output in zip(rows, outputs):

@@ -22,7 +22,8 @@ import time
 import tensorflow as tf
 
 from benchmarks import transformers_trainer
-from data import batching, features, length_batches, task_records
+from data import batching, features, length_batches
+from data.records import example_files
 from modeling import checkpoints, fast, losses, task_models
 from modeling.config import BertConfig
 from training import logs, loop, optimization, precision, steps
@@ -30,7 +31,7 @@ from training import logs, loop, optimization, precision, steps
 BATCH_SIZE = 32
 RUNS = 3
 PRECISION = os.environ.get("PRECISION", "float32")
-_INT = task_records.Feature()
+_INT = example_files.Feature()
 TASKS = {
     "classifier": (
         {features.LABEL_IDS: _INT, features.IS_REAL_EXAMPLE: _INT},
@@ -133,9 +134,9 @@ def measure(
         runs: of each side.
     """
     task = TASKS[task_name]
-    found = task_records.read(records, task[0], max_seq_length)
+    found = example_files.read(records, task[0], max_seq_length)
     chosen = list(itertools.islice(found, count))
-    rows = task_records.Rows(chosen, task[0])
+    rows = example_files.Rows(chosen, task[0])
     by_length = batching.bucket_lengths(max_seq_length)
     sides = {
         "by length": Side(task, rows, model, by_length).seconds,

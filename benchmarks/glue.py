@@ -14,7 +14,8 @@ import numpy as np
 
 import run_classifier
 from benchmarks import by_seed, transformers_trainer
-from data import classification, features, task_records
+from data import classification, features
+from data.records import example_files
 from evaluation import glue
 
 MAX_SEQ_LENGTH = 128
@@ -34,10 +35,10 @@ def theirs(
     """
     kind = run_classifier.TASKS[task].labels.kind
     number = kind == classification.REGRESSION
-    label = task_records.Feature("float32" if number else "int64")
+    label = example_files.Feature("float32" if number else "int64")
     train, held_out = (
         list(
-            task_records.read(
+            example_files.read(
                 f"{records}/{name}.tf_record",
                 {features.LABEL_IDS: label},
                 MAX_SEQ_LENGTH,

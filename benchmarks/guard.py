@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from benchmarks import pretraining_step
 from common.durable import sync_and_hash
-from data import shard_check
+from data.records import shard_check
 from modeling import checkpoints, models
 from modeling.config import BertConfig
 from training import optimization

@@ -17,7 +17,8 @@ import time
 import tensorflow as tf
 
 from benchmarks import pretraining_step
-from data import features, manifest, reader
+from data import features
+from data.records import manifest, reader
 from modeling import counts
 from modeling.config import BertConfig
 

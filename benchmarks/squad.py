@@ -13,7 +13,8 @@ peer's those of training.
 
 import run_squad
 from benchmarks import by_seed, transformers_trainer
-from data import features, squad, squad_windows, task_records
+from data import features, squad, squad_windows
+from data.records import example_files
 from evaluation import spans
 from evaluation import squad as scoring
 
@@ -39,7 +40,7 @@ def theirs(
     """
     train, held_out = (
         list(
-            task_records.read(
+            example_files.read(
                 f"{records}/{name}.tf_record", schema, MAX_SEQ_LENGTH
             )
         )

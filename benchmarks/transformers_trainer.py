@@ -20,7 +20,7 @@ def write_rows(path: str, rows: list[dict], names: dict[str, str]) -> None:
 
     Args:
         path: an `.npz` file.
-        rows: as `data.task_records` has them.
+        rows: as `data.records.example_files` has them.
         names: our feature of a label -> the peer's.
     """
     ids = [row[features.INPUT_IDS] for row in rows]

@@ -3,7 +3,7 @@
 Source    a file, and its columns
 Labels    what a label may be: one of several, several, or a number
 examples  Source -> Example, each label checked
-rows      Example -> ids, as `data.task_records` has them
+rows      Example -> ids, as `data.records.example_files` has them
 """
 
 import dataclasses
@@ -208,7 +208,7 @@ def rows(
             as 0, as in the original's files, and is not read again.
 
     Yields:
-        a row as of `data.task_records`.
+        a row as of `data.records.example_files`.
     """
     some = iter(some)
     blank = [0] * labels.size if labels.kind == MULTI_LABEL else [0]

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from data import pipelines, task_records
+from data.records import example_files, pipelines
 
 _WINDOW = 64  # batches that are sorted together
 
 
 def training_batches(
-    rows: task_records.Rows,
+    rows: example_files.Rows,
     lengths: list[int],
     batch_size: int,
     seed: int,
@@ -63,7 +63,7 @@ def training_batches(
 
 
 def tell_rows(
-    rows: task_records.Rows, batch_size: int, seed: int, step: int
+    rows: example_files.Rows, batch_size: int, seed: int, step: int
 ) -> str:
     """Says which rows are in the batch of a step, from 1.
 

@@ -8,10 +8,10 @@ import numpy as np
 from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
-from data import manifest
 from data.pretraining import partitions
 from data.pretraining.settings import Settings
 from data.record_statistics import Statistics
+from data.records import manifest
 from data.text import vocabulary, vocabulary_checks
 
 _DEVIATIONS = 6

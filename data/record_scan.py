@@ -7,10 +7,11 @@ from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, wrong
 from common.progress import Progress
-from data import features, manifest, record_checks
+from data import features, record_checks
 from data.pretraining.settings import Settings
 from data.record_statistics import Counter, Statistics
-from data.shard_check import check_shard
+from data.records import manifest
+from data.records.shard_check import check_shard
 from data.text import vocabulary
 
 _ANY_ID = 1 << 20  # a limit of ids where neither config nor vocabulary is known
@@ -50,7 +51,7 @@ def scan(
         vocab: token -> id, for records whose manifest names no vocabulary.
         vocab_size: of the config, which ids must be below, if it is known.
     """
-    from data import reader  # noqa: F401  its import is no part of the work
+    from data.records import reader  # noqa: F401  its import is no part of the work
 
     result = Scan(
         record_checks.check_listing(files), [_listed(path) for path in files]
@@ -190,7 +191,7 @@ def _count(
     Raises:
         UserError: a record cannot be used.
     """
-    from data import reader
+    from data.records import reader
 
     def see(rows, first, size):
         counter.add(rows, path, first)

@@ -11,8 +11,8 @@ import numpy as np
 MODULES = (  # all that a run imports, also late
     "run_pretraining",
     "data.pretraining.dynamic_masking",
-    "data.reader",
-    "data.shard_check",
+    "data.records.reader",
+    "data.records.shard_check",
     "modeling.checkpoints",
     "modeling.models",
     "modeling.pretraining_losses",

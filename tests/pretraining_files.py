@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from data import features, manifest, records
+from data import features
+from data.records import manifest
+from data.records import writer as records
 from tests import small
 from tests.small import P, S
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import run_pretraining
-from data import features, records
+from data import features
+from data.records import writer
 from tests import small
 from tests.pretraining_files import VOCABULARY, write_records
 from tests.small import P, S, V
@@ -216,7 +217,7 @@ def damaged(path, name, place, value):
         arrays[name] = np.repeat(arrays[name], value, 1)
     else:
         arrays[name][place] = value
-    records.write_records(str(path), records.encode_examples(arrays))
+    writer.write_records(str(path), writer.encode_examples(arrays))
     return path
 
 

@@ -8,7 +8,9 @@ import pytest
 
 import create_pretraining_data
 import doctor
-from data import features, manifest, reader, records
+from data import features
+from data.records import manifest, reader
+from data.records import writer as records
 from tests import small, text
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,8 @@ import pytest
 import doctor
 import pretraining_records
 import run_diagnosis
-from data import record_scan, records
+from data import record_scan
+from data.records import writer
 from modeling import checkpoints, models
 from tests import small, text
 from training import saver
@@ -115,7 +116,7 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
     """The manifest's hashes count, under the names that the run has read."""
     files = [str(tmp_path / name) for name in ("0.tfrecord", "1.tfrecord")]
     for path in files:
-        records.write_records(path, [path.encode()])
+        writer.write_records(path, [path.encode()])
     job = doctor.read_flags(
         ["doctor.py", f"--output_dir={run_folder}", f"--input_file={files[0]}"]
     )

@@ -9,8 +9,9 @@ import pytest
 import convert_checkpoint
 import export_folder
 from common import durable
-from data import records, task_records, vector_files
+from data import vector_files
 from data.corpus import corpus_writer
+from data.records import example_files, writer
 from evaluation import answer_files
 from training.saver import Saver
 
@@ -72,14 +73,14 @@ def save_checkpoint(folder):
 
 
 def write_shards(folder):
-    with records.ShardWriter([f"{folder}/{i}.tfrecord" for i in "01"]) as some:
-        records.write_records(some.part_path(0), [b"a", b"bc", b"def"])
+    with writer.ShardWriter([f"{folder}/{i}.tfrecord" for i in "01"]) as some:
+        writer.write_records(some.part_path(0), [b"a", b"bc", b"def"])
         some.finish([3], seed=1)
 
 
 def write_rows(folder):
     row = {"input_ids": [2, 7, 3], "segment_ids": [0, 0, 1]}
-    task_records.write(f"{folder}/train.tf_record", [row], {}, 5, {})
+    example_files.write(f"{folder}/train.tf_record", [row], {}, 5, {})
 
 
 def write_vectors(folder):

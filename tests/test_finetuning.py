@@ -8,14 +8,15 @@ import pytest
 import common_flags
 import finetuning
 from common import tensor_files
-from data import features, length_batches, task_records
+from data import features, length_batches
+from data.records import example_files
 from modeling import checkpoints, losses, task_models
 from tests import killed_runs, small
 from tests.small import S, V
 
 ROWS, STEPS, CLASSES, RATE = 23, 5, 3, 0.01
 SCHEMA = dict.fromkeys(
-    (features.LABEL_IDS, features.IS_REAL_EXAMPLE), task_records.Feature()
+    (features.LABEL_IDS, features.IS_REAL_EXAMPLE), example_files.Feature()
 )
 
 
@@ -70,7 +71,7 @@ def train(folder):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(length_batches, "training_batches", batches)
-        tuning.train(task_records.Rows(rows, SCHEMA))
+        tuning.train(example_files.Rows(rows, SCHEMA))
     return first[0]
 
 

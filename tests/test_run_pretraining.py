@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 )
 
 import run_pretraining
-from data import reader
+from data.records import reader
 from tests import small
 from tests.pretraining_files import write_records
 from tests.small import P, S

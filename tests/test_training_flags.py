@@ -13,7 +13,8 @@ import run_pretraining
 import training_flags
 from common import tensor_files
 from common.errors import UserError
-from data import features, records
+from data import features
+from data.records import writer as records
 from modeling import checkpoints, layer_rates, task_models
 from tests import classifier_files, small
 from tests.small import L, P, S

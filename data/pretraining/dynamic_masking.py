@@ -9,9 +9,10 @@ import random
 import numpy as np
 import tensorflow as tf
 
-from data import features, pipelines, sequences
+from data import features, sequences
 from data.pretraining import masking
 from data.pretraining.settings import Settings
+from data.records import pipelines
 
 _REPLACED = (
     features.INPUT_IDS,

@@ -91,7 +91,7 @@ class Worker:
         Raises:
             UserError: the bucket has fewer than two documents with text.
         """
-        from data import records
+        from data.records import writer
 
         documents = self._read_documents(bucket.text_path)
         counts = count_documents(
@@ -111,11 +111,11 @@ class Worker:
                 counts, count_instances(instances, self._masking.mask_id)
             )
             for arrays in self._rows(instances, f"{bucket.number}/{copy}"):
-                serialized += records.encode_examples(arrays)
+                serialized += writer.encode_examples(arrays)
             on_copy()
         seed = f"{self._settings.random_seed}/{bucket.number}/shuffle"
         random.Random(seed).shuffle(serialized)
-        records.write_records(bucket.part_path, serialized)
+        writer.write_records(bucket.part_path, serialized)
         return {**counts, "records": len(serialized)}
 
     def _rows(

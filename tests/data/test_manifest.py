@@ -7,7 +7,7 @@ import os
 import pytest
 
 from common.errors import UserError
-from data import manifest
+from data.records import manifest
 
 
 def entry(content):

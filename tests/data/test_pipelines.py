@@ -5,7 +5,8 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from data import features, length_batches, pipelines, reader, task_records
+from data import features, length_batches
+from data.records import example_files, pipelines, reader
 
 ITERATORS, SECONDS = 300, 2.5
 
@@ -36,7 +37,7 @@ def test_batches_of_training_and_evaluation_are_not_tuned(tmp_path):
         features.INPUT_IDS: np.array([1, 2]),
         features.SEGMENT_IDS: np.array([0, 0]),
     }
-    rows = task_records.Rows([row] * 3, {})
+    rows = example_files.Rows([row] * 3, {})
     for batches in (
         reader.training_batches([str(path)], 5, schema, 2, seed=1, step=0),
         reader.evaluation_batches([str(path)], schema, 2, 1),

@@ -8,7 +8,9 @@ import pytest
 import tensorflow as tf
 
 from common.errors import UserError
-from data import features, reader, records
+from data import features
+from data.records import reader
+from data.records import writer as records
 
 S, P, V = 11, 3, 97
 SCHEMA = features.pretraining_schema(S, P)

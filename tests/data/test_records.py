@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from data import records
+from data.records import writer as records
 
 
 def parsed(serialized):

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from data import records
-from data.shard_check import check_shard
+from data.records import writer as records
+from data.records.shard_check import check_shard
 
 LENGTHS = [random.Random(3).randint(1, 211) for _ in range(53)]
 RECORDS = [

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data import squad_windows as windows
-from data import task_records
+from data.records import example_files
 from data.squad import Answer, Example
 from data.text import text_ops, vocabulary
 
@@ -137,9 +137,9 @@ def test_rows_fit_their_schemas(tokenizer, tmp_path):
     ):
         rows = list(rows)
         path = str(tmp_path / "x.tf_record")
-        assert task_records.write(path, rows, schema, 18, {}) == 3
+        assert example_files.write(path, rows, schema, 18, {}) == 3
         for written, read in zip(
-            rows, task_records.read(path, schema, 18), strict=True
+            rows, example_files.read(path, schema, 18), strict=True
         ):
             assert written.keys() == read.keys()
             for name, values in written.items():

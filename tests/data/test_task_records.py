@@ -5,13 +5,14 @@ import pytest
 import tensorflow as tf
 
 from common.errors import UserError
-from data import length_batches, task_records
+from data import length_batches
+from data.records import example_files
 
 S, N, C = 11, 23, 3
 SCHEMA = {
-    "label_ids": task_records.Feature(),
-    "score": task_records.Feature("float32", size=2),
-    "tags": task_records.Feature(sequence=True),
+    "label_ids": example_files.Feature(),
+    "score": example_files.Feature("float32", size=2),
+    "tags": example_files.Feature(sequence=True),
 }
 
 
@@ -45,16 +46,16 @@ def plain(row):
 @pytest.mark.parametrize("choices", [1, C])
 def test_rows_come_back_as_they_were(tmp_path, choices):
     path, rows = str(tmp_path / "train.tf_record"), rows_of(choices=choices)
-    assert task_records.write(path, rows, SCHEMA, S, {"a": 1}, choices) == N
-    found = task_records.read(path, SCHEMA, S, choices)
+    assert example_files.write(path, rows, SCHEMA, S, {"a": 1}, choices) == N
+    found = example_files.read(path, SCHEMA, S, choices)
     assert [plain(row) for row in found] == [plain(row) for row in rows]
 
 
 def test_a_record_is_padded_as_the_originals(tmp_path):
     path = str(tmp_path / "train.tf_record")
     row = {"input_ids": [2, 7, 3], "segment_ids": [0, 0, 1], "label_ids": [1]}
-    schema = {"label_ids": task_records.Feature()}
-    task_records.write(path, [row], schema, 5, {})
+    schema = {"label_ids": example_files.Feature()}
+    example_files.write(path, [row], schema, 5, {})
     (record,) = tf.data.TFRecordDataset(path).as_numpy_iterator()
     example = tf.train.Example.FromString(record).features.feature
     found = {k: list(v.int64_list.value) for k, v in example.items()}
@@ -69,19 +70,19 @@ def test_a_record_is_padded_as_the_originals(tmp_path):
 def test_a_file_is_current_only_with_its_settings_and_bytes(tmp_path):
     path = str(tmp_path / "train.tf_record")
     settings = {"max_seq_length": S, "files": ("a", "b")}
-    assert task_records.current_count(path, settings) is None
-    task_records.write(path, rows_of(), SCHEMA, S, settings)
-    assert task_records.current_count(path, settings) == N
-    assert task_records.current_count(path, {**settings, "x": 1}) is None
+    assert example_files.current_count(path, settings) is None
+    example_files.write(path, rows_of(), SCHEMA, S, settings)
+    assert example_files.current_count(path, settings) == N
+    assert example_files.current_count(path, {**settings, "x": 1}) is None
     with open(path, "r+b") as file:
         file.truncate(100)
-    assert task_records.current_count(path, settings) is None
+    assert example_files.current_count(path, settings) is None
     with pytest.raises(UserError, match="train.tf_record: cannot be read"):
-        list(task_records.read(path, SCHEMA, S))
+        list(example_files.read(path, SCHEMA, S))
 
 
 def test_a_batch_is_padded_to_its_length():
-    rows = task_records.Rows(rows_of(), SCHEMA)
+    rows = example_files.Rows(rows_of(), SCHEMA)
     chosen = np.array([5, 2])
     batch = rows.batch(chosen, S)
     assert batch["label_ids"].tolist() == [5, 2]
@@ -93,7 +94,7 @@ def test_a_batch_is_padded_to_its_length():
 
 
 def test_choices_are_an_axis():
-    batch = task_records.Rows(rows_of(choices=C), SCHEMA, C).batch(
+    batch = example_files.Rows(rows_of(choices=C), SCHEMA, C).batch(
         np.arange(2), S
     )
     assert batch["input_ids"].shape == (2, C, S)
@@ -113,7 +114,7 @@ def labels(rows, batch_size, count, seed=5, step=0, lengths=(4, 8, S)):
 
 @pytest.mark.parametrize("batch_size", [1, 4, 23, 31])
 def test_an_epoch_is_every_row_once(batch_size):
-    rows = task_records.Rows(rows_of(), SCHEMA)
+    rows = example_files.Rows(rows_of(), SCHEMA)
     epochs = 3 * batch_size  # that end with a whole batch
     found = labels(rows, batch_size, N * 3)
     flat = [x for batch in found for x in batch]
@@ -128,7 +129,7 @@ def test_an_epoch_is_every_row_once(batch_size):
 
 @pytest.mark.parametrize("batch_size", [4, 31])
 def test_batches_are_a_function_of_seed_and_step(batch_size):
-    rows = task_records.Rows(rows_of(), SCHEMA)
+    rows = example_files.Rows(rows_of(), SCHEMA)
     every = labels(rows, batch_size, 17)
     for step in (1, 5, 6, 11):
         assert labels(rows, batch_size, 17 - step, step=step) == every[step:]
@@ -136,7 +137,7 @@ def test_batches_are_a_function_of_seed_and_step(batch_size):
 
 
 def test_batches_are_of_like_lengths():
-    rows = task_records.Rows(rows_of(640), SCHEMA)
+    rows = example_files.Rows(rows_of(640), SCHEMA)
     batches = list(
         length_batches.training_batches(rows, [4, 8, S], 8, 1, 0)
         .take(64)
@@ -150,7 +151,7 @@ def test_batches_are_of_like_lengths():
 
 
 def test_one_length_is_static():
-    rows = task_records.Rows(rows_of(), SCHEMA)
+    rows = example_files.Rows(rows_of(), SCHEMA)
     batches = length_batches.training_batches(rows, [S], 4, 1, 0)
     shapes = {k: tuple(v.shape) for k, v in batches.element_spec.items()}
     assert shapes["input_ids"] == shapes["input_mask"] == (4, S)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from common import tensor_files
 from common.errors import UserError
-from data.shard_check import _masked_crc32c
+from data.records.shard_check import _masked_crc32c
 from modeling import checkpoint_checks, checkpoints, huggingface, model_garden
 
 CLAIMED = 127  # for each of nine dimensions of 1

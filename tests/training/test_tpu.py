@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import classification, features, length_batches, reader, task_records
+from data import classification, features, length_batches
+from data.records import example_files, reader
 from modeling import (
     counts,
     fast,
@@ -73,10 +74,10 @@ def classifier():
     """The task of run_classifier and its batches."""
     row = {"input_ids": [1], "segment_ids": [0], "label_ids": [0]}
     schema = {
-        name: task_records.Feature(kind, size=size)
+        name: example_files.Feature(kind, size=size)
         for name, (kind, size) in classification.label_schema(LABELS).items()
     }
-    rows = task_records.Rows(
+    rows = example_files.Rows(
         [{name: [1] for name in schema} | row] * ROWS, schema
     )
     task = steps.Task(

@@ -21,7 +21,9 @@ import tensorflow as tf
 from common import storage
 from common.durable import sync_and_hash, write_whole
 from common.errors import UserError
-from data import features, pipelines, records, sequences
+from data import features, sequences
+from data.records import pipelines
+from data.records import writer as records
 
 _AT_ONCE = 1024
 

@@ -50,7 +50,7 @@ def _scan(path: str, size: int) -> tuple[int, str | None]:
     """Whole records before the end or the damage, and the damage."""
     import tensorflow as tf
 
-    from data import pipelines
+    from data.records import pipelines
 
     count = offset = 0
     for rows in (1024, 1):  # a batch that cannot be read is read row by row

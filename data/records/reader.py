@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from common import storage
 from common.errors import UserError
-from data import features, pipelines
+from data import features
+from data.records import pipelines
 
 _SHUFFLE_ROWS = 4096
 _FILES_AT_ONCE = 4
