@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from absl import flags
 
-import model_folder
 from common.durable import sync_and_hash
 from common.errors import UserError
 from common.progress import say
@@ -17,6 +16,7 @@ from data import classification, tables
 from data.classification import CLASSES, MULTI_LABEL, REGRESSION, Source
 from data.text import vocabulary
 from evaluation import glue
+from modeling.formats import model_folder
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 _RECORDS = {TRAIN: "train", DEV: "eval", TEST: "predict"}  # .tf_record

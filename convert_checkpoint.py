@@ -15,7 +15,6 @@ import sys
 from absl import flags
 
 import common_flags
-import model_folder
 import run_folder
 import text_flags
 from common.durable import sync_and_hash, write_whole
@@ -29,6 +28,7 @@ from data.text import (
     vocabulary_slots,
 )
 from modeling.config import BertConfig
+from modeling.formats import model_folder
 
 SOURCES = ("google", "huggingface", "model_garden", "hub")
 TARGETS = ("google", "huggingface", "model_garden")
@@ -137,7 +137,7 @@ def read_google(path: str, config_file: str | None) -> Bert:
 
 def read_huggingface(path: str, config_file: str | None) -> Bert:
     """Reads a folder of transformers."""
-    from modeling import huggingface
+    from modeling.formats import huggingface
 
     tokenizer = tokenizer_files.read(path)
     if config_file:
@@ -155,7 +155,8 @@ def read_huggingface(path: str, config_file: str | None) -> Bert:
 
 def read_model_garden(path: str, config_file: str | None) -> Bert:
     """Reads a checkpoint of Model Garden."""
-    from modeling import checkpoints, model_garden
+    from modeling import checkpoints
+    from modeling.formats import model_garden
 
     prefix = checkpoints.resolve(path)
     config = model_folder.find(
@@ -175,7 +176,7 @@ def read_model_garden(path: str, config_file: str | None) -> Bert:
 
 def read_hub(path: str, config_file: str | None) -> Bert:
     """Reads a SavedModel of TF-Hub without loading its graph."""
-    from modeling import model_garden, saved_models
+    from modeling.formats import model_garden, saved_models
 
     variables = saved_models.variables_of(path)
     values, left_out = model_garden.read(variables)
@@ -219,7 +220,7 @@ def find_vocabulary(bert: Bert, path: str, vocab_file: str | None) -> None:
 
 def add_words(bert: Bert, path: str) -> None:
     """Gives the words of a file rows of their own."""
-    from modeling import surgery
+    from modeling.formats import extend_embeddings
 
     if bert.tokens is None:
         raise UserError("no vocabulary", path=bert.path, fix="--vocab_file")
@@ -240,7 +241,7 @@ def add_words(bert: Bert, path: str) -> None:
     tokens, rows = vocabulary_slots.place_words(bert.tokens, new)
     pieces = [[ids[piece] for piece in pieces_of(word)] for word in new]
     reused = sum(row < len(bert.tokens) for row in rows)
-    bert.values = surgery.extend_vocabulary(bert.values, rows, pieces)
+    bert.values = extend_embeddings.extend_vocabulary(bert.values, rows, pieces)
     size = len(bert.values["bert/embeddings/word_embeddings"])
     bert.config = dataclasses.replace(bert.config, vocab_size=size)
     bert.tokens = tokens
@@ -252,14 +253,14 @@ def add_words(bert: Bert, path: str) -> None:
 
 def add_positions(bert: Bert, length: int) -> None:
     """Repeats the position embeddings."""
-    from modeling import surgery
+    from modeling.formats import extend_embeddings
 
     old = bert.config.max_position_embeddings
     if length <= old:
         raise UserError(
             f"--extend_positions={length}", expected=f"more than {old}"
         )
-    bert.values = surgery.extend_positions(bert.values, length)
+    bert.values = extend_embeddings.extend_positions(bert.values, length)
     bert.config = dataclasses.replace(
         bert.config, max_position_embeddings=length
     )
@@ -320,7 +321,7 @@ def seeded_rows(config: BertConfig) -> dict:
 def write(bert: Bert, target: str, folder: str) -> None:
     """Writes a model's files into an empty folder."""
     from common import tensor_files
-    from modeling import huggingface, model_garden
+    from modeling.formats import huggingface, model_garden
 
     if target == "huggingface":
         huggingface.write(folder, bert.config, bert.values, bert.task)

@@ -19,7 +19,6 @@ from absl import flags
 import common_flags
 import convert_checkpoint
 import export_folder
-import model_folder
 import run_folder
 import text_flags
 from common.errors import UserError
@@ -27,6 +26,7 @@ from common.progress import say
 from data import features
 from data.text import tokenization, vocabulary, vocabulary_checks
 from modeling.config import BertConfig
+from modeling.formats import model_folder
 
 # Of outputs, from those of the same weights outside of the SavedModel.
 TOLERANCE = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.2}

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from absl import flags
 
 import common_flags
-import model_folder
 import run_folder
 import text_flags
 from common import storage
@@ -28,6 +27,7 @@ from data import batching, features, sequences, vector_files
 from data.corpus import documents
 from data.text import vocabulary
 from modeling.config import BertConfig
+from modeling.formats import model_folder
 
 _WINDOW_BYTES = 1 << 28  # of vectors that wait for their turn
 _WINDOW_BATCHES = 64

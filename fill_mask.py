@@ -12,13 +12,13 @@ import sys
 from absl import flags
 
 import common_flags
-import model_folder
 import run_folder
 import text_flags
 from common.errors import UserError
 from data import features, sequences
 from data.text import tokenization, vocabulary
 from modeling.config import BertConfig
+from modeling.formats import model_folder
 
 
 def define_flags(values: flags.FlagValues) -> None:

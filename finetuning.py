@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from absl import flags
 
 import common_flags
-import model_folder
 import run_folder
 import text_flags
 import training_flags
@@ -21,6 +20,7 @@ from common.progress import Progress, say
 from data import features
 from data.text import vocabulary, vocabulary_checks
 from modeling.config import BertConfig
+from modeling.formats import model_folder
 
 _WINDOW = 64  # batches of predictions that are sorted together
 
@@ -173,7 +173,7 @@ class FineTuning:
     """
 
     def __init__(self, values: flags.FlagValues, setup: Setup, task: Task):
-        from modeling import checkpoints, layer_rates
+        from modeling import checkpoints, layer_decay
         from training import distribution, optimization, precision, saver
 
         self._values, self._setup, self._task = values, setup, task
@@ -200,12 +200,12 @@ class FineTuning:
             with precision.computing_in(computed_in):
                 self.model = task.build_model()
             self._named = checkpoints.model_variables(self.model)
-            layer_rates.freeze(self._named, values.freeze_layers)
+            layer_decay.freeze(self._named, values.freeze_layers)
             optimizer = optimization.AdamWeightDecay(
                 self._learning_rate, rule=values.optimizer
             )
             optimizer.build(self.model.trainable_variables)
-        optimizer.rate_factors = layer_rates.rate_factors(
+        optimizer.rate_factors = layer_decay.rate_factors(
             self._named,
             self.model.trainable_variables,
             values.layer_decay,
@@ -219,7 +219,7 @@ class FineTuning:
 
     def _make_session(self, optimizer) -> None:
         """Makes what trains, and what it keeps."""
-        from modeling import counts, fast
+        from modeling import counts, fused_ops
         from training import loop, saver, session, state, steps
 
         values, task = self._values, self._task
@@ -233,7 +233,9 @@ class FineTuning:
             task.objectives,
             task.batch_weights,
             task.batch_sums,
-            fast.step_scope(self._setup.config, **training_flags.ways(values)),
+            fused_ops.step_scope(
+                self._setup.config, **training_flags.ways(values)
+            ),
             counts.batch_tokens,
             task.measures,
         )

@@ -75,7 +75,7 @@ class Pretraining:
 
     def _make_session(self, model, optimizer, strategy) -> None:
         """Makes what trains, and what it keeps."""
-        from modeling import checkpoints, counts, fast, pretraining_losses
+        from modeling import checkpoints, counts, fused_ops, pretraining_losses
         from training import loop, saver, session, state, steps
 
         job, values = self.job, self.job.flags
@@ -90,7 +90,7 @@ class Pretraining:
             pretraining_losses.OBJECTIVES,
             pretraining_losses.pretraining_weights,
             pretraining_losses.pretraining_sums,
-            fast.step_scope(job.config, **training_flags.ways(values)),
+            fused_ops.step_scope(job.config, **training_flags.ways(values)),
             counts.batch_tokens,
         )
         self.trainer = loop.Trainer(

@@ -23,7 +23,6 @@ import classifier_run
 import common_flags
 import export_folder
 import finetuning
-import model_folder
 import run_folder
 import training_flags
 from classifier_data import Task
@@ -31,6 +30,7 @@ from common.errors import UserError
 from common.progress import say
 from data.classification import REGRESSION, Labels, Source
 from evaluation import glue
+from modeling.formats import model_folder
 
 _NLI = Labels(names=("contradiction", "entailment", "neutral"))
 _XNLI = dataclasses.replace(_NLI, aliases=(("contradictory", "contradiction"),))

@@ -21,7 +21,6 @@ from absl import flags
 
 import common_flags
 import finetuning
-import model_folder
 import run_folder
 import task_run
 import training_flags
@@ -31,6 +30,7 @@ from common.progress import say
 from data import conll, entities, features, ner
 from data.entities import ANY, ENTITIES
 from evaluation import ner as scoring
+from modeling.formats import model_folder
 
 _TASK_FILE = "task.json"
 

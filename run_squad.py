@@ -18,12 +18,12 @@ from absl import flags
 import common_flags
 import export_folder
 import finetuning
-import model_folder
 import training_flags
 from common.errors import UserError
 from common.progress import say
 from data import squad
 from data.text import vocabulary_checks
+from modeling.formats import model_folder
 
 OFFSETS, ORIGINAL = "offsets", "original"
 

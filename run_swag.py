@@ -20,7 +20,6 @@ from absl import flags
 
 import common_flags
 import finetuning
-import model_folder
 import run_folder
 import task_run
 import training_flags
@@ -29,6 +28,7 @@ from common.errors import UserError
 from common.progress import say
 from data import features, swag
 from data.text import vocabulary
+from modeling.formats import model_folder
 
 
 def define_flags(values: flags.FlagValues) -> None:

@@ -129,7 +129,7 @@ def check(values: flags.FlagValues, batch_sizes: list[int]) -> None:
 
 
 def ways(values: flags.FlagValues) -> dict[str, bool]:
-    """Arguments of `modeling.fast.step_scope`; --use_xla leaves no island."""
+    """Arguments of `modeling.fused_ops.step_scope`; --use_xla leaves no island."""
     return {
         "islands": values.islands and not values.use_xla,
         "remat": values.remat,

@@ -24,7 +24,7 @@ import tensorflow as tf
 from benchmarks import transformers_trainer
 from data import batching, features, length_batches
 from data.records import example_files
-from modeling import checkpoints, fast, losses, task_models
+from modeling import checkpoints, fused_ops, losses, task_models
 from modeling.config import BertConfig
 from training import logs, loop, optimization, precision, steps
 
@@ -83,7 +83,7 @@ class Side:
                     (name,),
                     weights,
                     sums,
-                    fast.step_scope(config, islands=True, remat=False),
+                    fused_ops.step_scope(config, islands=True, remat=False),
                 ),
                 optimizer,
                 tf.distribute.OneDeviceStrategy("CPU:0"),

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from benchmarks import flops
 from benchmarks.peers.rows import training_rows
-from modeling import fast, models, pretraining_losses
+from modeling import fused_ops, models, pretraining_losses
 from modeling.config import BertConfig
 from training import precision, steps
 from training.optimization import AdamWeightDecay
@@ -51,7 +51,7 @@ def make_training(
             pretraining_losses.OBJECTIVES,
             pretraining_losses.pretraining_weights,
             pretraining_losses.pretraining_sums,
-            fast.step_scope(config, islands and not use_xla, remat),
+            fused_ops.step_scope(config, islands and not use_xla, remat),
         ),
         optimizer,
         tf.distribute.OneDeviceStrategy("CPU:0"),

@@ -13,7 +13,7 @@ from keras import ops
 
 from common.errors import UserError
 from data import features
-from modeling import saved_model_scan
+from modeling.formats import saved_model_scan
 
 NAMES = {
     features.INPUT_IDS: "input_word_ids",

@@ -18,7 +18,7 @@ import zlib
 import keras
 from keras import ops
 
-from modeling import dropout, fast
+from modeling import dropout, fused_ops
 from modeling.config import BertConfig
 
 LAYER_NORM_EPSILON = 1e-12
@@ -226,7 +226,7 @@ class SelfAttention(keras.layers.Layer):
         scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))  # [B, A, Q, S]
         key, rate = self.dropout.draw(training)
         scale = 1.0 / math.sqrt(q.shape[-1])
-        probs = fast.elementwise(
+        probs = fused_ops.elementwise(
             _attention_probs, scores, adder, key, rate=rate, scale=scale
         )
         context = ops.transpose(ops.matmul(probs, v), (0, 2, 1, 3))
@@ -261,7 +261,7 @@ class AddNorm(keras.layers.Layer):
     def call(self, product, bias, residual, training=False):
         """float [B, Q, H], [H] and [B, Q, H] -> float [B, Q, H]."""
         key, rate = self.dropout.draw(training)
-        return fast.elementwise(
+        return fused_ops.elementwise(
             _add_and_normalise,
             product,
             bias,
@@ -325,7 +325,7 @@ class TransformerBlock(keras.layers.Layer):
         def layer(x):
             return self._layer(x, adder, places, training)
 
-        return fast.recomputed(layer, x) if training else layer(x)
+        return fused_ops.recomputed(layer, x) if training else layer(x)
 
     def _layer(self, x, adder, places, training):
         asking = x
@@ -340,7 +340,7 @@ class TransformerBlock(keras.layers.Layer):
             asking,
             training=training,
         )
-        hidden = fast.elementwise(
+        hidden = fused_ops.elementwise(
             _activate,
             self.intermediate(x),
             ops.convert_to_tensor(self.intermediate.bias),

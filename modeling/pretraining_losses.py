@@ -3,7 +3,7 @@
 from keras import ops
 
 from data import features
-from modeling import fast
+from modeling import fused_ops
 
 MASKED_LM = "masked_lm"
 NEXT_SENTENCE = "next_sentence"
@@ -68,7 +68,7 @@ def weighted_sums(objective: str, logits, label, weight) -> dict:
     Returns:
         see `pretraining_sums`.
     """
-    found = fast.elementwise(_loss_and_hit, logits, label)
+    found = fused_ops.elementwise(_loss_and_hit, logits, label)
     loss, hits = found[0], found[1]
     return {
         f"{objective}_loss": ops.sum(loss * weight),

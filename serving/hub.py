@@ -18,8 +18,9 @@ import tensorflow as tf
 
 from data import features
 from data.text import text_ops
-from modeling import checkpoints, hub, model_garden
+from modeling import checkpoints, hub
 from modeling.config import BertConfig
+from modeling.formats import model_garden
 from serving import graphs
 
 _STRINGS = tf.TensorSpec([None], tf.string, name="sentences")

@@ -12,7 +12,7 @@ import model_folder
 import pretraining_records
 from common.errors import UserError
 from data.text import text_ops, tokenization, tokenizer_files, vocabulary
-from modeling import saved_models
+from modeling.formats import model_folder, saved_models
 from serving import graphs, hub
 
 ROOT = pathlib.Path(__file__).parents[1]

@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 
 import convert_checkpoint
-import model_folder
 from common import tensor_files
 from data.text import tokenizer_files
-from modeling import checkpoints, model_garden, models, task_models
+from modeling import checkpoints, models, task_models
 from modeling.config import BertConfig
+from modeling.formats import model_folder, model_garden
 from tests import small, text
 
 SIZE = len(text.VOCABULARY)

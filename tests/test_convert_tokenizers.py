@@ -7,7 +7,8 @@ import pytest
 
 import convert_checkpoint
 from data.text import tokenizer_files
-from modeling import checkpoints, huggingface, models
+from modeling import checkpoints, models
+from modeling.formats import huggingface
 from tests import small, text
 
 

@@ -8,10 +8,10 @@ import pytest
 
 import create_pretraining_data
 import fill_mask
-import model_folder
 import run_pretraining
 from common import tensor_files
 from modeling import checkpoints
+from modeling.formats import model_folder
 from modeling.models import build_pretraining_model
 from tests import small, text
 

@@ -8,7 +8,7 @@ from common import limits
 from common.errors import UserError
 from data import squad, tables
 from data.corpus import documents
-from modeling import huggingface
+from modeling.formats import huggingface
 
 BOMB = b"a" * 4099
 

@@ -14,8 +14,9 @@ import common_flags
 import run_classifier
 from common import tensor_files
 from data.text import tokenization
-from modeling import checkpoints, model_garden, task_models
+from modeling import checkpoints, task_models
 from modeling.config import BertConfig
+from modeling.formats import model_garden
 from tests import classifier_files, small
 from tests.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
 

@@ -15,7 +15,7 @@ from common import tensor_files
 from common.errors import UserError
 from data import features
 from data.records import writer as records
-from modeling import checkpoints, layer_rates, task_models
+from modeling import checkpoints, layer_decay, task_models
 from tests import classifier_files, small
 from tests.small import L, P, S
 
@@ -246,9 +246,9 @@ def test_a_run_in_float16_goes_on_with_the_same_bits(pretrain, tmp_path):
 def test_layers_have_rates_and_some_are_frozen():
     model = task_models.build_classifier(small.config(), 5)
     named = checkpoints.model_variables(model)
-    layer_rates.freeze(named, 0)
+    layer_decay.freeze(named, 0)
     assert len(model.trainable_variables) == len(named)
-    found = layer_rates.rate_factors(named, list(named.values()), 0.5, L)
+    found = layer_decay.rate_factors(named, list(named.values()), 0.5, L)
     factors = dict(zip(named, found, strict=True))
     for name, factor in factors.items():
         expected = 1.0
@@ -257,7 +257,7 @@ def test_layers_have_rates_and_some_are_frozen():
         elif "layer_0" in name:
             expected = 0.5
         assert factor == expected, name
-    layer_rates.freeze(named, 1)
+    layer_decay.freeze(named, 1)
     left = [name for name, x in named.items() if x.trainable]
     assert len(model.trainable_variables) == len(left)
     assert left == [name for name, x in factors.items() if x == 1.0]

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import dropout, fast, layers, pretraining_losses, task_models
+from modeling import dropout, fused_ops, layers, pretraining_losses, task_models
 from modeling.models import build_pretraining_model
 from tests import small
 from training import precision, steps
 from training.optimization import AdamWeightDecay
 
-ISLANDS, REMAT = fast.Ways(islands=True), fast.Ways(remat=True)
-BOTH = fast.Ways(islands=True, remat=True)
+ISLANDS, REMAT = fused_ops.Ways(islands=True), fused_ops.Ways(remat=True)
+BOTH = fused_ops.Ways(islands=True, remat=True)
 SEED = tf.constant([5, 7])
 FUNCTIONS = {
     "attention_probs": (
@@ -40,9 +40,9 @@ def values_and_gradients(function, tensors, settings, ways):
     @tf.function
     def run(*tensors):
         real = [x for x in tensors if x.dtype.is_floating]
-        with tf.GradientTape() as tape, fast.training_step(SEED, ways):
+        with tf.GradientTape() as tape, fused_ops.training_step(SEED, ways):
             tape.watch(real)
-            y = fast.elementwise(function, *tensors, **settings)
+            y = fused_ops.elementwise(function, *tensors, **settings)
             # So that the gradient is another number everywhere.
             weights = tf.range(tf.size(y, tf.int32)) % 11
             weights = tf.reshape(tf.cast(weights, y.dtype), tf.shape(y))
@@ -65,7 +65,7 @@ def test_an_island_equals_its_function(name, dtype, atol):
         else tf.cast(rng.normal(0.5, 1, shape), dtype)
         for shape in shapes
     ]
-    plain = values_and_gradients(function, tensors, settings, fast.Ways())
+    plain = values_and_gradients(function, tensors, settings, fused_ops.Ways())
     island = values_and_gradients(function, tensors, settings, ISLANDS)
     assert len(plain) == len(island) > 1
     for ours, theirs in zip(island, plain, strict=True):
@@ -85,7 +85,7 @@ def test_the_loss_island_equals_its_function():
             {},
             ways,
         )
-        for ways in (fast.Ways(), ISLANDS)
+        for ways in (fused_ops.Ways(), ISLANDS)
     )
     loss = tf.nn.sparse_softmax_cross_entropy_with_logits(label, logits)
     hits = logits.argmax(-1) == label
@@ -108,7 +108,7 @@ def loss_of(model, ways, **compiling):
     @tf.function(**compiling)
     def run(batch):
         with tf.GradientTape() as tape:
-            with fast.training_step(SEED, ways):
+            with fused_ops.training_step(SEED, ways):
                 inputs = {name: batch[name] for name in model.input}
                 outputs = model(inputs, training=True)
                 sums = pretraining_losses.pretraining_sums(batch, outputs)
@@ -121,7 +121,7 @@ def loss_of(model, ways, **compiling):
 
 @pytest.fixture(scope="module")
 def plain(model):
-    return loss_of(model, fast.Ways())(small.batch())
+    return loss_of(model, fused_ops.Ways())(small.batch())
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,8 @@ def test_in_bfloat16_islands_are_as_near_as_its_bits_allow():
     with precision.computing_in("bfloat16"):
         model = build_pretraining_model(small.config(hidden_dropout_prob=0.2))
     (loss, gradients), (expected, others) = (
-        loss_of(model, ways)(small.batch()) for ways in (ISLANDS, fast.Ways())
+        loss_of(model, ways)(small.batch())
+        for ways in (ISLANDS, fused_ops.Ways())
     )
     np.testing.assert_allclose(loss, expected, rtol=0.01)
     norm = tf.linalg.global_norm(others)
@@ -174,14 +175,14 @@ def operations(model, ways):
 
 
 def test_remat_computes_the_layers_again(model):
-    count = operations(model, fast.Ways()).count("Softmax")
+    count = operations(model, fused_ops.Ways()).count("Softmax")
     assert operations(model, REMAT).count("Softmax") == count + small.L
 
 
 def test_without_a_step_there_is_no_island(model):
     """So that an export holds none."""
     assert "PartitionedCall" in operations(model, ISLANDS)
-    assert "PartitionedCall" not in operations(model, fast.Ways())
+    assert "PartitionedCall" not in operations(model, fused_ops.Ways())
 
 
 def test_what_nobody_reads_of_the_last_layer_changes_nothing(model):
@@ -221,17 +222,17 @@ def test_islands_are_for_large_networks_on_cpus(
     ]
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda: found)
     config = small.config(hidden_size=width, num_attention_heads=1)
-    with fast.step_scope(config, wanted, True)(SEED):
-        assert fast._ways() == fast.Ways(islands, True)
+    with fused_ops.step_scope(config, wanted, True)(SEED):
+        assert fused_ops._ways() == fused_ops.Ways(islands, True)
         assert dropout.current_seed() is SEED
 
 
 def test_the_scope_ends_with_the_step():
-    with fast.training_step(SEED, BOTH):
-        with fast.training_step(SEED + 1):
-            assert fast._ways() == fast.Ways()
-        assert fast._ways() == BOTH
-    assert fast._ways() == fast.Ways()
+    with fused_ops.training_step(SEED, BOTH):
+        with fused_ops.training_step(SEED + 1):
+            assert fused_ops._ways() == fused_ops.Ways()
+        assert fused_ops._ways() == BOTH
+    assert fused_ops._ways() == fused_ops.Ways()
     assert dropout.current_seed() is None
 
 
@@ -246,7 +247,7 @@ def losses(strategy, ways, steps_to_take=2):
         pretraining_losses.OBJECTIVES,
         pretraining_losses.pretraining_weights,
         pretraining_losses.pretraining_sums,
-        functools.partial(fast.training_step, ways=ways),
+        functools.partial(fused_ops.training_step, ways=ways),
     )
     rows = [small.batch(seed, 4) for seed in range(steps_to_take)]
     stacked = {name: np.stack([x[name] for x in rows]) for name in rows[0]}
@@ -260,7 +261,7 @@ def test_mirrored_devices_give_what_one_gives():
     mirrored = tf.distribute.MirroredStrategy(
         ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
     )
-    plain = losses(tf.distribute.OneDeviceStrategy("CPU:0"), fast.Ways())
+    plain = losses(tf.distribute.OneDeviceStrategy("CPU:0"), fused_ops.Ways())
     np.testing.assert_allclose(losses(mirrored, BOTH), plain, rtol=1e-5)
 
 
@@ -275,12 +276,12 @@ def test_islands_take_rows_of_any_length():
     def scores(ways):
         @tf.function(input_signature=[spec])
         def run(inputs):
-            with fast.training_step(SEED, ways):
+            with fused_ops.training_step(SEED, ways):
                 return classifier(inputs, training=True)["logits"]
 
         return run
 
-    plain, islands = scores(fast.Ways()), scores(ISLANDS)
+    plain, islands = scores(fused_ops.Ways()), scores(ISLANDS)
     for length in (5, small.S):
         inputs = {
             name: small.batch()[name][:, :length] for name in classifier.input

@@ -8,7 +8,8 @@ import pytest
 import safetensors.numpy
 
 from common.errors import UserError
-from modeling import checkpoints, huggingface, models, task_models
+from modeling import checkpoints, models, task_models
+from modeling.formats import huggingface
 from tests import small
 from tests.small import H
 

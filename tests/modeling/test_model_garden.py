@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from common import tensor_files
 from common.errors import UserError
-from modeling import checkpoints, model_garden, models, task_models
+from modeling import checkpoints, models, task_models
+from modeling.formats import model_garden
 from tests import small
 from tests.small import INTERMEDIATE, POSITIONS, A, H, L, V
 

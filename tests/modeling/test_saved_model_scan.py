@@ -12,7 +12,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import convert_checkpoint
 from common.errors import UserError
-from modeling import hub, saved_model_scan
+from modeling import hub
+from modeling.formats import saved_model_scan
 
 SPEC = [tf.TensorSpec([None], tf.float32)]
 

@@ -10,7 +10,8 @@ import tensorflow as tf
 from common import tensor_files
 from common.errors import UserError
 from data.records.shard_check import _masked_crc32c
-from modeling import checkpoint_checks, checkpoints, huggingface, model_garden
+from modeling import checkpoint_checks, checkpoints
+from modeling.formats import huggingface, model_garden
 
 CLAIMED = 127  # for each of nine dimensions of 1
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from modeling import surgery
+from modeling.formats import extend_embeddings
 
 WORDS = "bert/embeddings/word_embeddings"
 BIAS = "cls/predictions/output_bias"
@@ -16,7 +16,7 @@ VALUES = {
 
 
 def test_new_words_are_the_mean_of_their_pieces():
-    changed = surgery.extend_vocabulary(VALUES, [0, 4], [[1, 2], [3]])
+    changed = extend_embeddings.extend_vocabulary(VALUES, [0, 4], [[1, 2], [3]])
     expected = {
         **VALUES,
         WORDS: [[3, 2], [2, 4], [4, 0], [1, 1], [1, 1]],
@@ -30,13 +30,13 @@ def test_new_words_are_the_mean_of_their_pieces():
 
 def test_a_model_without_masked_lm_head_gets_no_bias():
     encoder = {n: v for n, v in VALUES.items() if n != BIAS}
-    changed = surgery.extend_vocabulary(encoder, [4], [[0]])
+    changed = extend_embeddings.extend_vocabulary(encoder, [4], [[0]])
     assert set(changed) == set(encoder)
     assert changed[WORDS].shape == (5, 2)
 
 
 def test_positions_repeat():
-    changed = surgery.extend_positions(VALUES, 7)
+    changed = extend_embeddings.extend_positions(VALUES, 7)
     first, second, third = [1, 2], [3, 4], [5, 6]
     np.testing.assert_array_equal(
         changed[POSITIONS],

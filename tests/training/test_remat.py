@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import fast, pretraining_losses
+from modeling import fused_ops, pretraining_losses
 from modeling.models import build_pretraining_model
 from tests import small, tiny
 from training import precision, steps
@@ -40,7 +40,7 @@ def take(kind, remat, replicas=1, parts=1, rate=0.0):
         pretraining_losses.OBJECTIVES,
         pretraining_losses.pretraining_weights,
         pretraining_losses.pretraining_sums,
-        fast.step_scope(config, islands=False, remat=remat),
+        fused_ops.step_scope(config, islands=False, remat=remat),
     )
     made = steps.Steps(task, optimizer, strategy, 3, False, parts)
     batches = [batch(seed) for seed in range(2)]

@@ -17,7 +17,7 @@ from data import classification, features, length_batches
 from data.records import example_files, reader
 from modeling import (
     counts,
-    fast,
+    fused_ops,
     losses,
     models,
     pretraining_losses,
@@ -64,7 +64,7 @@ def pretraining(packed, remat=False):
         pretraining_losses.OBJECTIVES,
         pretraining_losses.pretraining_weights,
         pretraining_losses.pretraining_sums,
-        fast.step_scope(CONFIG, islands=False, remat=remat),
+        fused_ops.step_scope(CONFIG, islands=False, remat=remat),
         counts.batch_tokens,
     )
     return task, reader.training_batches(["none"], 1, schema, ROWS, 3, 0)
@@ -85,7 +85,7 @@ def classifier():
         (losses.LABELS,),
         losses.label_weights,
         losses.class_sums,
-        fast.step_scope(CONFIG, islands=False, remat=False),
+        fused_ops.step_scope(CONFIG, islands=False, remat=False),
         counts.batch_tokens,
     )
     return task, length_batches.training_batches(rows, [small.S], ROWS, 3, 0)

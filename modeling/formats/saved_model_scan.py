@@ -13,7 +13,7 @@ import math
 import os
 
 from common.errors import UserError
-from modeling import saved_models
+from modeling.formats import saved_models
 
 # By TensorFlow Text, which must be imported before such a graph is loaded.
 TEXT = frozenset(
