@@ -16,17 +16,16 @@ import sys
 from absl import flags
 
 import common_flags
-import run_diagnosis
 import run_folder
 import text_flags
+from checks import config as config_checks
+from checks import record_scan, run
+from checks.run import Job
 from common import findings as report
 from common.errors import UserError
 from common.findings import Finding, wrong
-from data import record_scan
 from data.text import vocabulary_checks
-from modeling import config_checks
 from modeling.config import BertConfig
-from run_diagnosis import Job
 
 _PATHS = {
     "input_file": "Records to examine: files and globs, with commas.",
@@ -68,10 +67,8 @@ def read_flags(argv: list[str]) -> Job:
         files = common_flags.list_files(values.input_file, "input_file")
     return Job(
         files=files,
-        vocab_file=values.vocab_file
-        or run_diagnosis.find(folder, run_folder.VOCABULARY),
-        config_file=values.bert_config_file
-        or run_diagnosis.find(folder, run_diagnosis.CONFIG),
+        vocab_file=values.vocab_file or run.find(folder, run_folder.VOCABULARY),
+        config_file=values.bert_config_file or run.find(folder, run.CONFIG),
         checkpoint=values.init_checkpoint,
         folder=folder,
         do_lower_case=values.do_lower_case,
@@ -83,7 +80,7 @@ def examine(job: Job) -> list[Finding]:
     """Looks at everything that was given, alone and together."""
     found, config, vocab, scan = [], None, None, record_scan.Scan()
     if job.config_file:
-        config = run_diagnosis.read_config(job.config_file, found)
+        config = run.read_config(job.config_file, found)
     if config:
         found += config_checks.check_sizes(config, job.config_file, published())
     if job.vocab_file:
@@ -122,11 +119,9 @@ def examine(job: Job) -> list[Finding]:
             config, job.config_file, scan.max_seq_length, "the records"
         )
     if job.checkpoint:
-        found += run_diagnosis.examine_checkpoint(
-            job.checkpoint, config, job.config_file
-        )
+        found += run.examine_checkpoint(job.checkpoint, config, job.config_file)
     if job.folder:
-        found += run_diagnosis.examine_run(job, config, scan)
+        found += run.examine_run(job, config, scan)
     return found
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import doctor
 import pretraining_records
-import run_diagnosis
-from data import record_scan
+from checks import record_scan
+from checks import run as run_diagnosis
 from data.records import writer
 from modeling import checkpoints, models
 from tests import small, text

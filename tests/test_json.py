@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 
+from checks import curves
 from common import durable
 from data import vector_files
 from evaluation import answer_files
-from training import curve_checks, logs
+from training import logs
 
 ODD = {"loss": math.nan, "most": math.inf, "least": -math.inf, "step": 3}
 
@@ -39,8 +40,8 @@ def test_curves_hold_null_and_the_doctor_sees_it(tmp_path):
         "loss": None,
         "learning_rate": 0.5,
     }
-    points = curve_checks.read_curves(str(path))
-    (finding,) = curve_checks.check(points, [], str(path))
+    points = curves.read_curves(str(path))
+    (finding,) = curves.check(points, [], str(path))
     assert "loss is nan at step 3" in finding.message
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from data import record_checks
-from data.record_statistics import Statistics
+from checks import records
+from checks.record_statistics import Statistics
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 CASED = {t: i for i, t in enumerate([*TOKENS, "the", "The", "."])}
@@ -16,7 +16,7 @@ def judge(vocab, **targets):
     counts = np.zeros(len(vocab), np.int64)
     for token, count in targets.items():
         counts[vocab[token]] = count
-    found = record_checks.check_pieces(
+    found = records.check_pieces(
         Statistics({}, counts, True, {}), vocab, "r.tfrecord"
     )
     return [(x.level, x.message.removeprefix("r.tfrecord: ")) for x in found]
@@ -50,5 +50,5 @@ def test_text_without_capitals_in_a_cased_vocabulary():
 
 def test_the_loss_of_knowing_frequencies_alone():
     targets = np.array([0, 50, 25, 25])
-    loss = record_checks.unigram_loss(Statistics({}, targets, True, {}))
+    loss = records.unigram_loss(Statistics({}, targets, True, {}))
     assert loss == pytest.approx(1.5 * np.log(2))

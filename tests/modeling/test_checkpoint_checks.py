@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from checks import model as checkpoint_checks
 from common import tensor_files
-from modeling import checkpoint_checks, checkpoints, models
+from modeling import checkpoints, models
 from tests import small
 from tests.small import H, L, S, V
 

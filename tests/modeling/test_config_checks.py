@@ -1,6 +1,6 @@
 """Configs: which network it is, and whether rows fit into it."""
 
-from modeling import config_checks
+from checks import config as config_checks
 from tests import small
 
 

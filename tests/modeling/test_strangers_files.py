@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from checks import model
 from common import tensor_files
 from common.errors import UserError
 from data.records.shard_check import _masked_crc32c
-from modeling import checkpoint_checks, checkpoints
+from modeling import checkpoints
 from modeling.formats import huggingface, model_garden
 
 CLAIMED = 127  # for each of nine dimensions of 1
@@ -53,7 +54,7 @@ def test_a_shape_is_compared_with_the_data_before_it_is_allocated(bomb, read):
 
 
 def test_the_doctor_says_so_too(bomb):
-    (found,) = checkpoint_checks.examine(bomb, None, None, None)
+    (found,) = model.examine(bomb, None, None, None)
     assert_says(str(found), bomb)
 
 

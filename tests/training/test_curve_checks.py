@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from checks import curves
+from checks.curves import Objective
 from common.errors import UserError
-from training import curve_checks
-from training.curve_checks import Objective
 
 OBJECTIVES = [
     Objective("masked_lm", math.log(30522), 0.97 * 7.2, 1000),
@@ -43,7 +43,7 @@ def of_kind(points, kind):
 
 
 def judge(points, **how):
-    found = curve_checks.check(points, OBJECTIVES, PATH, **how)
+    found = curves.check(points, OBJECTIVES, PATH, **how)
     messages = {"wrong": [], "suspicious": [], "fine": []}
     for finding in found:
         assert finding.message.startswith(f"{PATH}: ")
@@ -142,7 +142,7 @@ def test_schedules():
     def check(**settings):
         return [
             (x.level, x.message.split(";")[0])
-            for x in curve_checks.check_schedule(settings, points, "run.json")
+            for x in curves.check_schedule(settings, points, "run.json")
         ]
 
     good = {"num_train_steps": 3000, "num_warmup_steps": 500}
@@ -165,7 +165,7 @@ def test_curves_are_read_from_their_file(tmp_path):
     points = healthy(last=200)
     lines = "".join(json.dumps(point) + "\n" for point in points)
     path.write_text(lines + '{"step": 250, "ki')
-    assert curve_checks.read_curves(str(path)) == points
+    assert curves.read_curves(str(path)) == points
     path.write_text(lines + "\n")
     with pytest.raises(UserError, match=r"jsonl:5: not a point of a curve: ''"):
-        curve_checks.read_curves(str(path))
+        curves.read_curves(str(path))

@@ -3,13 +3,14 @@
 import dataclasses
 import os
 
+from checks import records
+from checks.record_statistics import Counter, Statistics
 from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, wrong
 from common.progress import Progress
-from data import features, record_checks
+from data import features
 from data.pretraining.settings import Settings
-from data.record_statistics import Counter, Statistics
 from data.records import manifest
 from data.records.shard_check import check_shard
 from data.text import vocabulary
@@ -54,7 +55,7 @@ def scan(
     from data.records import reader  # noqa: F401  its import is no part of the work
 
     result = Scan(
-        record_checks.check_listing(files), [_listed(path) for path in files]
+        records.check_listing(files), [_listed(path) for path in files]
     )
     result.vocab = vocab = _read_vocabulary(result) or vocab
     limit = vocab_size or (len(vocab) if vocab else _ANY_ID)
@@ -226,11 +227,9 @@ def _judge(result: Scan, where: str) -> list[Finding]:
     names = {field.name for field in dataclasses.fields(Settings)}
     settings = {name: value for name, value in made.items() if name in names}
     settings["max_seq_length"] = result.max_seq_length
-    found = record_checks.check_statistics(
+    found = records.check_statistics(
         result.statistics, Settings(**settings), where, made.get("statistics")
     )
     if result.vocab:
-        found += record_checks.check_pieces(
-            result.statistics, result.vocab, where
-        )
+        found += records.check_pieces(result.statistics, result.vocab, where)
     return found

@@ -7,10 +7,10 @@ import os
 
 import pretraining_records
 import run_folder
+from checks import record_scan, records
 from common import storage
 from common.errors import UserError
 from common.findings import Finding, suspicious, wrong
-from data import record_checks, record_scan
 from data.text import vocabulary_checks
 from modeling.config import BertConfig
 
@@ -50,7 +50,8 @@ def examine_checkpoint(
     prefix: str, config: BertConfig | None, config_file: str | None
 ) -> list[Finding]:
     """Looks at a checkpoint, and whether the config belongs to it."""
-    from modeling import checkpoint_checks, checkpoints, models
+    from checks import model as checkpoint_checks
+    from modeling import checkpoints, models
 
     shapes = None
     if config:
@@ -66,12 +67,14 @@ def examine_run(
     job: Job, config: BertConfig | None, scan: record_scan.Scan
 ) -> list[Finding]:
     """Looks at the folder of a run: files, settings, curves."""
-    from training import curve_checks, run_checks, saver
+    from checks import curves as curve_checks
+    from checks import run_files
+    from training import saver
 
-    found, description = run_checks.check_files(job.folder)
+    found, description = run_files.check_files(job.folder)
     best = os.path.join(job.folder, run_folder.BEST)
     if os.path.isdir(best):
-        found += run_checks.check_files(best)[0]
+        found += run_files.check_files(best)[0]
     settings, where = description.get("settings", {}), job.folder
     if description:
         newest = os.path.join(
@@ -176,14 +179,14 @@ def objectives(
     the entropy of the pieces as its masked-LM loss: 7.2 nats for the 30,522
     of English Wikipedia, 0.7 of those of a fresh one.
     """
-    from training.curve_checks import Objective
+    from checks.curves import Objective
 
     found = []
     if config:
         fresh = math.log(config.vocab_size)
         frequencies = 0.7 * fresh
         if scan.statistics and scan.statistics.targets.sum() > 10_000:
-            frequencies = record_checks.unigram_loss(scan.statistics)
+            frequencies = records.unigram_loss(scan.statistics)
         found.append(
             Objective(
                 "masked_lm", fresh, 0.97 * frequencies, max(1000, 2 * warmup)

@@ -5,12 +5,12 @@ import os
 
 import numpy as np
 
+from checks.record_statistics import Statistics
 from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
 from data.pretraining import partitions
 from data.pretraining.settings import Settings
-from data.record_statistics import Statistics
 from data.records import manifest
 from data.text import vocabulary, vocabulary_checks
 
