@@ -9,7 +9,8 @@ from absl import flags
 
 from common import storage
 from common.errors import UserError
-from training import cluster, interruption, member
+from training import cluster, preemption
+from training import workers as member
 
 DEVICE_FLAGS = (
     "distribution",
@@ -233,7 +234,7 @@ def run(main: Callable[[list[str]], int | None], argv: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr, flush=True)
         is_lost = isinstance(error, cluster.WorkerLostError)
         # Before what the error holds is freed: TensorFlow would wait there.
-        return member.leave(interruption.RUN_AGAIN if is_lost else 2)
+        return member.leave(preemption.RUN_AGAIN if is_lost else 2)
     except KeyboardInterrupt:
         code = 130
     except SystemExit as end:

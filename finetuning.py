@@ -378,7 +378,7 @@ class FineTuning:
 
     def _held_out(self, evaluate, best_metric):
         """Evaluates while training, if there is something to evaluate."""
-        from training import held_out
+        from training import validation
 
         patience = self._values.early_stopping_patience
         if patience and not (evaluate and best_metric):
@@ -393,13 +393,13 @@ class FineTuning:
             shown = " | ".join(f"{k} {v:.4f}" for k, v in metrics.items())
             say(f"step {step} held out | {shown}")
 
-        best = best_metric and held_out.Best(
+        best = best_metric and validation.Best(
             self._best,
             self._named,
             best_metric,
             patience=patience,
         )
-        return held_out.HeldOut(evaluate, tell, best)
+        return validation.HeldOut(evaluate, tell, best)
 
     def take_best(self) -> int:
         """Takes the best weights, if there are such; returns their step."""

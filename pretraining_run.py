@@ -225,12 +225,12 @@ class Pretraining:
 
     def _held_out(self):
         """Evaluates while training, if there is held-out text."""
-        from training import held_out, logs
+        from training import logs, validation
 
         if not self.job.inputs.held_out:
             return None
         values = self.job.flags
-        best = held_out.Best(
+        best = validation.Best(
             self.best,
             self.named,
             "loss",
@@ -238,7 +238,7 @@ class Pretraining:
             patience=values.early_stopping_patience,
         )
         objectives = self.trainer.steps.task.objectives
-        return held_out.HeldOut(
+        return validation.HeldOut(
             self.evaluate,
             lambda step, result: logs.tell_evaluation(step, result, objectives),
             best,

@@ -9,7 +9,7 @@ from absl import flags
 
 import common_flags
 from common.errors import UserError
-from training import interruption
+from training import preemption
 
 _CHOICES = (  # flag, what it may be, the default first, its meaning
     (
@@ -183,5 +183,5 @@ def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
     SIGTERM ends it with the code that says "run me again" also before the
     first step and after the last one, where there is nothing to save.
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(interruption.RUN_AGAIN))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(preemption.RUN_AGAIN))
     return common_flags.run(main, argv)

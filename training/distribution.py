@@ -5,7 +5,8 @@ import functools
 import tensorflow as tf
 
 from common.errors import UserError
-from training import cluster, member
+from training import cluster
+from training import workers as member
 
 
 def make_strategy(

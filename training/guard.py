@@ -11,9 +11,9 @@ import numpy as np
 
 from common.errors import UserError
 from common.progress import say
-from training.pace import Window
 from training.spikes import Spikes
 from training.steps import Steps
+from training.throughput import Window
 
 MOST_BAD_STEPS = 3  # in a row
 

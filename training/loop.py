@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from training import agreement, logs
 from training.guard import Guard
-from training.pace import Pace, Window
 from training.steps import TOKENS, Steps
+from training.throughput import Pace, Window
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,7 +25,7 @@ from common import tensor_files
 from common.durable import sync_and_hash, sync_folder, write_whole
 from common.errors import UserError
 from common.progress import say
-from training import member
+from training import workers
 
 PREFIX = "model.ckpt"
 GLOBAL_STEP = "global_step"
@@ -63,7 +63,7 @@ class Saver:
     """
 
     def __init__(self, folder: str, keep_max: int = 5):
-        self.folder = member.chiefs_folder(folder)
+        self.folder = workers.chiefs_folder(folder)
         self.keep_max = keep_max
         self._scratch = os.path.join(self.folder, _SCRATCH)
         self._writes = self.folder == folder

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable
 import tensorflow as tf
 
 from common.progress import say
-from training import agreement, member
-from training.held_out import HeldOut
-from training.interruption import Interruption
+from training import agreement, workers
 from training.logs import TrainingLog
 from training.loop import Schedule, Trainer
+from training.preemption import Interruption
 from training.saver import Restored, Saver
 from training.state import TrainingState
+from training.validation import HeldOut
 
 # Makes the batches from the present step on, up to the schedule's last step.
 Part = tuple[Callable[[], tf.data.Dataset], Schedule]
@@ -88,7 +88,7 @@ class Session:
         if held_out and self._held_out_state:
             held_out.take_state(self._held_out_state)
         log = TrainingLog(self._folder, self._state.step)
-        with Interruption(train_for, not member.is_joined()) as interruption:
+        with Interruption(train_for, not workers.is_joined()) as interruption:
 
             def evaluate():
                 if held_out:

@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from common.errors import UserError
-from training import cluster, member
+from training import cluster
+from training import workers as member
 from training.cluster import Cluster, WorkerLostError
 
 THREE = ["10.0.0.1:2222", "10.0.0.2:2223", "host-c:2224"]

@@ -3,8 +3,8 @@
 import pytest
 import tensorflow as tf
 
-from training.held_out import Best
 from training.saver import Saver
+from training.validation import Best
 
 VALUES = [3.0, 2.0, 2.0, 2.5, 5.0, 1.0]
 

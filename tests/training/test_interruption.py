@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from training.interruption import Interruption
+from training.preemption import Interruption
 
 PROGRAM = """
 import os, signal, sys
-from training.interruption import Abandoned, Interruption
+from training.preemption import Abandoned, Interruption
 def send(name):
     os.kill(os.getpid(), getattr(signal, name))
 with Interruption() as interruption:

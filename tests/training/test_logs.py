@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from tests import tiny
 from training import logs
-from training.pace import Window
+from training.throughput import Window
 
 
 def test_an_objective_without_answers_has_no_accuracy(capsys):

@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 )
 
 from tests import tiny
-from training import held_out, logs, loop, session, state
+from training import logs, loop, session, state, validation
 from training.saver import Saver
 
 
@@ -34,7 +34,7 @@ class Run:
     def train(self):
         """Trains; returns the state of the best weights."""
         self.session.resume(will_train=True)
-        best = held_out.Best(
+        best = validation.Best(
             self.best, self.named, "score", patience=self._patience
         )
         plan = loop.Schedule(
@@ -46,7 +46,7 @@ class Run:
             batch_size=tiny.ROWS,
             learning_rate=lambda step: tf.constant(0.0),
         )
-        evaluation = held_out.HeldOut(
+        evaluation = validation.HeldOut(
             lambda: {"score": self._scores[self.state.step]},
             lambda step, metrics: None,
             best,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import keras
 
 from common.progress import say
-from training.interruption import Abandoned, Interruption
 from training.logs import TrainingLog
+from training.preemption import Abandoned, Interruption
 from training.saver import Saver
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from common.progress import say
 from training import cluster
 from training.cluster import Cluster, WorkerLostError
-from training.interruption import RUN_AGAIN
+from training.preemption import RUN_AGAIN
 
 # Survivors stay so long that each can see whose port is closed.
 _SECONDS_TO_LOOK_AROUND = 1.5
