@@ -14,13 +14,10 @@ import sys
 
 from absl import flags
 
-import common_flags
-import run_folder
-import text_flags
 from common.durable import sync_and_hash, write_whole
 from common.errors import UserError
 from common.progress import say
-from data import entities, features
+from data import features
 from data.text import (
     tokenization,
     tokenizer_files,
@@ -29,6 +26,8 @@ from data.text import (
 )
 from modeling.config import BertConfig
 from modeling.formats import model_folder
+from tasks import common_flags, output_dir, text_flags
+from tasks.ner import entities
 
 SOURCES = ("google", "huggingface", "model_garden", "hub")
 TARGETS = ("google", "huggingface", "model_garden")
@@ -210,7 +209,7 @@ def find_vocabulary(bert: Bert, path: str, vocab_file: str | None) -> None:
         say("warning: no vocabulary beside the input; none is written")
         return
     if vocab_file:
-        run_folder.check_beside(path, vocab_file)
+        output_dir.check_beside(path, vocab_file)
     bert.config.check_vocabulary(
         bert.tokens, vocab_file or bert.path, bert.path
     )

@@ -19,8 +19,6 @@ import sys
 
 from absl import flags
 
-import common_flags
-import text_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
@@ -30,6 +28,7 @@ from data.pretraining import packing, partitions
 from data.pretraining.settings import Settings
 from data.records import manifest
 from data.text import tokenization, vocabulary
+from tasks import common_flags, text_flags
 
 
 def define_flags(values: flags.FlagValues) -> None:

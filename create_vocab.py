@@ -13,12 +13,11 @@ import sys
 
 from absl import flags
 
-import common_flags
-import text_flags
 from common.errors import UserError
 from common.progress import say
 from data.corpus import vocabulary_fit, vocabulary_learner, word_counts
 from data.text import tokenization, vocabulary, vocabulary_slots
+from tasks import common_flags, text_flags
 
 # Flags of a vocabulary that is learned anew: (name, default, lowest, meaning).
 _LEARNING = (

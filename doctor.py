@@ -15,9 +15,6 @@ import sys
 
 from absl import flags
 
-import common_flags
-import run_folder
-import text_flags
 from checks import config as config_checks
 from checks import record_scan, run
 from checks.run import Job
@@ -26,6 +23,7 @@ from common.errors import UserError
 from common.findings import Finding, wrong
 from data.text import vocabulary_checks
 from modeling.config import BertConfig
+from tasks import common_flags, output_dir, text_flags
 
 _PATHS = {
     "input_file": "Records to examine: files and globs, with commas.",
@@ -67,7 +65,7 @@ def read_flags(argv: list[str]) -> Job:
         files = common_flags.list_files(values.input_file, "input_file")
     return Job(
         files=files,
-        vocab_file=values.vocab_file or run.find(folder, run_folder.VOCABULARY),
+        vocab_file=values.vocab_file or run.find(folder, output_dir.VOCABULARY),
         config_file=values.bert_config_file or run.find(folder, run.CONFIG),
         checkpoint=values.init_checkpoint,
         folder=folder,
@@ -94,7 +92,7 @@ def examine(job: Job) -> list[Finding]:
         found += vocabulary_checks.check_hash(job.vocab_file, scan.runs)
     if vocab and job.checkpoint:
         try:
-            run_folder.check_beside(job.checkpoint, job.vocab_file)
+            output_dir.check_beside(job.checkpoint, job.vocab_file)
         except UserError as error:
             found.append(wrong(str(error)))
     for name in ("do_lower_case", "strip_accents"):

@@ -16,17 +16,15 @@ import tempfile
 
 from absl import flags
 
-import common_flags
 import convert_checkpoint
-import export_folder
-import run_folder
-import text_flags
 from common.errors import UserError
 from common.progress import say
 from data import features
 from data.text import tokenization, vocabulary, vocabulary_checks
 from modeling.config import BertConfig
 from modeling.formats import model_folder
+from serving import export_folder
+from tasks import common_flags, output_dir, text_flags
 
 # Of outputs, from those of the same weights outside of the SavedModel.
 TOLERANCE = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.2}
@@ -112,7 +110,7 @@ def read_flags(argv: list[str]) -> flags.FlagValues:
         checkpoint or "", "vocab.txt", values.vocab_file, "vocab_file"
     )
     if checkpoint:
-        run_folder.check_beside(checkpoint, values.vocab_file)
+        output_dir.check_beside(checkpoint, values.vocab_file)
     return values
 
 
@@ -369,8 +367,8 @@ def export_preprocessor(values: flags.FlagValues, tokens: list[str]) -> str:
     return (
         f"wrote a preprocessor ({len(tokens):,} tokens, rows of {length}, "
         f"do_lower_case={casing[0]}, strip_accents={casing[1]}) to "
-        f"{values.export_path}; loaded again, it "
-        f"gives the rows of data/text/tokenization.py for {len(_TEXTS)} hard texts"
+        f"{values.export_path}; loaded again, it gives the rows of "
+        f"data/text/tokenization.py for {len(_TEXTS)} hard texts"
     )
 
 

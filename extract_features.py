@@ -17,9 +17,6 @@ from collections.abc import Iterator
 
 from absl import flags
 
-import common_flags
-import run_folder
-import text_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
@@ -28,6 +25,7 @@ from data.corpus import documents
 from data.text import vocabulary
 from modeling.config import BertConfig
 from modeling.formats import model_folder
+from tasks import common_flags, output_dir, text_flags
 
 _WINDOW_BYTES = 1 << 28  # of vectors that wait for their turn
 _WINDOW_BATCHES = 64
@@ -103,7 +101,7 @@ def read_flags(argv: list[str]) -> Job:
     where = values.bert_config_file
     config.check_vocabulary(vocab, values.vocab_file, where)
     config.check_length(values.max_seq_length, "max_seq_length", where)
-    run_folder.check_beside(values.init_checkpoint, values.vocab_file)
+    output_dir.check_beside(values.init_checkpoint, values.vocab_file)
     layers = [read_layer(x, config.num_hidden_layers) for x in values.layers]
     if not layers:
         raise UserError("--layers is empty", expected="such as -1,-2")

@@ -11,14 +11,12 @@ import sys
 
 from absl import flags
 
-import common_flags
-import run_folder
-import text_flags
 from common.errors import UserError
 from data import features, sequences
 from data.text import tokenization, vocabulary
 from modeling.config import BertConfig
 from modeling.formats import model_folder
+from tasks import common_flags, output_dir, text_flags
 
 
 def define_flags(values: flags.FlagValues) -> None:
@@ -52,7 +50,7 @@ def read_flags(argv: list[str]) -> flags.FlagValues:
         values[flag].value = model_folder.find(
             values.init_checkpoint, name, values[flag].value, flag
         )
-    run_folder.check_beside(values.init_checkpoint, values.vocab_file)
+    output_dir.check_beside(values.init_checkpoint, values.vocab_file)
     return values
 
 

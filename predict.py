@@ -22,10 +22,10 @@ from collections.abc import Callable, Iterator
 
 from absl import flags
 
-import common_flags
 from common.errors import UserError
 from common.progress import say
 from data.text import surrogates
+from tasks import common_flags
 
 _STDIN = "stdin"
 _CHUNK = 1 << 18  # bytes that are read at once, if there are so many

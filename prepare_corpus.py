@@ -12,12 +12,11 @@ import sys
 
 from absl import flags
 
-import common_flags
-import text_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
 from data.corpus import corpus_writer, raw_text
+from tasks import common_flags, text_flags
 
 
 def define_flags(values: flags.FlagValues) -> None:

@@ -18,25 +18,21 @@ import sys
 
 from absl import flags
 
-import classifier_data
-import classifier_run
-import common_flags
-import export_folder
-import finetuning
-import run_folder
-import training_flags
-from classifier_data import Task
 from common.errors import UserError
 from common.progress import say
-from data.classification import REGRESSION, Labels, Source
-from evaluation import glue
 from modeling.formats import model_folder
+from serving import export_folder
+from tasks import common_flags, finetuning, output_dir, training_flags
+from tasks.classification import inputs, metrics
+from tasks.classification import run as classifier_run
+from tasks.classification.examples import REGRESSION, Labels, Source
+from tasks.classification.inputs import Task
 
 _NLI = Labels(names=("contradiction", "entailment", "neutral"))
 _XNLI = dataclasses.replace(_NLI, aliases=(("contradictory", "contradiction"),))
 _TWO = Labels(names=("0", "1"))
 _ENTAILED = Labels(names=("entailment", "not_entailment"))
-_ACCURACY_F1 = (glue.ACCURACY, glue.F1)
+_ACCURACY_F1 = (metrics.ACCURACY, metrics.F1)
 
 
 def _xnli(file: str) -> Source:
@@ -51,7 +47,7 @@ TASKS = {
         (Source("dev.tsv", 3, None, 1, header=False),),
         (Source("test.tsv", 1, id=0),),
         _TWO,
-        (glue.MATTHEWS, glue.ACCURACY),
+        (metrics.MATTHEWS, metrics.ACCURACY),
         submission=("CoLA",),
     ),
     "mnli": Task(
@@ -123,14 +119,14 @@ TASKS = {
         (Source("dev.tsv", 7, 8, -1),),
         (Source("test.tsv", 7, 8, id=0),),
         Labels(REGRESSION),
-        (glue.PEARSON, glue.SPEARMAN),
+        (metrics.PEARSON, metrics.SPEARMAN),
         submission=("STS-B",),
     ),
     "ax": Task(  # the diagnostic set, for a model that was trained on MNLI
         dev=(Source("diagnostic-full.tsv", "Premise", "Hypothesis", "Label"),),
         test=(Source("diagnostic.tsv", 1, 2, id=0),),
         labels=_NLI,
-        metrics=(glue.MATTHEWS, glue.ACCURACY),
+        metrics=(metrics.MATTHEWS, metrics.ACCURACY),
         submission=("AX",),
     ),
 }
@@ -140,7 +136,7 @@ def define_flags(values: flags.FlagValues) -> None:
     """Defines this script's flags: the original's 25 and more."""
     # A hub module brings config and vocabulary.
     finetuning.define_flags(values, required=False)
-    classifier_data.define_flags(values)
+    inputs.define_flags(values)
     for name, meaning in (
         ("bert_hub_module_handle", "Start from a TF-Hub SavedModel's weights."),
         ("export_dir", "Write a SavedModel, text to label, to this folder."),
@@ -189,7 +185,7 @@ def read_flags(argv: list[str]) -> classifier_run.Job:
     for name in ("vocab_file", "bert_config_file"):
         if not values[name].value and not (handle and name[0] == "b"):
             raise UserError(f"no --{name}", fix="see --help")
-    data = classifier_data.read(values, TASKS)
+    data = inputs.read(values, TASKS)
     check_recorded(values.output_dir, data)
     weights = config = None
     if handle:
@@ -215,7 +211,7 @@ def check_hub_flags(values: flags.FlagValues, handle: str) -> None:
         )
     if not values.vocab_file:
         values.vocab_file = os.path.join(handle, "assets", "vocab.txt")
-    run_folder.check_beside(handle, values.vocab_file)
+    output_dir.check_beside(handle, values.vocab_file)
 
 
 def read_hub(values: flags.FlagValues, handle: str):
@@ -230,7 +226,7 @@ def read_hub(values: flags.FlagValues, handle: str):
     return bert.config, bert.values
 
 
-def check_recorded(folder: str, data: classifier_data.Data) -> None:
+def check_recorded(folder: str, data: inputs.Data) -> None:
     """Refuses a folder with checkpoints of other labels."""
     recorded = model_folder.recorded_task(folder)
     trained = glob.glob(f"{glob.escape(folder)}/**/checkpoint", recursive=True)
@@ -285,17 +281,17 @@ def main(argv: list[str]) -> None:
         run.start()
         for part in data.parts:
             if part not in records:
-                records[part] = classifier_data.make_records(values, data, part)
+                records[part] = inputs.make_records(values, data, part)
         if values.do_train:
             wrote.append(run.train(records))
         step = run.tuning.take_best()
         if values.do_eval:
             results.append(run.evaluate_all(records))
             if values.num_seeds > 1:
-                run_folder.write_results(run.folder, step, results[-1])
+                output_dir.write_results(run.folder, step, results[-1])
     if values.do_eval:
         wrote.append(
-            run_folder.write_results(
+            output_dir.write_results(
                 values.output_dir, step, classifier_run.summarize(results)
             )
         )

@@ -19,18 +19,15 @@ from collections.abc import Iterable, Iterator
 
 from absl import flags
 
-import common_flags
-import finetuning
-import run_folder
-import task_run
-import training_flags
 from common.durable import write_whole
 from common.errors import UserError
 from common.progress import say
-from data import conll, entities, features, ner
-from data.entities import ANY, ENTITIES
-from evaluation import ner as scoring
+from data import features
 from modeling.formats import model_folder
+from tasks import common_flags, finetuning, output_dir, task_run, training_flags
+from tasks.ner import conll, entities, windows
+from tasks.ner import metrics as scoring
+from tasks.ner.entities import ANY, ENTITIES
 
 _TASK_FILE = "task.json"
 
@@ -161,7 +158,7 @@ def recorded_task(values: flags.FlagValues) -> dict | None:
     if values.init_checkpoint and not values.do_train:
         folder = model_folder.folder_of(values.init_checkpoint)
         folders.append(folder)
-        if os.path.basename(folder) == run_folder.BEST:
+        if os.path.basename(folder) == output_dir.BEST:
             folders.append(os.path.dirname(folder))
     for folder in folders:
         path = os.path.join(folder, _TASK_FILE)
@@ -215,7 +212,7 @@ class Labelling:
         tokenizer = tokenization.FullTokenizer(
             values.vocab_file, values.do_lower_case, values.strip_accents
         )
-        self._row_maker = ner.RowMaker(
+        self._row_maker = windows.RowMaker(
             lambda word: tokenizer.convert_tokens_to_ids(
                 tokenizer.tokenize(word)
             ),
@@ -251,7 +248,7 @@ class Labelling:
         """Finds the weights to start from and prepares the folder."""
         values = self._values
         self.tuning.start()
-        run_folder.prepare(
+        output_dir.prepare(
             values.output_dir, self._job.setup.config, values.vocab_file
         )
         task = {"labels": self._job.labels, "kind": self._job.kind}
@@ -304,7 +301,7 @@ class Labelling:
 
     def save_model(self, folder: str) -> None:
         """Writes the SavedModel."""
-        from serving import ner as serving
+        from tasks.ner import export as serving
 
         values = self._values
         settings = serving.Settings(

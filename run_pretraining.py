@@ -12,14 +12,11 @@ import sys
 
 from absl import flags
 
-import common_flags
-import pretraining_records
-import pretraining_run
-import run_folder
-import text_flags
-import training_flags
 from common.errors import UserError
 from modeling.config import BertConfig
+from tasks import common_flags, output_dir, text_flags, training_flags
+from tasks.pretraining import inputs as pretraining_records
+from tasks.pretraining import run as pretraining_run
 
 
 def define_flags(values: flags.FlagValues) -> None:
@@ -69,11 +66,11 @@ def read_flags(argv: list[str]) -> pretraining_run.Job:
     config = BertConfig.from_json_file(values.bert_config_file)
     inputs = pretraining_records.read_inputs(values, config)
     training_flags.check(values, [phase.batch_size for phase in inputs.phases])
-    run_folder.check(values.output_dir, config)
+    output_dir.check(values.output_dir, config)
     if inputs.vocab_file:
-        run_folder.check_vocabulary(values.output_dir, inputs.vocab_file)
+        output_dir.check_vocabulary(values.output_dir, inputs.vocab_file)
         if values.init_checkpoint:
-            run_folder.check_beside(values.init_checkpoint, inputs.vocab_file)
+            output_dir.check_beside(values.init_checkpoint, inputs.vocab_file)
     return pretraining_run.Job(values, config, inputs, train_for)
 
 
@@ -92,8 +89,8 @@ def main(argv: list[str]) -> None:
     run.start()
     started = run.state.step
     if values.do_train:
-        run_folder.check_steps(values.output_dir, started, run.learning_rate)
-    run_folder.prepare(values.output_dir, job.config, inputs.vocab_file)
+        output_dir.check_steps(values.output_dir, started, run.learning_rate)
+    output_dir.prepare(values.output_dir, job.config, inputs.vocab_file)
     wrote = []
     if values.do_train:
         run.train(counts[: len(inputs.phases)])
@@ -103,7 +100,7 @@ def main(argv: list[str]) -> None:
         )
     if values.do_eval:
         wrote.append(
-            run_folder.write_results(
+            output_dir.write_results(
                 values.output_dir, run.state.step, run.evaluate()
             )
         )

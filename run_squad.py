@@ -15,15 +15,13 @@ import sys
 
 from absl import flags
 
-import common_flags
-import export_folder
-import finetuning
-import training_flags
 from common.errors import UserError
 from common.progress import say
-from data import squad
 from data.text import vocabulary_checks
 from modeling.formats import model_folder
+from serving import export_folder
+from tasks import common_flags, finetuning, training_flags
+from tasks.squad import examples
 
 OFFSETS, ORIGINAL = "offsets", "original"
 
@@ -89,8 +87,8 @@ class Job:
 
     flags: flags.FlagValues
     setup: finetuning.Setup
-    train: squad.Dataset | None
-    predict: squad.Dataset | None
+    train: examples.Dataset | None
+    predict: examples.Dataset | None
 
 
 def read_flags(argv: list[str]) -> Job:
@@ -109,10 +107,10 @@ def read_flags(argv: list[str]) -> Job:
     vocabulary_checks.check_exportable(values.vocab_file, setup.vocab)
     train = predict = None
     if values.do_train:
-        train = _read(values, "train_file", squad.SPANS)
+        train = _read(values, "train_file", examples.SPANS)
     if answers_questions(values):
         scored = needs_labels(values)
-        needed = squad.TEXTS if scored else squad.NOTHING
+        needed = examples.TEXTS if scored else examples.NOTHING
         predict = _read(values, "predict_file", needed)
     model_folder.warn_vocabulary(
         values,
@@ -165,15 +163,15 @@ def _check_wanted(values: flags.FlagValues) -> None:
             raise UserError(f"no --{name}", fix="name the file")
 
 
-def _read(values: flags.FlagValues, name: str, needed: str) -> squad.Dataset:
+def _read(values: flags.FlagValues, name: str, needed: str) -> examples.Dataset:
     """The questions of a file, of the version that the flags say."""
     path = values[name].value
     if len(common_flags.list_files(path, name)) != 1:
         raise UserError(f"--{name}={path!r}", expected="one file")
-    dataset = squad.read(path, needed)
+    dataset = examples.read(path, needed)
     version_2 = values.version_2_with_negative
-    if needed != squad.NOTHING:
-        squad.check_version(dataset, version_2)
+    if needed != examples.NOTHING:
+        examples.check_version(dataset, version_2)
     elif not version_2 and any(x.impossible for x in dataset.examples):
         say(
             f"warning: {path} has questions without an answer, and all get "
@@ -185,9 +183,9 @@ def _read(values: flags.FlagValues, name: str, needed: str) -> squad.Dataset:
 def main(argv: list[str]) -> None:
     """Runs the script."""
     job = read_flags(argv)
-    import squad_run
+    from tasks.squad import run
 
-    wrote = squad_run.run(job)
+    wrote = run.run(job)
     if wrote:
         print("wrote " + "\n      ".join(wrote))
 

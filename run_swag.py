@@ -18,17 +18,14 @@ from collections.abc import Iterator
 
 from absl import flags
 
-import common_flags
-import finetuning
-import run_folder
-import task_run
-import training_flags
 from common.durable import write_whole
 from common.errors import UserError
 from common.progress import say
-from data import features, swag
+from data import features
 from data.text import vocabulary
 from modeling.formats import model_folder
+from tasks import common_flags, finetuning, output_dir, task_run, training_flags
+from tasks.swag import examples as swag
 
 
 def define_flags(values: flags.FlagValues) -> None:
@@ -145,7 +142,7 @@ class Choosing:
         """Finds the weights to start from and prepares the folder."""
         values = self._values
         self.tuning.start()
-        run_folder.prepare(
+        output_dir.prepare(
             values.output_dir, self._job.setup.config, values.vocab_file
         )
 
@@ -189,7 +186,7 @@ class Choosing:
 
     def save_model(self, folder: str) -> None:
         """Writes the SavedModel."""
-        from serving import swag as serving
+        from tasks.swag import export as serving
 
         values = self._values
         settings = serving.Settings(

@@ -14,9 +14,9 @@ import numpy as np
 
 import run_classifier
 from benchmarks import by_seed, transformers_trainer
-from data import classification, features
+from data import features
 from data.records import example_files
-from evaluation import glue
+from tasks.classification import examples, metrics
 
 MAX_SEQ_LENGTH = 128
 
@@ -34,7 +34,7 @@ def theirs(
         peer: its Python, and the folder of its weights.
     """
     kind = run_classifier.TASKS[task].labels.kind
-    number = kind == classification.REGRESSION
+    number = kind == examples.REGRESSION
     label = example_files.Feature("float32" if number else "int64")
     train, held_out = (
         list(
@@ -60,9 +60,9 @@ def theirs(
         epochs=epochs,
         seed=seed,
     )
-    found = glue.answers(logits, kind)
+    found = metrics.answers(logits, kind)
     metric = run_classifier.TASKS[task].metrics[0]
-    return {"seconds": seconds, **glue.scores((metric,), labels, found)}
+    return {"seconds": seconds, **metrics.scores((metric,), labels, found)}
 
 
 def measure(

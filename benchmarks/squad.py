@@ -13,17 +13,18 @@ peer's those of training.
 
 import run_squad
 from benchmarks import by_seed, transformers_trainer
-from data import features, squad, squad_windows
+from data import features
 from data.records import example_files
-from evaluation import spans
-from evaluation import squad as scoring
+from tasks.squad import examples, spans
+from tasks.squad import metrics as scoring
+from tasks.squad import windows as squad_windows
 
 MAX_SEQ_LENGTH, DOC_STRIDE, MAX_QUERY_LENGTH = 384, 128, 64
 N_BEST, MAX_ANSWER_LENGTH = 20, 30
 
 
 def theirs(
-    dataset: squad.Dataset,
+    dataset: examples.Dataset,
     records: str,
     seed: int,
     epochs: float,
@@ -65,7 +66,7 @@ def theirs(
 
 
 def scores(
-    dataset: squad.Dataset, rows: list[dict], starts, ends
+    dataset: examples.Dataset, rows: list[dict], starts, ends
 ) -> dict[str, float]:
     """The official metrics, as run_squad.py has them by default.
 
@@ -106,7 +107,7 @@ def measure(
         seeds: how many.
         peer: its Python, and the folder of the same weights, or None.
     """
-    dataset = squad.read(dev, squad.TEXTS)
+    dataset = examples.read(dev, examples.TEXTS)
     version_2 = dataset.has_impossible
 
     def ours(seed: int, folder: str) -> dict[str, float]:

@@ -24,7 +24,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import tensorflow as tf  # noqa: E402
 import tokenizers  # noqa: E402
 
-from data.corpus import documents
+from data.corpus import documents  # noqa: E402
 from data.text import text_ops  # noqa: E402
 
 

@@ -5,14 +5,14 @@ import fnmatch
 import math
 import os
 
-import pretraining_records
-import run_folder
 from checks import record_scan, records
 from common import storage
 from common.errors import UserError
 from common.findings import Finding, suspicious, wrong
 from data.text import vocabulary_checks
 from modeling.config import BertConfig
+from tasks import output_dir
+from tasks.pretraining import inputs
 
 CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
 
@@ -72,7 +72,7 @@ def examine_run(
     from training import saver
 
     found, description = run_files.check_files(job.folder)
-    best = os.path.join(job.folder, run_folder.BEST)
+    best = os.path.join(job.folder, output_dir.BEST)
     if os.path.isdir(best):
         found += run_files.check_files(best)[0]
     settings, where = description.get("settings", {}), job.folder
@@ -120,7 +120,7 @@ def compare_run(
                     expected=own,
                 )
             )
-    own = find(job.folder, run_folder.VOCABULARY)
+    own = find(job.folder, output_dir.VOCABULARY)
     if own and own != job.vocab_file:
         more, vocab = vocabulary_checks.check_file(own)
         found += more
@@ -139,7 +139,7 @@ def compare_run(
             )
     files = trained_on(job.files, settings.get("input_file"))
     listed = dict(zip(job.files, scan.listed, strict=True))
-    read = pretraining_records.Records(files, [listed[x] for x in files], {})
+    read = inputs.Records(files, [listed[x] for x in files], {})
     if files and settings.get("records") not in (None, fingerprint(read)):
         found.append(
             suspicious(
@@ -162,12 +162,10 @@ def trained_on(files: list[str], patterns: str | None) -> list[str]:
     ]
 
 
-def fingerprint(read: pretraining_records.Records) -> str:
+def fingerprint(read: inputs.Records) -> str:
     """The fingerprint of a run that reads these records."""
-    phase = pretraining_records.Phase(read, None, batch_size=0, first=0, last=0)
-    return pretraining_records.fingerprint(
-        pretraining_records.Inputs([phase], None, None, None, None)
-    )
+    phase = inputs.Phase(read, None, batch_size=0, first=0, last=0)
+    return inputs.fingerprint(inputs.Inputs([phase], None, None, None, None))
 
 
 def objectives(

@@ -22,9 +22,8 @@ import numpy as np
 import tensorflow as tf
 
 import extract_features
-from data import conll, entities
 from data.text import tokenization
-from evaluation import ner
+from tasks.ner import conll, entities, metrics
 
 S = 128  # pieces of a row; longer sentences are cut into several
 SEED = 12345
@@ -163,7 +162,7 @@ def run(
         epochs, batch_size, learning_rate: of its training.
 
     Returns:
-        see `evaluation.ner.score_entities`.
+        see `tasks.ner.metrics.score_entities`.
     """
     os.makedirs(folder, exist_ok=True)
     keras.utils.set_random_seed(SEED)
@@ -198,7 +197,7 @@ def run(
         entities.to_bio([labels[i] for i in row[: len(x.labels)]])
         for row, x in zip(best, rows["held_out"], strict=True)
     ]
-    return ner.score_entities([x.labels for x in rows["held_out"]], guesses)
+    return metrics.score_entities([x.labels for x in rows["held_out"]], guesses)
 
 
 def main() -> None:

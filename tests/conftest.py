@@ -11,8 +11,8 @@ import hypothesis
 import pytest
 import tensorflow as tf
 
-import common_flags
 import predict
+from tasks import common_flags
 
 # A busy machine is no failure, and a failure comes again.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)

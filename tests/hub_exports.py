@@ -8,11 +8,11 @@ import pathlib
 import keras
 import numpy as np
 
-import common_flags
 import export_hub
 from common import tensor_files
 from modeling import checkpoints, models
 from modeling.config import BertConfig
+from tasks import common_flags
 from tests import small, text
 
 V = len(text.VOCABULARY)

@@ -25,8 +25,8 @@ def pretrain(argv: list[str], replicas: int = 1) -> int:
     """Runs run_pretraining in this process; returns its exit code."""
     import tensorflow as tf
 
-    import common_flags
     import run_pretraining
+    from tasks import common_flags
 
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(

@@ -9,11 +9,12 @@ import tensorflow as tf
 
 import export_hub
 import model_folder
-import pretraining_records
 from common.errors import UserError
 from data.text import text_ops, tokenization, tokenizer_files, vocabulary
 from modeling.formats import model_folder, saved_models
 from serving import graphs, hub
+from tasks import finetuning
+from tasks.pretraining import inputs
 
 ROOT = pathlib.Path(__file__).parents[1]
 # What compares the case of a vocabulary or of a released model, which says
@@ -122,7 +123,7 @@ def test_records_of_other_accents_do_not_go_together():
     run = {"vocab_sha256": "1", "vocab_file": "v.txt", "do_lower_case": True}
     runs = [{**run, "strip_accents": strip} for strip in (True, False)]
     with pytest.raises(UserError, match="strip_accents=False and .*=True"):
-        pretraining_records.check_vocabulary(runs, None, "config.json")
+        inputs.check_vocabulary(runs, None, "config.json")
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ import json
 import pytest
 from absl import flags
 
-import classifier_data
 import run_classifier
-from classifier_data import DEV, TEST, TRAIN
 from common.errors import UserError
-from data import classification
+from tasks.classification import examples as classification
+from tasks.classification import inputs
+from tasks.classification.inputs import DEV, TEST, TRAIN
 
 NLI = ("contradiction", "entailment", "neutral")
 MNLI_HEADER = (
@@ -290,7 +290,7 @@ def parse(*words, **named):
 
 
 def read(*words, **named):
-    return classifier_data.read(parse(*words, **named), run_classifier.TASKS)
+    return inputs.read(parse(*words, **named), run_classifier.TASKS)
 
 
 def examples(data, split):

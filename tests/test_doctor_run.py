@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import doctor
-import pretraining_records
 from checks import record_scan
 from checks import run as run_diagnosis
 from data.records import writer
 from modeling import checkpoints, models
+from tasks.pretraining import inputs
 from tests import small, text
 from training import saver
 
@@ -120,7 +120,7 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
     job = doctor.read_flags(
         ["doctor.py", f"--output_dir={run_folder}", f"--input_file={files[0]}"]
     )
-    read = pretraining_records.Records(files[:1], [None], {})
+    read = inputs.Records(files[:1], [None], {})
     settings = {
         "input_file": "records/0.tf*",
         "records": run_diagnosis.fingerprint(read),

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import convert_checkpoint
-import export_folder
 from common import durable
 from data import vector_files
 from data.corpus import corpus_writer
 from data.records import example_files, writer
-from evaluation import answer_files
+from serving import export_folder
+from tasks.squad import answer_files
 from training.saver import Saver
 
 

@@ -4,7 +4,7 @@ import pathlib
 import re
 import runpy
 
-import common_flags
+from tasks import common_flags
 
 ROOT = pathlib.Path(__file__).parents[1]
 corpus = runpy.run_path(str(ROOT / "examples" / "docstring_corpus.py"))

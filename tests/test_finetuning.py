@@ -5,12 +5,11 @@ import json
 import numpy as np
 import pytest
 
-import common_flags
-import finetuning
 from common import tensor_files
 from data import features, length_batches
 from data.records import example_files
 from modeling import checkpoints, losses, task_models
+from tasks import common_flags, finetuning
 from tests import killed_runs, small
 from tests.small import S, V
 

@@ -8,7 +8,7 @@ import numpy as np
 from checks import curves
 from common import durable
 from data import vector_files
-from evaluation import answer_files
+from tasks.squad import answer_files
 from training import logs
 
 ODD = {"loss": math.nan, "most": math.inf, "least": -math.inf, "step": 3}

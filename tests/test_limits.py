@@ -6,9 +6,10 @@ import pytest
 
 from common import limits
 from common.errors import UserError
-from data import squad, tables
+from data import tables
 from data.corpus import documents
 from modeling.formats import huggingface
+from tasks.squad import examples
 
 BOMB = b"a" * 4099
 
@@ -53,7 +54,7 @@ def test_a_row_without_an_end_is_refused(small, tmp_path):
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_json_that_is_too_large_is_refused(small, tmp_path, pack):
-    found = refusal(squad.read_json, tmp_path / "a.json", pack(b"[" + BOMB))
+    found = refusal(examples.read_json, tmp_path / "a.json", pack(b"[" + BOMB))
     unpacked = " when it is unpacked" * (pack is gzip.compress)
     assert found == (
         f": more than 4,001 bytes{unpacked}; expected JSON that fits into "

@@ -6,12 +6,13 @@ import types
 import pytest
 from absl import flags
 
-import classifier_data
-import classifier_run
 import run_classifier
-from classifier_data import DEV, TEST, TRAIN
 from common.errors import UserError
-from data import classification, swag
+from tasks.classification import examples as classification
+from tasks.classification import inputs
+from tasks.classification import run as classifier_run
+from tasks.classification.inputs import DEV, TEST, TRAIN
+from tasks.swag import examples as swag
 
 
 def read(*words, **named):
@@ -20,7 +21,7 @@ def read(*words, **named):
     for name, value in {"output_dir": "none", **named}.items():
         words += (f"--{name}={value}",)
     values(["run_classifier", *words])
-    return classifier_data.read(values, run_classifier.TASKS)
+    return inputs.read(values, run_classifier.TASKS)
 
 
 @pytest.mark.parametrize("flag", ["eval_file", "predict_file"])
@@ -52,7 +53,7 @@ def test_only_labelled_rows_are_scored():
     run._logits = lambda *_: ([0, 0], [[1.0, 2.0], [3.0, 4.0]])
     source = classification.Source("x.jsonl", "t", label="l")
     for is_labelled, labels in ((True, [0, 0]), (False, None)):
-        part = classifier_data.Part(TEST, "", source, 2, is_labelled)
+        part = inputs.Part(TEST, "", source, 2, is_labelled)
         assert run.predict(part, "")[1] == labels
 
 

@@ -6,8 +6,8 @@ import os
 import pytest
 from absl import flags
 
-import common_flags
 import create_vocab
+from tasks import common_flags
 from tests import text
 from tests.test_house import scripts
 

@@ -12,9 +12,14 @@ import pytest
 import tensorflow as tf
 
 import predict
-from data.classification import CLASSES, MULTI_LABEL, REGRESSION, Labels
 from modeling import checkpoints, task_models
-from serving import classifier
+from tasks.classification import export as classifier
+from tasks.classification.examples import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Labels,
+)
 from tests import small, text
 
 LINES = [

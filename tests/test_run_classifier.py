@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import common_flags
 import run_classifier
 from common import tensor_files
 from data.text import tokenization
 from modeling import checkpoints, task_models
 from modeling.config import BertConfig
 from modeling.formats import model_garden
+from tasks import common_flags
 from tests import classifier_files, small
 from tests.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
 

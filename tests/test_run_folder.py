@@ -2,8 +2,8 @@
 
 import pytest
 
-import run_folder
 from common.errors import UserError
+from tasks import output_dir
 
 BEFORE = {
     "random_seed": 3,
@@ -17,7 +17,7 @@ BEFORE = {
 
 def told(capsys, **changed):
     now = {**BEFORE, "optimizer": "adamw", **changed}
-    run_folder.tell_changes(BEFORE, now)
+    output_dir.tell_changes(BEFORE, now)
     return capsys.readouterr().err
 
 
@@ -69,8 +69,8 @@ def test_the_vocabulary_of_a_checkpoint_is_found(tmp_path, beside, checkpoint):
     other = tmp_path / "other.txt"
     other.write_text("the\ncat\n")
     prefix = str(tmp_path / "run" / checkpoint)
-    run_folder.check_beside(prefix, str(path))
+    output_dir.check_beside(prefix, str(path))
     with pytest.raises(UserError, match=":2: token 'cat'; expected 'tree'"):
-        run_folder.check_beside(prefix, str(other))
+        output_dir.check_beside(prefix, str(other))
     path.unlink()
-    run_folder.check_beside(prefix, str(other))
+    output_dir.check_beside(prefix, str(other))

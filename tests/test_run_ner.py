@@ -12,8 +12,8 @@ import pytest
 
 import run_ner
 from common import tensor_files
-from data import conll, entities
-from evaluation import ner as scoring
+from tasks.ner import conll, entities
+from tasks.ner import metrics as scoring
 from tests import names, small
 
 pytestmark = pytest.mark.slow

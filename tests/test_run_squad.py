@@ -13,12 +13,12 @@ import sys
 import pytest
 import tensorflow as tf
 
-import common_flags
 import run_squad
-from data import squad
-from data.squad_windows import TRAINING_SCHEMA
-from evaluation import answer_files
-from evaluation import squad as scoring
+from tasks import common_flags
+from tasks.squad import answer_files
+from tasks.squad import examples as squad
+from tasks.squad import metrics as scoring
+from tasks.squad.windows import TRAINING_SCHEMA
 from tests import small, squad_files
 
 QUESTIONS, HELD_OUT = 97, 31

@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-import pretraining_records
 import run_pretraining
 from modeling import checkpoints
+from tasks.pretraining import inputs
 from tests import killed_runs, small
 from tests.pretraining_files import write_records
 from tests.training import test_loop
@@ -162,7 +162,7 @@ def test_a_shard_that_is_damaged_while_it_is_read_is_named(
     path.write_bytes(content)
     before = pretrain(tmp_path / "run", 2, input_file=path, num_train_steps=9)
     # Of more gigabytes only the sizes are compared before the first step.
-    monkeypatch.setattr(pretraining_records, "_HASHED_BYTES", 0)
+    monkeypatch.setattr(inputs, "_HASHED_BYTES", 0)
     err = pretrain(tmp_path / "run", 2, input_file=path, num_train_steps=9)
     for lines in (before, err):
         line = lines.splitlines()[-1]

@@ -6,16 +6,15 @@ import shutil
 import numpy as np
 import pytest
 
-import common_flags
-import pretraining_run
 import run_classifier
 import run_pretraining
-import training_flags
 from common import tensor_files
 from common.errors import UserError
 from data import features
 from data.records import writer as records
 from modeling import checkpoints, layer_decay, task_models
+from tasks import common_flags, training_flags
+from tasks.pretraining import run as pretraining_run
 from tests import classifier_files, small
 from tests.small import L, P, S
 

@@ -6,7 +6,6 @@ import shutil
 
 import pytest
 
-import common_flags
 import convert_checkpoint
 import create_pretraining_data
 import doctor
@@ -19,6 +18,7 @@ import run_pretraining
 import run_squad
 import run_swag
 from common.errors import UserError
+from tasks import common_flags
 from tests import classifier_files, small, text
 
 TASKS = (run_classifier, run_ner, run_squad, run_swag)

@@ -3,8 +3,8 @@
     tokenizer_config.json    the arguments of a class
     tokenizer.json           a pipeline: normalizer, pre-tokenizer, model
 
-What `data/text/tokenization.py` does too is read; anything else is refused by its
-name, since a model would get other tokens than it was trained with.
+Settings that `data/text/tokenization.py` supports are read; any other is
+rejected by its name, since a model would get other tokens than in training.
 """
 
 import json

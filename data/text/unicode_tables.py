@@ -1,7 +1,7 @@
 """What tokenization does to each character, frozen.
 
-`data/text/tokenization.py` and `data/text/text_ops.py` read the same tables, so that
-tokens depend neither on Python's version nor on where they are made. The
+The exact tokenizer and the one in graphs read the same tables, so that tokens
+depend neither on Python's version nor on where they are made. The
 tables were computed from the Unicode data of `UNICODE_VERSION` by
 `tests/data/original_tokenization.py`. Two are kept as text below, of
 lower-casing and of stripping accents; the others follow from them. Only runs

@@ -4,8 +4,8 @@ import gzip
 import pytest
 
 from common.errors import UserError
-from data import classification
-from data.classification import Labels, Source
+from tasks.classification import examples as classification
+from tasks.classification.examples import Labels, Source
 
 YES_NO = Labels(names=("no", "yes"))
 

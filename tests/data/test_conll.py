@@ -3,8 +3,8 @@
 import pytest
 
 from common.errors import UserError
-from data import conll
-from data.conll import Columns, Sentence
+from tasks.ner import conll
+from tasks.ner.conll import Columns, Sentence
 
 FOUR = """-DOCSTART- -X- -X- O
 

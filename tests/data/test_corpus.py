@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import common_flags
 from common.errors import UserError
 from data.corpus import documents as corpus
+from tasks import common_flags
 
 
 def write(path, content):

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from data import ner
-from data.conll import Sentence
+from tasks.ner import windows
+from tasks.ner.conll import Sentence
 
 VOCAB = {
     token: i for i, token in enumerate("[PAD] [UNK] [CLS] [SEP] a".split())
@@ -21,7 +21,7 @@ def ids_of(word):
 
 
 def rows(sentences, length, **options):
-    maker = ner.RowMaker(ids_of, VOCAB, LABELS, length, **options)
+    maker = windows.RowMaker(ids_of, VOCAB, LABELS, length, **options)
     return list(maker.rows(sentences))
 
 
@@ -44,7 +44,7 @@ def test_only_first_pieces_have_labels():
 def test_a_long_sentence_becomes_windows():
     """Room for 6 words; as drawn at the head of the module."""
     words = [f"{'a' * 1}" for _ in range(9)]
-    assert ner.windows([1] * 9, 6, 3) == [(0, 6, 0, 4), (3, 9, 4, 9)]
+    assert windows.windows([1] * 9, 6, 3) == [(0, 6, 0, 4), (3, 9, 4, 9)]
     found = rows([sentence(" ".join(words))], 8)
     assert [sum(row["label_weights"]) for row in found] == [4, 5]
     assert [len(row["input_ids"]) for row in found] == [8, 8]
@@ -55,10 +55,10 @@ def test_windows_hold_every_word_once_with_context():
     for _ in range(400):
         room = rng.randint(1, 31)
         stride = rng.randint(1, max(1, room // 2))
-        longest = ner.longest_word(room, stride)
+        longest = windows.longest_word(room, stride)
         count = rng.randint(1, 97)
         lengths = [rng.randint(1, longest) for _ in range(count)]
-        found = ner.windows(lengths, room, stride)
+        found = windows.windows(lengths, room, stride)
         owned = [w for x in found for w in range(x.first, x.last)]
         assert owned == list(range(count))
         for start, limit, first, last in found:
@@ -68,7 +68,7 @@ def test_windows_hold_every_word_once_with_context():
 
 def test_words_away_from_the_ends_see_both_sides():
     """At half a row of stride, a quarter of it on each side."""
-    found = ner.windows([1] * 1000, 40, 20)
+    found = windows.windows([1] * 1000, 40, 20)
     for start, limit, first, last in found:
         assert first == 0 or first - start >= 10
         assert last == 1000 or limit - last >= 9
@@ -94,7 +94,7 @@ def test_no_word_is_without_a_prediction(context, length):
     assert max(len(row["input_ids"]) for row in found) <= length
     # What the network would say is the id of the piece itself.
     said = (np.array(row["input_ids"]) for row in found)
-    said = list(ner.labels_of_words(found, said))
+    said = list(windows.labels_of_words(found, said))
     assert said == [(ids_of(word) or [UNK])[0] for word in words]
 
 
@@ -118,11 +118,11 @@ def test_sentences_of_a_document_stand_in_one_row():
 
 
 def test_context_fills_the_last_row_from_the_left():
-    found = ner.windows([1] * 13, 10, 5)
+    found = windows.windows([1] * 13, 10, 5)
     assert found == [(0, 10, 0, 6), (3, 13, 6, 13)]
 
 
 def test_predictions_come_in_the_order_of_words():
     made = [{"label_weights": [0, 1, 0, 1, 0]}, {"label_weights": [0, 1]}]
     best = [np.array([9, 4, 9, 5, 9, 0, 0]), np.array([9, 6, 0])]
-    assert list(ner.labels_of_words(made, best)) == [4, 5, 6]
+    assert list(windows.labels_of_words(made, best)) == [4, 5, 6]

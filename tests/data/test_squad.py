@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from data import squad
+from tasks.squad import examples as squad
 
 CONTEXT = "It was made in 1895."
 

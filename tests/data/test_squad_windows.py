@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import squad_windows as windows
 from data.records import example_files
-from data.squad import Answer, Example
 from data.text import text_ops, vocabulary
+from tasks.squad import windows
+from tasks.squad.examples import Answer, Example
 
 SPECIAL = list(vocabulary.SPECIAL_TOKENS)
 WORDS = "it was made in 18 ##95 when ? . ( ) - the old cafe japan ##ese".split()

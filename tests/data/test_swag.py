@@ -6,8 +6,8 @@ import json
 import pytest
 
 from common.errors import UserError
-from data import swag
-from data.swag import Example
+from tasks.swag import examples
+from tasks.swag.examples import Example
 
 HEADER = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
@@ -52,7 +52,7 @@ def changed(**fields):
 
 def test_csv_as_swag_has_it(write):
     path = write([HEADER, ROW, changed(sent2="", label="0")])
-    first, second = swag.read(path, labelled=True)
+    first, second = examples.read(path, labelled=True)
     assert first == Example(
         'He said "no, thanks".',
         [
@@ -70,10 +70,10 @@ def test_csv_as_swag_has_it(write):
 
 def test_csv_without_labels(write):
     path = write([HEADER[:-1], ROW[:-1]])
-    (example,) = swag.read(path, labelled=False)
+    (example,) = examples.read(path, labelled=False)
     assert example.label is None
     with pytest.raises(UserError, match="no column 'label'"):
-        list(swag.read(path, labelled=True))
+        list(examples.read(path, labelled=True))
 
 
 def test_json_lines_with_any_number_of_choices(write):
@@ -81,13 +81,13 @@ def test_json_lines_with_any_number_of_choices(write):
         {"context": "a", "choices": ["b", "c", "d"], "label": 2},
         {"label": 0, "context": "", "choices": ["e", "f"], "more": None},
     ]
-    found = list(swag.read(write(lines, "x.jsonl"), labelled=True))
+    found = list(examples.read(write(lines, "x.jsonl"), labelled=True))
     assert found == [
         Example("a", ["b", "c", "d"], 2, 1),
         Example("", ["e", "f"], 0, 2),
     ]
-    assert swag.count_choices(found) == 3
-    unlabelled = list(swag.read(write(lines, "x.jsonl"), labelled=False))
+    assert examples.count_choices(found) == 3
+    unlabelled = list(examples.read(write(lines, "x.jsonl"), labelled=False))
     assert [x.label for x in unlabelled] == [None, None]
 
 
@@ -108,7 +108,7 @@ LABEL = "expected the number of the right choice, 0 to "
 def test_wrong_rows_of_csv(write, row, message):
     path = write([HEADER, row])
     with pytest.raises(UserError) as caught:
-        list(swag.read(path, labelled=True))
+        list(examples.read(path, labelled=True))
     assert str(caught.value).startswith(f"{path}:{message}")
 
 
@@ -137,16 +137,16 @@ GOOD = {"context": "a", "choices": ["b", "c"], "label": 1}
 def test_wrong_lines_of_json(write, line, message):
     path = write([GOOD, line], "x.jsonl")
     with pytest.raises(UserError) as caught:
-        list(swag.read(path, labelled=True))
+        list(examples.read(path, labelled=True))
     assert str(caught.value).startswith(f"{path}:{message}")
 
 
 def test_files_that_are_something_else(write):
     full = [["id", "sent1", "sent2", "gold-ending", "distractor-0"], ["a"] * 5]
     with pytest.raises(UserError, match="0 columns ending0, .* not train_full"):
-        list(swag.read(write(full), labelled=True))
+        list(examples.read(write(full), labelled=True))
     with pytest.raises(UserError, match="is neither .csv nor .jsonl"):
-        list(swag.read("file.tsv", labelled=True))
+        list(examples.read("file.tsv", labelled=True))
 
 
 CLS, SEP = 2, 3
@@ -157,7 +157,7 @@ def ids_of(text):
 
 
 def test_rows_are_filled_up_with_choices_that_do_not_count():
-    maker = swag.RowMaker(ids_of, CLS, SEP, 7, choices=3)
+    maker = examples.RowMaker(ids_of, CLS, SEP, 7, choices=3)
     row = maker.row(Example("a bb", ["ccc d", "e"], 1, 1), "file")
     assert row == {
         "input_ids": [
@@ -181,6 +181,6 @@ def test_rows_are_filled_up_with_choices_that_do_not_count():
 
 
 def test_a_choice_of_which_nothing_is_left():
-    maker = swag.RowMaker(lambda text: [], CLS, SEP, 7, choices=2)
+    maker = examples.RowMaker(lambda text: [], CLS, SEP, 7, choices=2)
     with pytest.raises(UserError, match="file:5: choice 0 is empty"):
         maker.row(Example("a", ["\x7f", "b"], 0, 5), "file")

@@ -6,9 +6,9 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from data import ner
 from data.text import tokenization, word_ops
 from data.text import unicode_tables as tables
+from tasks.ner import windows
 
 SPLITTER = word_ops.WordSplitter(word_ops.classes_of_text())
 PLAIN = word_ops.WordSplitter(word_ops.classes_of_words())
@@ -116,7 +116,7 @@ def test_windows_are_those_of_python():
     for _ in range(61):
         room = rng.randint(1, 29)
         stride = rng.randint(1, max(1, room // 2))
-        longest = ner.longest_word(room, stride)
+        longest = windows.longest_word(room, stride)
         texts = [
             [rng.randint(1, longest) for _ in range(rng.choice([0, 1, 5, 97]))]
             for _ in range(rng.randint(1, 7))
@@ -133,6 +133,6 @@ def test_windows_are_those_of_python():
         expected = [
             tuple(number + base for number in window)
             for base, text in zip(splits.tolist(), texts)
-            for window in ner.windows(text, room, stride)
+            for window in windows.windows(text, room, stride)
         ]
         assert rows == expected

@@ -1,8 +1,13 @@
 import numpy as np
 import pytest
 
-from data.classification import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from evaluation import answers
+from tasks.classification import answers
+from tasks.classification.examples import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Labels,
+)
 
 THREE = Labels(CLASSES, ("a", "b", "c"))
 SEVERAL = Labels(MULTI_LABEL, ("x", "y", "z"), separator=";")

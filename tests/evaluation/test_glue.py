@@ -3,60 +3,63 @@ import math
 import numpy as np
 import pytest
 
-from data.classification import CLASSES, MULTI_LABEL, REGRESSION
-from evaluation import glue
+from tasks.classification import metrics
+from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 
 LOGITS = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, -1.0]], np.float32)
 
 
 def test_probabilities_of_each_kind():
-    found = glue.probabilities(LOGITS, CLASSES)
+    found = metrics.probabilities(LOGITS, CLASSES)
     e = math.e
     total = 1 + e**2 + e
     np.testing.assert_allclose(
         found[0], [1 / total, e**2 / total, e / total], rtol=1e-6
     )
     assert found.dtype == np.float32
-    found = glue.probabilities(LOGITS, MULTI_LABEL)
+    found = metrics.probabilities(LOGITS, MULTI_LABEL)
     np.testing.assert_allclose(found[0, :2], [0.5, 1 / (1 + e**-2)], rtol=1e-6)
-    found = glue.probabilities(LOGITS[:, :1], REGRESSION)
+    found = metrics.probabilities(LOGITS[:, :1], REGRESSION)
     assert found.tolist() == [[0.0], [3.0]]
 
 
 def test_large_logits_overflow_nowhere():
     logits = np.array([[1000.0, -1000.0]], np.float32)
     for kind in (CLASSES, MULTI_LABEL):
-        assert glue.probabilities(logits, kind).tolist() == [[1.0, 0.0]]
-    assert glue.losses(logits, np.array([1]), CLASSES).tolist() == [2000.0]
+        assert metrics.probabilities(logits, kind).tolist() == [[1.0, 0.0]]
+    assert metrics.losses(logits, np.array([1]), CLASSES).tolist() == [2000.0]
 
 
 def test_answers_of_each_kind():
-    assert glue.answers(LOGITS, CLASSES).tolist() == [1, 0]
-    assert glue.answers(LOGITS, MULTI_LABEL).tolist() == [[1, 1, 1], [1, 1, 0]]
-    assert glue.answers(LOGITS[:, :1], REGRESSION).tolist() == [0.0, 3.0]
+    assert metrics.answers(LOGITS, CLASSES).tolist() == [1, 0]
+    assert metrics.answers(LOGITS, MULTI_LABEL).tolist() == [
+        [1, 1, 1],
+        [1, 1, 0],
+    ]
+    assert metrics.answers(LOGITS[:, :1], REGRESSION).tolist() == [0.0, 3.0]
 
 
 def test_losses_of_each_kind():
-    found = glue.losses(LOGITS, np.array([1, 2]), CLASSES)
+    found = metrics.losses(LOGITS, np.array([1, 2]), CLASSES)
     e = math.e
     expected = [
         -math.log(e**2 / (1 + e**2 + e)),
         -math.log(e**-1 / (e**3 + 1 + e**-1)),
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    found = glue.losses(LOGITS[:1], np.array([[1, 1, 0]]), MULTI_LABEL)
+    found = metrics.losses(LOGITS[:1], np.array([[1, 1, 0]]), MULTI_LABEL)
     by_hand = (
         math.log(2) - math.log(1 / (1 + e**-2)) - math.log(1 - 1 / (1 + e**-1))
     ) / 3
     np.testing.assert_allclose(found, [by_hand], rtol=1e-12)
-    found = glue.losses(LOGITS[:, :1], np.array([0.5, 1.0]), REGRESSION)
+    found = metrics.losses(LOGITS[:, :1], np.array([0.5, 1.0]), REGRESSION)
     assert found.tolist() == [0.25, 4.0]
 
 
 def test_scores_by_hand():
     labels = np.array([1, 1, 1, 0, 0, 1, 0])
     found = np.array([1, 1, 0, 1, 0, 1, 0])  # 3 hits of 1, 2 of 0
-    scores = glue.scores(("accuracy", "f1", "matthews"), labels, found)
+    scores = metrics.scores(("accuracy", "f1", "matthews"), labels, found)
     assert scores["accuracy"] == pytest.approx(5 / 7)
     assert scores["f1"] == pytest.approx(2 * 3 / (2 * 3 + 1 + 1))
     assert scores["matthews"] == pytest.approx(
@@ -67,7 +70,7 @@ def test_scores_by_hand():
 def test_correlations_by_hand():
     labels = np.array([0.0, 1.0, 2.0, 5.0])
     found = np.array([1.0, 0.0, 2.0, 3.0])
-    scores = glue.scores(("pearson", "spearman"), labels, found)
+    scores = metrics.scores(("pearson", "spearman"), labels, found)
     a, b = labels - 2.0, found - 1.5
     assert scores["pearson"] == pytest.approx(
         (a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum())
@@ -79,7 +82,7 @@ def test_correlations_by_hand():
 def test_several_labels_count_as_one_heap():
     labels = np.array([[1, 0, 1], [0, 1, 0]])
     found = np.array([[1, 1, 1], [0, 1, 0]])
-    scores = glue.scores(("micro_f1", "accuracy"), labels, found)
+    scores = metrics.scores(("micro_f1", "accuracy"), labels, found)
     assert scores["micro_f1"] == pytest.approx(2 * 3 / (2 * 3 + 1))
     assert scores["accuracy"] == 0.5  # rows with every label right
 
@@ -87,11 +90,11 @@ def test_several_labels_count_as_one_heap():
 def test_one_sided_answers_score_nothing_and_say_nothing(recwarn):
     labels = np.array([0, 1, 1])
     zeros = np.zeros(3, np.int64)
-    assert glue.scores(("f1", "matthews"), labels, zeros) == {
+    assert metrics.scores(("f1", "matthews"), labels, zeros) == {
         "f1": 0.0,
         "matthews": 0.0,
     }
-    assert glue.scores(("pearson", "spearman"), labels, zeros) == {
+    assert metrics.scores(("pearson", "spearman"), labels, zeros) == {
         "pearson": 0.0,
         "spearman": 0.0,
     }

@@ -2,8 +2,7 @@
 
 import pytest
 
-from data import entities
-from evaluation import ner
+from tasks.ner import entities, metrics
 
 #        Angela  Merkel  Kohl   visits New York City   Rome
 SCHEMES = {
@@ -63,7 +62,7 @@ def test_scores_by_hand():
     """Of 5 entities, 5 are predicted: 1 short, 1 of the wrong type."""
     gold = ["B-PER I-PER O B-LOC", "B-LOC I-LOC B-LOC O", "B-ORG O"]
     guesses = ["B-PER I-PER O B-LOC", "B-LOC O B-LOC O", "B-PER O"]
-    scores = ner.score_entities(
+    scores = metrics.score_entities(
         [x.split() for x in gold], [x.split() for x in guesses]
     )
     assert scores == {
@@ -86,7 +85,7 @@ def test_scores_by_hand():
 def test_a_chunk_that_is_predicted_in_two_parts():
     gold = [["B-NP", "O", "B-NP", "I-NP", "I-NP", "B-VP"]]
     guess = [["B-NP", "O", "B-NP", "I-NP", "B-NP", "I-VP"]]
-    scores = ner.score_entities(gold, guess)
+    scores = metrics.score_entities(gold, guess)
     assert (
         scores["accuracy"] == 4 / 6
     )  # I-VP alone is an entity, but not the label
@@ -97,26 +96,26 @@ def test_a_chunk_that_is_predicted_in_two_parts():
 
 def test_gold_and_prediction_may_be_of_different_schemes():
     gold, guess = SCHEMES["iob1"].split(), SCHEMES["iobes"].split()
-    scores = ner.score_entities([gold], [guess])
+    scores = metrics.score_entities([gold], [guess])
     assert scores["f1"] == 1.0
     assert scores["accuracy"] == 2 / 8  # of labels as they are written
 
 
 def test_nothing_to_find():
-    scores = ner.score_entities([["O", "O"]], [["O", "O"]])
+    scores = metrics.score_entities([["O", "O"]], [["O", "O"]])
     assert scores == {"accuracy": 1, "precision": 0, "recall": 0, "f1": 0}
-    scores = ner.score_entities([["O"]], [["B-A"]])
+    scores = metrics.score_entities([["O"]], [["B-A"]])
     assert scores["precision_A"] == scores["recall"] == scores["f1"] == 0.0
 
 
 def test_other_labels_have_an_accuracy():
     gold, guess = [["NN", "VB"], ["DT"]], [["NN", "NN"], ["DT"]]
-    assert ner.score_labels(gold, guess) == {"accuracy": 2 / 3}
-    assert ner.score_labels([], []) == {"accuracy": 0.0}
+    assert metrics.score_labels(gold, guess) == {"accuracy": 2 / 3}
+    assert metrics.score_labels([], []) == {"accuracy": 0.0}
 
 
 def test_a_missing_prediction_is_an_error():
     with pytest.raises(ValueError):
-        ner.score_entities([["O", "O"]], [["O"]])
+        metrics.score_entities([["O", "O"]], [["O"]])
     with pytest.raises(ValueError):
-        ner.score_labels([["NN"], ["NN"]], [["NN"]])
+        metrics.score_labels([["NN"], ["NN"]], [["NN"]])

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation import spans
-from evaluation.original_text import OriginalText
-from evaluation.spans import Span, Window
+from tasks.squad import spans
+from tasks.squad.original_text import OriginalText
+from tasks.squad.spans import Span, Window
 
 #           0   3  6      13  17    23
 CONTEXT = "It is Steve Smith's (b. 1895)"

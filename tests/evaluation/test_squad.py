@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.squad import Answer, Example
-from evaluation import squad
+from tasks.squad import metrics
+from tasks.squad.examples import Answer, Example
 
 
 @pytest.mark.parametrize(
@@ -27,17 +27,17 @@ from evaluation import squad
     ],
 )
 def test_normalizes(text, normal):
-    assert squad.normalize_answer(text) == normal
+    assert metrics.normalize_answer(text) == normal
 
 
 def test_counts_words():
-    assert squad.f1_score("red cat sat", "the cat, sat!") == 4 / 5
-    assert squad.f1_score("cat cat", "cat dog") == 1 / 2
-    assert squad.f1_score("cat", "dog") == 0
-    assert squad.f1_score("the", "an") == 1
-    assert squad.f1_score("the", "an", 0.0) == 0
-    assert squad.f1_score("cat", "") == 0
-    assert squad.exact_score("The cat.", "cat") == 1
+    assert metrics.f1_score("red cat sat", "the cat, sat!") == 4 / 5
+    assert metrics.f1_score("cat cat", "cat dog") == 1 / 2
+    assert metrics.f1_score("cat", "dog") == 0
+    assert metrics.f1_score("the", "an") == 1
+    assert metrics.f1_score("the", "an", 0.0) == 0
+    assert metrics.f1_score("cat", "") == 0
+    assert metrics.exact_score("The cat.", "cat") == 1
 
 
 def example(key, *answers):
@@ -60,7 +60,7 @@ ODDS = {"a": -2.0, "b": 1.5, "c": 3.0, "d": 0.5, "e": 0.5}
 def test_scores_of_version_1():
     answered = [x for x in EXAMPLES if x.answers]
     predictions = {"a": "The Cat", "b": "big dog"}  # the last is missing
-    assert squad.scores_1(answered, predictions) == {
+    assert metrics.scores_1(answered, predictions) == {
         "exact_match": pytest.approx(100 / 3),
         "f1": pytest.approx(100 * (1 + 2 / 3) / 3),
     }
@@ -79,9 +79,9 @@ def test_scores_of_version_2():
         "NoAns_f1": 50.0,
         "NoAns_total": 2,
     }
-    assert squad.scores_2(EXAMPLES, PREDICTIONS) == plain
+    assert metrics.scores_2(EXAMPLES, PREDICTIONS) == plain
     # With odds above 1.0 "b" counts as "".
-    found = squad.scores_2(
+    found = metrics.scores_2(
         EXAMPLES, PREDICTIONS, ODDS, 1.0, precision_recall=True
     )
     assert found == {
@@ -104,7 +104,7 @@ def test_scores_of_version_2():
 
 def test_a_file_of_one_kind_has_no_scores_of_the_other():
     some = [x for x in EXAMPLES if not x.answers]
-    found = squad.scores_2(some, PREDICTIONS, ODDS, precision_recall=True)
+    found = metrics.scores_2(some, PREDICTIONS, ODDS, precision_recall=True)
     assert not any(name.startswith(("HasAns", "pr_")) for name in found)
     assert found["NoAns_total"] == 2
 
@@ -170,7 +170,7 @@ def test_the_best_threshold_answers_no_more_than_it_must(scores, expected):
     """Where one more answer neither wins nor loses, it is not given."""
     predictions, odds = {"a": "x", "b": "y"}, {"a": -2.0, "b": 1.5}
     has_answer = dict.fromkeys(scores, True)
-    found = squad.best_threshold(predictions, scores, odds, has_answer)
+    found = metrics.best_threshold(predictions, scores, odds, has_answer)
     assert found == expected
 
 
@@ -196,7 +196,7 @@ def unpack(rows):
 @given(ROWS)
 def test_scores_equal_their_definitions(rows):
     examples, predictions, odds = unpack(rows)
-    found = squad.scores_2(examples, predictions, odds)
+    found = metrics.scores_2(examples, predictions, odds)
     expected = peer_scores(examples, predictions, odds, 1.0)
     assert {x: found[x] for x in expected} == pytest.approx(expected)
 
@@ -204,14 +204,14 @@ def test_scores_equal_their_definitions(rows):
 @given(ROWS)
 def test_the_tuned_threshold_is_the_best(rows):
     examples, answers, odds = unpack(rows)
-    tuned = squad.tune_threshold(examples, answers, odds)
+    tuned = metrics.tune_threshold(examples, answers, odds)
 
     def f1(threshold):
         applied = {
             key: "" if odds[key] > threshold else text
             for key, text in answers.items()
         }
-        return squad.scores_2(examples, applied)["f1"]
+        return metrics.scores_2(examples, applied)["f1"]
 
     every = [f1(x) for x in (-9.0, -2.0, -0.5, 0.0, 1.0, 1.5, 3.0)]
     assert f1(tuned) == pytest.approx(max(every))
@@ -247,7 +247,7 @@ def files(tmp_path):
 def test_the_command_prints_json_and_nothing_else(files):
     version_1, _, predictions, _ = files
     done = subprocess.run(
-        [sys.executable, "-m", "evaluation.squad", version_1, predictions],
+        [sys.executable, "-m", "tasks.squad.metrics", version_1, predictions],
         capture_output=True,
         text=True,
         check=True,
@@ -262,13 +262,13 @@ def test_the_command_chooses_the_version(files, capsys):
     version_1, version_2, predictions, odds = files
 
     def run(*argv):
-        code = squad.main(["squad", *argv])
+        code = metrics.main(["squad", *argv])
         found = capsys.readouterr()
         return code, found.out and json.loads(found.out), found.err
 
     code, found, _ = run(version_2, predictions, "--na-prob-file", odds)
     assert code == 0
-    assert found == squad.scores_2(EXAMPLES, PREDICTIONS, ODDS)
+    assert found == metrics.scores_2(EXAMPLES, PREDICTIONS, ODDS)
     code, found, _ = run(version_1, predictions, "--version=2.0")
     assert "HasAns_total" in found and "NoAns_total" not in found
     _, found, _ = run(
@@ -295,7 +295,7 @@ def test_the_command_names_what_is_wrong(
 ):
     path = tmp_path / "wrong.json"
     path.write_text(predictions)
-    assert squad.main(["squad", files[1], str(path)]) == 2
+    assert metrics.main(["squad", files[1], str(path)]) == 2
     found = capsys.readouterr()
     assert found.out == "" and len(found.err.splitlines()) == 1
     assert f"{path}:" in found.err and message in found.err
@@ -307,7 +307,7 @@ def test_odds_are_finite(files, tmp_path, capsys, odds):
     values = json.dumps(ODDS).replace(str(ODDS["a"]), odds, 1)
     path.write_text(values)
     argv = ["squad", files[1], files[2], f"--na_prob_file={path}"]
-    assert squad.main(argv) == 2
+    assert metrics.main(argv) == 2
     found = capsys.readouterr()
     assert found.out == "" and len(found.err.splitlines()) == 1
     assert "qa a: " in found.err and "expected a number" in found.err
@@ -316,7 +316,7 @@ def test_odds_are_finite(files, tmp_path, capsys, odds):
 def test_missing_predictions_of_version_1_are_told(files, tmp_path, capsys):
     path = tmp_path / "some.json"
     path.write_text('{"a": "cat"}')
-    assert squad.main(["squad", files[0], str(path)]) == 0
+    assert metrics.main(["squad", files[0], str(path)]) == 0
     found = capsys.readouterr()
     assert json.loads(found.out)["exact_match"] == pytest.approx(100 / 3)
     assert found.err.startswith("2 of 3 questions have no prediction")
@@ -325,6 +325,6 @@ def test_missing_predictions_of_version_1_are_told(files, tmp_path, capsys):
 def test_order_of_questions_changes_nothing():
     mixed = random.Random(3).sample(EXAMPLES, len(EXAMPLES))
     odds = {x.id: float(i) for i, x in enumerate(mixed)}
-    assert squad.scores_2(mixed, PREDICTIONS, odds) == pytest.approx(
-        squad.scores_2(EXAMPLES, PREDICTIONS, odds)
+    assert metrics.scores_2(mixed, PREDICTIONS, odds) == pytest.approx(
+        metrics.scores_2(EXAMPLES, PREDICTIONS, odds)
     )

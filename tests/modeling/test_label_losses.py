@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.classification import CLASSES, MULTI_LABEL, REGRESSION
-from evaluation import glue
 from modeling import losses
+from tasks.classification import metrics
+from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 
 B, C = 7, 3
 SUMS = {
@@ -34,11 +34,11 @@ def test_sums_equal_the_scores_and_leave_filling_rows_out(kind):
     real = np.array([1, 1, 1, 1, 1, 0, 0], np.int32)
     batch = {"label_ids": tf.constant(labels), "is_real_example": real}
     sums = SUMS[kind](batch, {"logits": tf.constant(logits)})
-    expected = glue.losses(logits, labels, kind)[:5].sum()
+    expected = metrics.losses(logits, labels, kind)[:5].sum()
     np.testing.assert_allclose(sums["labels_loss"], expected, rtol=1e-5)
     assert sums["labels_weight"] == 5
     assert losses.label_weights(batch) == {"labels": 5.0}
-    answers = glue.answers(logits, kind)[:5]
+    answers = metrics.answers(logits, kind)[:5]
     if kind == REGRESSION:
         assert sums.keys() == {"labels_loss", "labels_weight"}
         return

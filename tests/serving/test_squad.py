@@ -1,4 +1,4 @@
-"""The graph answers as data.squad_windows and evaluation.spans do."""
+"""The graph answers as tasks.squad.windows and tasks.squad.spans do."""
 
 import random
 
@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import features, squad_windows
-from data.squad import Example
+from data import features
 from data.text import text_ops, vocabulary
-from evaluation import spans
 from modeling import checkpoints, task_models
-from serving import squad as serving
+from tasks.squad import export as serving
+from tasks.squad import spans
+from tasks.squad import windows as squad_windows
+from tasks.squad.examples import Example
 from tests import small
 
 WORDS = "a b c ##d e ##f g . ( é 18 ##95".split()

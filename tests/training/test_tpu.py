@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import classification, features, length_batches
+from data import features, length_batches
 from data.records import example_files, reader
 from modeling import (
     counts,
@@ -23,12 +23,13 @@ from modeling import (
     pretraining_losses,
     task_models,
 )
+from tasks.classification import examples
 from tests import small
 from training import optimization, steps
 
 pytestmark = pytest.mark.slow
 ROWS, REPLICAS = 4, 2
-LABELS = classification.Labels("classes", ("a", "b", "c", "d", "e"))
+LABELS = examples.Labels("classes", ("a", "b", "c", "d", "e"))
 CONFIG = small.config(
     num_hidden_layers=1,
     hidden_dropout_prob=0.1,
@@ -75,7 +76,7 @@ def classifier():
     row = {"input_ids": [1], "segment_ids": [0], "label_ids": [0]}
     schema = {
         name: example_files.Feature(kind, size=size)
-        for name, (kind, size) in classification.label_schema(LABELS).items()
+        for name, (kind, size) in examples.label_schema(LABELS).items()
     }
     rows = example_files.Rows(
         [{name: [1] for name in schema} | row] * ROWS, schema

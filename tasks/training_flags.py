@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from absl import flags
 
-import common_flags
 from common.errors import UserError
+from tasks import common_flags
 from training import preemption
 
 _CHOICES = (  # flag, what it may be, the default first, its meaning
@@ -129,7 +129,7 @@ def check(values: flags.FlagValues, batch_sizes: list[int]) -> None:
 
 
 def ways(values: flags.FlagValues) -> dict[str, bool]:
-    """Arguments of `modeling.fused_ops.step_scope`; --use_xla leaves no island."""
+    """Arguments of `fused_ops.step_scope`; none is fused with --use_xla."""
     return {
         "islands": values.islands and not values.use_xla,
         "remat": values.remat,

@@ -7,8 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from common.durable import write_whole
-from data.classification import CLASSES, MULTI_LABEL, REGRESSION, Labels
-from evaluation import glue
+from tasks.classification import metrics
+from tasks.classification.examples import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Labels,
+)
 
 
 def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
@@ -21,7 +26,7 @@ def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
         logits: float32 [N, C].
         labels: of the task.
     """
-    found = glue.probabilities(logits, labels.kind)
+    found = metrics.probabilities(logits, labels.kind)
     lines = ["\t".join(map(str, row)) + "\n" for row in found]
     write_whole(path, "".join(lines))
 
@@ -42,7 +47,7 @@ def write_predictions(
     text = io.StringIO()
     names = [] if labels.kind == REGRESSION else list(labels.names)
     text.write("\t".join(map(_plain, ["id", "label", *names])) + "\n")
-    found = glue.probabilities(logits, labels.kind)
+    found = metrics.probabilities(logits, labels.kind)
     told = names_of(logits, labels)
     for key, answer, row in zip(ids, told, found, strict=True):
         values = [f"{x:.6f}" for x in row] if names else []
@@ -80,7 +85,7 @@ def write_submission(
 
 def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
     """The answers as text: a name, several, or a number."""
-    answers = glue.answers(logits, labels.kind)
+    answers = metrics.answers(logits, labels.kind)
     if labels.kind == CLASSES:
         return [labels.names[i] for i in answers]
     if labels.kind == MULTI_LABEL:

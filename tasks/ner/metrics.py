@@ -7,7 +7,7 @@ all right.
 import collections
 from collections.abc import Iterable
 
-from data import entities
+from tasks.ner import entities
 
 
 def score_entities(

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 
 from common.durable import write_whole
 from common.errors import UserError
-from data import entities
 from data.corpus import documents
+from tasks.ner import entities
 
 DOCUMENT = "-DOCSTART-"
 _ASCII_SPACE = " \t\r\n\v\f"  # another white space may be a word

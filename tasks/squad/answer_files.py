@@ -8,7 +8,7 @@ null_odds.json           id -> odds of no answer, in version 2
 import os
 
 from common import durable, storage
-from evaluation.spans import Entry
+from tasks.squad.spans import Entry
 
 PREDICTIONS = "predictions.json"
 NBEST = "nbest_predictions.json"

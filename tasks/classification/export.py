@@ -12,11 +12,11 @@ import numpy as np
 import tensorflow as tf
 
 from data import features
-from data.classification import CLASSES, MULTI_LABEL, Labels
 from modeling import task_models
 from modeling.config import BertConfig
 from modeling.precision import stored_in
 from serving import graphs, shared_rows
+from tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
 
 TEXT, TEXT_B = "text", "text_b"
 LABEL, PROBABILITIES = "label", "probabilities"

@@ -4,10 +4,9 @@ from typing import Protocol
 
 from absl import flags
 
-import export_folder
-import finetuning
-import run_folder
 from common.errors import UserError
+from serving import export_folder
+from tasks import finetuning, output_dir
 
 
 class Run(Protocol):
@@ -68,7 +67,7 @@ def carry_out(values: flags.FlagValues, run: Run) -> None:
     step = run.tuning.take_best()
     if values.do_eval:
         wrote.append(
-            run_folder.write_results(values.output_dir, step, run.evaluate())
+            output_dir.write_results(values.output_dir, step, run.evaluate())
         )
     if values.do_predict:
         wrote.append(run.write_predictions(values.output_dir))

@@ -1,6 +1,6 @@
 """SQuAD's scores, as the official scripts of version 1.1 and 2.0 count them.
 
-    python -m evaluation.squad dev-v2.0.json predictions.json \
+    python -m tasks.squad.metrics dev-v2.0.json predictions.json \
         --na_prob_file=null_odds.json
 
 prints them as JSON, and nothing else, on standard output.
@@ -15,7 +15,7 @@ import string
 import sys
 
 from common.errors import UserError
-from data import squad
+from tasks.squad import examples as squad
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
@@ -257,7 +257,7 @@ def _means(scores: dict[str, Scores], chosen: list[str]) -> dict[str, float]:
 def main(argv: list[str]) -> int:
     """Scores a file of predictions; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m evaluation.squad",
+        prog="python -m tasks.squad.metrics",
         description="Scores answers to the questions of SQuAD.",
     )
     parser.add_argument("dataset", help="labelled questions, .json or .json.gz")

@@ -4,7 +4,7 @@
         -> n-best -> answer, probability, characters, odds of no answer
 
 What is saved needs TensorFlow and TensorFlow Text, and nothing of this
-project. It does what `data.squad_windows` and `evaluation.spans` do, for many
+project. It does what `tasks.squad.windows` and `tasks.squad.spans` do, for many
 questions at once: spans of all of them stand one after the other.
 """
 
@@ -62,7 +62,7 @@ class _Paragraphs(NamedTuple):
     pieces: int32 [B, (pieces)] of the contexts.
     starts, limits: int64 [pieces], the first byte of each, and the one
         behind its last.
-    room, stride, windows: int64 [B], see `data.squad_windows.cut`.
+    room, stride, windows: int64 [B], see `tasks.squad.windows.cut`.
     """
 
     questions: tf.RaggedTensor
@@ -391,7 +391,7 @@ def _has_most_context(
 ) -> tf.Tensor:
     """Whether pieces have most context in their own window.
 
-    See `data.squad_windows.max_context`. All windows but the last are as
+    See `tasks.squad.windows.max_context`. All windows but the last are as
     long; of these the best is one of the two that have the piece next to
     their middle.
 

@@ -11,16 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from absl import flags
 
-import common_flags
-import run_folder
-import text_flags
-import training_flags
 from common.errors import UserError
 from common.progress import Progress, say
 from data import features
 from data.text import vocabulary, vocabulary_checks
 from modeling.config import BertConfig
 from modeling.formats import model_folder
+from tasks import common_flags, output_dir, text_flags, training_flags
 
 _WINDOW = 64  # batches of predictions that are sorted together
 
@@ -128,9 +125,9 @@ def check(values: flags.FlagValues, config: BertConfig | None = None) -> Setup:
         model_folder.check_casing(
             values.do_lower_case, values.strip_accents, values.init_checkpoint
         )
-        run_folder.check_beside(values.init_checkpoint, values.vocab_file)
-    run_folder.check(values.output_dir, config)
-    run_folder.check_vocabulary(values.output_dir, values.vocab_file)
+        output_dir.check_beside(values.init_checkpoint, values.vocab_file)
+    output_dir.check(values.output_dir, config)
+    output_dir.check_vocabulary(values.output_dir, values.vocab_file)
     lengths = [values.max_seq_length]
     if values.length_buckets:
         lengths = batching.bucket_lengths(values.max_seq_length)
@@ -212,7 +209,7 @@ class FineTuning:
             setup.config.num_hidden_layers,
         )
         self._best = saver.Saver(
-            os.path.join(values.output_dir, run_folder.BEST), 1
+            os.path.join(values.output_dir, output_dir.BEST), 1
         )
         self._make_session(optimizer)
         self._predictors = {}
@@ -280,11 +277,11 @@ class FineTuning:
         from modeling import checkpoints
 
         values = self._values
-        run_folder.check_workers(self._strategy, self._settings)
+        output_dir.check_workers(self._strategy, self._settings)
         restored = self._session.resume(values.do_train)
         if restored:
             if values.do_train:
-                run_folder.tell_changes(restored.settings, self._settings)
+                output_dir.tell_changes(restored.settings, self._settings)
             return
         if weights is None and values.init_checkpoint:
             path = checkpoints.resolve(values.init_checkpoint)
@@ -293,14 +290,14 @@ class FineTuning:
             if values.do_train:
                 say("warning: no --init_checkpoint: training random weights")
                 return
-            raise run_folder.no_checkpoint(values.output_dir)
+            raise output_dir.no_checkpoint(values.output_dir)
         required = checkpoints.ENCODER
         if not values.do_train:
             required = tuple(self._named)
         else:
             weights = self._without_other_heads(weights)
         fresh = checkpoints.assign(self._named, weights, path, required)
-        run_folder.tell_start(path, fresh)
+        output_dir.tell_start(path, fresh)
 
     def _without_other_heads(self, weights: dict) -> dict:
         """Weights without those of a head for other labels."""
@@ -343,7 +340,7 @@ class FineTuning:
                 f"--num_train_epochs={values.num_train_epochs}",
                 expected="enough for one step",
             )
-        run_folder.check_steps(
+        output_dir.check_steps(
             values.output_dir, self.step, self._learning_rate
         )
 
@@ -428,7 +425,7 @@ class FineTuning:
         """Runs the model on rows, in batches of like lengths.
 
         Args:
-            rows: as `data.records.example_files` has them; read as they are needed.
+            rows: as `data.records.example_files` has them, read on demand.
             batch_size: rows of a batch, over all devices.
             what: is done, for the lines of progress.
             total: number of rows, for the time left.

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data import features, squad
+from data import features
+from tasks.squad import examples as squad
 
 NO_SPAN = 1e6  # odds of no answer where there is no span
 
@@ -31,7 +32,7 @@ class Window:
         starts, limits: int32, the first character of each piece of the
             context and the one behind its last; both 0 for other pieces.
         is_max_context: int32, 1: no window has more around this piece.
-        ids: int32 pieces, for `evaluation.original_text`.
+        ids: int32 pieces, for `tasks.squad.original_text`.
     """
 
     start_logits: np.ndarray

@@ -11,16 +11,14 @@ import statistics
 import numpy as np
 from absl import flags
 
-import classifier_data
-import export_folder
-import finetuning
-import run_folder
-from classifier_data import DEV, TEST, TRAIN
 from common.durable import write_whole
 from common.progress import say
-from data import classification, features
-from data.classification import CLASSES, MULTI_LABEL, REGRESSION
-from evaluation import answers, glue
+from data import features
+from serving import export_folder
+from tasks import finetuning, output_dir
+from tasks.classification import answers, examples, inputs, metrics
+from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
+from tasks.classification.inputs import DEV, TEST, TRAIN
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Job:
     argv: list[str]
     flags: flags.FlagValues
     setup: finetuning.Setup
-    data: classifier_data.Data
+    data: inputs.Data
     weights: dict | None = None
 
 
@@ -90,7 +88,7 @@ class Classification:
         )
         described = json.dumps(self._data.describe(), indent=2) + "\n"
         for folder in {self.folder, self._job.flags.output_dir}:
-            run_folder.prepare(
+            output_dir.prepare(
                 folder, self._job.setup.config, values.vocab_file
             )
             write_whole(os.path.join(folder, "task.json"), described)
@@ -101,13 +99,13 @@ class Classification:
 
         values, data = self._values, self._data
         (part,) = data.of(TRAIN)
-        rows = classifier_data.rows(self._job.flags, data, records[part])
+        rows = inputs.rows(self._job.flags, data, records[part])
         held_out = None
         if values.eval_steps and data.of(DEV):
             dev = data.of(DEV)[0]
             held_out = lambda: self.evaluate(dev, records[dev])  # noqa: E731
         return self.tuning.train(
-            example_files.Rows(rows, classifier_data.schema(data.labels)),
+            example_files.Rows(rows, inputs.schema(data.labels)),
             held_out,
             f"eval_{data.metrics[0]}" if held_out else None,
         )
@@ -123,13 +121,13 @@ class Classification:
         """Scores and losses of a part with labels."""
         data, batch_size = self._data, self._values.eval_batch_size
         labels, logits = self._logits(part, path, batch_size, "evaluated")
-        losses = glue.losses(logits, labels, data.labels.kind)
+        losses = metrics.losses(logits, labels, data.labels.kind)
         batches = [
             losses[i : i + batch_size].mean()
             for i in range(0, len(losses), batch_size)
         ]
-        found = glue.answers(logits, data.labels.kind)
-        result = glue.scores(data.metrics, labels, found)
+        found = metrics.answers(logits, data.labels.kind)
+        result = metrics.scores(data.metrics, labels, found)
         result["loss"] = float(losses.mean())
         prefix = f"eval_{part.name}{'_' if part.name else ''}"
         result = {f"{prefix}{name}": x for name, x in result.items()}
@@ -148,7 +146,7 @@ class Classification:
         labels = []
 
         def rows():
-            for row in classifier_data.rows(self._job.flags, self._data, path):
+            for row in inputs.rows(self._job.flags, self._data, path):
                 labels.append(row[features.LABEL_IDS])
                 yield row
 
@@ -167,7 +165,7 @@ def write_predictions(job: Job, run: Classification, records: dict) -> list:
         logits, labels = run.predict(part, records[part])
         ids = [
             example.id
-            for example in classification.examples(part.source, data.labels)
+            for example in examples.examples(part.source, data.labels)
         ]
         stem = os.path.join(values.output_dir, "test_results")
         path = part.file(stem, ".tsv")
@@ -183,8 +181,8 @@ def write_predictions(job: Job, run: Classification, records: dict) -> list:
                 )
             )
         if labels is not None:
-            found = glue.answers(logits, data.labels.kind)
-            scores = glue.scores(data.metrics, labels, found)
+            found = metrics.answers(logits, data.labels.kind)
+            scores = metrics.scores(data.metrics, labels, found)
             shown = " | ".join(f"{k} {v:.4f}" for k, v in scores.items())
             say(f"{part.source.path} | {shown}")
     return wrote
@@ -192,7 +190,7 @@ def write_predictions(job: Job, run: Classification, records: dict) -> list:
 
 def export(job: Job, run: Classification) -> str:
     """Writes the SavedModel, whole or not at all."""
-    from serving import classifier
+    from tasks.classification import export as classifier
 
     values, data = job.flags, job.data
     settings = classifier.Settings(

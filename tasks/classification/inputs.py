@@ -1,6 +1,6 @@
 """What run_classifier.py trains on: a task's files, or the user's own.
 
-It is wiring: flags -> `data.classification.Source`s -> records.
+It is wiring: flags -> `tasks.classification.examples.Source`s -> records.
 """
 
 import dataclasses
@@ -12,11 +12,17 @@ from absl import flags
 from common.durable import sync_and_hash
 from common.errors import UserError
 from common.progress import say
-from data import classification, tables
-from data.classification import CLASSES, MULTI_LABEL, REGRESSION, Source
+from data import tables
 from data.text import vocabulary
-from evaluation import glue
 from modeling.formats import model_folder
+from tasks.classification import examples
+from tasks.classification import metrics as glue
+from tasks.classification.examples import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Source,
+)
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 _RECORDS = {TRAIN: "train", DEV: "eval", TEST: "predict"}  # .tf_record
@@ -42,7 +48,7 @@ class Task:
     train: tuple[Source, ...] = ()
     dev: tuple[Source, ...] = ()
     test: tuple[Source, ...] = ()
-    labels: classification.Labels = classification.Labels()
+    labels: examples.Labels = examples.Labels()
     metrics: tuple[str, ...] = (glue.ACCURACY,)
     parts: tuple[str, ...] = ("",)
     submission: tuple[str, ...] = ()
@@ -77,7 +83,7 @@ class Part:
 class Data:
     """All files of the run, each read once and found whole."""
 
-    labels: classification.Labels
+    labels: examples.Labels
     metrics: tuple[str, ...]
     parts: tuple[Part, ...]
     has_pairs: bool
@@ -89,7 +95,7 @@ class Data:
     def texts(self) -> Iterator[str]:
         """Yields the text of each example."""
         for part in self.parts:
-            for example in classification.examples(part.source, self.labels):
+            for example in examples.examples(part.source, self.labels):
                 yield f"{example.text} {example.text_b}"
 
     def describe(self) -> dict:
@@ -183,10 +189,10 @@ def read(values: flags.FlagValues, tasks: dict[str, Task]) -> Data:
     return Data(labels, task.metrics, tuple(parts), pairs)
 
 
-def _count(source: Source, labels: classification.Labels) -> tuple[int, int]:
+def _count(source: Source, labels: examples.Labels) -> tuple[int, int]:
     """Reads a file: its examples, and those without a label."""
     count = unlabelled = 0
-    for example in classification.examples(source, labels, say):
+    for example in examples.examples(source, labels, say):
         count += 1
         unlabelled += example.label is None
     if unlabelled and source.label is not None:
@@ -197,10 +203,10 @@ def _count(source: Source, labels: classification.Labels) -> tuple[int, int]:
     return count, unlabelled
 
 
-def _check_whole(source: Source, labels: classification.Labels) -> None:
+def _check_whole(source: Source, labels: examples.Labels) -> None:
     if len(set(labels.names)) != len(labels.names):
         raise UserError("--labels names one twice", expected="each once")
-    classification.check_header(source, labels)
+    examples.check_header(source, labels)
 
 
 def _check_no_own_flags(values: flags.FlagValues) -> None:
@@ -241,7 +247,7 @@ def _own_task(values: flags.FlagValues) -> Task:
     kind = CLASSES
     if values.multi_label or values.regression:
         kind = MULTI_LABEL if values.multi_label else REGRESSION
-    labels = classification.Labels(
+    labels = examples.Labels(
         kind,
         tuple(x.strip() for x in values.labels or ()),
         separator=values.label_separator,
@@ -380,10 +386,8 @@ def _names(values: flags.FlagValues, found: list) -> tuple[str, ...]:
     for split, _, source in found:
         if split == TRAIN:
             kind = MULTI_LABEL if values.multi_label else CLASSES
-            labels = classification.Labels(
-                kind, separator=values.label_separator
-            )
-            return classification.discover(source, labels)
+            labels = examples.Labels(kind, separator=values.label_separator)
+            return examples.discover(source, labels)
     recorded = model_folder.recorded_task(values.output_dir)
     if recorded is None and values.init_checkpoint:
         recorded = model_folder.task_of(values.init_checkpoint)
@@ -397,13 +401,13 @@ def _names(values: flags.FlagValues, found: list) -> tuple[str, ...]:
     return tuple(recorded["labels"])
 
 
-def schema(labels: classification.Labels) -> dict:
+def schema(labels: examples.Labels) -> dict:
     """Features of the records, as `data.records.example_files` wants them."""
     from data.records import example_files
 
     return {
         name: example_files.Feature(kind, size=size)
-        for name, (kind, size) in classification.label_schema(labels).items()
+        for name, (kind, size) in examples.label_schema(labels).items()
     }
 
 
@@ -432,8 +436,8 @@ def make_records(values: flags.FlagValues, data: Data, part: Part) -> str:
             values.vocab_file, values.do_lower_case, values.strip_accents
         )
         vocab = tokenizer.vocab
-        rows = classification.rows(
-            classification.examples(part.source, data.labels),
+        rows = examples.rows(
+            examples.examples(part.source, data.labels),
             tokenizer.ids_of_lines,
             (vocab[vocabulary.CLS], vocab[vocabulary.SEP]),
             values.max_seq_length,

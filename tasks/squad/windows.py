@@ -18,7 +18,7 @@ import numpy as np
 
 from data import features
 from data.records.example_files import Feature, Schema
-from data.squad import Example, word_numbers
+from tasks.squad.examples import Example, word_numbers
 
 FIRST_ID = 1000000000  # of the windows, as the original counts them
 _SHUFFLE_SEED = 12345  # of the training questions, fixed in the original

@@ -5,13 +5,11 @@ import os
 
 from absl import flags
 
-import common_flags
-import pretraining_records
-import run_folder
-import training_flags
 from common.progress import say
 from data import features
 from modeling.config import BertConfig
+from tasks import common_flags, output_dir, training_flags
+from tasks.pretraining import inputs as pretraining_records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +109,7 @@ class Pretraining:
             "environment": state.environment(strategy),
         }
         self.best = saver.Saver(
-            os.path.join(values.output_dir, run_folder.BEST), 1
+            os.path.join(values.output_dir, output_dir.BEST), 1
         )
         self.session = session.Session(
             self.trainer,
@@ -126,18 +124,18 @@ class Pretraining:
         from modeling import checkpoints
 
         values = self.job.flags
-        run_folder.check_workers(self.trainer.steps.strategy, self.settings)
+        output_dir.check_workers(self.trainer.steps.strategy, self.settings)
         restored = self.session.resume(values.do_train)
         if restored:
-            run_folder.tell_changes(restored.settings, self.settings)
+            output_dir.tell_changes(restored.settings, self.settings)
             return
         if not values.init_checkpoint:
             if values.do_train:
                 return
-            raise run_folder.no_checkpoint(values.output_dir)
+            raise output_dir.no_checkpoint(values.output_dir)
         path = checkpoints.resolve(values.init_checkpoint)
         fresh = checkpoints.assign(self.named, checkpoints.read(path), path)
-        run_folder.tell_start(path, fresh)
+        output_dir.tell_start(path, fresh)
 
     def train(self, counts: list[int]) -> None:
         """Trains to the last step.

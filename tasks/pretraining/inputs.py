@@ -8,7 +8,6 @@ import re
 
 from absl import flags
 
-import common_flags
 from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
@@ -17,6 +16,7 @@ from data.pretraining.settings import Settings
 from data.records import manifest
 from data.text import vocabulary
 from modeling.config import BertConfig
+from tasks import common_flags
 
 _HASHED_BYTES = 4 << 30  # some seconds
 

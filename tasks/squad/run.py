@@ -12,17 +12,16 @@ from collections.abc import Callable, Iterator
 
 from absl import flags
 
-import export_folder
-import finetuning
-import run_folder
 from common.durable import sync_and_hash, to_json, write_whole
 from common.errors import UserError
 from common.progress import Progress, say
-from data import squad, squad_windows
 from data.records import example_files
-from evaluation import answer_files, original_text, spans
-from evaluation import squad as scoring
 from modeling import checkpoints, losses, task_models
+from serving import export_folder
+from tasks import finetuning, output_dir
+from tasks.squad import answer_files, original_text, spans, windows
+from tasks.squad import examples as squad
+from tasks.squad import metrics as scoring
 
 _RECORDS_VERSION = 1  # of how windows are cut
 _THRESHOLD_FILE = "null_threshold.json"
@@ -64,8 +63,8 @@ class Records:
         return self._made(
             "train.tf_record",
             dataset,
-            squad_windows.TRAINING_SCHEMA,
-            squad_windows.Maker.training_rows,
+            windows.TRAINING_SCHEMA,
+            windows.Maker.training_rows,
         )
 
     def of_prediction(self, dataset: squad.Dataset) -> tuple[str, int]:
@@ -73,8 +72,8 @@ class Records:
         return self._made(
             "eval.tf_record",
             dataset,
-            squad_windows.PREDICTION_SCHEMA,
-            squad_windows.Maker.prediction_rows,
+            windows.PREDICTION_SCHEMA,
+            windows.Maker.prediction_rows,
         )
 
     def _made(self, name, dataset, schema, rows: Callable) -> tuple[str, int]:
@@ -88,11 +87,11 @@ class Records:
             say(f"{count:,} windows of {dataset.path} are in {path}")
             return path, count
         total = len(dataset.examples)
-        maker = squad_windows.Maker(
+        maker = windows.Maker(
             text_ops.GraphTokenizer(
                 values.vocab_file, values.do_lower_case, values.strip_accents
             ),
-            squad_windows.Settings(
+            windows.Settings(
                 values.max_seq_length,
                 values.doc_stride,
                 values.max_query_length,
@@ -107,7 +106,7 @@ class Records:
             settings,
         )
         say(f"{total:,} questions of {dataset.path}, {count:,} windows")
-        if schema is squad_windows.TRAINING_SCHEMA:
+        if schema is windows.TRAINING_SCHEMA:
             self._tell_lost(dataset, maker.lost)
         return path, count
 
@@ -129,7 +128,7 @@ class Records:
         }
 
     def _tell_lost(
-        self, dataset: squad.Dataset, lost: list[squad_windows.Lost]
+        self, dataset: squad.Dataset, lost: list[windows.Lost]
     ) -> None:
         """Counts and lists the answers that training does not see."""
         path = os.path.join(self._values.output_dir, _LOST_FILE)
@@ -167,7 +166,7 @@ class Answering:
         begun = os.path.join(values.output_dir, "checkpoint")
         if values.init_checkpoint and not os.path.exists(begun):
             checkpoints.resolve(values.init_checkpoint)  # before any work
-        run_folder.prepare(values.output_dir, job.setup.config, None)
+        output_dir.prepare(values.output_dir, job.setup.config, None)
         self._records = Records(values)
         self._train_path, num_rows = None, 0
         if job.train:
@@ -192,13 +191,13 @@ class Answering:
         """Finds the weights to start from and prepares the folder."""
         values = self._values
         self.tuning.start()
-        run_folder.prepare(
+        output_dir.prepare(
             values.output_dir, self._job.setup.config, values.vocab_file
         )
 
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
-        values, schema = self._values, squad_windows.TRAINING_SCHEMA
+        values, schema = self._values, windows.TRAINING_SCHEMA
         rows = example_files.read(
             self._train_path, schema, values.max_seq_length
         )
@@ -322,7 +321,7 @@ class Answering:
 
     def export(self) -> str:
         """Writes the SavedModel; returns its folder."""
-        from serving import squad as serving
+        from tasks.squad import export as serving
 
         values = self._values
         if values.answer_text != "offsets":
@@ -370,7 +369,7 @@ class Answering:
 
     def _windows(self, batch_size: int) -> Iterator[tuple]:
         """Yields rows of records with their logits of start and end."""
-        values, schema = self._values, squad_windows.PREDICTION_SCHEMA
+        values, schema = self._values, windows.PREDICTION_SCHEMA
         if self._prediction_records is None:
             self._prediction_records = self._records.of_prediction(
                 self._job.predict
@@ -421,7 +420,7 @@ def run(job) -> list[str]:
         wrote += answering.keep_threshold(step)
     if values.do_eval:
         result = answering.scores(found)
-        wrote.append(run_folder.write_results(values.output_dir, step, result))
+        wrote.append(output_dir.write_results(values.output_dir, step, result))
     if values.export_dir:
         wrote.append(answering.export())
     return wrote

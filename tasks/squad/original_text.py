@@ -9,16 +9,16 @@ counted:
     answer       Steve Smith
 
 Where the counts differ, as with accents that vanish or become characters of
-their own, all the words are the answer. `evaluation.spans.offsets_text` has
+their own, all the words are the answer. `tasks.squad.spans.offsets_text` has
 no such exception, and keeps white space as it is.
 """
 
 import re
 from collections.abc import Callable
 
-from data.squad import WHITE_SPACE, word_numbers
 from data.text.tokenization import BasicTokenizer
-from evaluation.spans import Span, Window
+from tasks.squad.examples import WHITE_SPACE, word_numbers
+from tasks.squad.spans import Span, Window
 
 _MEMO_SIZE = 1 << 18
 

@@ -12,11 +12,12 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from data import entities, features, ner
+from data import features
 from data.text import word_ops
 from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
+from tasks.ner import entities, windows
 
 TEXT = "text"
 
@@ -119,7 +120,7 @@ class Labeller(tf.train.Checkpoint):
         """Scores of each word where it stands best: float32 [W, C]."""
         settings, tokenizer = self._settings, self._tokenizer
         room = settings.max_seq_length - 2
-        stride = settings.stride or ner.default_stride(room)
+        stride = settings.stride or windows.default_stride(room)
         pieces = tokenizer.tokenize(
             word_ops.strings_of(words.codes, words.starts, words.limits)
         ).merge_dims(1, 2)
@@ -128,7 +129,7 @@ class Labeller(tf.train.Checkpoint):
         unknown = tf.fill([tf.reduce_sum(none)], tokenizer.unk_id)
         unknown = tf.RaggedTensor.from_row_lengths(unknown, none)
         pieces = tf.concat([pieces, unknown], 1)
-        pieces = pieces[:, : ner.longest_word(room, stride)]
+        pieces = pieces[:, : windows.longest_word(room, stride)]
         lengths = pieces.row_lengths()
         before = tf.concat([[0], tf.cumsum(lengths)], 0)
         rows = word_ops.windows(lengths, words.row_splits, room, stride)

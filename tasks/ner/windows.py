@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data import conll, features, sequences
+from data import features, sequences
 from data.text import vocabulary
+from tasks.ner import conll
 
 Ids = list[int]
 
