@@ -172,7 +172,7 @@ def test_the_network_is_made_of_keras_ops_alone():
     """TensorFlow-only: dropout, what makes it fast, formats of files."""
     formats = {"checkpoints", "hub", "model_garden", "saved_models"}
     for path in sources("modeling"):
-        if path.stem in formats | {"dropout", "fast"}:
+        if path.stem in formats | {"dropout", "fused_ops"}:
             continue
         assert "tensorflow" not in top_level_modules(tree_of(path)), path
 
@@ -183,7 +183,7 @@ def test_only_formats_and_surgery_know_checkpoint_names():
         "huggingface",
         "model_garden",
         "saved_models",
-        "surgery",
+        "extend_embeddings",
     }
     for path in sources("modeling", "training", "data"):
         if path.stem not in known:

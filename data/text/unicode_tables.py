@@ -3,7 +3,7 @@
 The exact tokenizer and the one in graphs read the same tables, so that tokens
 depend neither on Python's version nor on where they are made. The
 tables were computed from the Unicode data of `UNICODE_VERSION` by
-`tests/data/original_tokenization.py`. Two are kept as text below, of
+`tests/helpers/original_tokenization.py`. Two are kept as text below, of
 lower-casing and of stripping accents; the others follow from them. Only runs
 are kept: 6,039 of them are the whole of Unicode.
 

@@ -10,7 +10,7 @@ from modeling import checkpoints
 from modeling.config import BertConfig
 from modeling.models import build_pretraining_model
 from modeling.task_models import build_classifier, build_span_model
-from tests import small
+from tests.helpers import small
 from training import optimization, saver, state
 
 

@@ -8,7 +8,7 @@ import pytest
 from common.errors import UserError
 from modeling.config import BertConfig
 from modeling.encoder import build_encoder
-from tests import small
+from tests.helpers import small
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
 SIZES = {"vocab_size": 97, "hidden_size": 6, "num_attention_heads": 3}

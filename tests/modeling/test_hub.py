@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from common.errors import UserError
 from modeling import hub
-from tests import hub_exports
-from tests.hub_exports import HEAD
-from tests.small import B, L, P, S
+from tests.helpers import hub_exports
+from tests.helpers.hub_exports import HEAD
+from tests.helpers.small import B, L, P, S
 
 ROWS = 8
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ import tensorflow as tf
 from modeling import checkpoints, dropout
 from modeling.encoder import build_encoder
 from modeling.models import build_pretraining_model
-from tests import numpy_bert, small
-from tests.small import A, B, H, L, S
+from tests.helpers import numpy_bert, small
+from tests.helpers.small import A, B, H, L, S
 
 HIDDEN, ATTENTION = 0.2, 0.3
 

@@ -6,8 +6,8 @@ import pytest
 from modeling import checkpoints, layers
 from modeling.encoder import build_encoder
 from modeling.models import build_pretraining_model
-from tests import numpy_bert, small
-from tests.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S, V
+from tests.helpers import numpy_bert, small
+from tests.helpers.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S, V
 
 
 @pytest.fixture(scope="module")

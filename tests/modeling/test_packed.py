@@ -12,7 +12,7 @@ from data.pretraining import masking, packing
 from data.pretraining.settings import Settings
 from modeling import dropout, pretraining_losses
 from modeling.models import build_pretraining_model
-from tests import small, tiny
+from tests.helpers import small, tiny
 from training import steps
 from training.optimization import AdamWeightDecay
 

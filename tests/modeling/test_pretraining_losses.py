@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from modeling import pretraining_losses
-from tests import small
-from tests.numpy_bert import log_softmax
-from tests.small import P, V
+from tests.helpers import small
+from tests.helpers.numpy_bert import log_softmax
+from tests.helpers.small import P, V
 
 ROWS = 5
 

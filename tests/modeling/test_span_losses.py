@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import losses
-from tests.numpy_bert import log_softmax
+from tests.helpers.numpy_bert import log_softmax
 
 B, S = 3, 7
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from modeling import checkpoints, dropout, task_models
-from tests import numpy_bert, small
-from tests.small import A, B, H, L, S
+from tests.helpers import numpy_bert, small
+from tests.helpers.small import A, B, H, L, S
 
 C = 5
 

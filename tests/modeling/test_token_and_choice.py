@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints, losses, task_models
-from tests import numpy_bert, small
-from tests.numpy_bert import log_softmax
-from tests.small import A, B, H, L, S
+from tests.helpers import numpy_bert, small
+from tests.helpers.numpy_bert import log_softmax
+from tests.helpers.small import A, B, H, L, S
 
 C = 5
 CHOICES = 3

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests import hub_exports
+from tests.helpers import hub_exports
 
 CONSUMER = r"""
 import json, sys

@@ -7,7 +7,7 @@ import tensorflow as tf
 from data import features
 from modeling import task_models
 from serving import graphs
-from tests import small
+from tests.helpers import small
 
 
 def rows_of(lengths, width: int) -> dict[str, tf.Tensor]:

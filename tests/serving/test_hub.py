@@ -15,10 +15,10 @@ import tensorflow_hub
 from data import sequences
 from data.text import tokenization
 from serving import hub
-from tests import hub_exports, text
-from tests.data import test_text_ops as texts
-from tests.hub_exports import HEAD, V
-from tests.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S
+from tests.data.text import test_text_ops as texts
+from tests.helpers import hub_exports, text
+from tests.helpers.hub_exports import HEAD, V
+from tests.helpers.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S
 
 D = H // A
 WIDTH = 13  # default_seq_length of the preprocessor

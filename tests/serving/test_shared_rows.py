@@ -7,7 +7,7 @@ import tensorflow as tf
 from data import features
 from modeling import task_models
 from serving import shared_rows
-from tests import small
+from tests.helpers import small
 from tests.serving.test_graphs import rows_of
 
 SIZE = 3

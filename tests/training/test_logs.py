@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from tests import tiny
+from tests.helpers import tiny
 from training import logs
 from training.throughput import Window
 

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from modeling import checkpoints, dropout, pretraining_losses
 from modeling.models import build_pretraining_model
-from tests import small
-from tests.numpy_adam import NumpyAdam
+from tests.helpers import small
+from tests.helpers.numpy_adam import NumpyAdam
 from training import logs, loop, steps
 from training.optimization import AdamWeightDecay, WarmupLinearDecay
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from modeling import heads, pretraining_losses
 from modeling.models import build_pretraining_model
-from tests import small, tiny
+from tests.helpers import small, tiny
 from training import precision
 
 ONE = tf.distribute.OneDeviceStrategy("CPU:0")

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from modeling import fused_ops, pretraining_losses
 from modeling.models import build_pretraining_model
-from tests import small, tiny
+from tests.helpers import small, tiny
 from training import precision, steps
 from training.optimization import AdamWeightDecay
 

@@ -9,7 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
     EventAccumulator,
 )
 
-from tests import tiny
+from tests.helpers import tiny
 from training import logs, loop, session, state, validation
 from training.saver import Saver
 

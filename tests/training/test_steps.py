@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from common.errors import UserError
-from tests import tiny
+from tests.helpers import tiny
 from training import distribution
 
 

@@ -24,7 +24,7 @@ from modeling import (
     task_models,
 )
 from tasks.classification import examples
-from tests import small
+from tests.helpers import small
 from training import optimization, steps
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,135 @@
+"""The same counted words give the same vocabulary."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import UserError
+from data.corpus import vocabulary_learner
+from data.text import tokenization
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_special_tokens_stand_where_the_released_files_have_them():
+    tokens = vocabulary_learner.learn_vocabulary(
+        Counter({"ab": 3, "b": 1}), 109
+    )
+    assert tokens[0] == "[PAD]"
+    assert tokens[1:100] == [f"[unused{i}]" for i in range(99)]
+    assert tokens[100:104] == ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert tokens[104:] == ["a", "b", "##b", "ab"]
+
+
+def learn(words, size=97, **options):
+    """The tokens after the special ones."""
+    options = {"num_unused": 0, **options}
+    return vocabulary_learner.learn_vocabulary(Counter(words), size, **options)[
+        5:
+    ]
+
+
+@pytest.mark.parametrize(
+    "options, tokens",
+    [
+        ({}, "a b c ##a ##b ##c ##bc abc"),
+        ({"min_frequency": 7}, "a b c ##a ##b ##c ##bc abc"),
+        ({"min_frequency": 8}, "a b c ##a ##b ##c ##bc"),
+        ({"min_frequency": 9}, "a b c ##a ##b ##c"),
+        ({"min_frequency": 1}, "a b c ##a ##b ##c ##bc abc ca cbc"),
+        ({"size": 12}, "a b c ##a ##b ##c ##bc"),
+        ({"size": 11}, "a b c ##a ##b ##c"),
+        ({"limit_alphabet": 2}, "a c ##a ##c"),
+        ({"limit_alphabet": 2, "min_frequency": 1}, "a c ##a ##c ca"),
+        ({"max_chars_per_word": 2}, "a b c ##a"),
+    ],
+)
+def test_frequent_neighbours_are_merged(options, tokens):
+    words = {"abc": 7, "cbc": 1, "ca": 1, "a": 1, "b": 1}
+    assert learn(words, **options) == tokens.split()
+
+
+def test_the_smallest_size_holds_the_characters_alone():
+    assert learn({"ab": 7}, size=8) == ["a", "b", "##b"]
+
+
+def test_rare_characters_are_left_out_in_code_point_order():
+    # a and c are equally rare: the smaller code point is kept.
+    words = {"b": 5, "c": 3, "a": 3}
+    assert learn(words, limit_alphabet=2) == ["a", "b"]
+
+
+@pytest.mark.parametrize("size", [5, 10])
+def test_too_small_a_size_names_what_is_needed(size):
+    with pytest.raises(UserError) as error:
+        learn({"abc": 7, "ba": 1, "c": 1}, size=size)
+    assert str(error.value) == (
+        f"--vocab_size={size} is too small; expected at least 11: "
+        "5 special and unused tokens and 6 characters"
+    )
+
+
+@pytest.mark.parametrize("words", [{}, {"a" * 201: 7}])
+def test_a_corpus_without_words_is_refused(words):
+    with pytest.raises(UserError, match="the corpus has no word"):
+        learn(words)
+
+
+WORDS = st.dictionaries(
+    st.text("abcdeßé推", min_size=1, max_size=7),
+    st.integers(1, 29),
+    min_size=1,
+    max_size=23,
+)
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(WORDS, st.integers(21, 61), st.integers(1, 8))
+def test_kept_words_have_pieces_and_the_size_holds(words, size, alphabet):
+    tokens = vocabulary_learner.learn_vocabulary(
+        Counter(words), size, num_unused=0, limit_alphabet=alphabet
+    )
+    assert len(tokens) == len(set(tokens)) <= size
+    vocab = {token: i for i, token in enumerate(tokens)}
+    tokenizer = tokenization.WordpieceTokenizer(vocab)
+    kept = {token[-1] for token in tokens[5:]}
+    assert len(kept) <= alphabet
+    for word in words:
+        known = "[UNK]" not in tokenizer.tokenize(word)
+        assert known == (set(word) <= kept)
+
+
+LEARN = """
+import sys
+from collections import Counter
+from data import vocabulary_learner
+letters = "abcdefghijk"
+words = {a + b + c for a in letters for b in letters for c in letters}
+tokens = vocabulary_learner.learn_vocabulary(
+    Counter({word: 1 + len(word.strip("a")) for word in words}), 499
+)
+sys.stdout.write("\\n".join(tokens))
+"""
+
+
+def test_two_processes_learn_the_same():
+    # 1331 words of nearly equal counts: almost every merge is a tie.
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", LEARN],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split("\n")
+        for seed in ("1", "2")
+    ]
+    assert len(outputs[0]) == 499
+    assert outputs[0] == outputs[1]

@@ -1,0 +1,435 @@
+"""The tokenizer in the graph gives the ids of data/text/tokenization.py."""
+
+import json
+import random
+import subprocess
+import sys
+import unicodedata
+import zlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from common.errors import UserError
+from data import features
+from data.text import text_ops, tokenization, unicode_tables, vocabulary
+from tests.helpers import original_tokenization
+from tests.helpers.original_tokenization import MODES
+
+SPECIAL = list(vocabulary.SPECIAL_TOKENS)
+PIECES = "un ##aff ##able a ##b b ##s the uber cafe hell ##o , . ß".split()
+BLOCKS = [
+    (0x20, 0x7F),
+    (0xA0, 0x24F),
+    (0x300, 0x36F),
+    (0x370, 0x3FF),
+    (0x590, 0x6FF),
+    (0x900, 0x97F),
+    (0xB80, 0xDFF),
+    (0x1B00, 0x1B7F),
+    (0x2000, 0x206F),
+    (0x3000, 0x30FF),
+    (0x4E00, 0x4E80),
+    (0xAC00, 0xAD00),
+    (0xE000, 0xE010),
+    (0xFE00, 0x10000),
+    (0x11100, 0x111FF),
+    (0x1D150, 0x1D1FF),
+    (0x1E900, 0x1E960),
+    (0x2F800, 0x2FA1E),
+]
+# Sigmas and what the search for the end of a word skips; marks that change
+# places, marks that do not let them pass, and what falls apart into marks.
+HARD = "ΣΣΣσaA.'-:\u00ad\u200b\u0345\u0301\u02b0\u0130ǅ \u2028\x00\ufffd"
+MARKS = "\u302e\u302f\U0001d165\U0001d16d\u1b44\u0301\u0f73\u0902\u0ddd"
+MARKS += "\U0001d15e\U0001d160\U00016ff0\u0344\ua953\u200d"
+
+
+def random_text(rng):
+    characters = []
+    for _ in range(rng.randrange(1, 30)):
+        choice = rng.random()
+        if choice < 0.3:
+            characters.append(rng.choice(HARD))
+        elif choice < 0.5:
+            characters.append(rng.choice(MARKS))
+        elif choice < 0.9:
+            characters.append(chr(rng.randrange(*rng.choice(BLOCKS))))
+        else:
+            code = rng.randrange(0x110000 - 0x800)
+            characters.append(chr(code + 0x800 * (code >= 0xD800)))
+    return "".join(characters)
+
+
+def random_bytes(rng):
+    """UTF-8 with holes, or leading and following bytes in any order."""
+    if rng.random() < 0.5:
+        raw = bytearray(random_text(rng).encode())
+        for _ in range(rng.randrange(1, 8)):
+            raw[rng.randrange(len(raw))] = rng.randrange(256)
+            del raw[rng.randrange(len(raw)) : rng.randrange(len(raw) + 1)]
+            raw.append(rng.choice(b"a \xc3\xe2\xf0\x9f"))
+        return bytes(raw)
+    some = b"a \x80\x8f\x90\x9f\xa0\xbf\xc0\xc2\xe0\xe1\xed\xef\xf0\xf1\xf4\xf5"
+    return bytes(rng.choice(some) for _ in range(rng.randrange(1, 12)))
+
+
+def pair(texts, lower, folder, strip=None):
+    """Both tokenizers; each character of the texts is a piece, so that every
+    difference shows.
+    """
+    basic = tokenization.BasicTokenizer(lower, strip)
+    letters = sorted(
+        {c for text in texts for c in "".join(basic.tokenize(text))}
+    )
+    tokens = [*SPECIAL, *letters, *(f"##{c}" for c in letters)]
+    path = folder / "letters.txt"
+    path.write_bytes("".join(f"{token}\n" for token in tokens).encode())
+    reference = tokenization.FullTokenizer(str(path), lower, strip)
+    return text_ops.GraphTokenizer(str(path), lower, strip), reference
+
+
+def differences(texts, lower, folder, strip=None):
+    """Texts of which the graph makes other ids than the reference."""
+    graph, reference = pair(texts, lower, folder, strip)
+    ids = graph.tokenize(tf.constant([as_bytes(t) for t in texts]))
+    return [
+        text
+        for text, found in zip(texts, ids.merge_dims(1, 2).to_list())
+        if found != reference_ids(reference, text)
+    ]
+
+
+def as_bytes(text):
+    return text.encode() if isinstance(text, str) else text
+
+
+def reference_ids(reference, text):
+    return reference.convert_tokens_to_ids(reference.tokenize(text))
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return text_ops.GraphTokenizer(SPECIAL + PIECES, True)
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_cases_where_other_tokenizers_differ(lower, strip, tmp_path):
+    texts = [
+        *("straße", "\u1e9e", "ﬁne", "x²", "①", "½", "ＡＢＣ", "ΟΔΟΣ ΣΑΣ"),
+        *(
+            "ΟΔΟΣ.ΣΑΣ",
+            "aΣ\u0301",
+            "aΣ\u0301b",
+            "Σ",
+            "aΣ\u200bb",
+            "aΣ'",
+            "Σ\x00",
+        ),
+        *("café", "cafe\u0301", "한국어", "a\u00adb", "a\u200bb", "a\u200db"),
+        *("a\x00b", "\x00", "a\ufffdb", "a\x85b", "a\u2028b", "a\u1680b"),
+        *("a\xa0b", "a\u3000b", "a\ue000b", "a\x1cb", "a\tb\nc\rd", "İi"),
+        *("[MASK] [unk] [CLS]", "##a #", "ab推c", "\U0002b820\uf900", "`^$+"),
+        *("", " ", " a", "a  b ", "\u037e\u1fef", "\ufeffa", "\ufffe\uffff"),
+        *("\u302e\U0001d165", "\U0001d165\u0902\u302e", "a\u302e\u0301\u1b44"),
+        *("\U0001d160\u1b44", "\u0301", "a\u0301 \u0301b", "\U0010ffff"),
+    ]
+    assert differences(texts, lower, tmp_path, strip) == []
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_a_sample_of_all_scalar_values(lower, strip, tmp_path):
+    codes = [*range(0x80), *range(lower, 0x30000, 37), *range(0xE0000, 0xE0200)]
+    texts = [
+        f"a{chr(code)}b aΣ{chr(code)}"
+        for code in codes
+        if not 0xD800 <= code < 0xE000
+    ]
+    assert differences(texts, lower, tmp_path, strip) == []
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_random_strings_of_mixed_scripts(lower, strip, tmp_path):
+    rng = random.Random(lower)
+    texts = [random_text(rng) for _ in range(3000)]
+    assert differences(texts, lower, tmp_path, strip) == []
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_random_bytes_that_are_no_utf8(lower, tmp_path):
+    rng = random.Random(lower)
+    texts = [random_bytes(rng) for _ in range(3000)]
+    texts += [
+        b"a\xff",
+        b"\xc3",
+        b"\xe2\x82",
+        b"\xed\xa0\x80a",
+        b"\xf0\x9f\x92 ",
+    ]
+    assert differences(texts, lower, tmp_path) == []
+
+
+def test_ids_are_those_of_the_vocabulary(tokenizer):
+    rows = tokenizer.tokenize(["UNaffable, ÜBER zzz", "", "Cafe\u0301s"])
+    assert rows.dtype == tf.int32
+    assert rows.to_list() == [
+        [[5, 6, 7], [17], [13], [1]],
+        [],
+        [[14, 11]],
+    ]
+    assert tokenizer.tokenize(tf.constant([], tf.string)).to_list() == []
+    assert tokenizer.vocab_size == len(SPECIAL + PIECES)
+    ids = [tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id]
+    assert [*ids, tokenizer.sep_id, tokenizer.mask_id] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("letter", ["a", "\u0430", "推", "\U00010428"])
+def test_a_word_may_have_200_letters(letter, tmp_path):
+    texts = [letter * 200, letter * 201, f"a {letter * 900} b{letter * 200}"]
+    assert differences(texts, True, tmp_path) == []
+
+
+def test_accents_do_not_count_as_letters(tmp_path):
+    texts = ["e\u0301" * 200, "é" * 200, "e\u0301" * 201]
+    assert differences(texts, True, tmp_path) == []
+    assert differences(texts, False, tmp_path) == []
+
+
+def test_a_wrong_vocabulary_is_a_users_mistake(tmp_path):
+    (tmp_path / "vocab.txt").write_text("a\nb\n", encoding="utf-8")
+    with pytest.raises(UserError):
+        text_ops.GraphTokenizer(str(tmp_path / "vocab.txt"))
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_frozen_tables_are_those_of_their_unicode_version(lower, strip):
+    """The first 12,544 code points; all of them in test_long_text_ops.py."""
+    assert_frozen_tables_are_computed(lower, strip, 0x3100)
+
+
+def assert_frozen_tables_are_computed(lower, strip, stop):
+    strip = tokenization.strips_accents(lower, strip)
+    table, expansions = original_tokenization.compute(lower, strip, stop)
+    frozen = unicode_tables.entries(lower, strip)[:stop]
+    different = np.flatnonzero(table != frozen).tolist()
+    if unicodedata.unidata_version != unicode_tables.UNICODE_VERSION:
+        different = original_tokenization.known("".join(map(chr, different)))
+    assert not different
+    parts = unicode_tables.expansions(strip)[: len(expansions)]
+    assert list(expansions.values()) == parts
+
+
+def test_folded_tables_hold_all_entries():
+    for mode, checksum in (
+        ((True, True), 4120009658),
+        ((False, False), 884936894),
+    ):
+        entries = unicode_tables.entries(*mode)
+        assert zlib.crc32(entries.astype("<i4")) == checksum
+        starts, pages = unicode_tables.pages(entries)
+        places = starts[:, None] + np.arange(unicode_tables.PAGE)
+        assert len(pages) < len(entries) // 30
+        assert np.array_equal(pages[places.ravel()], entries)
+
+
+def decoded(raw):
+    """Characters of UTF-8, and their first bytes and those behind them."""
+    found, at = [], 0
+    while at < len(raw):
+        try:
+            text, skipped = raw[at:].decode(), 0
+        except UnicodeDecodeError as error:
+            text = raw[at : at + error.start].decode()
+            skipped = error.end - error.start
+        for character in text:
+            size = len(character.encode())
+            found.append((character, at, at + size))
+            at += size
+        at += skipped
+    return found
+
+
+def plain_spans(raw, lower, strip):
+    """First bytes of all letters, and those behind them."""
+    basic = tokenization.BasicTokenizer(lower, strip)
+    found = []  # [letters that come of it, first byte, the one behind]
+    for character, start, limit in decoded(raw):
+        clean = basic.clean(character)
+        letters = original_tokenization.normalize(
+            clean, lower, basic.strip_accents
+        )
+        if clean and not letters and found:
+            found[-1][2] = limit
+        elif letters:
+            count = sum(not c.isspace() for c in letters)
+            found.append([count, start, limit])
+    starts = [start for count, start, _ in found for _ in range(count)]
+    limits = [limit for count, _, limit in found for _ in range(count)]
+    return starts, limits
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_offsets_are_those_of_the_letters(lower, strip, tmp_path):
+    rng = random.Random(lower)
+    texts = [random_text(rng).encode() for _ in range(1000)]
+    texts += [random_bytes(rng) for _ in range(1000)]
+    graph, _ = pair(texts, lower, tmp_path, strip)
+    ids, starts, limits = graph.tokenize_with_offsets(tf.constant(texts))
+    plain = graph.tokenize(tf.constant(texts))
+    assert np.array_equal(ids.flat_values, plain.flat_values)
+    for mine, others in zip(ids.nested_row_splits, plain.nested_row_splits):
+        assert np.array_equal(mine, others)
+    assert starts.dtype == limits.dtype == tf.int64
+    starts = starts.merge_dims(1, 2).to_list()
+    limits = limits.merge_dims(1, 2).to_list()
+    for text, first, behind in zip(texts, starts, limits):
+        assert (first, behind) == plain_spans(text, lower, strip), text
+        assert first == sorted(first), text
+        assert behind == sorted(behind), text
+
+
+@pytest.mark.parametrize(
+    "text, slices",
+    [
+        ("UNaffable, a", ["UN", "aff", "able", ",", "a"]),
+        (" \u3000Über.", ["Über", "."]),
+        ("Cafe\u0301s", ["Cafe\u0301", "s"]),
+        ("a\u200bb \u200bb\u200b", ["a", "b", "b"]),
+        ("un\u200baff", ["un", "aff"]),
+        ("unable xyz\u0301 the", ["un", "able", "xyz\u0301", "the"]),
+        ("he\u00adllo", ["he\u00adll", "o"]),
+        ("b " + "é" * 201 + " b", ["b", "é" * 201, "b"]),
+        ("b" + "推" * 3 + "a" * 900 + ".", ["b", *"推推推", "a" * 900, "."]),
+    ],
+)
+def test_offsets_cut_the_source_of_each_piece(tokenizer, text, slices):
+    raw = text.encode()
+    _, starts, limits = tokenizer.tokenize_with_offsets([raw])
+    assert [
+        raw[start:limit].decode()
+        for start, limit in zip(
+            starts.merge_dims(1, 2)[0].numpy(),
+            limits.merge_dims(1, 2)[0].numpy(),
+        )
+    ] == slices
+
+
+def test_slices_of_ascii_are_the_pieces(tokenizer):
+    rng = random.Random(0)
+    words = ["un", "aff", "able", "a", "b", "the", "hello", " ", ", ", "A", "."]
+    texts = ["".join(rng.choices(words, k=17)) for _ in range(300)]
+    ids, starts, limits = (
+        rows.merge_dims(1, 2).to_list()
+        for rows in tokenizer.tokenize_with_offsets(texts)
+    )
+    known = 0
+    for number, text in enumerate(texts):
+        for piece, start, limit in zip(
+            ids[number], starts[number], limits[number]
+        ):
+            if piece != tokenizer.unk_id:
+                token = (SPECIAL + PIECES)[piece].removeprefix("##")
+                assert text[start:limit].lower() == token
+                known += 1
+    assert known > 1000
+
+
+def plain_pack(a, b, seq_length):
+    """The original's `_truncate_seq_pair` and what comes after it."""
+    a, b = list(a), None if b is None else list(b)
+    room = seq_length - (2 if b is None else 3)
+    while len(a) + len(b or []) > room:
+        if b is None or len(a) > len(b):
+            a.pop()
+        else:
+            b.pop()
+    ids = [2, *a, 3] + ([] if b is None else [*b, 3])
+    types = [0] * (len(a) + 2) + ([] if b is None else [1] * (len(b) + 1))
+    padding = [0] * (seq_length - len(ids))
+    return ids + padding, [1] * len(ids) + padding, types + padding
+
+
+NAMES = (features.INPUT_IDS, features.INPUT_MASK, features.SEGMENT_IDS)
+
+
+@pytest.mark.parametrize("seq_length", [3, 4, 5, 7, 8, 11, 17])
+def test_packing_of_all_lengths(seq_length):
+    lengths = [(i, j) for i in range(8) for j in range(8)]
+    firsts = [list(range(10, 10 + i)) for i, _ in lengths]
+    seconds = [list(range(30, 30 + j)) for _, j in lengths]
+    one = tf.ragged.constant(firsts, tf.int32)
+    two = tf.ragged.constant(seconds, tf.int32)
+    for segments, expected in (
+        ([one, two], zip(firsts, seconds)),
+        ([one], ((first, None) for first in firsts)),
+    ):
+        packed = text_ops.pack_inputs(segments, seq_length, cls_id=2, sep_id=3)
+        rows = [plain_pack(a, b, seq_length) for a, b in expected]
+        for number, name in enumerate(NAMES):
+            assert packed[name].dtype == tf.int32
+            assert packed[name].numpy().tolist() == [r[number] for r in rows]
+
+
+def test_packing_takes_words_and_another_padding():
+    words = tf.ragged.constant([[[7], [8, 9]], []], tf.int32)
+    flat = tf.ragged.constant([[5], [6]], tf.int32, row_splits_dtype=tf.int32)
+    packed = text_ops.pack_inputs(
+        [words, flat], tf.constant(7), cls_id=2, sep_id=3, pad_id=97
+    )
+    assert packed[features.INPUT_IDS].numpy().tolist() == [
+        [2, 7, 8, 9, 3, 5, 3],
+        [2, 3, 6, 3, 97, 97, 97],
+    ]
+
+
+def test_tf_data_gets_static_shapes(tokenizer):
+    texts = ["unaffable, a", "the b", "zzz", "", "hello."]
+
+    def pack(strings):
+        rows = tokenizer.tokenize(strings)
+        return text_ops.pack_inputs([rows, rows], 11, cls_id=2, sep_id=3)
+
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(
+        2, drop_remainder=True
+    )
+    packed = dataset.map(pack)
+    for name in NAMES:
+        assert packed.element_spec[name].shape == [2, 11]
+    found = [row.tolist() for b in packed for row in b["input_ids"].numpy()]
+    pieces = tokenizer.tokenize(texts[:4]).merge_dims(1, 2).to_list()
+    assert found == [plain_pack(row, row, 11)[0] for row in pieces]
+
+
+READER = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+loaded = tf.saved_model.load(sys.argv[1])
+texts = tf.constant([bytes.fromhex(t) for t in json.loads(sys.argv[2])])
+ids, starts, limits = loaded.tokenize_with_offsets(texts)
+assert loaded.tokenize(texts).to_list() == ids.to_list()
+print(json.dumps([ids.to_list(), starts.to_list(), limits.to_list()]))
+"""
+
+
+@pytest.mark.slow
+def test_a_saved_model_needs_neither_our_code_nor_the_vocabulary(tmp_path):
+    rng = random.Random(0)
+    texts = [random_text(rng).encode() for _ in range(23)] + [b"a\xffb", b""]
+    graph, _ = pair(texts, True, tmp_path)
+    tf.saved_model.save(graph, str(tmp_path / "saved"))
+    (tmp_path / "letters.txt").unlink()
+    (tmp_path / "saved").rename(tmp_path / "moved")
+    shown = subprocess.run(
+        [
+            *(sys.executable, "-I", "-c", READER, str(tmp_path / "moved")),
+            json.dumps([text.hex() for text in texts]),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = graph.tokenize_with_offsets(tf.constant(texts))
+    assert json.loads(shown.stdout) == [rows.to_list() for rows in expected]

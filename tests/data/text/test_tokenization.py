@@ -1,0 +1,344 @@
+"""Tokenization: the results of the original release, on every string."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import normalizers, pre_tokenizers
+
+from common.errors import UserError
+from data.text import tokenization, unicode_tables
+from tests.helpers.original_tokenization import MODES, known
+from tests.helpers.original_tokenization import words as plain_tokens
+
+PIECES = ["un", "##aff", "##able", "##a", "a", "##b", "b", ",", "ß", "the"]
+LINES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PIECES]
+
+
+@pytest.fixture(scope="module")
+def vocab_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
+    path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def words(text, lower=True):
+    return tokenization.BasicTokenizer(do_lower_case=lower).tokenize(text)
+
+
+@pytest.mark.parametrize(
+    "text, lowered, cased",
+    [
+        # Only lower(), NFD and no accents: nothing is folded further.
+        ("Straße", ["straße"], ["Straße"]),
+        ("\u1e9e", ["ß"], ["\u1e9e"]),
+        ("ﬁne", ["ﬁne"], ["ﬁne"]),
+        ("x²", ["x²"], ["x²"]),
+        ("①", ["①"], ["①"]),
+        ("½", ["½"], ["½"]),
+        ("ＡＢＣ", ["ａｂｃ"], ["ＡＢＣ"]),
+        ("ΟΔΟΣ ΣΑΣ", ["οδος", "σας"], ["ΟΔΟΣ", "ΣΑΣ"]),
+        ("Caf\xe9", ["cafe"], ["Caf\xe9"]),
+        ("Cafe\u0301", ["cafe"], ["Cafe\u0301"]),
+        ("\ud55c", ["\u1112\u1161\u11ab"], ["\ud55c"]),
+        # Format and control characters vanish; the word is joined.
+        ("A\xadb", ["ab"], ["Ab"]),
+        ("A\u200bb", ["ab"], ["Ab"]),
+        ("A\u200db", ["ab"], ["Ab"]),
+        ("A\x00b", ["ab"], ["Ab"]),
+        ("A\x1fb\x7f", ["ab"], ["Ab"]),
+        ("A\x85b", ["ab"], ["Ab"]),
+        ("A\ufffdb", ["ab"], ["Ab"]),
+        # Tab, newline, carriage return and Unicode spaces separate.
+        ("A\tb\nc\rd", ["a", "b", "c", "d"], ["A", "b", "c", "d"]),
+        ("A\u2028b", ["a", "b"], ["A", "b"]),
+        ("A\u1680b", ["a", "b"], ["A", "b"]),
+        ("A\xa0b", ["a", "b"], ["A", "b"]),
+        ("A\u3000b", ["a", "b"], ["A", "b"]),
+        # Private use stays.
+        ("A\ue000b", ["a\ue000b"], ["A\ue000b"]),
+        # Ideographs stand alone; Hiragana and Katakana do not.
+        ("Ab推c", ["ab", "推", "c"], ["Ab", "推", "c"]),
+        ("A\U00020001b", ["a", "\U00020001", "b"], ["A", "\U00020001", "b"]),
+        ("ひらカナ", ["ひらカナ"], ["ひらカナ"]),
+        # ASCII signs and Unicode punctuation stand alone; symbols do not.
+        ("A^b$c`", ["a", "^", "b", "$", "c", "`"], [*"A^b$c`"]),
+        ("A+b=c~", ["a", "+", "b", "=", "c", "~"], [*"A+b=c~"]),
+        ("[UNK]", ["[", "unk", "]"], ["[", "UNK", "]"]),
+        ("A¿b—c", ["a", "¿", "b", "—", "c"], ["A", "¿", "b", "—", "c"]),
+        ("A€b£", ["a€b£"], ["A€b£"]),
+        ("", [], []),
+        (" \t\u2028\x00", [], []),
+        ("\u0301", [], ["\u0301"]),
+    ],
+)
+def test_words_are_those_of_the_original(text, lowered, cased):
+    assert words(text, lower=True) == lowered
+    assert words(text, lower=False) == cased
+
+
+def test_every_ascii_sign_stands_alone():
+    signs = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+    assert words(f"a{signs}b") == ["a", *signs, "b"]
+
+
+@pytest.mark.parametrize(
+    "raw, expected",
+    [
+        (b"caf\xc3\xa9", "caf\xe9"),
+        (b"a\xffb", "ab"),
+        (b"a\xc3", "a"),
+        (b"\xed\xa0\x80a", "a"),
+        ("a\ufffd", "a\ufffd"),
+    ],
+)
+def test_invalid_utf8_bytes_are_dropped(raw, expected):
+    assert tokenization.convert_to_unicode(raw) == expected
+    assert tokenization.printable_text(raw) == expected
+    assert words(raw, lower=False) == words(expected, lower=False)
+
+
+@pytest.mark.parametrize("wrong", [None, 7, ["a"]])
+def test_other_types_are_a_value_error(wrong):
+    for function in (
+        tokenization.convert_to_unicode,
+        tokenization.printable_text,
+        tokenization.BasicTokenizer().tokenize,
+    ):
+        with pytest.raises(ValueError):
+            function(wrong)
+
+
+@pytest.mark.parametrize(
+    "text, pieces",
+    [
+        ("unaffable", ["un", "##aff", "##able"]),
+        ("unaffableX", ["[UNK]"]),
+        ("un the x", ["un", "the", "[UNK]"]),
+        ("aab", ["a", "##a", "##b"]),
+        ("theb", ["the", "##b"]),
+        ("##a", ["##a"]),
+        ("", []),
+        (b"a\xff", ["a"]),
+    ],
+)
+def test_the_longest_piece_comes_first(text, pieces):
+    vocab = {token: i for i, token in enumerate(LINES)}
+    assert tokenization.WordpieceTokenizer(vocab).tokenize(text) == pieces
+
+
+def test_a_word_may_have_200_letters():
+    vocab = {"a": 0, "##a": 1}
+    tokenizer = tokenization.WordpieceTokenizer(vocab)
+    assert tokenizer.tokenize("a" * 101) == ["a"] + ["##a"] * 100
+    assert tokenizer.tokenize("a" * 200) == ["a"] + ["##a"] * 199
+    assert tokenizer.tokenize("a" * 201) == ["[UNK]"]
+    shorter = tokenization.WordpieceTokenizer(
+        vocab, unk_token="?", max_input_chars_per_word=3
+    )
+    assert shorter.tokenize("aaa aaaa") == ["a", "##a", "##a", "?"]
+
+
+def test_full_tokenizer_splits_and_numbers(vocab_file):
+    tokenizer = tokenization.FullTokenizer(vocab_file)
+    tokens = tokenizer.tokenize("UNaffable, ÄB \u00a0 zzz")
+    assert tokens == ["un", "##aff", "##able", ",", "a", "##b", "[UNK]"]
+    ids = tokenizer.convert_tokens_to_ids(tokens)
+    assert ids == [5, 6, 7, 12, 9, 10, 1]
+    assert tokenizer.convert_ids_to_tokens(ids) == tokens
+    cased = tokenization.FullTokenizer(vocab_file, do_lower_case=False)
+    assert cased.tokenize("the THE ab") == ["the", "[UNK]", "a", "##b"]
+
+
+def test_unknown_tokens_and_ids_are_key_errors(vocab_file):
+    tokenizer = tokenization.FullTokenizer(vocab_file)
+    with pytest.raises(KeyError):
+        tokenizer.convert_tokens_to_ids(["a", "zzz"])
+    with pytest.raises(KeyError):
+        tokenizer.convert_ids_to_tokens([9, 97])
+
+
+def test_module_functions_look_up():
+    vocab, inverse = {"a": 2, "b": 3}, {2: "a", 3: "b"}
+    assert tokenization.convert_by_vocab(vocab, ("b", "a")) == [3, 2]
+    assert tokenization.convert_tokens_to_ids(vocab, ["a", "a"]) == [2, 2]
+    assert tokenization.convert_ids_to_tokens(inverse, [3, 2]) == ["b", "a"]
+    assert tokenization.whitespace_tokenize(" a \u2003b\n") == ["a", "b"]
+    with pytest.raises(KeyError):
+        tokenization.convert_by_vocab(vocab, ["c"])
+
+
+def test_load_vocab_reads_ids_from_lines(vocab_file):
+    vocab = tokenization.load_vocab(vocab_file)
+    assert list(vocab) == LINES
+    assert list(vocab.values()) == list(range(15))
+
+
+@pytest.mark.parametrize(
+    "name, lower",
+    [
+        ("uncased_L-24_H-1024_A-16", True),
+        ("uncased_L-12_H-768_A-12", True),
+        ("multilingual_L-12_H-768_A-12", True),
+        ("chinese_L-12_H-768_A-12", True),
+        ("cased_L-12_H-768_A-12", False),
+        ("cased_L-24_H-1024_A-16", False),
+        ("multi_cased_L-12_H-768_A-12", False),
+    ],
+)
+def test_casing_must_fit_a_released_checkpoint(name, lower):
+    path = f"/models/{name}/bert_model.ckpt"
+    tokenization.validate_case_matches_checkpoint(lower, path)
+    with pytest.raises(UserError, match=f"--do_lower_case={lower}"):
+        tokenization.validate_case_matches_checkpoint(not lower, path)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize(
+    "path",
+    [
+        None,
+        "",
+        "/models/my_cased/bert_model.ckpt",
+        "/models/cased_L-12_H-768_A-12/model.ckpt-7",
+        "bert_model.ckpt",
+    ],
+)
+def test_casing_of_other_checkpoints_is_free(path, lower):
+    assert tokenization.validate_case_matches_checkpoint(lower, path) is None
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_every_code_point_of_the_basic_plane(lower, strip):
+    tokenizer = tokenization.BasicTokenizer(lower, strip)
+    for start in range(0, 0x10000, 0x400):
+        block = map(chr, range(start, start + 0x400))
+        text = known(" ".join(f"a{c}B" for c in block))
+        assert tokenizer.tokenize(text) == plain_tokens(text, lower, strip)
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_every_fifth_code_point_of_planes_1_to_3(lower, strip):
+    tokenizer = tokenization.BasicTokenizer(lower, strip)
+    for start in range(0x10000, 0x40000, 0x1000):
+        block = map(chr, range(start + start // 0x1000 % 5, start + 0x1000, 5))
+        text = known(" ".join(f"a{c}B" for c in block))
+        assert tokenizer.tokenize(text) == plain_tokens(text, lower, strip)
+
+
+# Characters that meet a rule, and any other.
+TEXT = st.text(
+    st.sampled_from(
+        "aAbBΣσİßé\u0301 \t\n\r\x00\x1c\x85\xa0\xad\u2028\ufffd,^$推"
+    )
+    | st.characters(),
+    max_size=41,
+)
+
+
+@settings(deadline=None, max_examples=500, derandomize=True)
+@given(TEXT, st.sampled_from(MODES))
+def test_random_text_gives_the_original_words(text, mode):
+    text = known(text)
+    tokenizer = tokenization.BasicTokenizer(*mode)
+    assert tokenizer.tokenize(text) == plain_tokens(text, *mode)
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_marks_and_sigmas_take_a_look_at_their_neighbours(lower, strip):
+    rng = random.Random(0)
+    some = "aAΣσ.'\u00ad\u0345\u0301\u302e\u302f\U0001d165\u1b44\u0f73\u0ddd"
+    some += "\U0001d15e\U0001d160\u0130\u0344\u200d "
+    texts = ["".join(rng.choices(some, k=13)) for _ in range(2000)]
+    tokenizer = tokenization.BasicTokenizer(lower, strip)
+    for text in texts:
+        expected = plain_tokens(text, lower, strip)
+        assert tokenizer.tokenize(text) == expected, text
+
+
+def test_words_are_split_by_the_tables_of_the_graph(monkeypatch):
+    """Not by Python's own Unicode data, which another version changes."""
+    table = unicode_tables.entries(False, False).copy()
+    table[ord("q")], table[ord("!")] = unicode_tables.ALONE, 0
+    monkeypatch.setattr(unicode_tables, "entries", lambda *_: table)
+    assert words("aqb!", lower=False) == ["a", "q", "b!"]
+    assert tokenization.is_punctuation("q")
+    assert not tokenization.is_punctuation("!")
+
+
+# Assigned in Unicode 15: two accents, a sign, a control character, a letter.
+NEWER = "a\u0ecea a\U00010efda a\U00011f43a a\U00013440a a\U0001e08fa"
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_characters_of_a_newer_unicode_are_letters(lower, strip):
+    tokens = tokenization.BasicTokenizer(lower, strip).tokenize(NEWER)
+    assert tokens == NEWER.split()
+
+
+@pytest.mark.parametrize(
+    "lower, strip, expected",
+    [
+        (True, None, "elan uber ha noi straße \u1112\u1161\u11ab i"),
+        (True, True, "elan uber ha noi straße \u1112\u1161\u11ab i"),
+        (True, False, "élan über hà nội straße 한 i\u0307"),
+        (False, None, "Élan Über Hà Nội Straße 한 İ"),
+        (False, False, "Élan Über Hà Nội Straße 한 İ"),
+        (False, True, "Elan Uber Ha Noi Straße \u1112\u1161\u11ab I"),
+    ],
+)
+def test_accents_are_stripped_as_asked(lower, strip, expected):
+    text = "Élan Über Hà Nội Straße 한 İ"
+    found = tokenization.BasicTokenizer(lower, strip).tokenize(text)
+    assert found == expected.split()
+
+
+# What the library does otherwise: it drops private use and what is not
+# assigned, lower-cases each capital sigma alone, and knows a newer Unicode.
+SCRIPTS = [(0x20, 0x378), (0x384, 0x38A), (0x38E, 0x3A2), (0x3AA, 0x530)]
+SCRIPTS += [(0x5D0, 0x5EB), (0x900, 0x964), (0x1E00, 0x1F00), (0x2010, 0x2028)]
+SCRIPTS += [(0x3041, 0x3097), (0x30A1, 0x30FB), (0x4E00, 0x4E40)]
+SCRIPTS += [(0xAC00, 0xAC40), (0xF900, 0xF940)]
+
+
+@pytest.mark.parametrize("strip", [None, True, False])
+@pytest.mark.parametrize("lower", [True, False])
+def test_accents_are_those_of_hugging_face(lower, strip):
+    peer = normalizers.BertNormalizer(lowercase=lower, strip_accents=strip)
+    split = pre_tokenizers.BertPreTokenizer()
+    ours = tokenization.BasicTokenizer(lower, strip)
+    for first, stop in SCRIPTS:
+        for code in range(first, stop):
+            text = f"A{chr(code)}b {chr(code)} {chr(code)}C"
+            theirs = split.pre_tokenize_str(peer.normalize_str(text))
+            assert ours.tokenize(text) == [x for x, _ in theirs], hex(code)
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(st.lists(TEXT, min_size=1, max_size=5), st.booleans())
+def test_the_memo_changes_nothing(vocab_file, texts, lower):
+    full = tokenization.FullTokenizer(vocab_file, do_lower_case=lower)
+    basic = tokenization.BasicTokenizer(do_lower_case=lower)
+    wordpiece = tokenization.WordpieceTokenizer(full.vocab)
+    for text in [*texts, *texts]:  # each text anew and remembered
+        assert full.tokenize(text) == [
+            piece
+            for word in basic.tokenize(text)
+            for piece in wordpiece.tokenize(word)
+        ]
+
+
+def test_a_full_memo_is_emptied(vocab_file, monkeypatch):
+    monkeypatch.setattr(tokenization, "_MEMO_SIZE", 2)
+    tokenizer = tokenization.FullTokenizer(vocab_file)
+    for word in ["a", "b", "un", "the", "b", "a", "un"]:
+        assert tokenizer.tokenize(f"{word} ab") == [word, "a", "##b"]
+        assert len(tokenizer._memo) <= 2
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(st.binary(max_size=31), st.booleans())
+def test_bytes_are_read_as_utf8(raw, lower):
+    text = raw.decode("utf-8", "ignore")
+    assert words(raw, lower) == plain_tokens(text, lower)

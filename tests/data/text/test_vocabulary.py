@@ -1,0 +1,150 @@
+"""Vocabulary files are read strictly; the same words give the same file."""
+
+import gzip
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from common.errors import UserError
+from data.text import vocabulary
+
+ROOT = Path(__file__).parents[3]
+SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
+
+
+def read(tmp_path, content):
+    path = tmp_path / "vocab.txt"
+    if isinstance(content, str):
+        content = content.encode()
+    path.write_bytes(content)
+    return vocabulary.read_vocabulary(str(path))
+
+
+def test_ids_are_line_numbers(tmp_path):
+    assert read(tmp_path, SPECIAL + "the\n##s\n") == {
+        "[PAD]": 0,
+        "[UNK]": 1,
+        "[CLS]": 2,
+        "[SEP]": 3,
+        "[MASK]": 4,
+        "the": 5,
+        "##s": 6,
+    }
+
+
+@pytest.mark.parametrize(
+    "tail, tokens",
+    [
+        ("the\n##s", ["the", "##s"]),  # no newline at the end
+        ("the\r\n##s\r\n", ["the", "##s"]),
+        (" the \n##s\n", ["the", "##s"]),
+        ("the\n\u2028\n\xa0\n\u3000\n", ["the", "\u2028", "\xa0", "\u3000"]),
+        ("a\u2028b\n\x85\n", ["a\u2028b", "\x85"]),
+        ("推\n##\U0001f600\n", ["推", "##\U0001f600"]),
+    ],
+)
+def test_these_files_are_read(tmp_path, tail, tokens):
+    vocab = read(tmp_path, SPECIAL + tail)
+    assert list(vocab)[5:] == tokens
+    assert list(vocab.values()) == list(range(5 + len(tokens)))
+
+
+def test_crlf_everywhere_gives_the_same_tokens(tmp_path):
+    text = SPECIAL + "the\n##s\n"
+    crlf = text.replace("\n", "\r\n")
+    assert read(tmp_path, crlf) == read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("\ufeff" + SPECIAL, ":1: starts with a UTF-8 byte order mark; "),
+        (SPECIAL.encode("utf-16"), ": this is a UTF-16 text; expected a voc"),
+        (b"\xfe\xff" + SPECIAL.encode("utf-16-be"), ": this is a UTF-16 text"),
+        (
+            gzip.compress(SPECIAL.encode(), mtime=0),
+            ": this is a gzip file; expected",
+        ),
+        (b"PK\x03\x04\x14\x00", ": this is a zip archive"),
+        (pickle.dumps({"a": 1}), ": this is a pickle; expected a vocab"),
+        (b"\x89HDF\r\n\x1a\n", ": this is an HDF5 file; expected a vocab"),
+        (SPECIAL.encode() + b"a\nb\xc0c\n", ":7: invalid UTF-8 byte 0xc0; "),
+        (SPECIAL + "a\n\nb\n", ":7: empty line; expected one token a line"),
+        (SPECIAL + "a\n \nb\n", ":7: empty line"),
+        (SPECIAL + "a\n\n\n", ":7: empty line"),
+        (SPECIAL + "a\nb\na\n", ":8: token 'a' stands on line 6 too; "),
+        (SPECIAL + "a\na\r\n", ":7: token 'a' stands on line 6 too; "),
+        (SPECIAL + "a\t-3.5\n", r":6: tab in token 'a\t-3.5'; expected one"),
+        ("[PAD]\n[CLS]\na\n", ": no [UNK] [SEP] [MASK] among 3 tokens; "),
+        ("", ": no [PAD] [UNK] [CLS] [SEP] [MASK] among 0 tokens; "),
+    ],
+)
+def test_these_files_are_refused(tmp_path, content, message):
+    with pytest.raises(UserError) as error:
+        read(tmp_path, content)
+    assert str(error.value).startswith(f"{tmp_path}/vocab.txt{message}")
+
+
+@pytest.mark.parametrize("missing", range(5))
+def test_each_special_token_must_be_there(tmp_path, missing):
+    token = vocabulary.SPECIAL_TOKENS[missing]
+    with pytest.raises(UserError) as error:
+        read(tmp_path, SPECIAL.replace(token, "x"))
+    assert f": no {token} among 5 tokens; " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "function", [vocabulary.read_vocabulary, vocabulary.vocabulary_hash]
+)
+def test_missing_file_and_folder_are_user_errors(tmp_path, function):
+    with pytest.raises(UserError, match="none.txt: No such file"):
+        function(str(tmp_path / "none.txt"))
+    with pytest.raises(UserError, match="is a folder; expected a vocab"):
+        function(str(tmp_path))
+
+
+def test_hash_is_the_sha256_of_the_bytes(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(b"abc")
+    assert vocabulary.vocabulary_hash(str(path)) == (
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
+
+
+def test_written_vocabulary_is_read_back(tmp_path):
+    path = str(tmp_path / "vocab.txt")
+    tokens = [*vocabulary.SPECIAL_TOKENS, "the", "##\u2028", "推"]
+    vocabulary.write_vocabulary(path, tokens)
+    assert list(vocabulary.read_vocabulary(path)) == tokens
+    vocabulary.write_vocabulary(path, tokens[:6])
+    assert list(vocabulary.read_vocabulary(path)) == tokens[:6]
+    assert os.listdir(tmp_path) == ["vocab.txt"]
+
+
+@pytest.mark.parametrize(
+    ("given", "same", "extends"),
+    [
+        ("a\n[unused7]\nb\n", True, True),
+        ("a\r\n[unused7]\r\nb", True, True),
+        ("a\nnew\nb\n", False, True),
+        ("a\n[unused7]\nb\nnew\n", False, True),
+        ("a\n[unused8]\nb\n", False, True),
+        ("a\n[unused7]\nc\n", False, False),
+        ("b\n[unused7]\na\n", False, False),
+        ("a\n[unused7]\n", False, False),
+        ("a\n", False, False),
+        ("a\n[unused7]\n[unused8]\n", False, False),
+    ],
+)
+def test_ids_are_those_of_a_known_vocabulary(tmp_path, given, same, extends):
+    (tmp_path / "given.txt").write_bytes(given.encode())
+    (tmp_path / "known.txt").write_text("a\n[unused7]\nb\n")
+    path, known = (str(tmp_path / f"{x}.txt") for x in ("given", "known"))
+    for may_extend, fits in ((False, same), (True, extends)):
+        if fits:
+            vocabulary.check_same(path, known, "fix it", may_extend)
+            continue
+        with pytest.raises(UserError, match=f", as in {known}; fix it"):
+            vocabulary.check_same(path, known, "fix it", may_extend)

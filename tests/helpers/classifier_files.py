@@ -1,0 +1,65 @@
+"""A small checkpoint and a task in MRPC's shape that it can learn."""
+
+import pathlib
+import random
+
+import numpy as np
+
+from common import tensor_files
+from modeling import checkpoints, task_models
+from tests.helpers import small, text
+
+HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+TRAIN, DEV, TEST, EPOCHS = 61, 19, 11, 10
+
+
+def write_model(folder: pathlib.Path) -> None:
+    """Writes bert_model.ckpt, bert_config.json and vocab.txt."""
+    text.write_vocabulary(folder / "vocab.txt")
+    config = small.config(vocab_size=len(text.VOCABULARY))
+    (folder / "bert_config.json").write_text(config.to_json())
+    model = task_models.build_classifier(config, 2)
+    rng = np.random.default_rng(3)
+    values = {
+        name: np.array(v) + rng.normal(0, 0.1, v.shape).astype("f4")
+        for name, v in checkpoints.model_variables(model).items()
+        if not name.startswith("output_")
+    }
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
+
+
+def write_task(folder: pathlib.Path) -> None:
+    """Writes train.tsv, dev.tsv and test.tsv: is there a cat in it?"""
+    rng = random.Random(7)
+    for name, count in (("train", TRAIN), ("dev", DEV), ("test", TEST)):
+        lines = [HEADER if name != "test" else f"index{HEADER[7:]}"]
+        for number in range(count):
+            label = rng.randrange(2)
+            words = rng.choices(["dog", "sees", "the", "tree"], k=4)
+            if label:
+                words[rng.randrange(4)] = "cat"
+            b = rng.choices(["a", "bird", "finds"], k=rng.randrange(1, 5))
+            first = label if name != "test" else number
+            row = [str(first), "1", "2", " ".join(words), " ".join(b)]
+            lines.append("\t".join(row))
+        (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n")
+
+
+def flags_of(folder: pathlib.Path) -> dict:
+    """Flags of a short run on both."""
+    return {
+        "task_name": "mrpc",
+        "data_dir": folder,
+        "vocab_file": folder / "vocab.txt",
+        "bert_config_file": folder / "bert_config.json",
+        "init_checkpoint": folder / "bert_model.ckpt",
+        "max_seq_length": small.POSITIONS,
+        "train_batch_size": 7,
+        "learning_rate": 0.005,
+        "num_train_epochs": EPOCHS,
+    }
+
+
+def rows_of(path: pathlib.Path) -> list[list[str]]:
+    """Fields of the lines of a file."""
+    return [line.split("\t") for line in path.read_text().splitlines()]

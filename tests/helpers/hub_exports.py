@@ -1,0 +1,120 @@
+"""SavedModels that `export_hub.py` made, once in a session."""
+
+import dataclasses
+import fcntl
+import os
+import pathlib
+
+import keras
+import numpy as np
+
+import export_hub
+from common import tensor_files
+from modeling import checkpoints, models
+from modeling.config import BertConfig
+from tasks import common_flags
+from tests.helpers import small, text
+
+V = len(text.VOCABULARY)
+HEAD = 5  # variables of the masked-LM head
+ENCODER = ("input_ids", "input_mask", "segment_ids")
+_made = []
+
+
+@dataclasses.dataclass
+class Exports:
+    """A checkpoint, what was made of it, and the network it belongs to."""
+
+    folder: pathlib.Path
+    config: BertConfig
+    model: keras.Model
+
+    @property
+    def encoder(self) -> str:
+        """Folder of the encoder with its masked-LM head."""
+        return str(self.folder / "encoder")
+
+    @property
+    def preprocessor(self) -> str:
+        """Folder of the preprocessor; rows of 13."""
+        return str(self.folder / "preprocessor")
+
+    def expected(self, rows: dict) -> dict[str, np.ndarray]:
+        """What the network gives for rows under the original's names."""
+        found = self.model.get_layer("bert")({n: rows[n] for n in ENCODER})
+        outputs = {n: found[n] for n in ("pooled_output", "sequence_output")}
+        outputs["mlm_logits"] = self.model(rows)["masked_lm_logits"]
+        arrays = {n: np.array(x) for n, x in outputs.items()}
+        layers = [np.array(x) for x in found["encoder_outputs"]]
+        return {**arrays, "encoder_outputs": layers}
+
+
+def rows() -> dict[str, np.ndarray]:
+    """Inputs of encoder and masked-LM head, int32."""
+    batch = small.batch()
+    names = (*ENCODER, "masked_lm_positions")
+    found = {name: np.int32(batch[name]) for name in names}
+    found["input_ids"] %= V
+    return found
+
+
+def theirs(rows: dict) -> dict[str, np.ndarray]:
+    """Rows of the encoder under TF-Hub's names."""
+    return {
+        "input_word_ids": rows["input_ids"],
+        "input_mask": rows["input_mask"],
+        "input_type_ids": rows["segment_ids"],
+    }
+
+
+def made(factory) -> Exports:
+    """Writes a checkpoint with random weights and exports it.
+
+    Processes that share the tests share what was exported.
+
+    Args:
+        factory: `tmp_path_factory`.
+    """
+    if not _made:
+        base = factory.getbasetemp()
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            base = base.parent
+        config = small.config(
+            vocab_size=V,
+            hidden_dropout_prob=0.1,
+            attention_probs_dropout_prob=0.1,
+        )
+        model = models.build_pretraining_model(config)
+        rng = np.random.default_rng(3)
+        for variable in model.variables:
+            variable.assign(rng.normal(0.1, 0.3, variable.shape))
+        exports = Exports(base / "hub_exports", config, model)
+        with open(base / "hub_exports.lock", "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not exports.folder.is_dir():
+                _write(exports)
+        _made.append(exports)
+    return _made[0]
+
+
+def _write(exports: Exports) -> None:
+    folder = exports.folder
+    folder.mkdir()
+    text.write_vocabulary(folder / "vocab.txt")
+    (folder / "bert_config.json").write_text(exports.config.to_json())
+    named = checkpoints.model_variables(exports.model)
+    tensor_files.write(
+        str(folder / "bert_model.ckpt"),
+        {name: variable.numpy() for name, variable in named.items()},
+    )
+    common = ["", f"--model_checkpoint_path={folder}/bert_model.ckpt"]
+    for words in (
+        ["--export_type=model_with_mlm", f"--export_path={exports.encoder}"],
+        [
+            "--export_type=preprocessing",
+            f"--export_path={exports.preprocessor}",
+            "--default_seq_length=13",
+            "--tokenize_with_offsets",
+        ],
+    ):
+        assert common_flags.run(export_hub.main, common + words) == 0

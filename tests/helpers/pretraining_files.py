@@ -1,0 +1,49 @@
+"""Random pre-training records for tests."""
+
+import numpy as np
+
+from data import features
+from data.records import manifest
+from data.records import writer as records
+from tests.helpers import small
+from tests.helpers.small import P, S
+
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
+    f"word{i}" for i in range(small.V - 5)
+]
+
+
+def write_records(path, rows, seed=1, listed=True, length=S, **changed):
+    """A shard of random records, in a manifest or not.
+
+    Args:
+        path: of the shard.
+        rows: their number.
+        seed: of the numbers.
+        listed: whether a manifest is written.
+        length: pieces and padding of a row, at least S.
+        changed: settings in the manifest.
+    """
+    path.parent.mkdir(exist_ok=True)
+    batch = small.batch(seed, rows)
+    schema = features.pretraining_schema(S, P)
+    arrays = {
+        name: batch[name].astype("i8" if kind == "int64" else "f4")
+        for name, (kind, _) in schema.items()
+    }
+    for name in features.ENCODER_INPUTS:
+        arrays[name] = np.pad(arrays[name], [(0, 0), (0, length - S)])
+    writer = records.ShardWriter([str(path)])
+    records.write_records(writer.part_path(0), records.encode_examples(arrays))
+    shards = writer.finish([rows], 1)
+    if listed:
+        vocab = path.parent / "vocab.txt"
+        vocab.write_text("".join(f"{token}\n" for token in VOCABULARY))
+        settings = {
+            "max_seq_length": length,
+            "max_predictions_per_seq": P,
+            "vocab_size": small.V,
+            "do_lower_case": False,
+            **changed,
+        }
+        manifest.write_manifest(str(path.parent), shards, str(vocab), settings)

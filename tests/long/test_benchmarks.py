@@ -1,0 +1,118 @@
+"""The benchmarks of fine-tuning and serving run, at toy sizes."""
+
+import json
+import statistics
+
+import numpy as np
+import pytest
+
+import run_classifier
+from benchmarks import (
+    finetuning,
+    glue,
+    serving,
+    squad,
+    tpu_compile,
+    transformers_trainer,
+)
+from data import features
+from tests.helpers import classifier_files, small, squad_files
+from tests.scripts import test_predict
+
+pytestmark = pytest.mark.long
+S = small.POSITIONS
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("benchmarks")
+    classifier_files.write_model(folder)
+    classifier_files.write_task(folder)
+    return folder
+
+
+def test_a_glue_tasks_score_is_that_of_the_script(folder, monkeypatch, capsys):
+    monkeypatch.setattr(glue, "MAX_SEQ_LENGTH", S)
+    found = glue.measure("mrpc", str(folder), str(folder), epochs=1, seeds=2)
+    runs = [json.loads(x) for x in capsys.readouterr().out.splitlines()]
+    assert [(x["side"], x["seed"]) for x in runs] == [("ours", 1), ("ours", 2)]
+    values = [x["accuracy"] for x in runs]
+    assert found["ours"]["accuracy"]["values"] == values
+    mean, deviation = statistics.mean(values), statistics.pstdev(values)
+    assert found["ours"]["accuracy"]["mean"] == pytest.approx(mean, abs=1e-4)
+    assert found["ours"]["accuracy"]["deviation"] == pytest.approx(
+        deviation, abs=1e-4
+    )
+    assert found["ours"]["seconds"] > 0
+
+
+@pytest.mark.parametrize("version_2", [False, True])
+def test_squads_scores_are_those_of_the_script(folder, monkeypatch, version_2):
+    """Ours, and those of a peer that knows nothing."""
+    monkeypatch.setattr(squad, "MAX_SEQ_LENGTH", S)
+    monkeypatch.setattr(squad, "MAX_QUERY_LENGTH", 4)
+    monkeypatch.setattr(squad, "DOC_STRIDE", 3)
+    paths = [
+        squad_files.write(
+            folder / f"{name}.json", 31, seed, version_2=version_2
+        )
+        for seed, name in enumerate(("train", "dev"))
+    ]
+    scored = []
+
+    def logits(peer, train, held_out, names, **settings):
+        assert len(train) >= 31 and set(names) == {
+            features.START_POSITIONS,
+            features.END_POSITIONS,
+        }
+        scored.append(len(held_out))
+        constant = np.zeros((len(held_out), S), np.float32)
+        return 1.0, (constant, constant)
+
+    monkeypatch.setattr(transformers_trainer, "logits", logits)
+    found = squad.measure(*paths, str(folder), 1, 1, ("python", "folder"))
+    exact = "exact" if version_2 else "exact_match"
+    for side in ("ours", "transformers"):
+        (least,), (f1,) = (found[side][x]["values"] for x in (exact, "f1"))
+        assert 0 <= least <= f1 <= 100
+    assert scored[0] >= 31
+
+
+def test_an_epoch_by_length_is_timed_beside_a_padded_one(folder, run_script):
+    flags = classifier_files.flags_of(folder)
+    flags |= {"output_dir": folder / "run", "num_train_epochs": 1}
+    code, _, err = run_script(run_classifier, "--do_train", **flags)
+    assert code == 0, err
+    figures = finetuning.measure(
+        "classifier",
+        str(folder / "run" / "train.tf_record"),
+        str(folder),
+        S,
+        classifier_files.TRAIN,
+        runs=1,
+    )
+    assert figures["rows"] == classifier_files.TRAIN
+    assert set(figures["beside"]) == {"padded"}
+    assert 0 < figures["full"] < 1
+
+
+def test_an_export_is_timed(tmp_path):
+    (tmp_path / "lines.txt").write_text("the cat sees\na dog\n" * 19)
+    model = test_predict.export(tmp_path)
+    figures = serving.measure(model, str(tmp_path / "lines.txt"), runs=1)
+    assert figures["texts"] == 2 * 19
+    assert figures["seconds"]["ours"] > 0
+
+
+def test_a_step_is_a_program_and_its_compiler_is_asked(tmp_path):
+    """Its answer is the last line that it prints."""
+    config = small.config(num_hidden_layers=1)
+    program = tpu_compile.program(config, small.B, small.S, small.P, "bfloat16")
+    python = tmp_path / "python"
+    python.write_text(
+        '#!/bin/sh\necho noise\necho "{\\"topology\\": \\"$3\\"}"\n'
+    )
+    python.chmod(0o755)
+    found = tpu_compile.measure(str(python), "v5e:2x2", program)
+    assert found == {"topology": "v5e:2x2"}
+    assert len(program) > 10_000

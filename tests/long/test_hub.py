@@ -1,0 +1,174 @@
+"""Exports beside Model Garden's own, and every character; `make test-long`."""
+
+import pathlib
+import random
+import subprocess
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import convert_checkpoint
+from modeling import hub
+from serving import hub as serving_hub
+from tests.data.text import test_text_ops as texts
+from tests.helpers import hub_exports
+
+ROOT = pathlib.Path(__file__).parents[2]
+PEER = ROOT / ".venv-peers" / "model_garden" / "bin" / "python"
+SCRIPT = ROOT / "benchmarks" / "peers" / "model_garden_outputs.py"
+PLANE = 0x10000
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+    return hub_exports.made(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def theirs(exports, tmp_path_factory):
+    """Folder with `encoder` and `preprocessor` by their exporter."""
+    folder = tmp_path_factory.mktemp("theirs")
+    convert_checkpoint.main(
+        [
+            "",
+            "--from=google",
+            "--to=model_garden",
+            f"--input={exports.folder}/bert_model.ckpt",
+            f"--output={folder}/checkpoint",
+        ]
+    )
+    prefix = folder / "checkpoint" / "bert_model.ckpt-1"
+    config = exports.folder / "bert_config.json"
+    vocab = exports.folder / "vocab.txt"
+    for words in (
+        ("export", prefix, config, vocab, folder / "encoder"),
+        ("preprocess", vocab, folder / "preprocessor"),
+    ):
+        subprocess.run([PEER, SCRIPT, *words], check=True)
+    return folder
+
+
+def shapes(outputs):
+    return tf.nest.map_structure(
+        lambda x: (x.dtype.name, tuple(x.shape)), dict(outputs)
+    )
+
+
+def test_our_encoder_has_the_parts_of_theirs(exports, theirs):
+    ours = hub.load(exports.encoder, trust_model=True)
+    other = hub.load(str(theirs / "encoder"), trust_model=True)
+    rows = hub_exports.rows()
+    inputs = hub_exports.theirs(rows)
+    more = {**inputs, "masked_lm_positions": rows["masked_lm_positions"]}
+    for training in (False, True):
+        assert shapes(ours(inputs, training=training)) == shapes(
+            other(inputs, training=training)
+        )
+    ours_mlm = shapes(ours.mlm(more))
+    del ours_mlm["default"]  # theirs has it in the encoder alone
+    assert ours_mlm == shapes(other.mlm(more))
+    for a, b in ((ours, other), (ours.mlm, other.mlm)):
+        found = [
+            {
+                v.name.removeprefix("bert/"): tuple(v.shape)
+                for v in x.trainable_variables
+            }
+            for x in (a, b)
+        ]
+        assert found[0] == found[1]
+        assert list(a.regularization_losses) == list(b.regularization_losses)
+    assert ours.do_lower_case.dtype == other.do_lower_case.dtype
+    specs = [
+        x.signatures["serving_default"].structured_input_signature[1]
+        for x in (ours, other)
+    ]
+    assert specs[0].keys() == specs[1].keys()
+
+
+def test_our_layer_trains_theirs(exports, theirs):
+    rows = hub_exports.rows()
+    expected = exports.expected(rows)
+    layer = hub.HubEncoder(str(theirs / "encoder"), "mlm", trust_model=True)
+    for name, value in layer(rows).items():
+        if name != "encoder_outputs":
+            np.testing.assert_allclose(value, expected[name], atol=1e-5)
+    inputs = {
+        name: keras.Input((None,), dtype="int32", name=name)
+        for name in hub_exports.ENCODER
+    }
+    layer = hub.HubEncoder(str(theirs / "encoder"), trust_model=True)
+    x = layer(inputs)["pooled_output"]
+    head = keras.layers.Dense(2, kernel_initializer="zeros")
+    model = keras.Model(inputs, head(x))
+    model.compile(
+        keras.optimizers.Adam(0.01),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    before = [v.numpy() for v in layer.trainable_variables]
+    some = {name: rows[name] for name in hub_exports.ENCODER}
+    labels = np.array([0, 1])
+    loss = model.evaluate(some, labels, verbose=0)  # without dropout
+    model.fit(some, labels, epochs=59, verbose=0)
+    assert model.evaluate(some, labels, verbose=0) < 0.8 * loss
+    moved = zip(layer.trainable_variables, before)
+    assert sum(np.abs(v.numpy() - x).max() > 0 for v, x in moved) > 30
+
+
+def test_our_preprocessor_has_the_parts_of_theirs(exports, theirs):
+    ours = hub.load(exports.preprocessor, trust_model=True)
+    other = hub.load(str(theirs / "preprocessor"), trust_model=True)
+    strings = ["the cats see .", "", "dog bird " * 9]
+    for name, value in ours(strings).items():
+        np.testing.assert_array_equal(value, other(strings)[name])
+    assert ours.tokenize(strings).to_list() == (
+        other.tokenize(tf.constant(strings)).to_list()
+    )
+    specials = [
+        {name: (x.dtype, int(x)) for name, x in found.items()}
+        for found in (
+            ours.tokenize.get_special_tokens_dict(),
+            other.tokenize.get_special_tokens_dict(),
+        )
+    ]
+    assert specials[0] == specials[1]
+    found = ours.tokenize_with_offsets(tf.constant(strings))
+    expected = other.tokenize_with_offsets(tf.constant(strings))
+    for x, y in zip(found, expected, strict=True):
+        assert x.to_list() == y.to_list()
+        assert x.dtype == y.dtype
+    rng = random.Random(5)
+    for segments in (1, 2):
+        parts = [
+            tf.ragged.constant(
+                [[rng.randrange(5, 31)] * rng.randrange(9) for _ in range(53)],
+                tf.int32,
+            )
+            for _ in range(segments)
+        ]
+        for length in (5, 11, 23):
+            a = ours.bert_pack_inputs(parts, seq_length=length)
+            b = other.bert_pack_inputs(parts, seq_length=tf.constant(length))
+            assert shapes(a) == shapes(b)
+            for name, value in a.items():
+                np.testing.assert_array_equal(value, b[name], name)
+
+
+@pytest.mark.parametrize("planes", [range(1), range(1, 3), range(3, 17)])
+@pytest.mark.parametrize("lower", [True, False])
+def test_every_scalar_value(lower, planes, tmp_path):
+    strings = [
+        f"a{chr(code)}b Σ{chr(code)} aΣ{chr(code)}a {chr(code)}"
+        for code in range(planes[0] * PLANE, (planes[-1] + 1) * PLANE)
+        if not 0xD800 <= code < 0xE000
+    ]
+    graph, reference = texts.pair(strings, lower, tmp_path)
+    folder = str(tmp_path / "preprocessor")
+    serving_hub.save(serving_hub.Preprocessor(graph, 13, False), folder)
+    loaded = hub.load(folder, trust_model=True)
+    for start in range(0, len(strings), PLANE):
+        some = strings[start : start + PLANE]
+        ids = loaded.tokenize(some).merge_dims(1, 2).to_list()
+        assert ids == [texts.reference_ids(reference, s) for s in some]

@@ -1,0 +1,127 @@
+"""Kills by the hundred, preemptions by the score: only in `make test-long`."""
+
+import os
+import random
+import re
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from tests.helpers import killed_runs
+from tests.helpers.fork_server import ForkServer
+from tests.scripts import test_kills
+from training.saver import Saver
+
+pytestmark = pytest.mark.long
+folder = test_kills.folder
+PRETRAIN = "tests.helpers.killed_runs:pretrain"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ForkServer(*killed_runs.MODULES, "training.saver") as server:
+        yield server
+
+
+def run_and_kill(server, argv, folder, kills, replicas, seed=1):
+    """Kills a run at random moments after its first step; lets it end."""
+    rng = random.Random(seed)
+    log = folder / "log"
+    killed = 0
+    while True:
+        pid = server.start(PRETRAIN, argv, replicas, log=log)
+        if killed == kills:
+            assert server.wait() == 0, log.read_text()
+            return
+        code = server.kill_after(pid, log, "saved", rng.random() / 5)
+        assert code == -9, log.read_text()
+        killed += 1
+
+
+@pytest.mark.parametrize(
+    ("distribution", "replicas", "kills", "steps"),
+    [("one_device", 1, 50, 1201), ("mirrored", 2, 20, 601)],
+)
+def test_kills_change_no_bit(
+    server, folder, tmp_path, distribution, replicas, kills, steps
+):
+    runs = []
+    for name, number in (("straight", 0), ("killed", kills)):
+        output = tmp_path / name
+        argv = test_kills.flags(
+            folder, output, steps, distribution=distribution
+        )
+        run_and_kill(server, argv, tmp_path, number, replicas)
+        runs.append((killed_runs.losses(output), output))
+    assert runs[0][0] == runs[1][0]
+    digests = {killed_runs.digest(output, steps) for _, output in runs}
+    assert len(digests) == 1
+    assert killed_runs.leftovers(tmp_path / "killed") == []
+
+
+def test_a_hundred_kills_of_which_most_are_inside_a_save(server, tmp_path):
+    """Of 64 MB each; what is left is whole, and is tidied up."""
+    rng = random.Random(1)
+    run, log = tmp_path / "run", tmp_path / "log"
+    run.mkdir()
+    inside, step = 0, 1
+    for _ in range(100):
+        pid = server.start(
+            "tests.helpers.killed_runs:save_for_ever",
+            str(run),
+            step,
+            64,
+            log=log,
+        )
+        code = server.kill_after(pid, log, "saved", rng.random())
+        assert code == -signal.SIGKILL, log.read_text()
+        inside += any("partial" in name for name in os.listdir(run))
+        saver = Saver(str(run), 2)
+        saver.sweep()
+        assert killed_runs.leftovers(run) == []
+        restored = saver.restore_latest()
+        assert restored.step >= step
+        assert restored.settings == restored.state == {"step": restored.step}
+        for name, value in restored.values.items():
+            assert (np.asarray(value) == restored.step).all(), name
+        step = restored.step + 1
+    print(f"{inside} of 100 kills inside a save")
+    assert inside >= 50
+
+
+def test_twenty_preemptions_lose_no_step(server, folder, tmp_path):
+    """SIGTERM: saved and gone in time, and no step is taken twice."""
+    steps, rng = 2003, random.Random(2)
+    output, log = tmp_path / "run", tmp_path / "log"
+    argv = test_kills.flags(folder, output, steps, save_checkpoints_steps=1000)
+    slowest, at = 0.0, 0
+    for number in range(21):
+        pid = server.start(PRETRAIN, argv, log=log)
+        if number == 20:
+            assert server.wait() == 0, log.read_text()
+            break
+        while "step " not in log.read_text():
+            time.sleep(0.01)
+        time.sleep(rng.random() / 5)
+        start = time.monotonic()
+        os.kill(pid, signal.SIGTERM)
+        assert server.wait() == 75, log.read_text()
+        slowest = max(slowest, time.monotonic() - start)
+        text = log.read_text()
+        if number:
+            assert f"going on from step {at} " in text
+        (at,) = map(int, re.findall(r"stopped at step (\d+) of 2003", text))
+    print(f"at step {at} after 20 preemptions, slowest end {slowest:.2f} s")
+    assert slowest < 25
+    straight = tmp_path / "straight"
+    argv = test_kills.flags(
+        folder, straight, steps, save_checkpoints_steps=1000
+    )
+    server.start(PRETRAIN, argv, log=log)
+    assert server.wait() == 0, log.read_text()
+    assert killed_runs.losses(output) == killed_runs.losses(straight)
+    assert killed_runs.digest(output, steps) == killed_runs.digest(
+        straight, steps
+    )

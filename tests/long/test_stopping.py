@@ -1,0 +1,98 @@
+"""Fine-tuning that is stopped and goes on: only in `make test-long`."""
+
+import os
+import signal
+
+import pytest
+
+import run_swag
+from modeling.config import BertConfig
+from tests.helpers import killed_runs
+from tests.scripts import test_run_swag
+from training import logs
+from training.saver import Saver
+
+pytestmark = pytest.mark.long
+STEPS = 13
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("swag")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary += [*test_run_swag.LIKES, *test_run_swag.LIKES.values()]
+    vocabulary += test_run_swag.WORDS
+    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in vocabulary))
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=24,
+        num_hidden_layers=1,
+        num_attention_heads=3,
+        intermediate_size=37,
+        max_position_embeddings=test_run_swag.S,
+    )
+    (folder / "config.json").write_text(config.to_json())
+    test_run_swag.write_csv(folder / "train.csv", STEPS * 7, 1)
+    test_run_swag.write_csv(folder / "val.csv", 31, 2)
+    return folder
+
+
+@pytest.fixture
+def tune(folder, run_script):
+    def run(output, code=0, **changed):
+        flags = test_run_swag.flags_of(
+            folder,
+            train_file=folder / "train.csv",
+            eval_file=folder / "val.csv",
+            output_dir=output,
+            **{
+                "num_train_epochs": 1,
+                "train_batch_size": 7,
+                "learning_rate": 1e-3,
+                "eval_steps": 3,
+                "log_steps": 4,
+                "iterations_per_loop": 1,
+                **changed,
+            },
+        )
+        found, _, err = run_script(run_swag, "--do_train", "--do_eval", *flags)
+        assert found == code, err
+        return err
+
+    return run
+
+
+def test_stopped_fine_tuning_ends_with_the_same_bits(
+    tune, tmp_path, monkeypatch
+):
+    straight, stopped = tmp_path / "straight", tmp_path / "stopped"
+    tune(straight)
+    tell = logs.tell_training
+
+    def told(now, *rest):
+        tell(now, *rest)
+        if now == 8:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    err = tune(stopped, train_for="0.2s")
+    assert "stopped at step 1 of 13, which is saved: the time of" in err
+    monkeypatch.setattr(logs, "tell_training", told)
+    err = tune(stopped, 75)
+    assert "stopped at step 8 of 13, which is saved: SIGTERM" in err
+    tune(stopped)
+    assert killed_runs.losses(stopped) == killed_runs.losses(straight)
+    for folder in ("", "best"):
+        ends = []
+        for run in (straight, stopped):
+            run = run / folder
+            step = Saver(str(run)).steps()[-1]
+            ends.append((step, killed_runs.digest(run, step)))
+        assert ends[0] == ends[1]
+
+
+def test_fine_tuning_stops_early(tune, tmp_path):
+    flags = {"learning_rate": 0.0, "early_stopping_patience": 2}
+    for _ in range(2):
+        err = tune(tmp_path / "run", **flags)
+        assert "finished: stopped early at step 9 of 13" in err
+    assert Saver(str(tmp_path / "run" / "best")).steps() == [3]

@@ -1,0 +1,42 @@
+"""Every character, cased and uncased: only in `make test-long`."""
+
+import random
+
+import pytest
+
+from tests.data.text import test_text_ops as quick
+from tests.helpers.original_tokenization import MODES
+
+PLANE = 0x10000
+pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_frozen_tables_are_those_of_their_unicode_version(lower, strip):
+    quick.assert_frozen_tables_are_computed(lower, strip, 17 * PLANE)
+
+
+@pytest.mark.parametrize("plane", range(17))
+@pytest.mark.parametrize("lower, strip", MODES)
+def test_every_scalar_value(lower, strip, plane, tmp_path):
+    characters = [
+        chr(code)
+        for code in range(plane * PLANE, (plane + 1) * PLANE)
+        if not 0xD800 <= code < 0xE000
+    ]
+    texts = [f"a{c}b Σ{c} a{c}Σ aΣ{c} aΣ{c}a {c}" for c in characters]
+    assert quick.differences(texts, lower, tmp_path, strip) == []
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_60000_random_strings(lower, tmp_path):
+    rng = random.Random(lower)
+    texts = [quick.random_text(rng) for _ in range(60000)]
+    assert quick.differences(texts, lower, tmp_path) == []
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_20000_random_byte_strings(lower, tmp_path):
+    rng = random.Random(lower)
+    texts = [quick.random_bytes(rng) for _ in range(20000)]
+    assert quick.differences(texts, lower, tmp_path) == []

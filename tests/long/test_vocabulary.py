@@ -1,0 +1,59 @@
+"""A vocabulary from a large corpus; only in `make test-long`."""
+
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.vocabulary import run
+from data.text import vocabulary
+from tests.helpers import text
+
+SCRIPT = pathlib.Path(__file__).parents[2] / "create_vocab.py"
+pytestmark = pytest.mark.long
+
+
+def command(corpus, output, **flags):
+    flags = {"input_file": corpus, "output_file": output, **flags}
+    words = [f"--{name}={value}" for name, value in flags.items()]
+    return [sys.executable, str(SCRIPT), *words]
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path):
+    """1 GB of which half are words that stand there once; all processes."""
+    rng = random.Random(1)
+    with open(tmp_path / "corpus.txt", "w") as file:
+        while file.tell() < 1_000_000_000:
+            digits = rng.randbytes(2_000_000).hex()
+            for start in range(0, len(digits), 90):
+                common = " ".join(rng.choices(text.WORDS, k=17))
+                line = digits[start : start + 90]
+                rare = (line[i : i + 9] for i in range(0, 90, 9))
+                file.write(f"{common} {' '.join(rare)} .\n")
+    output = tmp_path / "vocab.txt"
+    _, megabytes = run(command(tmp_path / "corpus.txt", output), every=0.2)
+    assert megabytes < 2000
+    assert set(text.WORDS) <= set(vocabulary.read_vocabulary(str(output)))
+
+
+def test_a_killed_run_leaves_the_old_vocabulary(tmp_path):
+    """kill -9 at ten moments of its length."""
+    text.write_corpus(tmp_path / "corpus.txt", 40_000)
+    output = tmp_path / "vocab.txt"
+    killed = command(tmp_path / "corpus.txt", output, num_processes=1)
+    seconds, _ = run(killed)
+    new = output.read_bytes()
+    kills = 0
+    for share in range(10):
+        output.write_text("old")
+        process = subprocess.Popen(killed)
+        try:
+            process.wait(share * seconds / 10)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+        assert output.read_bytes() in (b"old", new)
+    assert kills > 5

@@ -1,0 +1,289 @@
+"""Every fast way gives the plain way's numbers, dropout included."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import dropout, fused_ops, layers, pretraining_losses, task_models
+from modeling.models import build_pretraining_model
+from tests.helpers import small
+from training import precision, steps
+from training.optimization import AdamWeightDecay
+
+ISLANDS, REMAT = fused_ops.Ways(islands=True), fused_ops.Ways(remat=True)
+BOTH = fused_ops.Ways(islands=True, remat=True)
+SEED = tf.constant([5, 7])
+FUNCTIONS = {
+    "attention_probs": (
+        layers._attention_probs,
+        [(2, 3, 5, 7), (2, 1, 1, 7), None],
+        {"rate": 0.3, "scale": 0.5},
+    ),
+    "add_and_normalise": (
+        layers._add_and_normalise,
+        [(2, 7, 13), (13,), (2, 7, 13), (13,), (13,), None],
+        {"rate": 0.3},
+    ),
+    "activate": (
+        layers._activate,
+        [(2, 7, 13), (13,)],
+        {"name": "gelu"},
+    ),
+}
+
+
+def values_and_gradients(function, tensors, settings, ways):
+    """Output and gradients, computed as in a step."""
+
+    @tf.function
+    def run(*tensors):
+        real = [x for x in tensors if x.dtype.is_floating]
+        with tf.GradientTape() as tape, fused_ops.training_step(SEED, ways):
+            tape.watch(real)
+            y = fused_ops.elementwise(function, *tensors, **settings)
+            # So that the gradient is another number everywhere.
+            weights = tf.range(tf.size(y, tf.int32)) % 11
+            weights = tf.reshape(tf.cast(weights, y.dtype), tf.shape(y))
+            loss = tf.reduce_sum(y * weights)
+        return [y, *[g for g in tape.gradient(loss, real) if g is not None]]
+
+    return [x.numpy().astype("f4") for x in run(*tensors)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "atol"), [("float32", 1e-5), ("bfloat16", 0.13)]
+)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_island_equals_its_function(name, dtype, atol):
+    function, shapes, settings = FUNCTIONS[name]
+    rng = np.random.default_rng(3)
+    tensors = [
+        tf.constant([3, 4])
+        if shape is None
+        else tf.cast(rng.normal(0.5, 1, shape), dtype)
+        for shape in shapes
+    ]
+    plain = values_and_gradients(function, tensors, settings, fused_ops.Ways())
+    island = values_and_gradients(function, tensors, settings, ISLANDS)
+    assert len(plain) == len(island) > 1
+    for ours, theirs in zip(island, plain, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=atol, atol=atol)
+
+
+def test_the_loss_island_equals_its_function():
+    logits = np.random.default_rng(3).normal(0, 3, (7, 5)).astype("f4")
+    logits[0] = 1.5  # of equal scores the first is the highest
+    logits[1] = 1.5
+    label = np.array([0, 1, 2, 3, 4, 0, 1], "i4")
+    label[5] = logits[5].argmax()
+    plain, island = (
+        values_and_gradients(
+            pretraining_losses._loss_and_hit,
+            [tf.constant(logits), tf.constant(label)],
+            {},
+            ways,
+        )
+        for ways in (fused_ops.Ways(), ISLANDS)
+    )
+    loss = tf.nn.sparse_softmax_cross_entropy_with_logits(label, logits)
+    hits = logits.argmax(-1) == label
+    assert hits[0] and not hits[1] and hits[5]
+    for found in (plain, island):
+        np.testing.assert_allclose(found[0], [loss, hits], atol=1e-5)
+    np.testing.assert_allclose(island[1], plain[1], atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build_pretraining_model(
+        small.config(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3)
+    )
+
+
+def loss_of(model, ways, **compiling):
+    """A compiled function: batch -> losses and gradients."""
+
+    @tf.function(**compiling)
+    def run(batch):
+        with tf.GradientTape() as tape:
+            with fused_ops.training_step(SEED, ways):
+                inputs = {name: batch[name] for name in model.input}
+                outputs = model(inputs, training=True)
+                sums = pretraining_losses.pretraining_sums(batch, outputs)
+            loss = sums["masked_lm_loss"] + sums["next_sentence_loss"]
+        gradients = tape.gradient(loss, model.trainable_variables)
+        return loss, [tf.convert_to_tensor(g) for g in gradients]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def plain(model):
+    return loss_of(model, fused_ops.Ways())(small.batch())
+
+
+@pytest.mark.parametrize(
+    ("ways", "xla"),
+    [
+        *[(ISLANDS, False), (REMAT, False), (BOTH, False)],
+        pytest.param(BOTH, True, marks=pytest.mark.long),
+    ],
+    ids=["islands", "remat", "both", "one program"],
+)
+def test_every_way_gives_the_plain_loss_and_gradients(model, plain, ways, xla):
+    loss, gradients = loss_of(model, ways, jit_compile=xla)(small.batch())
+    np.testing.assert_allclose(loss, plain[0], rtol=1e-6)
+    assert len(gradients) == len(plain[1]) > 30
+    for ours, theirs in zip(gradients, plain[1], strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.long
+def test_in_bfloat16_islands_are_as_near_as_its_bits_allow():
+    """The same masks of dropout; products round in another order."""
+    with precision.computing_in("bfloat16"):
+        model = build_pretraining_model(small.config(hidden_dropout_prob=0.2))
+    (loss, gradients), (expected, others) = (
+        loss_of(model, ways)(small.batch())
+        for ways in (ISLANDS, fused_ops.Ways())
+    )
+    np.testing.assert_allclose(loss, expected, rtol=0.01)
+    norm = tf.linalg.global_norm(others)
+    off = tf.linalg.global_norm([x - y for x, y in zip(gradients, others)])
+    assert off < 0.03 * norm
+
+
+def test_dropout_was_on(model, plain):
+    batch = small.batch()
+    outputs = model({name: batch[name] for name in model.input})
+    sums = pretraining_losses.pretraining_sums(batch, outputs)
+    loss = sums["masked_lm_loss"] + sums["next_sentence_loss"]
+    assert abs(float(loss) - float(plain[0])) > 1e-3
+
+
+def operations(model, ways):
+    graph = (
+        loss_of(model, ways)
+        .get_concrete_function(
+            {name: tf.constant(x) for name, x in small.batch().items()}
+        )
+        .graph
+    )
+    return [operation.type for operation in graph.get_operations()]
+
+
+def test_remat_computes_the_layers_again(model):
+    count = operations(model, fused_ops.Ways()).count("Softmax")
+    assert operations(model, REMAT).count("Softmax") == count + small.L
+
+
+def test_without_a_step_there_is_no_island(model):
+    """So that an export holds none."""
+    assert "PartitionedCall" in operations(model, ISLANDS)
+    assert "PartitionedCall" not in operations(model, fused_ops.Ways())
+
+
+def test_what_nobody_reads_of_the_last_layer_changes_nothing(model):
+    """The heads on the whole last layer."""
+    batch = small.batch()
+    outputs = model({name: batch[name] for name in model.input})
+    encoder = model.get_layer("bert")
+    found = encoder({name: batch[name] for name in encoder.input})
+    head = model.get_layer("predictions")
+    np.testing.assert_allclose(
+        outputs["masked_lm_logits"],
+        head(found["sequence_output"], batch["masked_lm_positions"]),
+        atol=1e-5,
+    )
+    np.testing.assert_allclose(
+        outputs["next_sentence_logits"],
+        model.get_layer("seq_relationship")(found["pooled_output"]),
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("width", "wanted", "device", "islands"),
+    [
+        (128, True, "CPU", True),
+        (128, False, "CPU", False),
+        (127, True, "CPU", False),
+        (128, True, "GPU", False),
+        (128, True, "TPU", False),
+    ],
+)
+def test_islands_are_for_large_networks_on_cpus(
+    monkeypatch, width, wanted, device, islands
+):
+    found = [
+        tf.config.LogicalDevice(f"/device:{x}:0", x) for x in ("CPU", device)
+    ]
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda: found)
+    config = small.config(hidden_size=width, num_attention_heads=1)
+    with fused_ops.step_scope(config, wanted, True)(SEED):
+        assert fused_ops._ways() == fused_ops.Ways(islands, True)
+        assert dropout.current_seed() is SEED
+
+
+def test_the_scope_ends_with_the_step():
+    with fused_ops.training_step(SEED, BOTH):
+        with fused_ops.training_step(SEED + 1):
+            assert fused_ops._ways() == fused_ops.Ways()
+        assert fused_ops._ways() == BOTH
+    assert fused_ops._ways() == fused_ops.Ways()
+    assert dropout.current_seed() is None
+
+
+def losses(strategy, ways, steps_to_take=2):
+    """Sums and gradient norm of some steps of training, without dropout."""
+    with strategy.scope():
+        network = build_pretraining_model(small.config(num_hidden_layers=1))
+        optimizer = AdamWeightDecay(0.01)
+        optimizer.build(network.trainable_variables)
+    task = steps.Task(
+        network,
+        pretraining_losses.OBJECTIVES,
+        pretraining_losses.pretraining_weights,
+        pretraining_losses.pretraining_sums,
+        functools.partial(fused_ops.training_step, ways=ways),
+    )
+    rows = [small.batch(seed, 4) for seed in range(steps_to_take)]
+    stacked = {name: np.stack([x[name] for x in rows]) for name in rows[0]}
+    data = iter(tf.data.Dataset.from_tensor_slices(stacked))
+    made = steps.Steps(task, optimizer, strategy, seed=3)
+    return made.train(data, tf.constant(steps_to_take)).numpy()
+
+
+@pytest.mark.long
+def test_mirrored_devices_give_what_one_gives():
+    mirrored = tf.distribute.MirroredStrategy(
+        ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
+    )
+    plain = losses(tf.distribute.OneDeviceStrategy("CPU:0"), fused_ops.Ways())
+    np.testing.assert_allclose(losses(mirrored, BOTH), plain, rtol=1e-5)
+
+
+def test_islands_take_rows_of_any_length():
+    classifier = task_models.build_classifier(
+        small.config(num_hidden_layers=1), 2
+    )
+    spec = {
+        name: tf.TensorSpec([None, None], tf.int32) for name in classifier.input
+    }
+
+    def scores(ways):
+        @tf.function(input_signature=[spec])
+        def run(inputs):
+            with fused_ops.training_step(SEED, ways):
+                return classifier(inputs, training=True)["logits"]
+
+        return run
+
+    plain, islands = scores(fused_ops.Ways()), scores(ISLANDS)
+    for length in (5, small.S):
+        inputs = {
+            name: small.batch()[name][:, :length] for name in classifier.input
+        }
+        np.testing.assert_allclose(islands(inputs), plain(inputs), atol=1e-5)

@@ -1,0 +1,195 @@
+"""The benchmarks run, at toy sizes; a benchmark is not a test."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import create_pretraining_data
+from benchmarks import (
+    flops,
+    guard,
+    own_step,
+    packing,
+    peers_in_turns,
+    pretraining_step,
+    records,
+    scaling,
+    step_profile,
+    tokenization,
+    vocabulary,
+)
+from tests.helpers import small, text, tiny
+from tests.helpers.small import B, P, S, V
+
+
+def test_a_step_is_timed():
+    config = small.config()
+    figures = pretraining_step.measure(config, B, S, P, size=13, runs=1)
+    for name in ("nominal", "executed"):
+        work = getattr(flops, name)(config, B, S, P)
+        assert figures[f"{name}_gflop"] == round(work / 1e9, 1)
+    for kind in ("float32", "bfloat16"):
+        found = figures[kind]
+        assert 0 < found["executed_share"] < found["nominal_share"]
+
+
+def test_both_sides_of_the_guard_take_the_same_step():
+    """A bare one learns from anything; the gradient is clipped by both."""
+    sides = []
+    for make in (guard.guarded, guard.bare):
+        made = tiny.make_steps()
+        data = tiny.batches(None, np.nan)
+        run = make(made, data)
+        run()
+        after = tiny.bits(made)
+        run()
+        sides.append((after, tiny.bits(made) == after))
+    assert sides[0][0] == sides[1][0]
+    assert tiny.take(tiny.make_steps(), None)[0, -2] > 1  # its norm
+    assert [kept for _, kept in sides] == [True, False]
+
+
+@pytest.mark.long
+def test_the_guards_cost_is_measured():
+    config = small.config(num_hidden_layers=1)
+    figures = guard.measure(config, B, S, P, runs=1)
+    assert figures["seconds"] > 0
+    assert figures["ratio"] > 0
+
+
+def test_tokenization_is_timed(tmp_path):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    figures = tokenization.measure(
+        ["the cat sees the dog ."] * 1009, str(tmp_path / "vocab.txt"), runs=1
+    )
+    assert figures["megabytes_per_second"] > 0
+
+
+@pytest.mark.long
+def test_records_are_timed(tmp_path):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    text.write_corpus(tmp_path / "corpus.txt", 7)
+    figures = records.measure(
+        str(tmp_path / "corpus.txt"),
+        str(tmp_path / "vocab.txt"),
+        1,
+        str(tmp_path),
+    )
+    assert figures["instances_per_second"] > 0
+    assert figures["peak_megabytes_of_a_process"] > 0
+
+
+def test_a_vocabulary_is_timed(tmp_path):
+    text.write_corpus(tmp_path / "source.txt", 7)
+    figures = vocabulary.measure(
+        str(tmp_path / "source.txt"), str(tmp_path), 150, runs=1
+    )
+    assert figures["ratio"] > 0
+    assert 10 < figures["peer_peak_megabytes"] < 1000
+    assert 10 < figures["peak_megabytes"] < 1000
+
+
+def test_memory_is_that_of_all_processes():
+    child = "b = b'x' * 60_000_000; sum(range(10**7))"
+    command = f"[sys.executable, '-c', {child!r}]"
+    parent = "import subprocess, sys; b = b'x' * 70_000_000; "
+    parent += f"subprocess.run({command})"
+    _, peak = vocabulary.run([sys.executable, "-c", parent])
+    assert 130 < peak < 230
+
+
+def test_a_process_takes_its_turns(monkeypatch):
+    """A side answers each turn; one that fails says why."""
+    start = "from benchmarks.peers.serve import serve; "
+    make = "lambda: (lambda *x: sum(x), {'sum': '1.0'})"
+    programs = {
+        "ours": f"{start}print('noise'); serve({make})",
+        "keras_hub": f"{start}raise ValueError('no such thing')",
+    }
+    monkeypatch.setattr(
+        peers_in_turns,
+        "command_of",
+        lambda system: [sys.executable, "-c", programs[system]],
+    )
+    first, failed = peers_in_turns.measure(
+        "infer", "config", 2, [11], names=("ours/a/b", "keras_hub/a/b"), runs=1
+    )
+    assert first["value"] == 2 + 11
+    assert first["sum"] == "1.0"
+    assert first["ratio"] == 1
+    assert first["peak_megabytes"] > 1
+    assert failed["failed"] == ["ValueError: no such thing"]
+
+
+def test_ratios_are_those_of_turns():
+    class Named:
+        versions = {}
+
+        def __init__(self, name):
+            self.name = name
+
+    seconds = {"a": [1, 2, 4], "b": [3, 4, 20]}
+    found = {
+        name: [{"seconds": x, "value": 0, "peak_megabytes": 7} for x in values]
+        for name, values in seconds.items()
+    }
+    lines = peers_in_turns.compare([Named("a"), Named("b")], found)
+    assert [line["seconds"] for line in lines] == [2, 4]
+    assert lines[1]["ratio"] == 3
+    assert lines[1]["ratio_min_max"] == [2, 5]
+
+
+@pytest.mark.long
+def test_our_side_trains_and_infers(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(small.config().to_json())
+    step, _ = own_step.make("train", path, "float32", "remat", B, S, P)
+    assert 5 < float(step()) < 15
+    infer, _ = own_step.make("infer", path, "float32", "plain")
+    assert abs(float(infer(B, S))) < 100
+
+
+@pytest.mark.long
+def test_packed_rows_are_timed(tmp_path):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    text.write_corpus(tmp_path / "corpus.txt", 23)
+    paths = [str(tmp_path / f"{name}.tfrecord") for name in ("plain", "packed")]
+    for path, packed in zip(paths, ("nopack", "pack"), strict=True):
+        create_pretraining_data.main(
+            [
+                "",
+                f"--{packed}_sequences",
+                f"--input_file={tmp_path}/corpus.txt",
+                f"--vocab_file={tmp_path}/vocab.txt",
+                f"--output_file={path}",
+                "--max_seq_length=61",
+                "--max_predictions_per_seq=11",
+            ]
+        )
+    config = small.config(max_position_embeddings=61, num_hidden_layers=1)
+    figures = packing.measure(*paths, config, 2, steps=1, runs=1)
+    assert figures["packed"]["full"] > figures["unpacked"]["full"] > 0
+    assert 0 <= figures["packed"]["waited"] < 1
+    assert figures["ratio"] > 0
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_growth_is_measured():
+    sizes = {**scaling.START, "H": 64, "L": 1}
+    config = scaling.config_of(sizes, vocab_size=V)
+    assert (config.num_attention_heads, config.intermediate_size) == (1, 256)
+    found = scaling.measure(config, B, S, runs=1)
+    assert found["seconds"] > 0
+    places = round(0.15 * S)
+    assert found["gflop"] * 1e9 == flops.nominal(config, B, S, places)
+
+
+@pytest.mark.long
+def test_a_profile_tells_what_a_step_does():
+    config = small.config(hidden_size=128, num_attention_heads=2)
+    figures = step_profile.measure(config, B, S, P)
+    shares = figures["shares"]
+    assert {"matrix products", "compiled programs"} <= shares.keys()
+    assert 0.5 < sum(shares.values()) <= 1.01

@@ -1,0 +1,48 @@
+"""The benchmarks of vectors and of the tokenizer in the graph run."""
+
+import pytest
+
+from benchmarks import features, text_ops
+from common import tensor_files
+from data import batching
+from modeling import checkpoints
+from modeling.encoder import build_encoder
+from tests.helpers import small, text
+
+
+@pytest.mark.long
+def test_vectors_are_timed_both_ways(tmp_path):
+    """And the lengths that it changed are as they were."""
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    config = small.config(
+        vocab_size=len(text.VOCABULARY), max_position_embeddings=37
+    )
+    (tmp_path / "bert_config.json").write_text(config.to_json())
+    named = checkpoints.encoder_variables(build_encoder(config))
+    tensor_files.write(
+        str(tmp_path / "bert_model.ckpt"),
+        {name: variable.numpy() for name, variable in named.items()},
+    )
+    lines = ["the cat sees a dog .", "a bird", " ".join(["stone"] * 31)]
+    (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n")
+    lengths = batching.bucket_lengths
+    figures = features.measure(
+        str(tmp_path / "lines.txt"), str(tmp_path), 37, runs=1
+    )
+    assert batching.bucket_lengths is lengths
+    assert (figures["lines"], figures["max_seq_length"]) == (3, 37)
+    assert set(figures["seconds"]) == {"by length", "padded"}
+    assert figures["ratio"] > 0
+    assert not (tmp_path / "vectors.npz").exists()
+
+
+def test_the_tokenizer_in_the_graph_is_timed(tmp_path):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    lines = ["the cats see a dog .", "a bird, a fish"]
+    figures = text_ops.measure(lines, str(tmp_path / "vocab.txt"), runs=1)
+    assert len(figures) == 5
+    # All count the same pieces: 7 (cat ##s, [UNK]) and 5.
+    assert {figure["pieces"] for figure in figures} == {12}
+    by_name = {figure["what"]: figure for figure in figures}
+    assert by_name[text_ops.FASTEST]["ratio"] == 1.0
+    assert all(figure["megabytes_per_second"] >= 0 for figure in figures)

@@ -1,0 +1,75 @@
+"""FLOPs of a step against the products that its graph holds."""
+
+import math
+
+import pytest
+import tensorflow as tf
+
+from benchmarks import flops
+from modeling import checkpoints, models, pretraining_losses
+from modeling.config import BertConfig
+from tests.helpers import small
+from tests.helpers.small import B, H, L, P, S, V
+
+SMALL = BertConfig(
+    vocab_size=30522,
+    hidden_size=512,
+    num_hidden_layers=4,
+    num_attention_heads=8,
+    intermediate_size=2048,
+)
+
+
+def test_the_step_of_the_results_in_gflop():
+    assert round(flops.nominal(SMALL, 32, 128, 20) / 1e9, 1) == 383.2
+    assert round(flops.executed(SMALL, 32, 128, 20) / 1e9, 1) == 326.6
+
+
+def test_nominal_flops_are_those_of_the_matrices():
+    """Every kernel meets every token, the word embeddings every mask."""
+    config = small.config()
+    named = checkpoints.model_variables(models.build_pretraining_model(config))
+    per_token = sum(
+        int(variable.shape[0] * variable.shape[1])
+        for name, variable in named.items()
+        if name.startswith("bert/encoder") and name.endswith("kernel")
+    )
+    expected = B * S * (per_token + L * 2 * S * H)
+    expected += B * P * (H * H + H * V) + B * (H * H + 2 * H)
+    assert flops.nominal(config, B, S, P) == 6 * expected
+
+
+def products_of(graph):
+    """FLOPs of the matrix products that are run; sizes are static."""
+    found, seen = 0, set()
+    waiting = [output.op for output in graph.outputs]
+    while waiting:
+        op = waiting.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        waiting += [x.op for x in op.inputs] + list(op.control_inputs)
+        # The segment of a token is looked up by a product of two rows.
+        if op.type in ("MatMul", "BatchMatMulV2") and "embed" not in op.name:
+            flag = "transpose_a" if op.type == "MatMul" else "adj_x"
+            inner = op.inputs[0].shape[-2 if op.get_attr(flag) else -1]
+            found += 2 * math.prod(op.outputs[0].shape) * inner
+    return found
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_executed_flops_are_those_of_the_graph(layers):
+    config = small.config(num_hidden_layers=layers)
+    model = models.build_pretraining_model(config)
+
+    @tf.function(autograph=False)
+    def gradients(batch):
+        with tf.GradientTape() as tape:
+            outputs = model({name: batch[name] for name in model.input})
+            sums = pretraining_losses.pretraining_sums(batch, outputs)
+            loss = sums["masked_lm_loss"] + sums["next_sentence_loss"]
+        return tape.gradient(loss, [x.value for x in model.trainable_variables])
+
+    graph = gradients.get_concrete_function(small.batch()).graph
+    assert products_of(graph) == flops.executed(config, B, S, P)
+    assert products_of(graph) < flops.nominal(config, B, S, P)

@@ -1,0 +1,327 @@
+"""Flags, records, config and folder that contradict each other: refused.
+
+Each case is one line with what was found and what was expected, exit code 2,
+before the first step and with nothing written.
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+import run_pretraining
+from data import features
+from data.records import writer
+from tests.helpers import small
+from tests.helpers.pretraining_files import VOCABULARY, write_records
+from tests.helpers.small import P, S, V
+from training.saver import Saver
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Good records, records that differ in one thing each, and configs."""
+    folder = tmp_path_factory.mktemp("made")
+    write_records(folder / "good" / "0.tfrecord", 5)
+    write_records(folder / "good" / "1.tfrecord", 3, seed=2)
+    write_records(folder / "cased" / "0.tfrecord", 5, do_lower_case=True)
+    write_records(folder / "long" / "0.tfrecord", 5, length=13)
+    write_records(folder / "longer" / "0.tfrecord", 5, length=17)
+    write_records(folder / "large" / "0.tfrecord", 5, vocab_size=V + 2)
+    write_records(folder / "other" / "0.tfrecord", 5)
+    manifest = json.loads((folder / "other" / "manifest.json").read_text())
+    manifest["runs"][0]["vocab_sha256"] = "0123" * 16
+    (folder / "other" / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "config.json").write_text(small.config().to_json())
+    (folder / "deep.json").write_text(
+        small.config(num_hidden_layers=3).to_json()
+    )
+    tokens = "".join(f"{token}\n" for token in VOCABULARY)
+    (folder / "swapped.txt").write_text(
+        tokens.replace("word0\nword1\n", "word1\nword0\n")
+    )
+    (folder / "more.txt").write_text(f"{tokens}one\ntwo\n")
+    return folder
+
+
+@pytest.fixture
+def refused(made, tmp_path, run_script):
+    """Runs the script; returns its one line, without `error: `."""
+
+    def run(*words, **named):
+        named = {
+            "input_file": made / "good" / "0.tfrecord",
+            "bert_config_file": made / "config.json",
+            "output_dir": tmp_path / "run",
+            "num_train_steps": 7,
+            "train_batch_size": 4,
+            **named,
+        }
+        named = {name: x for name, x in named.items() if x is not None}
+        before = sorted(tmp_path.rglob("*"))
+        code, out, err = run_script(
+            run_pretraining, "--do_train", *words, **named
+        )
+        assert code == 2, (out, err)
+        assert sorted(tmp_path.rglob("*")) == before
+        error = err.splitlines()[-1]
+        assert error.startswith("error: ")
+        assert "Traceback" not in err
+        return error.removeprefix("error: ")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            {"strip_accents": True},
+            "--strip_accents=True; expected False, by which the records",
+        ),
+        (
+            {"do_lower_case": True},
+            "--do_lower_case=True; expected False, by which the records",
+        ),
+        (
+            {"input_file": "{made}/cased/0.tfrecord", "do_lower_case": False},
+            "--do_lower_case=False; expected True, by which the records",
+        ),
+        (
+            {"vocab_file": "{made}/swapped.txt"},
+            "{made}/swapped.txt: sha256 ",
+        ),
+        (
+            {"vocab_file": "{made}/more.txt"},
+            f"{{made}}/more.txt: {V + 2} tokens; expected at most {V}, vocab_s",
+        ),
+        ({"vocab_file": "/none"}, "/none: No such file"),
+        (
+            {"max_seq_length": 13},
+            f"--max_seq_length=13, the records have {S}; expected one length",
+        ),
+        (
+            {"max_predictions_per_seq": 5},
+            f"--max_predictions_per_seq=5, the records have {P}; expected one",
+        ),
+        (
+            {"input_file": "{made}/good/0.tfrecord,{made}/long/0.tfrecord"},
+            f"the records have {S}, 13; expected one length",
+        ),
+        (
+            {"input_file": "{made}/longer/0.tfrecord"},
+            "--max_seq_length=17; expected at most max_position_embeddings, 13",
+        ),
+        (
+            {"input_file": "{made}/large/0.tfrecord"},
+            f"vocab_size is {V}; expected at least {V + 2}, the tokens of",
+        ),
+        (
+            {"eval_input_file": "{made}/cased/0.tfrecord"},
+            "with do_lower_case=True, strip_accents=True and ",
+        ),
+        (
+            {"eval_input_file": "{made}/other/0.tfrecord"},
+            "expected one vocabulary and casing",
+        ),
+        (
+            {"eval_input_file": "{made}/longer/0.tfrecord"},
+            "expected at most max_position_embeddings, 13",
+        ),
+        (
+            {"phases": "{made}/good/0.tfrecord:1"},
+            "both --input_file and --phases; expected one of them",
+        ),
+        (
+            {"input_file": None},
+            "neither --input_file nor --phases; expected one of them",
+        ),
+        (
+            {"input_file": None, "phases": "{made}/good/0.tfrecord"},
+            "--phases: '{made}/good/0.tfrecord'; expected files:share or file",
+        ),
+        (
+            {"input_file": None, "phases": "{made}/good/0.tfrecord:0"},
+            "--phases: '{made}/good/0.tfrecord:0'; expected files:share or f",
+        ),
+        (
+            {
+                "input_file": None,
+                "phases": "{made}/long/0.tfrecord:1,{made}/good/0.tfrecord:90",
+            },
+            "--phases: no step of 7 is left for '{made}/long/0.tfrecord'",
+        ),
+        (
+            {"input_file": None, "phases": "{made}/none*:1"},
+            "--phases='{made}/none*' matches no file",
+        ),
+        (
+            {
+                "input_file": None,
+                "phases": "{made}/good/0.tfrecord:1,{made}/long/0.tfrecord:1",
+                "max_seq_length": S,
+            },
+            f"--max_seq_length={S}, the records have 13; expected one length",
+        ),
+        (
+            {
+                "input_file": None,
+                "phases": "{made}/good/0.tfrecord:1,{made}/cased/0.tfrecord:1",
+            },
+            "expected one vocabulary and casing",
+        ),
+        (
+            {
+                "input_file": None,
+                "phases": "{made}/good/0.tfrecord:1,{made}/long/0.tfrecord:1:6",
+                "distribution": "mirrored",
+            },
+            "--train_batch_size=6; expected a multiple of 4",
+        ),
+        (
+            {
+                "eval_input_file": "{made}/good/1.tfrecord",
+                "eval_batch_size": 6,
+                "distribution": "mirrored",
+            },
+            "--eval_batch_size=6; expected a multiple of 4",
+        ),
+        (
+            {"early_stopping_patience": 3},
+            "--early_stopping_patience=3; expected --eval_input_file",
+        ),
+        ({"train_for": "soon"}, "--train_for=soon; expected a time such as"),
+        ({"num_train_steps": 0}, "num_train_steps"),
+        ({"learning_rate": -0.1}, "learning_rate"),
+    ],
+)
+def test_flags_and_records(refused, made, flags, message):
+    flags = {
+        name: x.format(made=made) if isinstance(x, str) else x
+        for name, x in flags.items()
+    }
+    assert message.format(made=made) in refused(**flags)
+
+
+def damaged(path, name, place, value):
+    """A shard without a manifest that has one value of another kind."""
+    batch = small.batch(1, 5)
+    schema = features.pretraining_schema(S, P)
+    arrays = {
+        name: batch[name].astype("i8" if kind == "int64" else "f4")
+        for name, (kind, _) in schema.items()
+    }
+    if value is None:
+        del arrays[name]
+    elif place is None:
+        arrays[name] = np.repeat(arrays[name], value, 1)
+    else:
+        arrays[name][place] = value
+    writer.write_records(str(path), writer.encode_examples(arrays))
+    return path
+
+
+@pytest.mark.parametrize("words", [(), ("--use_xla",)], ids=["plain", "xla"])
+@pytest.mark.parametrize(
+    ("name", "place", "value", "message"),
+    [
+        (
+            "input_ids",
+            (3, 2),
+            V,
+            f"record 3: input_ids has {V}; expected 0 to ",
+        ),
+        ("input_ids", (3, 2), -1, "record 3: input_ids has -1; expected 0 to "),
+        ("masked_lm_ids", (2, 0), V, f"record 2: masked_lm_ids has {V}; expec"),
+        (
+            "masked_lm_positions",
+            (4, 1),
+            S,
+            f"record 4: masked_lm_positions has {S}; expected 0 to {S - 1}",
+        ),
+        ("segment_ids", (0, 1), 2, "record 0: segment_ids has 2; expected 0 t"),
+        (
+            "next_sentence_labels",
+            (1, 0),
+            2,
+            "record 1: next_sentence_labels has 2; expected 0 to 1",
+        ),
+        ("input_mask", None, 2, f"input_mask has {2 * S} values; expected {S}"),
+        ("masked_lm_weights", None, None, "masked_lm_weights has 0 values; "),
+    ],
+)
+def test_numbers_that_devices_would_not_refuse(
+    refused, tmp_path, words, name, place, value, message
+):
+    path = damaged(tmp_path / "bare.tfrecord", name, place, value)
+    line = refused(*words, input_file=path)
+    assert line.startswith(f"{path}: ")
+    assert message in line
+
+
+def test_lengths_of_bare_records_are_compared_with_the_flags(refused, tmp_path):
+    path = damaged(tmp_path / "bare.tfrecord", "input_ids", (0, 0), 1)
+    line = refused(input_file=path, max_seq_length=13)
+    assert f"record 0: input_ids has {S} values; expected 13" in line
+
+
+def test_a_byte_that_was_changed(refused, made, tmp_path):
+    for name in ("0.tfrecord", "manifest.json"):
+        content = (made / "good" / name).read_bytes()
+        (tmp_path / name).write_bytes(content)
+    path = tmp_path / "0.tfrecord"
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 4
+    path.write_bytes(content)
+    line = refused(input_file=path)
+    assert line.startswith(f"{path}: record 4 at byte ")
+
+
+def test_records_of_another_seed_under_a_listed_name(refused, made, tmp_path):
+    """Whole and as long as the manifest says, but others."""
+    write_records(tmp_path / "new" / "0.tfrecord", 5, seed=3)
+    manifest = tmp_path / "new" / "manifest.json"
+    listed = (made / "good" / "manifest.json").read_bytes()
+    size = (made / "good" / "0.tfrecord").stat().st_size
+    path = tmp_path / "new" / "0.tfrecord"
+    assert path.stat().st_size == size
+    manifest.write_bytes(listed)
+    line = refused(input_file=path)
+    assert "other records than those that were written" in line
+
+
+def test_a_folder_with_another_vocabulary(refused, made, tmp_path):
+    (tmp_path / "run").mkdir()
+    path = tmp_path / "run" / "vocab.txt"
+    path.write_text("[PAD]\n")
+    line = refused()
+    assert line.startswith(f"{made}/good/vocab-")
+    assert line.endswith(
+        f".txt:2: token '[UNK]'; expected the end, as in {path}; pass another "
+        "--output_dir, or the run's own one"
+    )
+
+
+def test_a_folder_with_another_network(refused, made, tmp_path):
+    (tmp_path / "run").mkdir()
+    config = (made / "deep.json").read_text()
+    (tmp_path / "run" / "bert_config.json").write_text(config)
+    assert "holds a run with another config" in refused()
+
+
+@pytest.mark.slow
+def test_a_checkpoint_of_another_network(refused, tmp_path):
+    saver = Saver(str(tmp_path / "run"))
+    saver.save(3, {"bert/pooler/dense/bias": np.zeros(7, "f4")}, {})
+    line = refused()
+    assert line.startswith(f"{tmp_path}/run: checkpoint 3 has ")
+    assert "; pass another --output_dir" in line
+
+
+@pytest.mark.slow
+def test_too_little_room(refused, monkeypatch):
+    usage = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
+    line = refused()
+    assert "run: 1,000 bytes free; expected at least " in line
+    assert ", for two checkpoints; make room" in line

@@ -1,0 +1,491 @@
+"""convert_checkpoint from one format to another, and with wrong inputs."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import convert_checkpoint
+from common import tensor_files
+from data.text import tokenizer_files
+from modeling import checkpoints, models, task_models
+from modeling.config import BertConfig
+from modeling.formats import model_folder, model_garden
+from tests.helpers import small, text
+
+SIZE = len(text.VOCABULARY)
+WORDS = "bert/embeddings/word_embeddings"
+
+
+def random_values(model, seed=5):
+    rng = np.random.default_rng(seed)
+    return {
+        name: rng.normal(0, 0.3, v.shape).astype(np.float32)
+        for name, v in checkpoints.model_variables(model).items()
+    }
+
+
+def write_google(folder, values, **changed):
+    folder.mkdir(exist_ok=True)
+    config = small.config(vocab_size=SIZE, **changed)
+    (folder / "bert_config.json").write_text(config.to_json())
+    text.write_vocabulary(folder / "vocab.txt")
+    tokenizer_files.write_config(str(folder), True, None)
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def values():
+    """Encoder, pre-training heads and classifier."""
+    config = small.config(vocab_size=SIZE)
+    values = random_values(models.build_pretraining_model(config))
+    model = task_models.build_classifier(config, 5)
+    heads = random_values(model, 7)
+    heads = {n: v for n, v in heads.items() if n.startswith("output_")}
+    return {**values, **heads}
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory, values):
+    """A good folder of each format."""
+    top = tmp_path_factory.mktemp("good")
+    write_google(top / "google", values)
+    for target in ("huggingface", "model_garden"):
+        convert_checkpoint.main(
+            [
+                "convert_checkpoint",
+                "--from=google",
+                f"--input={top / 'google'}",
+                f"--to={target}",
+                f"--output={top / target}",
+            ]
+        )
+    return top
+
+
+@pytest.fixture
+def google(tmp_path, good):
+    return shutil.copytree(good / "google", tmp_path / "google")
+
+
+@pytest.fixture
+def convert(run_script):
+    def run(source, path, target, output, code=0, **named):
+        named = {"input": path, "to": target, "output": output, **named}
+        found, out, err = run_script(
+            convert_checkpoint, **{"from": source, **named}
+        )
+        assert found == code, err
+        return out if code == 0 else err
+
+    return run
+
+
+def bytes_of(folder):
+    return {p.name: p.read_bytes() for p in sorted(folder.iterdir())}
+
+
+def test_google_huggingface_model_garden_google_is_the_identity(
+    convert, tmp_path, good
+):
+    """The way from google to huggingface is that of `good`."""
+    output = tmp_path / "model_garden"
+    told = convert("huggingface", good / "huggingface", "model_garden", output)
+    assert "encoder, pooler, masked LM, next sentence, classifier" in told
+    assert bytes_of(output) == bytes_of(good / "model_garden")
+    convert("model_garden", output, "google", tmp_path / "google")
+    assert bytes_of(tmp_path / "google") == bytes_of(good / "google")
+
+
+def test_each_format_has_its_files(good):
+    assert set(bytes_of(good / "huggingface")) == {
+        "config.json",
+        "model.safetensors",
+        "tokenizer_config.json",
+        "vocab.txt",
+    }
+    assert set(bytes_of(good / "model_garden")) == {
+        "bert_config.json",
+        "bert_model.ckpt-1.data-00000-of-00001",
+        "bert_model.ckpt-1.index",
+        "checkpoint",
+        "tokenizer_config.json",
+        "vocab.txt",
+    }
+
+
+@pytest.mark.long
+def test_a_span_head_goes_all_the_way_too(convert, tmp_path):
+    model = task_models.build_span_model(small.config(vocab_size=SIZE))
+    google = write_google(tmp_path / "google", random_values(model))
+    convert("google", google, "model_garden", tmp_path / "mg")
+    convert("model_garden", tmp_path / "mg", "huggingface", tmp_path / "hf")
+    convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
+    assert bytes_of(tmp_path / "new") == bytes_of(google)
+
+
+def test_labels_of_words_go_all_the_way_with_their_names(convert, tmp_path):
+    config = small.config(vocab_size=SIZE)
+    values = random_values(task_models.build_token_classifier(config, 3))
+    google = write_google(tmp_path / "google", values)
+    task = {"kind": "entities", "labels": ["O", "B-Ö", "I-Ö"]}
+    described = json.dumps(task, indent=2, ensure_ascii=False)
+    (google / "task.json").write_text(f"{described}\n")
+    told = convert("google", google, "huggingface", tmp_path / "hf")
+    assert "encoder, pooler, labels of words" in told
+    convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
+    assert bytes_of(tmp_path / "new") == bytes_of(google)
+    convert("google", google, "model_garden", tmp_path / "mg")
+    convert("model_garden", tmp_path / "mg", "google", tmp_path / "again")
+    assert bytes_of(tmp_path / "again") == bytes_of(google)
+
+
+def test_a_multiple_choice_is_theirs_with_a_bias_of_0(convert, tmp_path):
+    config = small.config(vocab_size=SIZE)
+    values = random_values(task_models.build_choice_model(config))
+    google = write_google(tmp_path / "google", values)
+    told = convert("google", google, "huggingface", tmp_path / "hf")
+    assert "encoder, pooler, multiple choice" in told
+    convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
+    assert bytes_of(tmp_path / "new") == bytes_of(google)
+    err = convert("google", google, "model_garden", tmp_path / "mg", code=2)
+    assert "multiple choice, which Model Garden has not" in err
+    assert not (tmp_path / "mg").exists()
+
+
+def test_a_checkpoint_of_ours_comes_without_slots_and_with_its_casing(
+    convert, tmp_path, google, values
+):
+    prefix = str(google / "bert_model.ckpt")
+    slots = {f"{name}/adam_m": value for name, value in values.items()}
+    tensor_files.write(prefix, {**values, **slots, "global_step": np.int64(3)})
+    settings = {"do_lower_case": False, "strip_accents": True}
+    recorded = json.dumps({"settings": settings})
+    (google / "bert_model.ckpt.json").write_text(recorded)
+    convert("google", prefix, "huggingface", tmp_path / "hf")
+    tokenizer = json.loads(
+        (tmp_path / "hf" / "tokenizer_config.json").read_text()
+    )
+    assert tokenizer["do_lower_case"] is False
+    assert tokenizer["strip_accents"] is True
+    convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
+    found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
+    assert set(found) == set(values)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [
+        "gelu_erf",
+        pytest.param("gelu", marks=pytest.mark.long),
+        pytest.param("relu", marks=pytest.mark.long),
+    ],
+)
+def test_the_activation_survives(convert, tmp_path, values, activation):
+    google = write_google(tmp_path / "g", values, hidden_act=activation)
+    convert("google", google, "huggingface", tmp_path / "hf")
+    convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
+    path = str(tmp_path / "new" / "bert_config.json")
+    assert BertConfig.from_json_file(path).hidden_act == activation
+
+
+def test_a_model_without_pooler_is_carried_as_it_is(
+    convert, tmp_path, values, capsys
+):
+    """As transformers saves its masked language models."""
+    kept = {n: v for n, v in values.items() if "pooler" not in n}
+    google = write_google(tmp_path / "google", kept)
+    out = convert("google", google, "huggingface", tmp_path / "hf")
+    assert "; encoder, masked LM, " in out
+    convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
+    assert bytes_of(tmp_path / "new") == bytes_of(google)
+
+
+def export_for_hub(folder, google, values, operation):
+    """A SavedModel with the names and shapes of TF-Hub's BERTs."""
+    config = BertConfig.from_json_file(f"{google}/bert_config.json")
+    named = {n: v for n, v in values.items() if "output_" not in n}
+    root = tf.train.Checkpoint()
+    root.variables = [
+        tf.Variable(
+            model_garden._their_shape(name, value, config),
+            name=model_garden._full_name(name),
+        )
+        for name, value in named.items()
+    ]
+    root.vocab_file = tf.saved_model.Asset(str(google / "vocab.txt"))
+    root.do_lower_case = tf.Variable(False, trainable=False)
+    root.strip_accents = tf.Variable(True, trainable=False)
+    call = tf.function(operation, [tf.TensorSpec([None])])
+    root.call = call
+    tf.saved_model.save(root, str(folder), signatures={"d": call})
+    return named
+
+
+@pytest.mark.parametrize(
+    ("operation", "activation"),
+    [
+        pytest.param(tf.tanh, "gelu", marks=pytest.mark.long),
+        (tf.math.erf, "gelu_erf"),
+    ],
+)
+def test_a_hub_model_is_read_without_its_graph(
+    convert, tmp_path, google, values, operation, activation
+):
+    named = export_for_hub(tmp_path / "hub", google, values, operation)
+    convert("hub", tmp_path / "hub", "google", tmp_path / "new")
+    found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
+    assert set(found) == set(named)
+    for name, value in found.items():
+        assert value.tobytes() == named[name].tobytes(), name
+    config = BertConfig.from_json_file(f"{tmp_path}/new/bert_config.json")
+    expected = small.config(
+        vocab_size=SIZE,
+        hidden_act=activation,
+        hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1,
+        initializer_range=0.02,
+    )
+    assert config == expected
+    casing = model_folder.recorded_casing(f"{tmp_path}/new/bert_model.ckpt")
+    assert casing == (False, True)
+    vocabulary = (tmp_path / "new" / "vocab.txt").read_text()
+    assert vocabulary == (google / "vocab.txt").read_text()
+
+
+def test_words_are_added_to_unused_rows_and_then_behind(
+    convert, tmp_path, google, values, capsys
+):
+    tokens = list(text.VOCABULARY)
+    tokens[8] = "[unused1]"
+    (google / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    words = tmp_path / "words.txt"
+    words.write_text("trees\n\ncat\nhouses\n")
+    convert(
+        "google",
+        google,
+        "google",
+        tmp_path / "new",
+        extend_vocab=words,
+        do_lower_case=True,
+    )
+    lines = (tmp_path / "new" / "vocab.txt").read_text().split()
+    assert lines == [*tokens[:8], "trees", *tokens[9:], "houses"]
+    found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
+    ids = {token: i for i, token in enumerate(tokens)}
+    for row, pieces in ((8, ["tree", "##s"]), (SIZE, ["house", "##s"])):
+        old = [ids[piece] for piece in pieces]
+        for name in (WORDS, "cls/predictions/output_bias"):
+            np.testing.assert_allclose(
+                found[name][row], values[name][old].mean(0), atol=1e-6
+            )
+    rows = [i for i in range(SIZE) if i != 8]
+    np.testing.assert_array_equal(found[WORDS][rows], values[WORDS][rows])
+    config = BertConfig.from_json_file(f"{tmp_path}/new/bert_config.json")
+    assert config.vocab_size == SIZE + 1 == len(found[WORDS])
+
+
+def test_positions_are_repeated(convert, tmp_path, google, values):
+    convert("google", google, "google", tmp_path / "new", extend_positions=31)
+    found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
+    name = "bert/embeddings/position_embeddings"
+    expected = np.concatenate([values[name]] * 3)[:31]
+    np.testing.assert_array_equal(found[name], expected)
+    config = BertConfig.from_json_file(f"{tmp_path}/new/bert_config.json")
+    assert config.max_position_embeddings == 31
+
+
+def test_outputs_that_differ_are_refused(
+    convert, tmp_path, google, monkeypatch
+):
+    """Nothing is written when a side is wrong."""
+    write = convert_checkpoint.write
+
+    def write_wrong(bert, target, folder):
+        bias = bert.values["bert/pooler/dense/bias"]
+        bert.values["bert/pooler/dense/bias"] = bias + 0.01
+        write(bert, target, folder)
+
+    monkeypatch.setattr(convert_checkpoint, "write", write_wrong)
+    err = convert("google", google, "huggingface", tmp_path / "hf", code=2)
+    assert "outputs differ by" in err
+    assert not (tmp_path / "hf").exists()
+
+
+BROKEN = []
+
+
+def broken(source, message, **named):
+    """Registers what damages a good folder of a format."""
+
+    def register(damage):
+        name = damage.__name__
+        BROKEN.append(pytest.param(source, damage, message, named, id=name))
+        return damage
+
+    return register
+
+
+def rewrite_json(path, **changed):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+
+
+@broken("google", "other shapes than the config's: bert/encoder/layer_0")
+def another_width(folder):
+    rewrite_json(folder / "bert_config.json", intermediate_size=23)
+
+
+@broken("google", "lacks bert/encoder/layer_2")
+def more_layers(folder):
+    rewrite_json(folder / "bert_config.json", num_hidden_layers=3)
+
+
+@broken("google", "or convert_checkpoint.py --extend_positions")
+def longer_positions(folder):
+    rewrite_json(folder / "bert_config.json", max_position_embeddings=99)
+
+
+@broken("google", "expected a multiple of num_attention_heads")
+def odd_heads(folder):
+    rewrite_json(folder / "bert_config.json", num_attention_heads=4)
+
+
+@broken("google", "bert_config.json: no such file; pass --bert_config_file")
+def no_config(folder):
+    (folder / "bert_config.json").unlink()
+
+
+@broken("google", "cannot be read")
+def truncated_data(folder):
+    data = folder / "bert_model.ckpt.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:999])
+
+
+@broken("google", "no checkpoints in this folder; expected a prefix")
+def no_checkpoint(folder):
+    (folder / "bert_model.ckpt.index").unlink()
+
+
+@broken("google", "33 tokens; expected at most")
+def too_large_vocabulary(folder):
+    with open(folder / "vocab.txt", "a") as file:
+        file.write("more\nless\n")
+
+
+@broken("google", "vocab.txt:32: token 'the' stands on line 6 too")
+def token_twice(folder):
+    with open(folder / "vocab.txt", "a") as file:
+        file.write("the\n")
+
+
+@broken("huggingface", "a pickle, which could run any code")
+def pickle_only(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+@broken("huggingface", "model.safetensors: cannot be read")
+def truncated_safetensors(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-99])
+
+
+@broken("huggingface", "model_type is 'roberta'; expected 'bert'")
+def another_model(folder):
+    rewrite_json(folder / "config.json", model_type="roberta")
+
+
+@broken("huggingface", "layer_norm_eps is 1e-05; expected 1e-12")
+def another_epsilon(folder):
+    rewrite_json(folder / "config.json", layer_norm_eps=1e-5)
+
+
+@broken("huggingface", "hidden_act is 'silu'")
+def another_activation(folder):
+    rewrite_json(folder / "config.json", hidden_act="silu")
+
+
+@broken("huggingface", "names '../x.safetensors'; expected files beside it")
+def index_that_climbs(folder):
+    (folder / "model.safetensors").unlink()
+    index = {"weight_map": {"a": "../x.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+@broken("huggingface", "config.json: No such file or directory")
+def no_huggingface_config(folder):
+    (folder / "config.json").unlink()
+
+
+@broken("huggingface", "config.json: not JSON")
+def config_that_is_no_json(folder):
+    (folder / "config.json").write_text("{")
+
+
+@broken("model_garden", "lacks bert/")
+def names_of_no_bert(folder):
+    other = {"x/kernel": np.zeros([2, 3], np.float32)}
+    tensor_files.write(str(folder / "bert_model.ckpt-1"), other)
+
+
+@broken("hub", "no saved_model.pb; expected a SavedModel's folder")
+def no_saved_model(folder):
+    pass
+
+
+@broken("google", "expected a word that the tokenizer keeps whole")
+def word_that_is_split(folder):
+    pass
+
+
+@pytest.mark.parametrize(("source", "damage", "message", "named"), BROKEN)
+def test_a_broken_input_is_one_line(
+    convert, tmp_path, good, source, damage, message, named
+):
+    folder = tmp_path / "input"
+    start = good / ("google" if source == "hub" else source)
+    shutil.copytree(start, folder)
+    damage(folder)
+    if damage is word_that_is_split:
+        (tmp_path / "words.txt").write_text("tree-house\n")
+        named = {"extend_vocab": tmp_path / "words.txt"}
+    err = convert(source, folder, "google", tmp_path / "out", code=2, **named)
+    lines = [x for x in err.splitlines() if x.startswith("error: ")]
+    assert len(lines) == 1 and err.endswith(f"{lines[0]}\n")
+    assert message in lines[0]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"from": "pytorch"}, "from"),
+        ({"to": "hub"}, "to"),
+        ({"input": "/none"}, "no such checkpoint"),
+        ({"input": "/none", "from": "huggingface"}, "no such folder"),
+        ({"extend_positions": 13}, "expected more than 13"),
+        ({"extend_vocab": "/none"}, "No such file"),
+        ({"bert_config_file": "/none"}, "/none: no such file"),
+    ],
+)
+def test_a_wrong_flag_is_one_line(convert, tmp_path, google, named, message):
+    values = {"from": "google", "input": google, "to": "google", **named}
+    err = convert(
+        values.pop("from"),
+        values.pop("input"),
+        values.pop("to"),
+        tmp_path / "out",
+        code=2,
+        **values,
+    )
+    assert message in err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_files_is_not_written_to(convert, tmp_path, google):
+    before = bytes_of(google)
+    err = convert("google", google, "huggingface", google, code=2)
+    assert "expected an empty folder or none" in err
+    assert bytes_of(google) == before

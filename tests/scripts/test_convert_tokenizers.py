@@ -1,0 +1,91 @@
+"""convert_checkpoint keeps a tokenizer, or refuses it by name."""
+
+import json
+
+import numpy as np
+import pytest
+
+import convert_checkpoint
+from data.text import tokenizer_files
+from modeling import checkpoints, models
+from modeling.formats import huggingface
+from tests.helpers import small, text
+
+
+@pytest.fixture(scope="module")
+def values():
+    config = small.config(vocab_size=len(text.VOCABULARY))
+    named = checkpoints.model_variables(models.build_pretraining_model(config))
+    return {n: np.zeros(v.shape, np.float32) for n, v in named.items()}
+
+
+@pytest.fixture
+def source(tmp_path, values):
+    """A folder of Hugging Face without tokenizer_config.json."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    config = small.config(vocab_size=len(text.VOCABULARY))
+    huggingface.write(str(folder), config, values)
+    text.write_vocabulary(folder / "vocab.txt")
+    return folder
+
+
+@pytest.mark.parametrize("strip", [None, True, False])
+@pytest.mark.parametrize("target", convert_checkpoint.TARGETS)
+def test_accents_go_all_the_way(tmp_path, source, target, strip):
+    tokenizer_files.write_config(str(source), True, strip)
+    bert = convert_checkpoint.read_huggingface(str(source), None)
+    convert_checkpoint.find_vocabulary(bert, str(source), None)
+    folder = tmp_path / target
+    folder.mkdir()
+    convert_checkpoint.write(bert, target, str(folder))
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    assert config["do_lower_case"] is True
+    assert config["strip_accents"] is strip
+    back = convert_checkpoint.READERS[target](str(folder), None)
+    assert (back.do_lower_case, back.strip_accents) == (True, strip)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [(["the", "[MASK]"], True), (["the", "The"], False), (["##É"], False)],
+)
+def test_the_casing_is_guessed_from_the_vocabulary(source, tokens, expected):
+    lines = [*text.VOCABULARY[: -len(tokens)], *tokens]
+    (source / "vocab.txt").write_text("\n".join(dict.fromkeys(lines)) + "\n")
+    bert = convert_checkpoint.read_huggingface(str(source), None)
+    convert_checkpoint.find_vocabulary(bert, str(source), None)
+    assert (bert.do_lower_case, bert.strip_accents) == (expected, None)
+
+
+def test_a_flag_says_how_accents_are_treated(run_script, tmp_path, source):
+    tokenizer_files.write_config(str(source), True, True)
+    code, _, err = run_script(
+        convert_checkpoint,
+        "--nostrip_accents",
+        "--from=huggingface",
+        input=source,
+        to="google",
+        output=tmp_path / "out",
+    )
+    assert code == 0, err
+    assert tokenizer_files.read_casing(str(tmp_path / "out")) == (True, False)
+
+
+def test_a_tokenizer_that_cannot_be_kept_is_refused_first(
+    run_script, tmp_path, source
+):
+    config = source / "tokenizer_config.json"
+    config.write_text('{"tokenize_chinese_chars": false}')
+    (source / "model.safetensors").unlink()  # is not looked at
+    code, _, err = run_script(
+        convert_checkpoint,
+        "--from=huggingface",
+        input=source,
+        to="google",
+        output=tmp_path / "out",
+    )
+    assert code == 2
+    assert f"{config}: tokenize_chinese_chars is False; expected True" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()

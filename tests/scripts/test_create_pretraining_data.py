@@ -1,0 +1,343 @@
+"""create_pretraining_data from text to shards."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+import create_pretraining_data
+from data import sequences
+from data.corpus import documents
+from tests.data.test_sequences import Segment
+from tests.helpers import text
+
+S, P = 31, 5
+FEATURES = [
+    "input_ids",
+    "input_mask",
+    "segment_ids",
+    "masked_lm_positions",
+    "masked_lm_ids",
+    "masked_lm_weights",
+    "next_sentence_labels",
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    text.write_corpus(tmp_path / "corpus.txt", 37)
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    return tmp_path
+
+
+@pytest.fixture
+def create(folder, run_script):
+    """Runs the script on the folder's corpus into a folder of its own."""
+
+    def run(name, *words, code=0, shards=1, options=(), **named):
+        files = [folder / name / f"{i}.tfrecord" for i in range(shards)]
+        named = {
+            "input_file": folder / "corpus.txt",
+            "vocab_file": folder / "vocab.txt",
+            "output_file": ",".join(map(str, files)),
+            "max_seq_length": S,
+            "max_predictions_per_seq": P,
+            "dupe_factor": 3,
+            "num_processes": 1,
+            **named,
+        }
+        words += tuple(f"--{key}={value}" for key, value in named.items())
+        found, out, err = run_script(create_pretraining_data, *words, *options)
+        assert found == code, err
+        return files, out, err
+
+    return run
+
+
+def examples(files):
+    records = tf.data.TFRecordDataset([str(file) for file in files])
+    return [tf.train.Example.FromString(r.numpy()) for r in records]
+
+
+def values(example, name):
+    feature = example.features.feature[name]
+    return list(feature.int64_list.value or feature.float_list.value)
+
+
+def digests(files):
+    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+
+
+def test_records_have_the_originals_features(create):
+    files, _, _ = create("out")
+    found = examples(files)
+    assert len(found) > 100
+    for example in found:
+        assert sorted(example.features.feature) == sorted(FEATURES)
+        lengths = {name: len(values(example, name)) for name in FEATURES}
+        assert lengths == dict(zip(FEATURES, [S, S, S, P, P, P, 1]))
+        ids, mask = values(example, "input_ids"), values(example, "input_mask")
+        length = sum(mask)
+        assert mask == [1] * length + [0] * (S - length)
+        assert ids[length:] == [0] * (S - length)
+        assert ids[0] == text.VOCABULARY.index("[CLS]")
+        assert ids.count(text.VOCABULARY.index("[SEP]")) >= 2
+        weights = values(example, "masked_lm_weights")
+        masked = int(sum(weights))
+        assert masked == min(P, max(1, round(length * 0.15)))
+        assert weights == [1.0] * masked + [0.0] * (P - masked)
+
+
+def test_the_same_command_gives_the_same_bytes(create):
+    first, _, _ = create("first", shards=3)
+    second, _, _ = create("second", shards=3)
+    other, _, _ = create("other", shards=3, random_seed=7)
+    assert digests(first) == digests(second)
+    assert not set(digests(first)) & set(digests(other))
+
+
+def test_shards_share_the_records_evenly(create):
+    one, _, _ = create("one")
+    three, _, _ = create("three", shards=3)
+    sizes = [len(examples([file])) for file in three]
+    assert max(sizes) - min(sizes) <= 1
+    serialized = [
+        sorted(e.SerializeToString(deterministic=True) for e in examples(files))
+        for files in (one, three)
+    ]
+    assert serialized[0] == serialized[1]
+
+
+def test_any_number_of_processes_makes_the_same_bytes(create, monkeypatch):
+    monkeypatch.setattr(documents, "BUCKET_BYTES", 997)
+    one, out, _ = create("one", shards=2)
+    assert out.startswith("37 documents")
+    three, _, err = create("three", shards=2, num_processes=3)
+    assert digests(one) == digests(three)
+
+
+@pytest.mark.slow
+def test_beam_makes_the_same_bytes(create, monkeypatch):
+    """On Beam's own runner of this machine; its options follow `--`."""
+    monkeypatch.setattr(documents, "BUCKET_BYTES", 1997)
+    here, _, _ = create("here", shards=2)
+    beam, out, _ = create(
+        "beam",
+        "--runner=DirectRunner",
+        shards=2,
+        options=["--", "--direct_num_workers=1"],
+    )
+    assert digests(here) == digests(beam)
+    manifests = [
+        json.loads((files[0].parent / "manifest.json").read_text())
+        for files in (here, beam)
+    ]
+    assert manifests[0] == manifests[1]
+
+
+def test_options_of_beam_without_beam_are_an_error(create):
+    _, _, err = create("out", code=2, options=["--", "--project=x"])
+    assert "'--project=x' after -- is for Beam; pass --runner too" in err
+
+
+def test_shards_on_another_file_system(create, monkeypatch):
+    """TensorFlow's `ram://` stands for `gs://`: the same code serves both."""
+    monkeypatch.setattr(documents, "BUCKET_BYTES", 1997)
+    here, _, _ = create("here", shards=2)
+    source = here[0].parent.parent / "corpus.txt"
+    tf.io.gfile.copy(str(source), "ram://corpus/corpus.txt", overwrite=True)
+    outputs = [f"ram://records/{file.name}" for file in here]
+    create(
+        "there",
+        input_file="ram://corpus/*.txt",
+        output_file=",".join(outputs),
+    )
+    for file, path in zip(here, outputs, strict=True):
+        with tf.io.gfile.GFile(path, "rb") as there:
+            assert there.read() == file.read_bytes()
+    assert sorted(tf.io.gfile.listdir("ram://records")) == sorted(
+        p.name for p in here[0].parent.iterdir()
+    )
+
+
+def test_dupe_factor_multiplies(create):
+    once, _, _ = create("once", dupe_factor=1)
+    files, _, _ = create("five", dupe_factor=5, short_seq_prob=0)
+    ratio = len(examples(files)) / len(examples(once))
+    assert ratio == pytest.approx(5, rel=0.1)
+
+
+def test_whole_words_are_masked(create, folder):
+    (folder / "corpus.txt").write_text("cats sees dogs .\ntrees .\n\n" * 17)
+    whole, _, _ = create("whole", "--do_whole_word_mask", masked_lm_prob=0.3)
+    pieces, _, _ = create("pieces", masked_lm_prob=0.3)
+    suffix = text.VOCABULARY.index("##s")
+
+    def split_words(files):
+        """Words of which some pieces are masked and others are not."""
+        count = 0
+        for example in examples(files):
+            ids = values(example, "input_ids")
+            places = values(example, "masked_lm_positions")
+            labels = dict(zip(places, values(example, "masked_lm_ids")))
+            labels.pop(0, None)
+            for place in range(1, sum(values(example, "input_mask"))):
+                if labels.get(place, ids[place]) == suffix:
+                    count += (place in labels) != (place - 1 in labels)
+        return count
+
+    assert split_words(whole) == 0
+    assert split_words(pieces) > 0
+
+
+def test_the_manifest_tells_what_was_made(create, folder):
+    files, out, _ = create("out", shards=2)
+    manifest = json.loads((folder / "out" / "manifest.json").read_text())
+    (run,) = manifest["runs"]
+    assert run["max_seq_length"] == S
+    assert run["dupe_factor"] == 3
+    assert run["random_seed"] == 12345
+    assert run["do_lower_case"] is run["strip_accents"] is True
+    assert run["vocab_size"] == len(text.VOCABULARY)
+    vocab = (folder / "vocab.txt").read_bytes()
+    assert run["vocab_sha256"] == hashlib.sha256(vocab).hexdigest()
+    assert (folder / "out" / run["vocab_file"]).read_bytes() == vocab
+    for file, digest in zip(files, digests(files)):
+        shard = run["shards"][file.name]
+        assert shard["sha256"] == digest
+        assert shard["bytes"] == file.stat().st_size
+        assert shard["records"] == len(examples([file]))
+    count = run["statistics"]["instances"]
+    assert count == len(examples(files))
+    assert out.splitlines()[-1] == (
+        f"wrote {count:,} records to {files[0]}, {files[1]}"
+    )
+
+
+def test_what_a_killed_run_left_is_swept(create, folder):
+    files, _, _ = create("out")
+    before = digests(files)
+    (folder / "out" / "0.tfrecord").unlink()
+    hidden = [p for p in (folder / "out").iterdir() if p.name.startswith(".")]
+    assert hidden == []
+    files, _, _ = create("out")
+    assert digests(files) == before
+
+
+def test_an_error_leaves_earlier_records_alone(create, folder):
+    files, _, _ = create("out")
+    before = digests(files)
+    (folder / "corpus.txt").write_bytes(b"one document\n\ntwo \xff\n")
+    _, _, err = create("out", code=2)
+    assert err.splitlines()[-1] == (
+        f"error: {folder}/corpus.txt:3: invalid UTF-8 byte 0xff at column 5; "
+        "convert the file to UTF-8"
+    )
+    assert digests(files) == before
+
+
+def test_documents_without_tokens_are_left_out(create, folder):
+    lines = "\u200b\n\ncat .\nthe dog .\n\n\u00ad\u200d\n\nbird .\ntree .\n"
+    (folder / "corpus.txt").write_text(lines)
+    _, out, _ = create("out")
+    assert out.startswith("2 documents, 4 sentences, 9 tokens")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("cat .\ndog .\n", "1 document with text; expected at least 2"),
+        ("cat .\n\n\u200b\n", "1 document with text; expected at least 2"),
+        ("", "no document; expected one sentence a line"),
+        ("\n\n\n", "no document; expected one sentence a line"),
+    ],
+)
+def test_too_few_documents_are_an_error(create, folder, content, message):
+    (folder / "corpus.txt").write_text(content)
+    _, _, err = create("out", code=2)
+    assert f"error: {folder}/corpus.txt: {message}" in err
+    assert list((folder / "out").glob("*")) == []
+    assert list((folder / "out").glob(".*")) == []
+
+
+def test_a_giant_line_is_truncated_at_once(create, folder, monkeypatch):
+    """Truncating it token by token took the original minutes."""
+    truncate, seen = sequences.truncate_pair_randomly, []
+
+    def counted(a, b, *rest):
+        a, b = Segment(a), Segment(b)
+        found = truncate(a, b, *rest)
+        seen.append((len(a) + len(b), a.copied + b.copied))
+        return found
+
+    monkeypatch.setattr(sequences, "truncate_pair_randomly", counted)
+    giant = " ".join(text.WORDS * 8000)
+    (folder / "corpus.txt").write_text(f"{giant}\n\ncat .\ndog .\n")
+    files, _, _ = create("out", dupe_factor=1)
+    assert len(examples(files)) >= 2
+    lengths, copied = zip(*seen, strict=True)
+    assert max(lengths) > 8000 * len(text.WORDS)
+    assert max(copied) == S - 3
+
+
+def test_a_corpus_that_looks_wrong_is_told(create, folder):
+    """A blank line after each sentence makes documents of one sentence."""
+    lines = (folder / "corpus.txt").read_text().split("\n")
+    (folder / "corpus.txt").write_text("\n\n".join(filter(None, lines)))
+    _, out, err = create("out")
+    assert "warning: 1.0 sentences a document: blank lines belong" in err
+    assert "100.0% random next" in out
+
+
+def test_statistics_stand_in_the_manifest(create):
+    files, out, _ = create("out")
+    manifest = json.loads((files[0].parent / "manifest.json").read_text())
+    (run,) = manifest["runs"]
+    found = examples(files)
+    counts = run["statistics"]
+    assert counts["instances"] == len(found)
+    random_next = sum(values(x, "next_sentence_labels")[0] for x in found)
+    assert counts["random_next"] == random_next
+    tokens = sum(sum(values(x, "input_mask")) for x in found)
+    assert run["shares"]["fill"] == pytest.approx(tokens / (len(found) * S))
+    assert f"{run['shares']['fill']:.1%} full" in out
+
+
+def test_a_full_disk_is_told_and_leaves_the_earlier_output(create, folder):
+    """A limit on the size of files stands for a full disk."""
+    files, _, _ = create("out")
+    before = digests(files)
+    kept = sorted(p.name for p in files[0].parent.iterdir())
+    limit = files[0].stat().st_size // 2
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import resource, runpy, signal, sys;"
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+            f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
+            "sys.argv = sys.argv[1:];"
+            "runpy.run_path(sys.argv[0], run_name='__main__')",
+            create_pretraining_data.__file__,
+            f"--input_file={folder}/corpus.txt",
+            f"--vocab_file={folder}/vocab.txt",
+            f"--output_file={files[0]}",
+            f"--max_seq_length={S}",
+            f"--max_predictions_per_seq={P}",
+            "--dupe_factor=3",
+            "--num_processes=1",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 2, done.stderr
+    assert last.startswith(f"error: {files[0].parent}/")
+    assert "cannot be written: " in last
+    assert re.search(r"\([\d.]+ MB, [\d.]+ MB free\)", last)
+    assert digests(files) == before
+    assert sorted(p.name for p in files[0].parent.iterdir()) == kept

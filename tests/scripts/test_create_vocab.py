@@ -1,0 +1,228 @@
+"""create_vocab from text to a vocabulary that the tokenizer reads."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import create_vocab
+from data.corpus import word_counts
+from data.text import tokenization, vocabulary, vocabulary_slots
+from tests.helpers import text
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    text.write_corpus(path, 37)
+    return path
+
+
+def test_it_learns_the_words_of_the_corpus(run_script, corpus, tmp_path):
+    output = tmp_path / "vocab.txt"
+    code, out, err = run_script(
+        create_vocab, input_file=corpus, output_file=output, vocab_size=300
+    )
+    assert code == 0, err
+    vocab = vocabulary.read_vocabulary(str(output))
+    assert set(text.WORDS) <= set(vocab)
+    assert [vocab[t] for t in ("[PAD]", "[UNK]", "[CLS]", "[SEP]")] == [
+        *(0, 100, 101, 102),
+    ]
+    assert vocab["[MASK]"] == 103
+    assert vocab["[unused98]"] == 99
+    tokenizer = tokenization.FullTokenizer(str(output))
+    tokens = tokenizer.tokenize(corpus.read_text())
+    assert "[UNK]" not in tokens
+    measured, wrote = out.splitlines()
+    assert measured.startswith("the text itself, too short to hold lines out")
+    assert ", 1.000 pieces a word, 0.00% [UNK], 100.0% of the" in measured
+    assert wrote.startswith(f"wrote {len(vocab)} tokens, learned from ")
+
+
+@pytest.mark.parametrize(
+    ("flag", "word"),
+    [
+        ("--do_lower_case", "uber"),
+        ("--nodo_lower_case", "Über"),
+        ("--nostrip_accents", "über"),
+    ],
+)
+def test_casing(run_script, tmp_path, flag, word):
+    path, output = tmp_path / "corpus.txt", tmp_path / "vocab.txt"
+    path.write_text("Über Über\n\nÜber\n")
+    code, _, err = run_script(
+        create_vocab, flag, input_file=path, output_file=output, vocab_size=130
+    )
+    assert code == 0, err
+    vocab = vocabulary.read_vocabulary(str(output))
+    assert word in vocab
+    assert "[unused98]" in vocab
+
+
+def test_hash_seeds_change_nothing(corpus, tmp_path):
+    """Each process draws another order of Python's and the learner's sets."""
+    contents = set()
+    for seed in ("1", "2", "3"):
+        output = tmp_path / f"vocab{seed}.txt"
+        subprocess.run(
+            [
+                sys.executable,
+                os.path.join(ROOT, "create_vocab.py"),
+                f"--input_file={corpus}",
+                f"--output_file={output}",
+                "--vocab_size=150",
+            ],
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+        )
+        contents.add(output.read_bytes())
+    assert len(contents) == 1
+
+
+@pytest.fixture
+def large(tmp_path, monkeypatch):
+    """A corpus of more than a thousand lines in several chunks."""
+    path = tmp_path / "large.txt"
+    text.write_corpus(path, 311)
+    monkeypatch.setattr(word_counts, "CHUNK_SIZE", 7919)
+    return path
+
+
+def test_processes_change_nothing(run_script, large, tmp_path):
+    contents, reports = set(), set()
+    for number in (1, 2, 3):
+        output = tmp_path / f"vocab{number}.txt"
+        code, out, err = run_script(
+            create_vocab,
+            input_file=large,
+            output_file=output,
+            vocab_size=211,
+            num_processes=number,
+        )
+        assert code == 0, err
+        contents.add(output.read_bytes())
+        reports.add(out.replace(output.name, ""))
+    assert len(contents) == len(reports) == 1
+    assert reports.pop().startswith("held out: ")
+
+
+BASE = [*text.VOCABULARY[:5], "[unused0]", "[unused1]", "[unused2]"]
+LETTERS = sorted(set("".join(text.WORDS)))
+BASE += [*LETTERS, *(f"##{letter}" for letter in LETTERS), ".", "the"]
+
+
+@pytest.fixture
+def extended(run_script, large, tmp_path):
+    """Runs with a base vocabulary; returns (code, out, err, tokens)."""
+    base, output = tmp_path / "base.txt", tmp_path / "vocab.txt"
+    output.write_text("old")
+    vocabulary.write_vocabulary(str(base), BASE)
+
+    def run(*words, **changed):
+        flags = {
+            "input_file": large,
+            "output_file": output,
+            "base_vocab": base,
+            "num_new_tokens": 2,
+            **changed,
+        }
+        flags = {name: v for name, v in flags.items() if v is not None}
+        code, out, err = run_script(create_vocab, *words, **flags)
+        if code:
+            assert output.read_text() == "old"
+        return code, out, err, output.read_text().splitlines()
+
+    return run
+
+
+def test_words_that_are_split_most_take_unused_slots(extended, large):
+    code, out, err, tokens = extended()
+    assert code == 0, err
+    old = tokenization.WordpieceTokenizer({t: i for i, t in enumerate(BASE)})
+    counts = word_counts.count_corpus([str(large)], True, 1)
+    costs = {
+        word: count * (len(old.tokenize(word)) - 1)
+        for word, count in counts.words.items()
+    }
+    new = sorted(costs, key=lambda word: (-costs[word], word))[:2]
+    assert tokens == [*BASE[:5], *new, *BASE[7:]]
+    before, after, wrote = out.splitlines()
+    assert before.startswith("held out, before: ")
+    assert after.startswith("held out, after: ")
+    pieces = [float(x.split(" pieces")[0].split()[-1]) for x in (before, after)]
+    assert pieces[0] > pieces[1] > 1
+    assert wrote.startswith(f"wrote {len(BASE)} tokens, 2 of them new, ")
+
+
+def test_new_words_placed_by_convert_checkpoint_have_the_same_ids(extended):
+    """It takes them in the order of the new file."""
+    tokens = extended(num_new_tokens=3)[3]
+    words = [token for token in tokens if token not in BASE]
+    assert len(words) == 3
+    assert vocabulary_slots.place_words(BASE, words)[0] == tokens
+
+
+def test_fewer_words_than_asked_for_are_told(extended, tmp_path):
+    (tmp_path / "few.txt").write_text("the cat\n" * 3)
+    code, _, err, tokens = extended(input_file=tmp_path / "few.txt")
+    assert code == 0, err
+    assert "warning: the corpus has only 1 words to add" in err
+    assert tokens[5:8] == ["cat", "[unused1]", "[unused2]"]
+
+
+def test_a_vocabulary_of_the_other_case_is_told(extended):
+    code, _, err, _ = extended("--nodo_lower_case")
+    assert code == 0
+    assert "base.txt does not look as if made with --do_lower_case=False" in err
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"num_new_tokens": 0}, "flag --num_new_tokens=0"),
+        ({"num_new_tokens": None}, "--num_new_tokens need each other"),
+        ({"base_vocab": None}, "--num_new_tokens need each other"),
+        ({"num_processes": 0}, "flag --num_processes=0"),
+        ({"vocab_size": 30522}, "--vocab_size contradicts --base_vocab"),
+        ({"num_unused": 99}, "--num_unused contradicts --base_vocab"),
+        ({"limit_alphabet": 99}, "--limit_alphabet contradicts --base_vocab"),
+        ({"base_vocab": "/none/v.txt"}, "/none/v.txt: No such file"),
+        ({"base_vocab": "/"}, "/: is a folder"),
+        ({"num_new_tokens": 5}, "base.txt: 3 [unusedN] slots for 5 words; "),
+        ({"min_frequency": 10**6}, "base.txt: no word to add; expected words"),
+    ],
+)
+def test_these_extensions_are_refused(extended, changed, message):
+    code, out, err, _ = extended(**changed)
+    assert code == 2, out
+    assert err.startswith("error: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_broken_and_full_base_vocabularies_are_refused(extended, tmp_path):
+    path = tmp_path / "other.txt"
+    for content, message in (
+        ("[PAD]\na\na\n", ":3: token 'a' stands on line 2 too"),
+        ("\n".join(BASE[:5]), ": 0 [unusedN] slots for 2 words; expected a v"),
+    ):
+        path.write_text(content)
+        code, _, err, _ = extended(base_vocab=path)
+        assert code == 2
+        assert err.startswith(f"error: {path}{message}")
+
+
+def test_invalid_utf_8_is_told_while_others_count(extended, large):
+    with open(large, "ab") as file:
+        file.write(b"a\n\xe9\n")
+    code, _, err, _ = extended(num_processes=2)
+    assert code == 2
+    assert err.startswith(f"error: {large}:")
+    assert err.endswith(
+        ": invalid UTF-8 byte 0xe9 at column 1; convert the file to UTF-8\n"
+    )

@@ -1,0 +1,349 @@
+"""doctor: healthy sets raise nothing, and every fault is told in a line."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import create_pretraining_data
+import doctor
+from data import features
+from data.records import manifest, reader
+from data.records import writer as records
+from tests.helpers import small, text
+
+pytestmark = pytest.mark.slow
+
+S, P = 31, 5
+V = len(text.VOCABULARY)
+CLS, SEP, MASK = 2, 3, 4
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with corpus, vocabulary, config and records of it."""
+    folder = tmp_path_factory.mktemp("doctor")
+    text.write_corpus(folder / "corpus.txt", 151)
+    text.write_vocabulary(folder / "vocab.txt")
+    config = small.config(vocab_size=V, max_position_embeddings=S)
+    (folder / "config.json").write_text(config.to_json())
+    for name, words in (("plain", []), ("packed", ["--pack_sequences"])):
+        shards = [f"{folder}/{name}/{i}.tfrecord" for i in range(2)]
+        flags = {
+            "input_file": folder / "corpus.txt",
+            "vocab_file": folder / "vocab.txt",
+            "output_file": ",".join(shards),
+            "max_seq_length": S,
+            "max_predictions_per_seq": P,
+            "dupe_factor": 2,
+            "num_processes": 1,
+        }
+        flags = [f"--{key}={value}" for key, value in flags.items()]
+        create_pretraining_data.main(["create", *words, *flags])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def arrays(made):
+    """The rows of the first shard, as they are written."""
+    path = str(made / "plain" / "0.tfrecord")
+    schema = features.pretraining_schema(S, P)
+    count = reader.check_records(path, schema, V)
+    (batch,) = reader.evaluation_batches([path], schema, count, 1)
+    return {
+        name: batch[name].numpy().astype("i8" if kind == "int64" else "f4")
+        for name, (kind, _) in schema.items()
+    }
+
+
+@pytest.fixture
+def diagnose(run_script):
+    """Runs doctor; returns (exit code, level -> messages)."""
+
+    def run(*words, **named):
+        code, out, err = run_script(doctor, *words, **named)
+        lines = out.splitlines()
+        found = {"wrong": [], "suspicious": [], "fine": []}
+        for line in lines[:-1]:
+            level, _, message = line.partition(": ")
+            found[level].append(message)
+        counts = [f"{len(found[level])} {level}" for level in found]
+        assert lines[-1] == ", ".join(counts), err
+        return code, found
+
+    return run
+
+
+@pytest.fixture
+def diagnose_rows(diagnose, tmp_path, made):
+    """Writes rows to a shard without a manifest and examines it."""
+
+    def run(arrays, *words, **named):
+        path = tmp_path / "rows.tfrecord"
+        records.write_records(str(path), records.encode_examples(arrays))
+        named = {"vocab_file": made / "vocab.txt", **named}
+        _, found = diagnose(*words, input_file=path, **named)
+        return path, found
+
+    return run
+
+
+def changed(arrays, **replaced):
+    return {**arrays, **replaced}
+
+
+def copy_of(arrays, name):
+    return arrays[name].copy()
+
+
+@pytest.mark.parametrize("kind", ["plain", "packed"])
+def test_healthy_records_raise_nothing(diagnose, made, kind):
+    code, found = diagnose(
+        input_file=f"{made}/{kind}/*.tfrecord",
+        vocab_file=made / "vocab.txt",
+        bert_config_file=made / "config.json",
+    )
+    assert (code, found["wrong"], found["suspicious"]) == (0, [], [])
+    assert any("the 2 files are whole" in line for line in found["fine"])
+
+
+def test_healthy_records_without_manifest_and_vocabulary(
+    diagnose, tmp_path, made
+):
+    path = tmp_path / "plain.tfrecord"
+    shutil.copy(made / "plain" / "0.tfrecord", path)
+    code, found = diagnose(input_file=path)
+    assert (code, found["wrong"], found["suspicious"]) == (0, [], [])
+
+
+def test_damaged_and_missing_shards_and_strangers(diagnose, made, tmp_path):
+    folder = tmp_path / "plain"
+    shutil.copytree(made / "plain", folder)
+    content = bytearray((folder / "0.tfrecord").read_bytes())
+    content[12] ^= 1
+    (folder / "0.tfrecord").write_bytes(content)
+    (folder / "1.tfrecord").rename(folder / "2.tfrecord")
+    code, found = diagnose(input_file=f"{folder}/*.tfrecord")
+    assert code == 1
+    assert found["wrong"] == [
+        f"{folder}/manifest.json: lists 1.tfrecord, which is not there; make "
+        "the records again",
+        f"{folder}/0.tfrecord: record 0 at byte 0: checksum of the data "
+        "differs; make the records again",
+    ]
+    assert found["suspicious"] == [
+        f"{folder}/2.tfrecord: not in the manifest; expected it in "
+        f"{folder}/manifest.json"
+    ]
+
+
+def test_a_damaged_manifest_and_one_document(diagnose, made, tmp_path):
+    folder = tmp_path / "plain"
+    shutil.copytree(made / "plain", folder)
+    path = folder / "manifest.json"
+    content = json.loads(path.read_text())
+    content["runs"][0]["statistics"]["documents"] = 1
+    path.write_text(json.dumps(content))
+    flags = {"input_file": f"{folder}/*.tfrecord"}
+    _, found = diagnose(**flags)
+    assert found["wrong"] == [
+        f"{path}: records of 1 document; expected at least 2: a random next "
+        "sentence comes from another document; put a blank line between "
+        "documents and make the records again"
+    ]
+    path.write_text("{}")
+    _, found = diagnose(**flags)
+    assert found["wrong"][0].startswith(f"{path}: not a manifest: ")
+
+
+def test_numbers_out_of_range(diagnose_rows, arrays):
+    for name, value, limit in (
+        ("input_ids", V, V),
+        ("input_ids", -1, V),
+        ("masked_lm_ids", V, V),
+        ("next_sentence_labels", 2, 2),
+        ("masked_lm_positions", S, S),
+    ):
+        values = copy_of(arrays, name)
+        values[7, 0] = value
+        path, found = diagnose_rows(changed(arrays, **{name: values}))
+        assert found["wrong"] == [
+            f"{path}: record 7: {name} has {value}; expected 0 to {limit - 1}; "
+            "pass the config and lengths that the records were made for"
+        ]
+
+
+def test_rows_that_no_writer_makes(diagnose_rows, arrays):
+    second = arrays["segment_ids"][7].argmax()
+    for name, place, value, what in (
+        ("input_mask", 3, 0, "input_mask has a hole or is not 0 and 1: 1"),
+        (
+            "segment_ids",
+            second + 1,
+            0,
+            "segment_ids fall inside a pair, or stand on padding: 0",
+        ),
+        ("masked_lm_ids", 0, SEP, "a masked position is on [CLS] or [SEP]: "),
+        (
+            "masked_lm_positions",
+            1,
+            arrays["masked_lm_positions"][7, 0],
+            "a place is masked twice: ",
+        ),
+        ("input_ids", 0, 5, "input_ids does not start with [CLS], 2: 5"),
+    ):
+        values = copy_of(arrays, name)
+        values[7, place] = value
+        path, found = diagnose_rows(changed(arrays, **{name: values}))
+        assert len(found["wrong"]) == 1
+        assert found["wrong"][0].startswith(f"{path}: record 7: {what}")
+
+
+def test_a_mask_on_padding(diagnose_rows, arrays):
+    row = int((arrays["input_mask"].sum(axis=1) < S).argmax())
+    places = copy_of(arrays, "masked_lm_positions")
+    places[row, 0] = S - 1
+    path, found = diagnose_rows(changed(arrays, masked_lm_positions=places))
+    expected = f"{path}: record {row}: a masked position is on padding: {S - 1}"
+    assert found["wrong"][0].startswith(expected)
+
+
+def test_odd_shares(diagnose_rows, arrays):
+    rows = np.arange(len(arrays["input_ids"]))[:, None]
+    ids = copy_of(arrays, "input_ids")
+    places, was = arrays["masked_lm_positions"], arrays["masked_lm_ids"]
+    real = arrays["masked_lm_weights"] > 0
+    ids[rows, places] = np.where(real, MASK, ids[rows, places])
+    unknown = copy_of(arrays, "input_ids")
+    unknown[:, 1] = 1
+    few = copy_of(arrays, "masked_lm_weights")
+    few[:, 1:] = 0
+    labels = arrays["next_sentence_labels"]
+    for replaced, expected in (
+        ({"input_ids": ids}, "masked places are hidden behind [MASK]; "),
+        ({"input_ids": unknown}, "of the tokens are [UNK]"),
+        ({"masked_lm_weights": few}, "of the tokens are predicted, 15% are"),
+        ({"next_sentence_labels": labels * 0}, "0% of the pairs are random"),
+        (
+            {"next_sentence_labels": labels * 0 + 1},
+            "100% of the pairs are random (50 % is usual)",
+        ),
+    ):
+        path, found = diagnose_rows(changed(arrays, **replaced))
+        lines = [x for x in found["suspicious"] if expected in x]
+        assert len(lines) >= 1, found
+        assert lines[0].startswith(f"{path}: ")
+    assert was.shape == places.shape
+
+
+def test_rows_that_come_twice_and_rows_of_padding(diagnose_rows, arrays):
+    twice = {name: np.concatenate([v, v]) for name, v in arrays.items()}
+    path, found = diagnose_rows(twice)
+    assert found["suspicious"][0].startswith(f"{path}: 50.")
+    assert "of the rows stand here twice" in found["suspicious"][0]
+    longer = {
+        name: np.pad(v, [(0, 0), (0, 2 * S if v.shape[1] == S else 0)])
+        for name, v in arrays.items()
+    }
+    _, found = diagnose_rows(longer)
+    assert "--pack_sequences wastes less" in found["suspicious"][0]
+
+
+def test_files_of_other_lengths_and_tasks(diagnose, arrays, tmp_path):
+    first, second = tmp_path / "1.tfrecord", tmp_path / "2.tfrecord"
+    longer = {
+        name: np.pad(v, [(0, 0), (0, 6 if v.shape[1] == S else 0)])
+        for name, v in arrays.items()
+    }
+    for path, rows in ((first, arrays), (second, longer)):
+        records.write_records(str(path), records.encode_examples(rows))
+    _, found = diagnose(input_file=f"{first},{second}")
+    assert found["wrong"] == [
+        f"{second}: input_ids has {S + 6} values; expected {S}, as in "
+        f"{first}; pass files of one length and kind"
+    ]
+    del longer["next_sentence_labels"]
+    records.write_records(str(second), records.encode_examples(longer))
+    _, found = diagnose(input_file=second)
+    assert found["wrong"] == [
+        f"{second}: record 0: no next_sentence_labels; expected records for "
+        "pre-training; pass what create_pretraining_data.py wrote"
+    ]
+
+
+def test_records_against_their_manifest(diagnose, made, arrays, tmp_path):
+    path = tmp_path / "rows.tfrecord"
+    writer = records.ShardWriter([str(path)])
+    encoded = records.encode_examples(arrays)
+    records.write_records(writer.part_path(0), encoded)
+    settings = {
+        "max_seq_length": S + 1,
+        "max_predictions_per_seq": P,
+        "vocab_size": V,
+        "do_lower_case": True,
+    }
+    shards = writer.finish([len(encoded)], 1)
+    vocab = str(made / "vocab.txt")
+    manifest.write_manifest(str(tmp_path), shards, vocab, settings)
+    _, found = diagnose(input_file=path)
+    assert found["wrong"] == [
+        f"{path}: record 0: input_ids has {S} values; expected {S + 1}, the "
+        "manifest's max_seq_length; make the records again"
+    ]
+
+
+def test_a_config_that_fits_neither_records_nor_vocabulary(
+    diagnose, made, tmp_path
+):
+    path = tmp_path / "config.json"
+    config = small.config(vocab_size=V - 2, max_position_embeddings=S - 1)
+    path.write_text(config.to_json())
+    _, found = diagnose(
+        input_file=f"{made}/plain/*.tfrecord",
+        vocab_file=made / "vocab.txt",
+        bert_config_file=path,
+    )
+    assert f"{path}: vocab_size is {V - 2}; expected {V}, the tokens of " in (
+        "".join(found["wrong"])
+    )
+    assert (
+        f"{path}: max_position_embeddings is {S - 1}; expected at least {S}"
+    ) in "".join(found["wrong"])
+    path.write_text('{"vocab_size": 33, "hiden_size": 7}')
+    _, found = diagnose(bert_config_file=path)
+    assert found["wrong"] == [
+        f"{path}: unknown key 'hiden_size'; did you mean 'hidden_size'?"
+    ]
+
+
+def test_another_vocabulary_than_that_of_the_records(diagnose, made, tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("".join(f"{x}\n" for x in reversed(text.VOCABULARY)))
+    _, found = diagnose(input_file=f"{made}/plain/*.tfrecord", vocab_file=path)
+    (line,) = found["wrong"]
+    assert line.startswith(f"{path}: sha256 is ")
+    assert "the vocabulary of the records; pass --vocab_file=" in line
+    assert f"[PAD] is token {V - 1}" in found["suspicious"][0]
+
+
+def test_another_casing_than_that_of_the_records(diagnose, made):
+    _, found = diagnose(
+        "--nodo_lower_case", input_file=f"{made}/plain/*.tfrecord"
+    )
+    assert found["wrong"] == [
+        "--do_lower_case=False; expected True, as the records were made"
+    ]
+
+
+def test_nothing_to_examine_and_what_is_not_there(run_script, tmp_path):
+    for flags, message in (
+        ({}, "nothing to examine; pass one of --input_file, --vocab_file, "),
+        ({"input_file": tmp_path / "x"}, "--input_file="),
+        ({"vocab_file": tmp_path / "x"}, f"{tmp_path}/x: no such file; "),
+        ({"output_dir": tmp_path / "x"}, f"{tmp_path}/x: no such folder; "),
+    ):
+        code, out, err = run_script(doctor, **flags)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"error: {message}")
+        assert len(err.splitlines()) == 1

@@ -1,0 +1,202 @@
+"""doctor on the folder of a run: files, settings, curves."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+import doctor
+from checks import record_scan
+from checks import run as run_diagnosis
+from data.records import writer
+from modeling import checkpoints, models
+from tasks.pretraining import inputs
+from tests.helpers import small, text
+from training import saver
+
+pytestmark = pytest.mark.slow
+
+V = len(text.VOCABULARY)
+
+
+@pytest.fixture(scope="module")
+def values():
+    """The variables of a fresh network."""
+    model = models.build_pretraining_model(small.config(vocab_size=V), seed=7)
+    named = checkpoints.model_variables(model)
+    return {name: variable.numpy() for name, variable in named.items()}
+
+
+@pytest.fixture
+def run_folder(tmp_path, values):
+    """A run of two checkpoints and its curves."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    config = small.config(vocab_size=V)
+    (folder / "bert_config.json").write_text(config.to_json())
+    text.write_vocabulary(folder / "vocab.txt")
+    settings = {
+        "num_train_steps": 7,
+        "num_warmup_steps": 2,
+        "learning_rate": 1e-3,
+        "do_lower_case": True,
+        "strip_accents": True,
+    }
+    for step in (3, 7):
+        saver.Saver(str(folder)).save(step, values, settings)
+    write_curves(folder, 1.0)
+    return folder
+
+
+def write_curves(folder, last_norm):
+    points = [
+        {
+            "step": step,
+            "kind": "train",
+            "masked_lm_loss": math.log(V) - step / 100,
+            "next_sentence_loss": 0.69,
+            "gradient_norm": last_norm if step == 7 else 1.0,
+            "learning_rate": 5e-4,
+        }
+        for step in range(1, 8)
+    ]
+    lines = "".join(json.dumps(point) + "\n" for point in points)
+    (folder / "metrics.jsonl").write_text(lines)
+
+
+@pytest.fixture
+def diagnose(run_script):
+    """Runs doctor; returns (exit code, level -> messages)."""
+
+    def run(**flags):
+        code, out, _ = run_script(doctor, **flags)
+        found = {"wrong": [], "suspicious": [], "fine": []}
+        for line in out.splitlines()[:-1]:
+            level, _, message = line.partition(": ")
+            found[level].append(message)
+        return code, found
+
+    return run
+
+
+def test_a_healthy_run_raises_nothing(diagnose, run_folder):
+    code, found = diagnose(output_dir=run_folder)
+    assert (code, found["wrong"], found["suspicious"]) == (0, [], [])
+    fine = "\n".join(found["fine"])
+    assert f"{run_folder}: whole checkpoints: 3, 7" in fine
+    assert f"{run_folder}/model.ckpt-7: " in fine
+    assert f"{run_folder}/metrics.jsonl: step 7, masked_lm " in fine
+
+
+def test_a_damaged_checkpoint(diagnose, run_folder):
+    part = run_folder / "model.ckpt-3.data-00000-of-00001"
+    part.write_bytes(part.read_bytes()[:-1])
+    code, found = diagnose(output_dir=run_folder)
+    assert code == 1
+    (line,) = found["wrong"]
+    assert line.startswith(f"{run_folder}/model.ckpt-3: damaged: {part.name} ")
+
+
+def test_another_config_than_the_run_s(diagnose, run_folder, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(small.config(vocab_size=V, hidden_size=20).to_json())
+    _, found = diagnose(output_dir=run_folder, bert_config_file=path)
+    newest = run_folder / "model.ckpt-7"
+    assert found["wrong"] == [
+        f"{newest}: hidden_size is 15; expected 20 ({path}); pass the "
+        "bert_config.json that belongs to it",
+        f"{path}: is another config than the run's; expected "
+        f"{run_folder}/bert_config.json",
+    ]
+
+
+def test_other_records_than_the_run_s(run_folder, tmp_path):
+    """The manifest's hashes count, under the names that the run has read."""
+    files = [str(tmp_path / name) for name in ("0.tfrecord", "1.tfrecord")]
+    for path in files:
+        writer.write_records(path, [path.encode()])
+    job = doctor.read_flags(
+        ["doctor.py", f"--output_dir={run_folder}", f"--input_file={files[0]}"]
+    )
+    read = inputs.Records(files[:1], [None], {})
+    settings = {
+        "input_file": "records/0.tf*",
+        "records": run_diagnosis.fingerprint(read),
+    }
+
+    def compare(**changed):
+        found = run_diagnosis.compare_run(
+            job,
+            None,
+            record_scan.Scan(listed=[None]),
+            {**settings, **changed},
+            "model.ckpt-7.json",
+        )
+        return [finding.message for finding in found]
+
+    assert compare() == []
+    assert compare(input_file="records/2.tf*", records="0") == []
+    assert compare(records="0") == [
+        f"{files[0]}: the run's records had the same names and other contents; "
+        "a run that goes on should read what it began with"
+    ]
+
+
+def test_records_of_another_casing(run_folder):
+    job = doctor.read_flags(["doctor.py", f"--output_dir={run_folder}"])
+    job = dataclasses.replace(job, files=["0.tfrecord"])
+    scan = record_scan.Scan(
+        listed=[{"do_lower_case": False, "strip_accents": False}]
+    )
+    (found,) = run_diagnosis.compare_run(
+        job, None, scan, {"do_lower_case": True}, "model.ckpt-7.json"
+    )
+    assert (found.level, found.message) == (
+        "wrong",
+        "model.ckpt-7.json: do_lower_case of the run is True; expected False, "
+        "as the records were made",
+    )
+
+
+def test_a_config_and_a_vocabulary_of_the_run_that_are_damaged(
+    diagnose, run_folder, tmp_path
+):
+    vocab, config = tmp_path / "vocab.txt", tmp_path / "config.json"
+    (run_folder / "vocab.txt").rename(vocab)
+    (run_folder / "bert_config.json").rename(config)
+    (run_folder / "vocab.txt").write_text("")
+    (run_folder / "bert_config.json").write_text("")
+    code, found = diagnose(
+        output_dir=run_folder, vocab_file=vocab, bert_config_file=config
+    )
+    assert code == 1
+    assert [line.split(": ")[:2] for line in found["wrong"]] == [
+        [f"{run_folder}/bert_config.json", "not JSON"],
+        [
+            f"{run_folder}/vocab.txt",
+            "no [PAD] [UNK] [CLS] [SEP] [MASK] among 0 tokens; expected the "
+            "special tokens [PAD] [UNK] [CLS] [SEP] [MASK]; add them, each on "
+            "a line of its own",
+        ],
+    ]
+
+
+def test_curves_that_are_wrong(diagnose, run_folder):
+    write_curves(run_folder, np.nan)
+    code, found = diagnose(output_dir=run_folder)
+    path = run_folder / "metrics.jsonl"
+    assert code == 1
+    assert found["wrong"][0].startswith(
+        f"{path}: gradient_norm is nan at step 7; "
+    )
+
+
+def test_a_casing_that_contradicts_the_records(diagnose, run_folder):
+    vocab = run_folder / "vocab.txt"
+    code, found = diagnose(vocab_file=vocab, do_lower_case=False)
+    assert code == 0
+    assert found["suspicious"][0].startswith(
+        f"{vocab}: has no token with a capital letter, do_lower_case is False"
+    )

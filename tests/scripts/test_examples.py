@@ -1,0 +1,84 @@
+"""The quickstart's corpus, and its script's commands."""
+
+import pathlib
+import re
+import runpy
+
+from tasks import common_flags
+
+ROOT = pathlib.Path(__file__).parents[2]
+corpus = runpy.run_path(str(ROOT / "examples" / "docstring_corpus.py"))
+
+
+def test_prose_is_split_into_sentences_and_code_left_out():
+    docstring = """Returns the sum of both arrays. It is never negative!
+
+    >>> f(1)
+    1
+
+    Args:
+      x: the first of the two arrays that are added.
+    """
+    assert corpus["split"](docstring) == [
+        "Returns the sum of both arrays.",
+        "It is never negative!",
+        "x: the first of the two arrays that are added.",
+    ]
+
+
+def test_a_sentence_stands_once_in_the_corpus(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text('"""One sentence of five words."""\n')
+    seen = set()
+    first = corpus["sentences"](str(path), seen)
+    assert first == ["One sentence of five words."]
+    assert corpus["sentences"](str(path), seen) == []
+
+
+def test_a_file_that_is_no_python_is_passed_over(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("def :")
+    assert corpus["sentences"](str(path), set()) == []
+
+
+def test_the_corpus_covers_the_libraries_in_order():
+    names = [name for name, _ in corpus["modules"]()]
+    first = {name.split("/")[0] for name in names}
+    assert first == {"python", "numpy", "keras", "tensorflow"}
+    assert len(names) > 1000
+    assert len(set(names)) == len(names)
+    assert not [name for name in names if "site-packages" in name]
+
+
+def test_the_sentences_of_a_package_are_spread_over_its_modules(tmp_path):
+    path = tmp_path / "packages.tsv"
+    lines = [f"sentence {i}" for i in range(7)]
+    corpus["write_packages"](str(path), {"b": ["one"], "a": lines}, 3)
+    assert path.read_text().splitlines() == [
+        "package\tsentence",
+        "a\tsentence 0",
+        "a\tsentence 2",
+        "a\tsentence 4",
+        "b\tone",
+    ]
+
+
+def test_the_quickstart_passes_flags_that_exist():
+    script = (ROOT / "examples" / "quickstart.sh").read_text()
+    commands = script.split('"$python" ')[1:]
+    names = [command.split(maxsplit=1)[0] for command in commands]
+    assert names == [
+        "examples/docstring_corpus.py",
+        "create_vocab.py",
+        "create_pretraining_data.py",
+        "run_pretraining.py",
+        "fill_mask.py",
+        "run_classifier.py",
+        "predict.py",
+    ]
+    for name, command in list(zip(names, commands))[1:]:
+        values = common_flags.flags.FlagValues()
+        __import__(name.removesuffix(".py")).define_flags(values)
+        used = re.findall(r" --(\w+)", command)
+        assert used
+        assert set(used) <= set(values), name

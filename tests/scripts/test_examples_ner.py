@@ -1,0 +1,78 @@
+"""The recipe of feature-based names runs, on a small random encoder."""
+
+import random
+
+import pytest
+import tensorflow as tf
+
+from common import tensor_files
+from data.text import tokenization
+from examples import feature_ner
+from modeling import checkpoints
+from modeling.encoder import build_encoder
+from tests.helpers import names, small
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    vocabulary = names.vocabulary()
+    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in vocabulary))
+    config = small.config(
+        vocab_size=len(vocabulary),
+        num_hidden_layers=4,
+        max_position_embeddings=feature_ner.S,
+    )
+    (folder / "bert_config.json").write_text(config.to_json())
+    named = checkpoints.encoder_variables(build_encoder(config))
+    tensor_files.write(
+        str(folder / "bert_model.ckpt"),
+        {name: variable.numpy() for name, variable in named.items()},
+    )
+    return folder
+
+
+def test_first_pieces_are_found_and_long_sentences_cut(model, tmp_path):
+    tokenizer = tokenization.FullTokenizer(str(model / "vocab.txt"))
+    words = ["anna", "smithson", "\u200b", "township"] + ["in", "smithson"] * 97
+    path = tmp_path / "words"
+    path.write_text("".join(f"{word} O\n" for word in words))
+    rows = feature_ner.rows_of(str(path), tokenizer)
+    assert [word for row in rows for word in row.words] == [
+        "?" if word == "\u200b" else word for word in words
+    ]
+    assert rows[0].places[:6] == [1, 2, 4, 5, 7, 8]
+    assert len(rows) == 3
+    for row in rows:
+        pieces = tokenizer.tokenize("\t".join(row.words))
+        assert len(pieces) <= feature_ner.S - 2
+        for word, place in zip(row.words, row.places, strict=True):
+            first = (tokenizer.tokenize(word) or ["[UNK]"])[0]
+            assert pieces[place - 1] == first
+
+
+@pytest.mark.long
+def test_the_recipe_learns_the_grammar(model, tmp_path, capsys):
+    rng = random.Random(1)
+    for name, count in (("train", 499), ("held_out", 61)):
+        sentences = [
+            names.sentence(rng, rng.randint(1, 3)) for _ in range(count)
+        ]
+        names.write(tmp_path / name, sentences)
+    scores = feature_ner.run(
+        str(tmp_path / "train"),
+        str(tmp_path / "held_out"),
+        str(model),
+        str(tmp_path / "vectors"),
+        units=19,
+        epochs=6,
+        batch_size=17,
+        learning_rate=1e-2,
+    )
+    assert scores["f1"] >= 0.85
+    (record,) = tf.data.TFRecordDataset(
+        str(tmp_path / "vectors" / "train.tfrecord")
+    ).take(1)
+    features = tf.train.Example.FromString(record.numpy()).features.feature
+    pieces = len(features["tokens"].bytes_list.value)
+    assert len(features["values"].float_list.value) == pieces * 4 * small.H

@@ -1,0 +1,200 @@
+"""export_hub from a checkpoint to folders that are whole, or not there."""
+
+import errno
+import json
+import os
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import convert_checkpoint
+import export_hub
+from common import tensor_files
+from common.errors import UserError
+from modeling import hub, models
+from serving import hub as serving_hub
+from tests.helpers import hub_exports, text
+from tests.helpers.small import H, S
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A checkpoint without heads and pooler; with vocabulary and config."""
+    folder = tmp_path_factory.mktemp("encoder")
+    return write(folder, lambda name: "pooler" not in name)
+
+
+def write(folder, keep):
+    """Writes those variables of a checkpoint of random weights."""
+    from modeling import checkpoints, encoder
+    from tests.helpers import small
+
+    text.write_vocabulary(folder / "vocab.txt")
+    config = small.config(vocab_size=len(text.VOCABULARY))
+    (folder / "bert_config.json").write_text(config.to_json())
+    model = encoder.build_encoder(config)
+    named = checkpoints.encoder_variables(model)
+    tensor_files.write(
+        str(folder / "bert_model.ckpt"),
+        {name: v.numpy() for name, v in named.items() if keep(name)},
+    )
+    return folder
+
+
+@pytest.fixture
+def export(run_script, folder, tmp_path):
+    """Runs the script; returns (exit code, out, err)."""
+
+    def run(*words, **named):
+        named = {
+            "model_checkpoint_path": folder / "bert_model.ckpt",
+            "export_path": tmp_path / "out" / "export",
+            **named,
+        }
+        given = {name: x for name, x in named.items() if x is not None}
+        return run_script(export_hub, *words, **given)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ({"export_type": "classifier"}, "export_type"),
+        ({"export_path": None}, "export_path"),
+        ({"export_path": "gs://bucket/x"}, "a folder of this machine"),
+        ({"model_checkpoint_path": None}, "no --model_checkpoint_path"),
+        ({"model_checkpoint_path": "no/model.ckpt"}, "--vocab_file"),
+        ({"bert_config_file": "no.json"}, "pass --bert_config_file"),
+        ({"static_seq_length": 17}, "at most max_position_embeddings, 13"),
+        ({"default_seq_length": 2}, "default_seq_length"),
+        ({"export_type": "model_with_mlm"}, "has no masked-LM head"),
+        ({"precision": "int4"}, "precision"),
+        (
+            {"export_type": "preprocessing", "precision": "float16"},
+            "are for models",
+        ),
+        (
+            {"export_type": "preprocessing", "model_checkpoint_path": None},
+            "no --vocab_file",
+        ),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_writes_nothing(
+    export, tmp_path, named, words
+):
+    code, out, err = export(**named)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.splitlines()[-1].startswith("error: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_larger_vocabulary_than_the_models_is_refused(export, tmp_path):
+    tokens = [*text.VOCABULARY, *(f"word{i}" for i in range(hub_exports.V))]
+    tokens = tokens[: hub_exports.V + 5]
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("".join(f"{token}\n" for token in tokens))
+    code, _, err = export(vocab_file=vocab)
+    assert code == 2
+    assert f"{hub_exports.V + 5} tokens; expected at most" in err
+
+
+def test_what_is_there_stays(export, tmp_path):
+    there = tmp_path / "out" / "export"
+    there.mkdir(parents=True)
+    (there / "mine").write_text("mine")
+    code, _, err = export(export_type="preprocessing")
+    assert code == 2
+    assert "pass another --export_path" in err
+    assert [x.name for x in there.parent.iterdir()] == ["export"]
+    assert (there / "mine").read_text() == "mine"
+
+
+def test_the_casing_is_the_checkpoints(export, folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    record = copy / "bert_model.ckpt.json"
+    record.write_text(json.dumps({"settings": {"do_lower_case": False}}))
+    code, _, err = export(
+        "--do_lower_case", model_checkpoint_path=copy / "bert_model.ckpt"
+    )
+    assert code == 2
+    assert "--do_lower_case=True; expected False, with which" in err
+
+
+def test_a_full_disk_leaves_nothing_behind(export, tmp_path, monkeypatch):
+    def fail(module, path):
+        os.makedirs(path)
+        (tmp_path / "out" / "export.partial" / "part").write_text("x")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(serving_hub, "save", fail)
+    code, out, err = export(export_type="preprocessing")
+    assert (code, out) == (2, "")
+    assert "cannot be written: No space left on device" in err
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.long
+def test_an_encoder_for_serving(export, folder, tmp_path):
+    """Of half precision and one length; from a checkpoint without pooler."""
+    stale = tmp_path / "out" / "export.partial"
+    stale.mkdir(parents=True)
+    (stale / "junk").write_text("of an export that was killed")
+    code, out, err = export(
+        "--nodo_lower_case",
+        precision="float16",
+        static_seq_length=S,
+        copy_pooler_dense_to_encoder=True,
+    )
+    assert code == 0, err
+    path = tmp_path / "out" / "export"
+    assert [x.name for x in path.parent.iterdir()] == ["export"]
+    assert not (path / "junk").exists()
+    kept = tensor_files.read(str(folder / "bert_model.ckpt"))
+    numbers = sum(x.size for x in kept.values()) + H * H + H
+    size = f"({len(kept) + 2} variables, {numbers:,} numbers)"
+    assert f"wrote an encoder {size} to {path}; loaded again, its out" in out
+    assert "has no pooler: pooled_output is made with fresh weights" in err
+    assert "float16 changes the outputs by up to " in err
+    loaded = hub.load(str(path), trust_model=True)
+    assert {v.dtype for v in loaded.variables} == {tf.float16}
+    assert list(loaded.trainable_variables) == []
+    assert not hasattr(loaded, "mlm")
+    assert not loaded.do_lower_case.numpy()
+    rows = hub_exports.theirs(hub_exports.rows())
+    assert loaded(rows)["sequence_output"].dtype == tf.float32
+    with pytest.raises(ValueError, match="Could not find matching"):
+        loaded({name: x[:, 1:] for name, x in rows.items()})
+    # The weights come back without the graph, as the original's are.
+    values = convert_checkpoint.read_hub(str(path), None).values
+    for name, value in kept.items():
+        np.testing.assert_array_equal(values[name], np.float16(value))
+    kernel = values["bert/encoder/layer_0/attention/self/query/kernel"]
+    assert kernel.dtype == np.float32
+
+
+@pytest.mark.slow
+def test_an_export_of_other_weights_is_refused(tmp_path_factory):
+    exports = hub_exports.made(tmp_path_factory)
+    assert sorted(x.name for x in exports.folder.iterdir()) == [
+        *("bert_config.json", "bert_model.ckpt.data-00000-of-00001"),
+        *("bert_model.ckpt.index", "encoder", "preprocessor", "vocab.txt"),
+    ]
+    read = tensor_files.read(str(exports.folder / "bert_model.ckpt"))
+    path = exports.folder / "bert_model.ckpt"
+    values = export_hub.read_flags(
+        ["", f"--model_checkpoint_path={path}", "--export_path=never"]
+    )
+    compare = export_hub.Comparison(values, exports.config, exports.model, read)
+    compare(exports.encoder)
+    assert compare.difference < 1e-5
+    other = models.build_pretraining_model(exports.config, seed=7)
+    with pytest.raises(UserError, match="once it is loaded"):
+        export_hub.Comparison(values, exports.config, other, read)(
+            exports.encoder
+        )
+    assert keras.config.dtype_policy().name == "float32"

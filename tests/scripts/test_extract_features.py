@@ -1,0 +1,237 @@
+"""extract_features from text to vectors."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import extract_features
+from common import tensor_files
+from data.text import tokenization
+from modeling import checkpoints
+from modeling.encoder import build_encoder
+from tests.helpers import small, text
+
+S, L, H = 13, small.L, small.H
+LINES = [
+    "the cat sees a dog .",
+    "a bird ||| the fish likes the tree .",
+    "",
+    "stone",
+    "the old dog finds the small red house near the warm river and the tree",
+    "the cat ||| ",
+    "the dog follows a bird and a fish ||| the cat sees the dog near a tree",
+    "zzz cats .",
+    "  a tree .\t",
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A checkpoint with random weights, its config, vocabulary and text."""
+    folder = tmp_path_factory.mktemp("features")
+    text.write_vocabulary(folder / "vocab.txt")
+    config = small.config(vocab_size=len(text.VOCABULARY))
+    (folder / "config.json").write_text(config.to_json())
+    model = build_encoder(config)
+    rng = np.random.default_rng(3)
+    for variable in model.variables:
+        variable.assign(rng.normal(0.1, 0.3, variable.shape))
+    named = checkpoints.encoder_variables(model)
+    tensor_files.write(
+        str(folder / "bert_model.ckpt"),
+        {name: variable.numpy() for name, variable in named.items()},
+    )
+    (folder / "lines.txt").write_text("\n".join(LINES) + "\n")
+    return folder, model
+
+
+@pytest.fixture
+def extract(made, run_script, tmp_path):
+    """Runs the script; returns (path of the output, out, err)."""
+
+    def run(*words, code=0, **named):
+        folder, _ = made
+        named = {
+            "input_file": folder / "lines.txt",
+            "output_file": tmp_path / "out",
+            "vocab_file": folder / "vocab.txt",
+            "bert_config_file": folder / "config.json",
+            "init_checkpoint": folder / "bert_model.ckpt",
+            "max_seq_length": S,
+            "batch_size": 3,
+            "layers": "-1",
+            **named,
+        }
+        found, out, err = run_script(extract_features, *words, **named)
+        assert found == code, err
+        return tmp_path / "out", out, err
+
+    return run
+
+
+def rows_of(folder):
+    """Tokens and segments of the lines, as the original makes them."""
+    tokenizer = tokenization.FullTokenizer(str(folder / "vocab.txt"))
+    rows = []
+    for line in LINES:
+        a, bar, b = line.strip().partition(" ||| ")
+        a, b = tokenizer.tokenize(a), tokenizer.tokenize(b)
+        if line == "the cat ||| ":  # nothing behind the bar, once stripped
+            a, b = tokenizer.tokenize("the cat |||"), []
+        while len(a) + len(b) > S - (3 if b else 2):
+            (a if len(a) > len(b) else b).pop()
+        tokens = ["[CLS]", *a, "[SEP]"]
+        segments = [0] * len(tokens)
+        if b:
+            tokens += [*b, "[SEP]"]
+            segments += [1] * (len(b) + 1)
+        rows.append((tokens, segments))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def expected(made):
+    """Of each line: tokens, float32 [T, L, H], one row at a time."""
+    folder, model = made
+    vocab = {token: i for i, token in enumerate(text.VOCABULARY)}
+    found = []
+    for tokens, segments in rows_of(folder):
+        outputs = model(
+            {
+                "input_ids": np.array([[vocab[t] for t in tokens]], "i4"),
+                "input_mask": np.ones([1, len(tokens)], "i4"),
+                "segment_ids": np.array([segments], "i4"),
+            }
+        )["encoder_outputs"]
+        found.append((tokens, np.stack([x[0] for x in outputs], 1)))
+    return found
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_lines_are_the_originals(extract, expected):
+    path, out, err = extract(layers="-1,0")
+    assert out == f"wrote the vectors of the pieces of 9 lines to {path}\n"
+    assert "2 lines were cut to 13 pieces" in err
+    for number, (line, (tokens, values)) in enumerate(
+        zip(read(path), expected, strict=True)
+    ):
+        assert list(line) == ["linex_index", "features"]
+        assert line["linex_index"] == number
+        assert [f["token"] for f in line["features"]] == tokens
+        for feature, vectors in zip(line["features"], values, strict=True):
+            assert list(feature) == ["token", "layers"]
+            assert [x["index"] for x in feature["layers"]] == [-1, 0]
+            for layer, place in zip(feature["layers"], (L - 1, 0)):
+                np.testing.assert_allclose(
+                    layer["values"], vectors[place], atol=1e-5
+                )
+                assert all(x == round(x, 6) for x in layer["values"])
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+def test_pooling(extract, expected, pooling):
+    path, out, _ = extract(pooling=pooling, layers="-2", output_format="npz")
+    assert out == f"wrote the vectors of 9 lines to {path}\n"
+    with np.load(path) as found:
+        values = found["values"]
+    assert values.shape == (len(LINES), 1, H)
+    made = {
+        "cls": lambda x: x[0],
+        "mean": lambda x: x.mean(0),
+        "max": lambda x: x.max(0),
+    }
+    for row, (_, vectors) in zip(values, expected, strict=True):
+        np.testing.assert_allclose(
+            row[0], made[pooling](vectors[:, L - 2]), atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("mix", ["sum", "mean", "concat"])
+def test_layers_are_mixed(extract, expected, mix):
+    path, _, _ = extract(
+        "--normalize", mix_layers=mix, layers="-1,-2", output_format="npz"
+    )
+    with np.load(path) as found:
+        values, splits = found["values"], found["row_splits"]
+    for number, (tokens, vectors) in enumerate(expected):
+        last, before = vectors[:, -1], vectors[:, -2]
+        mixed = {
+            "sum": last + before,
+            "mean": (last + before) / 2,
+            "concat": np.concatenate([last, before], -1),
+        }[mix]
+        mixed /= np.linalg.norm(mixed, axis=-1, keepdims=True)
+        rows = values[splits[number] : splits[number + 1]]
+        assert rows.shape == (len(tokens), mixed.shape[-1])
+        np.testing.assert_allclose(rows, mixed, atol=1e-5)
+
+
+@pytest.mark.long
+def test_tfrecords_and_two_devices(extract, expected):
+    path, _, _ = extract(
+        distribution="mirrored", output_format="tfrecord", layers="1"
+    )
+    records = tf.data.TFRecordDataset(str(path))
+    examples = [tf.train.Example.FromString(r.numpy()) for r in records]
+    for example, (tokens, vectors) in zip(examples, expected, strict=True):
+        values = example.features.feature["values"].float_list.value
+        values = np.array(values).reshape(len(tokens), H)
+        np.testing.assert_allclose(values, vectors[:, 1], atol=1e-5)
+
+
+def test_gz_and_several_files(extract, made, tmp_path):
+    folder, _ = made
+    with gzip.open(tmp_path / "more.txt.gz", "wt") as file:
+        file.write("a tree .\n")
+    path, _, _ = extract(
+        input_file=f"{folder}/lines.txt,{tmp_path}/more.txt.gz",
+        pooling="mean",
+    )
+    lines = read(path)
+    assert [line["linex_index"] for line in lines] == list(range(10))
+    assert lines[8]["layers"] == lines[9]["layers"]
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"input_file": "{0}/none"}, "--input_file='{0}/none' matches no file"),
+        ({"input_file": "{0}"}, "{0}: --input_file is a folder"),
+        ({"input_file": "{0}/empty"}, "{0}/empty: no line; expected text"),
+        ({"input_file": "{0}/latin"}, "{0}/latin:2: invalid UTF-8 byte 0xe9"),
+        ({"output_file": "{0}"}, "--output_file='{0}'; expected the name of"),
+        ({"output_file": "{0}/no/x"}, "--output_file='{0}/no/x'; expected a f"),
+        ({"layers": "2"}, "--layers: '2'; expected numbers from -2 to 1"),
+        ({"layers": "-3"}, "--layers: '-3'; expected numbers from -2 to 1"),
+        ({"layers": "last"}, "--layers: 'last'; expected numbers from"),
+        ({"layers": ""}, "--layers is empty; expected such as -1,-2"),
+        ({"max_seq_length": "14"}, "--max_seq_length=14; expected at most max"),
+        ({"max_seq_length": "2"}, "max_seq_length"),
+        ({"batch_size": "0"}, "batch_size"),
+        ({"pooling": "first"}, "pooling"),
+        ({"output_format": "hdf5"}, "output_format"),
+        ({"vocab_file": "{0}/none"}, "{0}/none: No such file"),
+        ({"vocab_file": "{0}/long"}, "{0}/long: 98 tokens; expected at most"),
+        ({"bert_config_file": "{0}/empty"}, "{0}/empty"),
+        ({"init_checkpoint": "{0}/none"}, "{0}/none: no such checkpoint"),
+    ],
+)
+def test_wrong_input_is_told(extract, tmp_path, named, message):
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "latin").write_bytes("a\ncafé\n".encode("latin-1"))
+    words = [*text.VOCABULARY, *(f"w{i}" for i in range(98))][:98]
+    (tmp_path / "long").write_text("".join(f"{w}\n" for w in words))
+    (tmp_path / "out").write_text("before")
+    named = {key: value.format(tmp_path) for key, value in named.items()}
+    _, out, err = extract(code=2, **named)
+    assert out == ""
+    assert err.startswith("error: ") and len(err.splitlines()) == 1
+    assert message.format(tmp_path) in err
+    assert (tmp_path / "out").read_text() == "before"
+    assert not list(tmp_path.glob("*.partial*"))

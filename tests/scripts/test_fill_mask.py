@@ -1,0 +1,136 @@
+"""fill_mask on checkpoints of ours and of the original."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+import create_pretraining_data
+import fill_mask
+import run_pretraining
+from common import tensor_files
+from modeling import checkpoints
+from modeling.formats import model_folder
+from modeling.models import build_pretraining_model
+from tests.helpers import small, text
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A folder as the original release ships it, with known answers.
+
+    Its word embeddings are zero, so the output bias alone decides.
+    """
+    folder = tmp_path_factory.mktemp("original")
+    size = len(text.VOCABULARY)
+    config = small.config(vocab_size=size)
+    (folder / "bert_config.json").write_text(config.to_json())
+    text.write_vocabulary(folder / "vocab.txt")
+    named = checkpoints.model_variables(build_pretraining_model(config))
+    values = {name: v.numpy() for name, v in named.items()}
+    values["bert/embeddings/word_embeddings"] *= 0
+    bias = np.zeros(size, "f4")
+    bias[text.VOCABULARY.index("river")] = 100.0
+    bias[text.VOCABULARY.index("stone")] = 99.0
+    values["cls/predictions/output_bias"] = bias
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
+    return folder
+
+
+@pytest.fixture
+def fill(run_script, tmp_path):
+    def run(checkpoint, sentences, *words, code=0, **named):
+        path = tmp_path / "sentences.txt"
+        path.write_text(sentences)
+        found, out, err = run_script(
+            fill_mask,
+            *words,
+            init_checkpoint=checkpoint,
+            input_file=path,
+            **named,
+        )
+        assert found == code, err
+        return (out if code == 0 else err).splitlines()
+
+    return run
+
+
+def test_each_sentence_and_its_words(fill, original):
+    lines = fill(
+        original / "bert_model.ckpt",
+        "the cat sees the [MASK] .\n\nThe [MASK] likes a [MASK]\n",
+        top_k=2,
+    )
+    words = "    river 0.731, stone 0.269"
+    assert lines == [
+        "the cat sees the [MASK] .",
+        words,
+        "The [MASK] likes a [MASK]",
+        words,
+        words,
+    ]
+
+
+def test_five_words_by_default(fill, original):
+    line = fill(original / "bert_model.ckpt", "a [MASK] .\n")[1]
+    assert re.fullmatch(r"    (\S+ [01]\.\d{3}(, )?){5}", line)
+
+
+@pytest.mark.slow
+def test_a_folder_means_its_newest_checkpoint(fill, run_script, tmp_path):
+    text.write_corpus(tmp_path / "corpus.txt", 5)
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    config = small.config(vocab_size=len(text.VOCABULARY))
+    (tmp_path / "config.json").write_text(config.to_json())
+    lengths = {"max_seq_length": 13, "max_predictions_per_seq": 2}
+    code, _, err = run_script(
+        create_pretraining_data,
+        "--nodo_lower_case",
+        input_file=tmp_path / "corpus.txt",
+        vocab_file=tmp_path / "vocab.txt",
+        output_file=tmp_path / "records" / "a.tfrecord",
+        **lengths,
+    )
+    assert code == 0, err
+    code, _, err = run_script(
+        run_pretraining,
+        "--do_train",
+        input_file=tmp_path / "records" / "a.tfrecord",
+        bert_config_file=tmp_path / "config.json",
+        output_dir=tmp_path / "run",
+        num_train_steps=2,
+    )
+    assert code == 0, err
+    shutil.rmtree(tmp_path / "records")
+    lines = fill(tmp_path / "run", "the [MASK] .\n")
+    assert lines[0] == "the [MASK] ."
+    assert len(lines[1].split(", ")) == 5
+    # The run says that its text was cased.
+    recorded = model_folder.recorded_casing(f"{tmp_path}/run/model.ckpt-2")
+    assert recorded == (False, False)
+
+
+def test_masks_are_kept_whole():
+    class Tokenizer:
+        def tokenize(self, part):
+            return part.split()
+
+    tokens = fill_mask.tokenize("[MASK] sees[MASK]. [MASK]", Tokenizer())
+    assert tokens == ["[MASK]", "sees", "[MASK]", ".", "[MASK]"]
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        ("a [MASK]\nno mask here\n", ":2: 'no mask here' has no mask"),
+        ("\n", ": no sentence; expected one sentence a line"),
+        (
+            "cat " * 12 + "[MASK]\n",
+            "a sentence has 15 pieces; expected at most",
+        ),
+    ],
+)
+def test_wrong_sentences_are_named(fill, original, sentences, message):
+    lines = fill(original / "bert_model.ckpt", sentences, code=2)
+    assert message in lines[-1]

@@ -1,0 +1,94 @@
+"""Runs that are killed end with the bits of a run that is not."""
+
+import re
+import signal
+
+import pytest
+
+from tests.helpers import killed_runs, small
+from tests.helpers.fork_server import ForkServer
+from tests.helpers.pretraining_files import write_records
+
+STEPS = 13
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ForkServer(*killed_runs.MODULES) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kills")
+    write_records(folder / "train.tfrecord", 23)
+    config = small.config(
+        num_hidden_layers=1,
+        hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1,
+    )
+    (folder / "config.json").write_text(config.to_json())
+    return folder
+
+
+def flags(folder, output, steps=STEPS, **changed):
+    named = {
+        "input_file": folder / "train.tfrecord",
+        "bert_config_file": folder / "config.json",
+        "train_batch_size": 4,
+        "num_train_steps": steps,
+        "num_warmup_steps": 5,
+        "learning_rate": 0.003,
+        "save_checkpoints_steps": 4,
+        "log_steps": 3,
+        "iterations_per_loop": 2,
+        "output_dir": output,
+        **changed,
+    }
+    words = [f"--{name}={x}" for name, x in named.items()]
+    return ["--do_train", "--dynamic_masking", *words]
+
+
+SCRATCH = ".partial-checkpoint"
+KILLS = (  # function and word of the call, what is left, where the next starts
+    ("training.logs.say", "step 9/13 ", [], "8"),
+    ("training.saver.Saver._describe", "model.ckpt-12", [SCRATCH], "8"),
+    (
+        "os.replace",
+        "killed/model.ckpt-12.json",
+        [
+            SCRATCH,
+            "model.ckpt-12.data-00000-of-00001",
+            "model.ckpt-12.index",
+        ],
+        "12",
+    ),
+)
+
+
+def test_three_kills_change_no_bit(server, folder, tmp_path):
+    """Between two checkpoints, inside one, and between its files' names."""
+    log = tmp_path / "log"
+
+    def run(output, code=0, call="pretrain", *args):
+        argv = flags(folder, tmp_path / output)
+        server.start(f"tests.helpers.killed_runs:{call}", argv, *args, log=log)
+        assert server.wait() == code, log.read_text()
+        return re.findall(r"going on from step (\d+) ", log.read_text())
+
+    assert run("straight") == []
+    killed, start = tmp_path / "killed", []
+    for function, word, left, step in KILLS:
+        found = run(
+            "killed", -signal.SIGKILL, "pretrain_and_die", function, word
+        )
+        assert found == start
+        assert killed_runs.leftovers(killed) == left
+        start = [step]
+    assert run("killed") == start
+    straight = tmp_path / "straight"
+    assert killed_runs.losses(killed) == killed_runs.losses(straight)
+    ends = [killed_runs.digest(x, STEPS) for x in (straight, killed)]
+    assert ends[0] == ends[1]
+    assert killed_runs.leftovers(killed) == []

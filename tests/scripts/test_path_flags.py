@@ -1,0 +1,72 @@
+"""`~` in the flags that name files and folders, of every script."""
+
+import importlib
+import os
+
+import pytest
+from absl import flags
+
+import create_vocab
+from tasks import common_flags
+from tests.helpers import text
+from tests.test_house import scripts
+
+NO_PATHS = set(
+    "delimiter gcp_project id_column inputs label_column label_separator "
+    "labels language layers master runner signature skip_steps task_name "
+    "text_b_column text_column text_field tpu_name tpu_zone train_for "
+    "train_language".split()
+)
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize("name", [path.stem for path in scripts()])
+def test_every_path_flag_of_every_script_knows_the_home_folder(name, home):
+    """A new flag of text is a path, or is named in `NO_PATHS`."""
+    script = importlib.import_module(name)
+    values = flags.FlagValues()
+    script.define_flags(values)
+    argv, paths = [name], []
+    for flag in values:
+        kind = values[flag].flag_type()
+        if kind == "string enum":
+            argv.append(f"--{flag}={values[flag].parser.enum_values[0]}")
+        elif kind not in ("int", "float", "bool") and flag not in NO_PATHS:
+            paths.append(flag)
+    argv += [f"--{flag}=~/a*,b~,~/c" for flag in paths]
+    found = common_flags.parse(argv, script.define_flags, "")
+    expected = f"{home}/a*,b~,{home}/c"
+    assert paths
+    assert {x: found[x].value for x in paths} == dict.fromkeys(paths, expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("~", "{home}"),
+        ("en=~/a*.gz,sw=~/b", "en={home}/a*.gz,sw={home}/b"),
+        ("~/a:90,~/b:10:64", "{home}/a:90,{home}/b:10:64"),
+        ("./~/a", "./~/a"),
+        ("a~/b,~no-such-user/c", "a~/b,~no-such-user/c"),
+    ],
+)
+def test_where_a_tilde_stands_for_the_home_folder(home, given, expected):
+    argv = ["", f"--input_file={given}", "--output_file=x"]
+    values = common_flags.parse(argv, create_vocab.define_flags, "")
+    assert values.input_file == expected.format(home=home)
+
+
+def test_no_folder_is_named_by_a_tilde(home, tmp_path, run_script):
+    text.write_corpus(home / "corpus.txt", 7)
+    flags = {"input_file": "~/corpus.txt", "output_file": "~/vocab.txt"}
+    code, _, error = run_script(create_vocab, **flags, vocab_size=149)
+    assert code == 0, error
+    assert (home / "vocab.txt").is_file()
+    assert os.listdir(tmp_path) == ["home"]

@@ -1,0 +1,273 @@
+"""predict.py asks exports from the shell."""
+
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import predict
+from modeling import checkpoints, task_models
+from tasks.classification import export as classifier
+from tasks.classification.examples import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Labels,
+)
+from tests.helpers import small, text
+
+LINES = [
+    "the cat sees a dog",
+    "a tree",
+    "",
+    "zzz",
+    "the old dog finds the small red house near the warm river",
+    "the quick bird\tlikes fish",
+    "stones",
+]
+
+
+def export(folder, kind=CLASSES, names=("no", "yes", "maybe"), pairs=False):
+    """A classifier with random weights; returns its folder."""
+    text.write_vocabulary(folder / "vocab.txt")
+    config = small.config(vocab_size=len(text.VOCABULARY))
+    labels = Labels(kind, names)
+    model = task_models.build_classifier(config, labels.size)
+    rng = np.random.default_rng(3)
+    weights = {
+        name: rng.normal(0, 0.5, v.shape).astype("f4")
+        for name, v in checkpoints.model_variables(model).items()
+    }
+    settings = classifier.Settings(
+        config, labels, str(folder / "vocab.txt"), True, None, 13, pairs
+    )
+    classifier.save(
+        classifier.Classifier(settings, weights), str(folder / "export")
+    )
+    return str(folder / "export")
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    return export(tmp_path_factory.mktemp("single"))
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    return export(tmp_path_factory.mktemp("pair"), pairs=True)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_each_line_has_its_answer_at_any_batch_size(single, ask, batch_size):
+    content = "\n".join(LINES).encode()
+    code, answers, _ = ask(single, content, batch_size=batch_size)
+    assert code == 0
+    serve = tf.saved_model.load(single).signatures["serving_default"]
+    assert len(answers) == len(LINES)
+    for line, found in zip(LINES, answers, strict=True):
+        expected = serve(text=tf.constant([line]))
+        assert list(found) == ["label", "probabilities"]
+        assert found["label"] == expected["label"].numpy()[0].decode()
+        assert list(found["probabilities"]) == ["no", "yes", "maybe"]
+        np.testing.assert_allclose(
+            list(found["probabilities"].values()),
+            expected["probabilities"].numpy()[0],
+            atol=2e-6,
+        )
+    assert len({tuple(x["probabilities"].values()) for x in answers}) > 4
+
+
+@pytest.mark.long
+def test_two_texts_have_a_tab_between_them_or_names(pair, ask):
+    _, by_tab, _ = ask(pair, b"the cat\ta dog\r\na tree\t\n")
+    lines = [
+        {"text_b": "a dog", "text": "the cat", "more": 1},
+        {"text": "a tree", "text_b": ""},
+    ]
+    content = "\n".join(map(json.dumps, lines)).encode()
+    _, by_name, _ = ask(pair, content, "--json")
+    assert by_tab == by_name and len(by_tab) == 2
+    _, turned, _ = ask(pair, b"a dog\tthe cat\n", inputs="text_b,text")
+    assert turned == by_tab[:1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("kind", "names"), [(MULTI_LABEL, ("a", "b", "c")), (REGRESSION, ())]
+)
+def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
+    model = export(tmp_path, kind, names)
+    _, answers, _ = ask(model, "\n".join(LINES).encode())
+    assert len(answers) == len(LINES)
+    for found in answers:
+        if kind == REGRESSION:
+            assert list(found) == ["value"]
+            assert isinstance(found["value"], float)
+        else:
+            chosen = [k for k, p in found["probabilities"].items() if p >= 0.5]
+            assert found["label"] == ",".join(chosen)
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "found"),
+    [
+        (b"a\tb\na\n", [], "stdin:2: 1 field; expected 2 with tabs"),
+        (b"a\tb\n\xe9\tb\n", [], "stdin:2: invalid UTF-8 byte 0xe9"),
+        (b'{"text": "a", "text_b": "b"}\n[]\n', ["--json"], "stdin:2: []"),
+        (b"", ["--inputs=text"], "--inputs=text; expected text, text_b"),
+        (b"", ["--signature=tokens"], "no signature 'tokens' that takes text"),
+        (b"", ["--signature=examples"], "no signature 'examples' that takes"),
+    ],
+)
+def test_what_is_wrong_is_one_line_behind_the_answers(
+    pair, ask, content, words, found
+):
+    code, answers, err = ask(pair, content, "--strict", *words)
+    assert code == 2 and len(answers) == bool(content)
+    assert found in err and err.count("\n") == 1
+
+
+def half(model, rows, batch_size):
+    """Answers the length of the text; some are no finite number."""
+    lengths = [float(len(text)) for (text,) in rows]
+    odd = {3.0: math.nan, 5.0: -math.inf}
+    return [{"value": [odd.get(x, x)]} for x in lengths]
+
+
+LENGTHS = predict.Model(lambda _: {}, ["text"])
+MIXED = [b'{"text": "1"}', b"[]", b'{"text": "22"}', b'{"text": "\\ud800"}']
+MIXED += [b'{"text": "333"}', b'{"text": "\xe9"}', b'{"text": "55555"}']
+MIXED += [b'{"text": "\\ud83d\\ude00"}', b'{"text": "' + b"4" * 97 + b'"}']
+
+
+def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
+    monkeypatch.setattr(predict, "answer", half)
+    monkeypatch.setattr(predict, "_LONGEST", 89)
+    asked = predict.Asking(LENGTHS, is_json=True, batch_size=2, strict=False)
+    asked.print_answers(MIXED[:2])
+    asked.print_answers(MIXED[2:])
+    lines = capsys.readouterr().out.splitlines()
+    found = [json.loads(x, parse_constant=pytest.fail) for x in lines]
+    wrong = {
+        2: "[]; expected an object with strings: text",
+        4: "text holds half of a surrogate pair, \\ud800; expected both",
+        5: 'the answer is {"value": [NaN]}; expected finite numbers',
+        6: "invalid UTF-8 byte 0xe9; expected UTF-8",
+        7: 'the answer is {"value": [-Infinity]}; expected finite numbers',
+        9: "more than 89 bytes without a newline; expected a text a line",
+    }
+    for line, answer in enumerate(found, start=1):
+        if line in wrong:
+            assert answer.keys() == {"error", "line"}
+            assert answer["line"] == line
+            assert answer["error"].startswith(wrong[line])
+        else:
+            assert answer == {"value": [{1: 1.0, 3: 2.0, 8: 1.0}[line]]}
+    assert len(found) == 9 and asked.wrong == 6
+
+
+@pytest.mark.parametrize("bad", [1, 3, 4])
+def test_strict_ends_at_the_first_bad_line(monkeypatch, capsys, bad):
+    monkeypatch.setattr(predict, "answer", half)
+    asked = predict.Asking(LENGTHS, is_json=True, batch_size=2, strict=True)
+    lines = [MIXED[0], MIXED[2], MIXED[bad], MIXED[1]]
+    with pytest.raises(predict.UserError, match="^stdin:3: "):
+        asked.print_answers(lines)
+    assert capsys.readouterr().out == '{"value": [1.0]}\n{"value": [2.0]}\n'
+
+
+def test_bad_lines_are_counted_and_are_no_failure(single, ask):
+    content = "\n".join(LINES[:3]).encode() + b"\n\xe9\n" + LINES[3].encode()
+    code, answers, err = ask(single, content)
+    assert code == 0
+    assert ["label" in x for x in answers] == [True] * 3 + [False, True]
+    assert answers[3] == {
+        "error": "invalid UTF-8 byte 0xe9; expected UTF-8",
+        "line": 4,
+    }
+    assert err == "warning: 1 of 5 lines have an error instead of an answer\n"
+
+
+CHOOSER = predict.Model(lambda x: {}, ["context", "choices"], True)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_json", "fields"),
+    [
+        (b"a\tb\tc\t\r", False, ["a", ["b", "c", ""]]),
+        (b'{"choices": ["b"], "context": "a\\tb"}', True, ["a\tb", ["b"]]),
+    ],
+)
+def test_choices_are_all_fields_that_are_left(line, is_json, fields):
+    assert predict.fields_of(line, 1, CHOOSER, is_json) == fields
+
+
+@pytest.mark.parametrize(
+    ("line", "is_json"),
+    [
+        (b"a", False),
+        (b'{"context": "a", "choices": "bc"}', True),
+        (b'{"context": "a", "choices": []}', True),
+        (b'{"context": "a", "choices": ["b", 1]}', True),
+        (b'{"context": ["a"], "choices": ["b"]}', True),
+    ],
+)
+def test_a_line_without_choices_is_refused(line, is_json):
+    with pytest.raises(predict.UserError, match="stdin:1: "):
+        predict.fields_of(line, 1, CHOOSER, is_json)
+
+
+def test_nothing_is_loaded_without_trust(single, run_script, tmp_path):
+    code, _, err = run_script(predict, model=single)
+    assert code == 2 and "--trust_model" in err
+    code, _, err = run_script(predict, model=tmp_path)
+    assert code == 2 and "no saved_model.pb" in err
+
+
+def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
+    class Stream(io.BytesIO):
+        parts = [b"on", b"e\ntwo\nth", b"ree", b""]
+
+        def read1(self, _):
+            return self.parts.pop(0)
+
+    arriving = predict.arriving(Stream())
+    assert list(arriving) == [[b"one", b"two"], [b"three"]]
+    monkeypatch.setattr(predict, "_LONGEST", 13)
+    monkeypatch.setattr(predict, "_CHUNK", 5)
+    stream = io.BytesIO(b"one\n" + b"2" * 97 + b"\nthree\n" + b"4" * 31)
+    found = [line for lines in predict.arriving(stream) for line in lines]
+    assert [line[:5] for line in found] == [
+        b"one",
+        b"22222",
+        b"three",
+        b"44444",
+    ]
+    assert [len(line) > 13 for line in found] == [False, True, False, True]
+    assert max(map(len, found)) < 23
+
+
+@pytest.mark.slow
+def test_a_program_can_ask_line_by_line(single):
+    script = os.path.join(os.path.dirname(predict.__file__), "predict.py")
+    command = [sys.executable, script, f"--model={single}", "--trust_model"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        for line in LINES[:3]:
+            process.stdin.write(line.encode() + b"\n")
+            process.stdin.flush()
+            # Blocks for ever if answers waited for a whole batch.
+            assert "label" in json.loads(process.stdout.readline())
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert process.returncode == 0

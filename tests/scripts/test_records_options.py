@@ -1,0 +1,253 @@
+"""What create_pretraining_data does beyond the original: groups, packing,
+spans, words of segmented text.
+"""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+import create_pretraining_data
+from data import features
+from data.corpus import documents
+from tests.helpers import text
+
+S, P = 64, 9
+
+
+@pytest.fixture
+def folder(tmp_path):
+    text.write_corpus(tmp_path / "corpus.txt", 37)
+    text.write_corpus(tmp_path / "small.txt", 5, seed=2)
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    return tmp_path
+
+
+@pytest.fixture
+def create(folder, run_script):
+    """Runs the script into a folder of its own: (records, run, out, err)."""
+
+    def run(name, *words, code=0, **named):
+        named = {
+            "input_file": folder / "corpus.txt",
+            "vocab_file": folder / "vocab.txt",
+            "output_file": folder / name / "0.tfrecord",
+            "max_seq_length": S,
+            "max_predictions_per_seq": P,
+            "dupe_factor": 3,
+            "num_processes": 1,
+            **named,
+        }
+        words += tuple(f"--{key}={value}" for key, value in named.items())
+        found, out, err = run_script(create_pretraining_data, *words)
+        assert found == code, err
+        if code:
+            assert not (folder / name).exists()
+            return None, None, out, err
+        manifest = json.loads((folder / name / "manifest.json").read_text())
+        dataset = tf.data.TFRecordDataset(str(named["output_file"]))
+        return [r.numpy() for r in dataset], manifest["runs"][0], out, err
+
+    return run
+
+
+def parse(records, schema):
+    parsing = {
+        name: tf.io.FixedLenFeature([length], tf.as_dtype(kind))
+        for name, (kind, length) in schema.items()
+    }
+    batch = tf.io.parse_example(records, parsing)
+    return {name: values.numpy() for name, values in batch.items()}
+
+
+def instances(rows):
+    """Every instance of packed or plain rows, as it was before masking."""
+    found = []
+    for row in range(len(rows["input_ids"])):
+        ids = rows["input_ids"][row].copy()
+        real = rows["masked_lm_weights"][row] > 0
+        places = rows["masked_lm_positions"][row][real]
+        ids[places] = rows["masked_lm_ids"][row][real]
+        numbers = rows.get("sequence_ids", rows["input_mask"])[row]
+        for number in range(1, numbers.max() + 1):
+            here = numbers == number
+            found.append(
+                (
+                    tuple(ids[here]),
+                    tuple(rows["segment_ids"][row][here]),
+                    int(rows["next_sentence_labels"][row][number - 1]),
+                    int(here[places].sum()),
+                )
+            )
+    return sorted(found)
+
+
+def test_packed_rows_hold_the_instances_of_plain_ones(create):
+    records, _, _, _ = create("plain")
+    plain = parse(records, features.pretraining_schema(S, P))
+    records, run, out, _ = create("packed", "--pack_sequences")
+    k = run["max_sequences_per_row"]
+    packed = parse(records, features.packed_schema(S, P, k))
+    assert instances(packed) == instances(plain)
+    assert len(records) < len(plain["input_ids"])
+    assert run["statistics"]["instances"] == len(plain["input_ids"])
+    assert run["shares"]["fill"] == packed["input_mask"].mean()
+    assert f"in {len(records)} rows, {run['shares']['fill']:.1%} full" in out
+    assert out.endswith(
+        f"wrote {len(records)} records to " + out.split()[-1] + "\n"
+    )
+    # [CLS] stands where a sequence starts.
+    rows, slots = packed["next_sentence_weights"].nonzero()
+    starts = packed["next_sentence_positions"][rows, slots]
+    cls = text.VOCABULARY.index("[CLS]")
+    assert (packed["input_ids"][rows, starts] == cls).all()
+    assert (packed["position_ids"][rows, starts] == 0).all()
+
+
+@pytest.mark.long
+def test_packed_bytes_do_not_depend_on_processes(create, monkeypatch):
+    monkeypatch.setattr(documents, "BUCKET_BYTES", 1997)
+    one, _, _, _ = create("one", "--pack_sequences")
+    two, _, _, _ = create("two", "--pack_sequences", num_processes=2)
+    assert one == two
+
+
+def test_small_groups_count_for_more(create, folder):
+    names = f"big={folder}/corpus.txt,little={folder}/small.txt"
+    records, run, out, _ = create("out", input_file=names, dupe_factor=20)
+    found = run["groups"]
+    assert found["little"]["copies"] > 20 > found["big"]["copies"]
+    sizes = {name: found[name]["tokens"] for name in found}
+    read = {name: sizes[name] * found[name]["copies"] for name in found}
+    assert read["big"] / read["little"] == pytest.approx(
+        (sizes["big"] / sizes["little"]) ** 0.7, rel=0.05
+    )
+    counts = {name: found[name]["instances"] for name in found}
+    assert sum(counts.values()) == len(records)
+    _, run, _, _ = create(
+        "even", input_file=names, dupe_factor=20, smoothing=1.0
+    )
+    for name, even in run["groups"].items():
+        assert even["copies"] == 20
+        assert counts[name] / even["instances"] == pytest.approx(
+            found[name]["copies"] / 20, rel=0.1
+        )
+    assert out.startswith("big: ")
+    assert f"{counts['little'] / len(records):.1%} of the instances" in out
+
+
+def test_pairs_stay_in_their_language(create, folder):
+    """Next sentences of another language would be too easy."""
+    (folder / "small.txt").write_text("under over .\nnear under .\n\n" * 7)
+    (folder / "corpus.txt").write_text("cat dog .\nbird fish .\n\n" * 31)
+    names = f"a={folder}/corpus.txt,b={folder}/small.txt"
+    records, _, _, _ = create("out", input_file=names)
+    rows = parse(records, features.pretraining_schema(S, P))
+    words = [
+        {text.VOCABULARY[token] for token in ids} for ids, *_ in instances(rows)
+    ]
+    assert sum("cat" in w or "bird" in w for w in words) > 10
+    for w in words:
+        assert not (w & {"cat", "dog", "bird"} and w & {"under", "over"})
+
+
+def test_one_named_group_is_the_corpus(create, folder):
+    plain, _, _, _ = create("plain")
+    named, _, _, _ = create("named", input_file=f"en={folder}/corpus.txt")
+    assert plain == named
+
+
+def test_a_file_may_have_an_equals_sign(create, folder):
+    (folder / "corpus.txt").rename(folder / "lang=en.txt")
+    records, run, _, _ = create("out", input_file=folder / "lang=en.txt")
+    assert records and "groups" not in run
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (
+            {"input_file": "en={0}/corpus.txt,{0}/small.txt"},
+            "--input_file: '{0}/small.txt' has no name, others have; "
+            "expected name=path for each",
+        ),
+        (
+            {"input_file": "en={0}/corpus.txt,de={0}/none.txt"},
+            "--input_file='{0}/none.txt' matches no file",
+        ),
+        (
+            {"word_boundaries": "true"},
+            "--word_boundaries changes nothing; pass --do_whole_word_mask too",
+        ),
+        ({"max_ngram": "0"}, "max_ngram"),
+        ({"smoothing": "1.5"}, "smoothing"),
+    ],
+)
+def test_wrong_flags_are_told(create, folder, named, message):
+    named = {key: value.format(folder) for key, value in named.items()}
+    _, _, _, err = create("out", code=2, **named)
+    assert message.format(folder) in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_group_of_one_document_is_told(create, folder):
+    (folder / "small.txt").write_text("cat .\ndog .\n")
+    names = f"a={folder}/corpus.txt,b={folder}/small.txt"
+    _, _, _, err = create("out", code=2, input_file=names)
+    assert "1 document" in err and "small.txt" in err.splitlines()[-1]
+
+
+def masked_words(rows, word_of):
+    """Words of which some pieces are masked and others are not."""
+    split = 0
+    for row in range(len(rows["input_ids"])):
+        real = rows["masked_lm_weights"][row] > 0
+        places = set(rows["masked_lm_positions"][row][real].tolist())
+        length = int(rows["input_mask"][row].sum())
+        for a, b in word_of(rows, row, length):
+            split += (a in places) != (b in places)
+    return split
+
+
+def test_words_of_segmented_text_are_masked_whole(create, folder):
+    letters = "我们使用语言"
+    tokens = [*text.VOCABULARY, *letters]
+    (folder / "vocab.txt").write_text("".join(f"{t}\n" for t in tokens))
+    (folder / "corpus.txt").write_text("我们 使用 语言 .\n语言 我们 .\n\n" * 17)
+    ids = {letter: tokens.index(letter) for letter in letters}
+    pairs = {ids["我"]: ids["们"], ids["使"]: ids["用"], ids["语"]: ids["言"]}
+
+    def word_of(rows, row, length):
+        ids = rows["input_ids"][row].copy()
+        real = rows["masked_lm_weights"][row] > 0
+        places = rows["masked_lm_positions"][row][real]
+        ids[places] = rows["masked_lm_ids"][row][real]
+        for a in range(length - 1):
+            if pairs.get(ids[a]) == ids[a + 1]:
+                yield a, a + 1
+
+    schema = features.pretraining_schema(S, P)
+    flags = ("--do_whole_word_mask", "--word_boundaries")
+    whole, _, _, _ = create("whole", *flags)
+    assert masked_words(parse(whole, schema), word_of) == 0
+    without, _, _, _ = create("without", flags[0])
+    assert masked_words(parse(without, schema), word_of) > 20
+
+
+def test_spans_are_masked(create):
+    schema = features.pretraining_schema(S, P)
+
+    def touching(records):
+        rows = parse(records, schema)
+        count = 0
+        for row in range(len(records)):
+            real = rows["masked_lm_weights"][row] > 0
+            places = rows["masked_lm_positions"][row][real]
+            count += (places[1:] == places[:-1] + 1).sum()
+        return count
+
+    single, _, _, _ = create("single")
+    spans, _, _, _ = create("spans", max_ngram=3)
+    again, _, _, _ = create("again", max_ngram=3)
+    assert touching(spans) > 1.5 * touching(single)
+    assert spans == again

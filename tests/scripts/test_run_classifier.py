@@ -1,0 +1,398 @@
+"""run_classifier end to end on a small network."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import run_classifier
+from common import tensor_files
+from data.text import tokenization
+from modeling import checkpoints, task_models
+from modeling.config import BertConfig
+from modeling.formats import model_garden
+from tasks import common_flags
+from tests.helpers import classifier_files, small
+from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
+
+S = small.POSITIONS
+FRESH = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+model = tf.saved_model.load(sys.argv[1])
+rows = json.load(sys.stdin)
+found = model.signatures["serving_default"](
+    text=tf.constant([a for a, _ in rows]),
+    text_b=tf.constant([b for _, b in rows]),
+)
+assert not any(m.split(".")[0] in ("data", "modeling") for m in sys.modules)
+print(json.dumps({
+    "label": [x.decode() for x in found["label"].numpy()],
+    "names": [x.decode() for x in found["label_names"].numpy()[0]],
+    "probabilities": found["probabilities"].numpy().tolist(),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A whole run: (folder, what it printed)."""
+    folder = tmp_path_factory.mktemp("classifier")
+    classifier_files.write_model(folder)
+    classifier_files.write_task(folder)
+    named = classifier_files.flags_of(folder)
+    named |= {
+        "output_dir": folder / "run",
+        "export_dir": folder / "export",
+        "glue_dir": folder / "glue",
+        "eval_steps": 22,
+    }
+    words = ["--do_train", "--do_eval", "--do_predict"]
+    argv = ["run", *words, *(f"--{k}={v}" for k, v in named.items())]
+    assert common_flags.run(run_classifier.main, argv) == 0
+    return folder
+
+
+@pytest.fixture
+def classify(made, run_script, tmp_path):
+    """Runs the script into a folder of the test."""
+
+    def run(*words, code=0, **named):
+        named = {
+            **classifier_files.flags_of(made),
+            "output_dir": tmp_path / "run",
+            **named,
+        }
+        named = {k: v for k, v in named.items() if v is not None}
+        found, out, err = run_script(run_classifier, *words, **named)
+        assert found == code, err
+        return out, err
+
+    return run
+
+
+def results_of(folder):
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
+
+
+def numpy_logits(folder, prefix, rows):
+    """Logits of texts, tokenized one by one as the original does."""
+    config = BertConfig.from_json_file(f"{folder}/bert_config.json")
+    model = task_models.build_classifier(config, 2)
+    named = checkpoints.model_variables(model)
+    checkpoints.assign(named, tensor_files.read(prefix), prefix, tuple(named))
+    tokenizer = tokenization.FullTokenizer(f"{folder}/vocab.txt")
+    logits = []
+    for a, b in rows:
+        a, b = tokenizer.tokenize(a), tokenizer.tokenize(b)
+        while len(a) + len(b) > S - 3:
+            (a if len(a) > len(b) else b).pop()
+        tokens = ["[CLS]", *a, "[SEP]", *b, "[SEP]"]
+        ids = tokenizer.convert_tokens_to_ids(tokens)
+        inputs = {
+            "input_ids": [ids],
+            "input_mask": [[1] * len(ids)],
+            "segment_ids": [[0] * (len(a) + 2) + [1] * (len(b) + 1)],
+        }
+        inputs = {k: np.array(v, np.int32) for k, v in inputs.items()}
+        logits.append(np.array(model(inputs)["logits"])[0])
+    return np.stack(logits)
+
+
+def softmax(logits):
+    e = np.exp(logits - logits.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def test_a_run_learns_and_leaves_the_originals_files(made):
+    run = made / "run"
+    result = results_of(run)
+    assert result.keys() == {
+        "eval_accuracy",
+        "eval_f1",
+        "eval_loss",
+        "global_step",
+        "loss",
+    }
+    assert result["eval_accuracy"] > 0.9
+    for name in ("train", "eval", "predict"):
+        assert (run / f"{name}.tf_record").is_file()
+    steps = int(TRAIN / 7 * EPOCHS)
+    assert (run / f"model.ckpt-{steps}.index").is_file()
+    assert json.loads((run / "task.json").read_text()) == {
+        "kind": "classes",
+        "labels": ["0", "1"],
+    }
+
+
+def test_records_hold_the_originals_features(made):
+    path = str(made / "run" / "predict.tf_record")
+    records = list(tf.data.TFRecordDataset(path).as_numpy_iterator())
+    assert len(records) == TEST
+    example = tf.train.Example.FromString(records[0])
+    lengths = {
+        name: len(feature.int64_list.value)
+        for name, feature in example.features.feature.items()
+    }
+    assert lengths == {
+        "input_ids": S,
+        "input_mask": S,
+        "segment_ids": S,
+        "label_ids": 1,
+        "is_real_example": 1,
+    }
+
+
+def test_the_best_weights_are_used_and_their_step_is_told(made):
+    run = made / "run"
+    (best,) = (run / "best").glob("model.ckpt-*.json")
+    saved = json.loads(best.read_text())["settings"]["eval_accuracy"]
+    result = results_of(run)
+    assert result["global_step"] == int(best.stem.rpartition("-")[2])
+    assert result["eval_accuracy"] == saved
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    told = [json.loads(line) for line in lines]
+    scores = [x["eval_accuracy"] for x in told if "eval_accuracy" in x]
+    assert len(scores) == int(TRAIN / 7 * EPOCHS) // 22 + 1
+    assert max(scores) == saved
+
+
+def test_predictions_are_those_of_the_network_row_by_row(made):
+    run = made / "run"
+    rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
+    prefix = checkpoints.resolve(str(run / "best"))
+    expected = softmax(numpy_logits(made, prefix, rows))
+    found = np.array(rows_of(run / "test_results.tsv"), np.float32)
+    assert found.shape == (TEST, 2)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    table = rows_of(run / "predictions.tsv")
+    assert table[0] == ["id", "label", "0", "1"]
+    assert [row[0] for row in table[1:]] == [str(i) for i in range(TEST)]
+    answers = [str(x) for x in expected.argmax(-1)]
+    assert [row[1] for row in table[1:]] == answers
+    assert rows_of(made / "glue" / "MRPC.tsv") == [
+        ["index", "prediction"],
+        *([str(i), answer] for i, answer in enumerate(answers)),
+    ]
+
+
+def test_losses_are_those_of_the_network(made):
+    table = rows_of(made / "dev.tsv")[1:]
+    prefix = checkpoints.resolve(str(made / "run" / "best"))
+    found = softmax(numpy_logits(made, prefix, [row[3:] for row in table]))
+    labels = [int(row[0]) for row in table]
+    losses = -np.log(found[np.arange(DEV), labels])
+    result = results_of(made / "run")
+    assert result["eval_loss"] == pytest.approx(losses.mean(), abs=1e-5)
+    parts = [losses[i : i + 8].mean() for i in range(0, DEV, 8)]
+    assert result["loss"] == pytest.approx(np.mean(parts), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"predict_batch_size": 1},
+        {"predict_batch_size": 64, "length_buckets": False},
+        {"predict_batch_size": 8, "distribution": "mirrored"},
+    ],
+    ids=["one", "padded", "mirrored"],
+)
+def test_no_row_is_lost_at_any_batch_size(made, classify, tmp_path, named):
+    classify("--do_predict", init_checkpoint=made / "run" / "best", **named)
+    expected = np.array(rows_of(made / "run" / "test_results.tsv"), "f4")
+    found = np.array(rows_of(tmp_path / "run" / "test_results.tsv"), "f4")
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_finished_run_trains_nothing_and_answers_again(made, classify):
+    before = (made / "run" / "test_results.tsv").read_bytes()
+    names = sorted(os.listdir(made / "run"))
+    out, err = classify(
+        *("--do_train", "--do_eval", "--do_predict"),
+        output_dir=made / "run",
+        eval_steps=22,
+    )
+    assert "finished" in err and "wrote 61" not in err
+    assert (made / "run" / "test_results.tsv").read_bytes() == before
+    assert sorted(os.listdir(made / "run")) == names
+
+
+@pytest.mark.slow
+def test_the_export_answers_alike_in_a_fresh_process(made):
+    rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
+    rows += [["the cat", ""], ["", "a bird"], ["cat dog tree " * 9, ""]]
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH, str(made / "export")],
+        input=json.dumps(rows),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=pathlib.Path("/"),
+    )
+    found = json.loads(done.stdout)
+    expected = np.array(rows_of(made / "run" / "test_results.tsv"), "f4")
+    probabilities = np.array(found["probabilities"])
+    np.testing.assert_allclose(probabilities[:TEST], expected, atol=1e-5)
+    assert found["names"] == ["0", "1"]
+    labels = [str(x) for x in probabilities.argmax(-1)]
+    assert found["label"] == labels
+
+
+def test_an_export_in_bfloat16_is_half_as_large_and_answers_nearly_alike(
+    made, classify, tmp_path
+):
+    small_one = tmp_path / "bfloat16"
+    classify(  # with none of the task's files, which has pairs all the same
+        init_checkpoint=made / "run" / "best",
+        export_dir=small_one,
+        export_precision="bfloat16",
+    )
+    exact, coarse = (
+        tf.saved_model.load(str(folder))
+        for folder in (made / "export", small_one)
+    )
+    sizes = [
+        sum(x.shape.num_elements() * x.dtype.size for x in model.variables)
+        for model in (exact, coarse)
+    ]
+    assert sizes[1] < 0.51 * sizes[0]
+    rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
+    text, text_b = (tf.constant(column) for column in zip(*rows, strict=True))
+    probabilities = [
+        model.signatures["serving_default"](text=text, text_b=text_b)[
+            "probabilities"
+        ].numpy()
+        for model in (exact, coarse)
+    ]
+    np.testing.assert_allclose(*probabilities, atol=0.02)
+    assert not np.array_equal(*probabilities)
+
+
+@pytest.mark.long
+def test_seeds_have_folders_a_mean_and_a_deviation(classify, tmp_path):
+    classify(
+        "--do_train",
+        "--do_eval",
+        "--do_predict",
+        num_seeds=2,
+        num_train_epochs=1,
+        random_seed=31,
+    )
+    run = tmp_path / "run"
+    each = [results_of(run / f"seed_{seed}") for seed in (31, 32)]
+    assert each[0]["eval_loss"] != each[1]["eval_loss"]
+    result = results_of(run)
+    for name in ("eval_loss", "eval_accuracy", "eval_f1"):
+        values = [x[name] for x in each]
+        assert result[name] == pytest.approx(np.mean(values))
+        deviation = pytest.approx(np.std(values, ddof=1))
+        assert result[f"{name}_std"] == deviation
+    assert len(rows_of(run / "test_results.tsv")) == TEST
+    assert not (run / "seed_31" / "train.tf_record").exists()
+
+
+@pytest.mark.slow
+def test_another_head_starts_fresh_and_the_same_folder_refuses_it(
+    made, classify, tmp_path
+):
+    path = tmp_path / "own.csv"
+    path.write_text("t,l\n" + "the cat,a\nthe dog,b\na tree,c\n" * 3)
+    named = {
+        "task_name": "tsv",
+        "train_file": path,
+        "text_column": "t",
+        "label_column": "l",
+        "init_checkpoint": made / "run" / "best",
+        "num_train_epochs": 1,
+    }
+    out, err = classify("--do_train", **named)
+    assert "fresh: output_weights, output_bias" in err
+    _, err = classify(
+        "--do_train", code=2, **{**named, "output_dir": made / "run"}
+    )
+    assert "holds a run with the labels 0, 1; expected a, b, c" in err
+
+
+@pytest.mark.slow
+def test_a_hub_modules_weights_vocabulary_and_casing_are_taken(
+    made, classify, tmp_path
+):
+    module = tf.train.Checkpoint()
+    config = BertConfig.from_json_file(f"{made}/bert_config.json")
+    values = tensor_files.read(str(made / "bert_model.ckpt"))
+    named = model_garden.named_variables(config, values)
+    module.variables = list(named.values())
+    module.vocab_file = tf.saved_model.Asset(str(made / "vocab.txt"))
+    module.do_lower_case = tf.Variable(False, trainable=False)
+    call = tf.function(tf.tanh, [tf.TensorSpec([None])])
+    module.call = call
+    tf.saved_model.save(module, str(tmp_path / "hub"), {"d": call})
+    out, err = classify(
+        "--do_train",
+        bert_hub_module_handle=tmp_path / "hub",
+        vocab_file=None,
+        init_checkpoint=None,
+        num_train_epochs=0.3,
+        train_batch_size=1,
+    )
+    assert f"starting from {tmp_path / 'hub'}" in err
+    described = (tmp_path / "run" / "train.tf_record.json").read_text()
+    assert json.loads(described)["settings"]["do_lower_case"] is False
+    assert (tmp_path / "run" / "vocab.txt").read_bytes() == (
+        made / "vocab.txt"
+    ).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind", [pytest.param("multi_label", marks=pytest.mark.long), "regression"]
+)
+def test_several_labels_and_numbers_run_from_train_to_answers(
+    classify, tmp_path, kind
+):
+    labels = {
+        "multi_label": ["x", "x,y", "", "z"],
+        "regression": ["1.5", "2", "-3", "4e-1"],
+    }[kind]
+    texts = ["the cat", "a dog sees", "tree", "red fish"]
+    rows = [{"t": t, "l": x, "i": f"n{t[0]}"} for t, x in zip(texts, labels)]
+    path = tmp_path / "all.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows * 3))
+    classify(
+        "--do_train",
+        "--do_eval",
+        "--do_predict",
+        f"--{kind}",
+        task_name="tsv",
+        data_dir=None,
+        train_file=path,
+        eval_file=path,
+        predict_file=path,
+        text_column="t",
+        label_column="l",
+        id_column="i",
+        num_train_epochs=2,
+    )
+    run = tmp_path / "run"
+    table = rows_of(run / "predictions.tsv")
+    assert [row[0] for row in table] == ["id"] + ["nt", "na", "nt", "nr"] * 3
+    result = results_of(run)
+    curves = (run / "metrics.jsonl").read_text()
+    assert ("accuracy" in curves) == (kind == "multi_label")
+    if kind == "multi_label":
+        assert table[0] == ["id", "label", "x", "y", "z"]
+        assert {"eval_micro_f1", "eval_accuracy"} < result.keys()
+    else:
+        assert table[0] == ["id", "label"]
+        assert {"eval_pearson", "eval_spearman"} < result.keys()
+        found = np.array([float(row[1]) for row in table[1:]])
+        wanted = np.array([1.5, 2, -3, 0.4] * 3)
+        error = ((found - wanted) ** 2).mean()
+        assert result["eval_loss"] == pytest.approx(error, rel=1e-2)

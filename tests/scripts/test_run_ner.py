@@ -1,0 +1,311 @@
+"""run_ner on names with a known grammar, and what it exports."""
+
+import contextlib
+import io
+import json
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import run_ner
+from common import tensor_files
+from tasks.ner import conll, entities
+from tasks.ner import metrics as scoring
+from tests.helpers import names, small
+
+pytestmark = pytest.mark.slow
+
+S = 19
+LOAD = """
+import json, sys
+import numpy as np
+import tensorflow as tf
+import tensorflow_text
+
+folder, strings = sys.argv[1], json.load(open(sys.argv[2]))
+model = tf.saved_model.load(folder)
+found = {}
+for name, signature in model.signatures.items():
+    answer = signature(text=tf.constant(strings))
+    found[name] = {
+        key: np.char.decode(x.numpy().astype("S"), "utf-8").tolist()
+        if x.dtype == tf.string else x.numpy().tolist()
+        for key, x in answer.items()
+    }
+assert not [m for m in sys.modules if m.split(".")[0] in ("data", "modeling")]
+json.dump(found, open(sys.argv[3], "w"))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files of the grammar, vocabulary and config."""
+    folder = tmp_path_factory.mktemp("ner")
+    vocabulary = names.vocabulary()
+    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in vocabulary))
+    config = small.config(
+        vocab_size=len(vocabulary),
+        hidden_size=24,
+        num_attention_heads=3,
+        intermediate_size=37,
+        max_position_embeddings=S,
+    )
+    (folder / "config.json").write_text(config.to_json())
+    rng = random.Random(1)
+    for name, count, every in (("train", 3000, 2), ("eval", 211, 5)):
+        sentences = [
+            names.sentence(rng, rng.randint(1, 3)) for _ in range(count)
+        ]
+        names.write(folder / f"{name}.txt", sentences, every)
+    names.write(folder / "few.txt", sentences[:61])
+    return folder
+
+
+def flags_of(folder, **changed):
+    flags = {
+        "vocab_file": folder / "vocab.txt",
+        "bert_config_file": folder / "config.json",
+        "output_dir": folder / "run",
+        "max_seq_length": S,
+        "train_batch_size": 61,
+        "eval_batch_size": 29,
+        "learning_rate": 4e-3,
+        **changed,
+    }
+    return [f"--{name}={value}" for name, value in flags.items()]
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    """The folder, after training, evaluation, prediction and export."""
+    run_ner.main(
+        [
+            "run_ner.py",
+            "--do_train",
+            "--do_eval",
+            "--do_predict",
+            "--document_context",
+            *flags_of(
+                folder,
+                train_file=folder / "train.txt",
+                eval_file=folder / "eval.txt",
+                predict_file=folder / "eval.txt",
+                num_train_epochs=8,
+                export_dir=folder / "export",
+            ),
+        ]
+    )
+    return folder
+
+
+def results(run):
+    lines = (run / "eval_results.txt").read_text().splitlines()
+    return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
+
+
+def labels_of(path, column=-1):
+    sentences = conll.read(str(path), conll.Columns(label=column))
+    return [x.labels for x in sentences]
+
+
+def test_the_grammar_is_learned(trained):
+    found = results(trained / "run")
+    assert found["eval_f1"] >= 0.99
+    assert found["eval_f1_PER"] >= 0.98 and found["eval_f1_LOC"] >= 0.98
+    assert 0 < found["eval_loss"] < 0.1
+
+
+def test_predictions_are_a_column_and_score_the_same(trained):
+    path = trained / "run" / "predictions.conll"
+    source = (trained / "eval.txt").read_text().splitlines()
+    lines = path.read_text().splitlines()
+    assert [line.rpartition(" ")[0] for line in lines] == source
+    gold, guesses = labels_of(path, -2), labels_of(path)
+    scores = scoring.score_entities(gold, guesses)
+    found = results(trained / "run")
+    for name, value in scores.items():
+        assert found[f"eval_{name}"] == value
+
+
+def test_names_in_checkpoints_and_what_is_not_trained(trained):
+    (index,) = (trained / "run").glob("model.ckpt-*.index")
+    values = tensor_files.read(str(index.with_suffix("")))
+    assert values["cls/ner/output_weights"].shape == (5, 24)
+    assert "cls/ner/output_bias/adam_v" in values
+    assert "bert/pooler/dense/kernel" in values
+    assert "bert/pooler/dense/kernel/adam_m" not in values
+    task = json.loads((trained / "run" / "task.json").read_text())
+    assert task == {
+        "labels": ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"],
+        "kind": "entities",
+    }
+
+
+@pytest.fixture(scope="module")
+def long(trained):
+    """Sentences of 1 to 2,000 words, the labels said of them, and scores."""
+    rng = random.Random(3)
+    sentences = [
+        (names.sentence(rng, count) + [("then", "O")] * count)[:count]
+        for count in (1, 2, 3, 17, 18, 211, 2000)
+    ]
+    # Words without a piece, of many pieces, and of no Latin letter.
+    sentences.append([("\u200b", "O"), ("a." * 97, "O"), ("\u00e9\u5317", "O")])
+    names.write(trained / "long.txt", sentences, every=97)
+    names.write(trained / "odd.txt", [[("anna", "B-MISC"), ("then", "O")]])
+    flags = flags_of(
+        trained,
+        output_dir=trained / "again",
+        init_checkpoint=trained / "run",
+        eval_file=trained / "odd.txt",
+        predict_file=trained / "long.txt",
+    )
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors):
+        run_ner.main(["run_ner.py", "--do_eval", "--do_predict", *flags])
+    guesses = labels_of(trained / "again" / "predictions.conll")
+    return sentences, guesses, errors.getvalue()
+
+
+def test_no_word_is_without_a_prediction(long):
+    sentences, guesses, _ = long
+    assert [len(x) for x in guesses] == [len(x) for x in sentences]
+    gold = [[label for _, label in x] for x in sentences[:-1]]
+    assert scoring.score_entities(gold, guesses[:-1])["f1"] >= 0.98
+
+
+def test_labels_that_training_did_not_have_count_as_wrong(trained, long):
+    *_, err = long
+    assert "labels that training did not have count as wrong: B-MISC" in err
+    found = results(trained / "again")
+    assert found["eval_recall_MISC"] == found["eval_precision"] == 0.0
+    assert found["global_step"] == 0  # a run of its own, not trained
+
+
+def spans(words, labels):
+    """Entities and their characters in words joined by spaces."""
+    starts = [0, *np.cumsum([len(word) + 1 for word in words]).tolist()]
+    return [
+        (" ".join(words[a:b]), kind, starts[a], starts[b] - 1)
+        for a, b, kind in entities.find(labels)
+    ]
+
+
+def test_the_export_is_asked_from_the_shell(trained, ask):
+    text = "Mr Anna Smithson , then in North T\u00f6wnship ."
+    code, answers, err = ask(trained / "export", f"{text}\n\n".encode())
+    assert code == 0, err
+    assert answers[1] == {"words": [], "entities": []}
+    assert [x["word"] for x in answers[0]["words"]] == text.split()
+    assert set(answers[0]["words"][0]) == {
+        *("word", "label", "start", "end", "probability"),
+    }
+    found = [
+        (x["entity"], x["type"], text[x["start"] : x["end"]])
+        for x in answers[0]["entities"]
+    ]
+    assert found == [
+        ("Anna Smithson", "PER", "Anna Smithson"),
+        ("North T\u00f6wnship", "LOC", "North T\u00f6wnship"),
+    ]
+
+
+def test_the_export_alone_gives_the_same_labels(trained, long, tmp_path):
+    """With TensorFlow and TensorFlow Text only, in a process of its own."""
+    sentences, guesses, _ = long
+    sentences = [[word for word, _ in x] for x in sentences]
+    texts = [" ".join(words) for words in sentences]
+    texts += [
+        "",
+        " Mr Anna Smithson, then in North T\u00f6wnship.",
+        "\u5317 in paris",
+    ]
+    (tmp_path / "texts").write_text(json.dumps(texts))
+    (tmp_path / "load.py").write_text(LOAD)
+    subprocess.run(
+        [sys.executable, "load.py", trained / "export", "texts", "found"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    found = json.loads((tmp_path / "found").read_text())
+    assert set(found) == {"serving_default", "words"}
+    answer = found["words"]
+    for row, (words, labels) in enumerate(zip(sentences, guesses)):
+        assert answer["words"][row][: len(words)] == words
+        # As they are, before they are made such as BIO allows.
+        said = answer["labels"][row][: len(words)]
+        assert entities.to_bio(said) == labels
+        assert set(answer["labels"][row][len(words) :]) <= {""}
+        expected = spans(words, labels)
+        for place, entity in enumerate(expected):
+            assert entity == tuple(
+                answer[name][row][place]
+                for name in ("entities", "types", "starts", "ends")
+            )
+            assert 0.2 < answer["scores"][row][place] <= 1
+        assert set(answer["types"][row][len(expected) :]) <= {""}
+    answer = found["serving_default"]
+    row = len(sentences)
+    assert set(answer["words"][row]) == {""}
+    text = texts[row + 1]
+    words = [word for word in answer["words"][row + 1] if word]
+    assert words == "Mr Anna Smithson , then in North T\u00f6wnship .".split()
+    people = [
+        (answer["types"][row + 1][i], text[start:end])
+        for i, (start, end) in enumerate(
+            zip(answer["starts"][row + 1], answer["ends"][row + 1])
+        )
+        if start >= 0
+    ]
+    assert people == [("PER", "Anna Smithson"), ("LOC", "North T\u00f6wnship")]
+    assert answer["entities"][row + 2][0] == "paris"
+    assert (answer["starts"][row + 2][0], answer["ends"][row + 2][0]) == (5, 10)
+
+
+@pytest.mark.long
+def test_other_labels_with_the_context_of_documents(folder, run_script):
+    """Parts of speech; the best checkpoint is evaluated."""
+    run = folder / "tags"
+    flags = flags_of(
+        folder,
+        output_dir=run,
+        train_file=folder / "few.txt",
+        eval_file=folder / "few.txt",
+        predict_file=folder / "few.txt",
+        label_column=1,
+        num_train_epochs=8,
+        train_batch_size=7,
+        eval_steps=10,
+        export_dir=folder / "export_tags",
+    )
+    words = ["--do_train", "--do_eval", "--do_predict", "--document_context"]
+    code, out, err = run_script(run_ner, *words, *flags)
+    assert code == 0, err
+    found = results(run)
+    assert set(found) == {"eval_accuracy", "eval_loss", "global_step"}
+    path = run / "predictions.conll"
+    gold, guesses = labels_of(path, 1), labels_of(path)
+    assert {y for x in guesses for y in x} <= {"NAME", "TITLE", "X"}
+    scores = scoring.score_labels(gold, guesses)
+    assert scores["accuracy"] == found["eval_accuracy"] > 0.7
+    assert "best eval_accuracy so far" in err
+    assert f"using the best checkpoint, of step {found['global_step']:.0f}" in (
+        err
+    )
+    # Rows run over sentences, so that there are fewer.
+    (*_, last) = sorted(int(x.stem[11:]) for x in run.glob("*.index"))
+    assert 30 < last < 61 * 8 // 7
+    task = json.loads((run / "task.json").read_text())
+    assert task == {"labels": ["NAME", "TITLE", "X"], "kind": "any"}
+    code, _, err = run_script(
+        run_ner,
+        "--do_train",
+        *flags_of(folder, output_dir=run, train_file=folder / "few.txt"),
+    )
+    assert code == 2
+    assert "label 'B-PER'" not in err
+    assert "holds a run with 3 labels: NAME, TITLE, X; expected 5" in err

@@ -1,0 +1,299 @@
+"""run_pretraining from records to checkpoints, results and curves."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import (
+    EventAccumulator,
+)
+
+import run_pretraining
+from data.records import reader
+from tests.helpers import small
+from tests.helpers.pretraining_files import write_records
+from tests.helpers.small import P, S
+from training.saver import Saver
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pretraining")
+    write_records(folder / "train.tfrecord", 23)
+    write_records(folder / "held_out.tfrecord", 7, seed=2)
+    for name, rate in (("config", 0.1), ("exact", 0.0)):
+        config = small.config(
+            hidden_dropout_prob=rate, attention_probs_dropout_prob=rate
+        )
+        (folder / f"{name}.json").write_text(config.to_json())
+    return folder
+
+
+def flags_of(folder, output, **changed):
+    return {
+        "input_file": folder / "train.tfrecord",
+        "bert_config_file": folder / "config.json",
+        "train_batch_size": 4,
+        "num_warmup_steps": 1,
+        "learning_rate": 0.01,
+        "log_steps": 1,
+        "output_dir": output,
+        **changed,
+    }
+
+
+@pytest.fixture
+def pretrain(folder, run_script):
+    """Runs the script on the folder's records; returns what it prints."""
+
+    def run(output, *words, code=0, **named):
+        named = flags_of(folder, output, **named)
+        found, out, err = run_script(run_pretraining, *words, **named)
+        assert found == code, err
+        return out, err
+
+    return run
+
+
+def tensors(prefix):
+    reader = tf.train.load_checkpoint(str(prefix))
+    names = reader.get_variable_to_shape_map()
+    return {name: reader.get_tensor(name) for name in names}
+
+
+def losses(output):
+    lines = (output / "metrics.jsonl").read_text().splitlines()
+    lines = [json.loads(line) for line in lines]
+    return [line["loss"].hex() for line in lines if line["kind"] == "train"]
+
+
+def assert_same_bits(ours, theirs):
+    assert set(ours) == set(theirs)
+    for name, value in ours.items():
+        assert value.tobytes() == theirs[name].tobytes(), name
+
+
+@pytest.fixture(scope="module")
+def straight(folder):
+    """A run that was never interrupted; tests look at copies of it."""
+    flags = flags_of(folder, folder / "straight", num_train_steps=4)
+    words = [f"--{name}={value}" for name, value in flags.items()]
+    run_pretraining.main(["run_pretraining.py", "--do_train", *words])
+    return folder / "straight"
+
+
+@pytest.fixture
+def four_steps(straight, tmp_path):
+    return shutil.copytree(straight, tmp_path / "straight")
+
+
+def test_two_steps_and_two_more_are_four(
+    pretrain, four_steps, tmp_path, monkeypatch
+):
+    """The first run dies after its checkpoint of step 2, in step 3."""
+    make, first = reader.training_batches, []
+
+    def batches(files, num_records, schema, batch_size, seed, step):
+        first.append(step)
+        return make(files, num_records, schema, batch_size, seed, step)
+
+    monkeypatch.setattr(reader, "training_batches", batches)
+    output = tmp_path / "resumed"
+    flags = {"num_train_steps": 4, "save_checkpoints_steps": 2}
+    pretrain(output, "--do_train", **flags)
+    for path in output.glob("model.ckpt-4*"):
+        path.unlink()
+    lines = (output / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (output / "metrics.jsonl").write_text("".join(lines[:3]) + lines[3][:9])
+    _, err = pretrain(output, "--do_train", **flags)
+    assert f"going on from step 2 in {output}" in err
+    assert first == [0, 2]
+    assert losses(output) == losses(four_steps)
+    assert_same_bits(
+        tensors(output / "model.ckpt-4"), tensors(four_steps / "model.ckpt-4")
+    )
+
+
+@pytest.mark.long
+def test_the_same_seed_gives_the_same_weights(pretrain, four_steps, tmp_path):
+    ends = []
+    for name, seed in (("same", 12345), ("other", 7)):
+        output = tmp_path / name
+        pretrain(output, "--do_train", num_train_steps=4, random_seed=seed)
+        ends.append(tensors(output / "model.ckpt-4"))
+    straight = tensors(four_steps / "model.ckpt-4")
+    assert_same_bits(ends[0], straight)
+    name = "bert/pooler/dense/kernel"
+    assert (ends[1][name] != straight[name]).any()
+
+
+@pytest.mark.long
+def test_two_devices_give_the_loss_of_one(pretrain, folder, tmp_path):
+    seen = []
+    for distribution in ("one_device", "mirrored"):
+        output = tmp_path / distribution
+        pretrain(
+            output,
+            "--do_train",
+            num_train_steps=3,
+            distribution=distribution,
+            bert_config_file=folder / "exact.json",
+            eval_batch_size=8,
+        )
+        seen.append([float.fromhex(loss) for loss in losses(output)])
+    np.testing.assert_allclose(seen[0], seen[1], atol=1e-5)
+
+
+def test_results_have_the_originals_keys(pretrain, four_steps):
+    out, _ = pretrain(four_steps, "--do_eval")
+    text = (four_steps / "eval_results.txt").read_text()
+    lines = [line.split(" = ") for line in text.splitlines()]
+    assert [key for key, _ in lines] == [
+        "global_step",
+        "loss",
+        "masked_lm_accuracy",
+        "masked_lm_loss",
+        "next_sentence_accuracy",
+        "next_sentence_loss",
+    ]
+    values = {key: float(value) for key, value in lines}
+    assert values["global_step"] == 4
+    both = values["masked_lm_loss"] + values["next_sentence_loss"]
+    assert values["loss"] == pytest.approx(both)
+    assert out.endswith(f"wrote {four_steps}/eval_results.txt\n")
+
+
+@pytest.mark.parametrize(
+    "eval_batch_size", [5, pytest.param(29, marks=pytest.mark.long)]
+)
+def test_evaluation_does_not_depend_on_the_batch(
+    pretrain, four_steps, eval_batch_size
+):
+    results = []
+    for size in (1, eval_batch_size):
+        pretrain(four_steps, "--do_eval", eval_batch_size=size)
+        text = (four_steps / "eval_results.txt").read_text()
+        results.append([float(x) for x in re.findall(r"= (\S+)", text)])
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-5)
+
+
+def test_held_out_text_is_evaluated_while_training(pretrain, folder, tmp_path):
+    out, err = pretrain(
+        tmp_path / "run",
+        "--do_train",
+        "--do_eval",
+        num_train_steps=5,
+        eval_steps=2,
+        eval_input_file=folder / "held_out.tfrecord",
+    )
+    assert re.findall(r"step (\d) held out", err) == ["2", "4", "5"]
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    held_out = [x for x in map(json.loads, lines) if x["kind"] == "eval"]
+    lowest = min(held_out, key=lambda line: line["loss"])
+    assert Saver(str(tmp_path / "run" / "best")).steps() == [lowest["step"]]
+    text = (tmp_path / "run" / "eval_results.txt").read_text()
+    assert f"loss = {held_out[-1]['loss']}\n" in text
+    assert out.splitlines()[-1] == (
+        f"wrote {tmp_path}/run/model.ckpt-5 and {tmp_path}/run/eval_results.txt"
+    )
+
+
+def test_a_line_shows_each_objective_apart(pretrain, tmp_path):
+    _, err = pretrain(tmp_path / "run", "--do_train", num_train_steps=3)
+    lines = err.splitlines()
+    assert lines[0].endswith(" | compiled")
+    line = next(x for x in lines if x.startswith("step 2/3"))
+    assert re.fullmatch(
+        r"step 2/3 \| loss \d\.\d{4} = "
+        r"masked_lm \d\.\d{4} \(accuracy 0\.\d{4}\) \+ "
+        r"next_sentence \d\.\d{4} \(accuracy \d\.\d{4}\) \| "
+        r"lr 0\.00667 \| grad norm \d+\.?\d* \| "
+        r"[\d.e+]+ examples/s \| [\d.e+]+ tokens/s \| "
+        r"\d+ s left",
+        line,
+    )
+
+
+def test_tensorboard_shows_the_curves(four_steps):
+    events = EventAccumulator(str(four_steps)).Reload()
+    assert set(events.Tags()["tensors"]) == {
+        "loss",
+        "masked_lm_loss",
+        "masked_lm_accuracy",
+        "next_sentence_loss",
+        "next_sentence_accuracy",
+        "learning_rate",
+        "gradient_norm",
+        "examples_per_second",
+        "tokens_per_second",
+    }
+    points = events.Tensors("loss")
+    shown = [float(tf.make_ndarray(point.tensor_proto)) for point in points]
+    assert [point.step for point in points] == [1, 2, 3, 4]
+    expected = [float.fromhex(loss) for loss in losses(four_steps)]
+    np.testing.assert_allclose(shown, expected, rtol=1e-6)
+
+
+def test_config_and_vocabulary_stand_beside_the_run(folder, four_steps):
+    config = (four_steps / "bert_config.json").read_text()
+    assert json.loads(config)["vocab_size"] == small.V
+    vocab = (four_steps / "vocab.txt").read_text()
+    assert vocab == (folder / "vocab.txt").read_text()
+    description = json.loads((four_steps / "model.ckpt-4.json").read_text())
+    assert description["settings"]["do_lower_case"] is False
+
+
+def test_init_checkpoint_gives_weights_but_no_step(pretrain, four_steps):
+    output = four_steps.parent / "started"
+    _, err = pretrain(
+        output,
+        "--do_train",
+        init_checkpoint=four_steps / "model.ckpt-4",
+        num_train_steps=1,
+        learning_rate=0.0,
+    )
+    assert "all variables found" in err
+    ours, theirs = (
+        tensors(output / "model.ckpt-1"),
+        tensors(four_steps / "model.ckpt-4"),
+    )
+    assert ours["global_step"] == 1
+    for name, value in ours.items():
+        if not name.endswith(("adam_m", "adam_v", "global_step")):
+            np.testing.assert_array_equal(value, theirs[name])
+    slot = "bert/pooler/dense/kernel/adam_v"
+    assert (ours[slot] != theirs[slot]).any()
+
+
+def test_a_finished_run_says_so(pretrain, four_steps):
+    out, err = pretrain(four_steps, "--do_train", num_train_steps=4)
+    assert f"finished: {four_steps} is at step 4 of 4" in err
+    assert out == ""
+
+
+def test_a_run_beyond_the_last_step_is_an_error(pretrain, four_steps):
+    _, err = pretrain(four_steps, "--do_train", code=2, num_train_steps=3)
+    assert err.splitlines()[-1] == (
+        f"error: {four_steps}: the checkpoint is at step 4; expected at most "
+        "3, the last step; ask for more steps, or pass another --output_dir"
+    )
+
+
+def test_records_without_a_manifest_are_checked(pretrain, tmp_path):
+    path = tmp_path / "plain.tfrecord"
+    write_records(path, 5, listed=False)
+    _, err = pretrain(
+        tmp_path / "run",
+        "--do_train",
+        num_train_steps=1,
+        input_file=path,
+        max_seq_length=S,
+        max_predictions_per_seq=P,
+    )
+    assert f"{path}: not in a manifest, checking every record" in err
+    assert not (tmp_path / "run" / "vocab.txt").exists()

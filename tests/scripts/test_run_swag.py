@@ -1,0 +1,206 @@
+"""run_swag on choices that can be learned, and what it exports."""
+
+import csv
+import json
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import run_swag
+from common import tensor_files
+from tests.helpers import small
+
+pytestmark = pytest.mark.slow
+
+S = 17
+LIKES = {
+    "cat": "milk",
+    "dog": "bones",
+    "bird": "seeds",
+    "cow": "grass",
+    "bear": "honey",
+}
+WORDS = "the old red small it likes eats wants .".split()
+HEADER = (
+    ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
+    "ending0,ending1,ending2,ending3,label"
+).split(",")
+LOAD = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+
+model = tf.saved_model.load(sys.argv[1])
+rows = json.load(open("rows"))
+answer = model.signatures["serving_default"](
+    context=tf.constant([row[0] for row in rows]),
+    choices=tf.constant([row[1] for row in rows]),
+)
+assert not [m for m in sys.modules if m.split(".")[0] in ("data", "modeling")]
+found = {name: x.numpy().tolist() for name, x in answer.items()}
+json.dump(found, open("found", "w"))
+"""
+
+
+def rows(count, seed, choices=4):
+    """Context, choices and label: what the animal of the context likes."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        animals = rng.sample(list(LIKES), choices)
+        label = rng.randrange(choices)
+        context = f"The {rng.choice(['old', 'red', 'small'])} {animals[label]}."
+        verbs = rng.choices(["likes", "eats", "wants"], k=choices)
+        found = [f"{v} {LIKES[a]}." for v, a in zip(verbs, animals)]
+        yield context, found, label
+
+
+def write_csv(path, count, seed, labelled=True):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(HEADER if labelled else HEADER[:-1])
+        for number, (context, choices, label) in enumerate(rows(count, seed)):
+            row = [number, "lsmdc-1", 7, f"{context} It", context, "It", "gold"]
+            writer.writerow([*row, *choices, *[label] * labelled])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with the files, after training and all else."""
+    folder = tmp_path_factory.mktemp("swag")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary += [*LIKES, *LIKES.values(), *WORDS]
+    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in vocabulary))
+    config = small.config(
+        vocab_size=len(vocabulary),
+        hidden_size=24,
+        num_attention_heads=3,
+        intermediate_size=37,
+        max_position_embeddings=S,
+    )
+    (folder / "config.json").write_text(config.to_json())
+    write_csv(folder / "train.csv", 997, 1)
+    write_csv(folder / "val.csv", 199, 2)
+    write_csv(folder / "test.csv", 61, 3, labelled=False)
+    run_swag.main(
+        [
+            "run_swag.py",
+            "--do_train",
+            "--do_eval",
+            "--do_predict",
+            *flags_of(
+                folder,
+                train_file=folder / "train.csv",
+                eval_file=folder / "val.csv",
+                predict_file=folder / "test.csv",
+                export_dir=folder / "export",
+                num_train_epochs=6,
+                learning_rate=4e-3,
+                eval_steps=97,
+            ),
+        ]
+    )
+    return folder
+
+
+def flags_of(folder, **changed):
+    flags = {
+        "vocab_file": folder / "vocab.txt",
+        "bert_config_file": folder / "config.json",
+        "output_dir": folder / "run",
+        "max_seq_length": S,
+        "train_batch_size": 31,
+        "eval_batch_size": 29,
+        **changed,
+    }
+    return [f"--{name}={value}" for name, value in flags.items()]
+
+
+def results(run):
+    lines = (run / "eval_results.txt").read_text().splitlines()
+    return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
+
+
+def test_choices_are_learned(trained):
+    found = results(trained / "run")
+    assert set(found) == {"eval_accuracy", "eval_loss", "global_step"}
+    assert found["eval_accuracy"] >= 0.95
+    assert found["global_step"] in (97, 997 * 6 // 31)  # the best
+    (index,) = (trained / "run" / "best").glob("*.index")
+    values = tensor_files.read(str(index.with_suffix("")))
+    assert values["cls/swag/output_weights"].shape == (1, 24)
+    assert "cls/swag/output_bias" not in values
+
+
+def predictions(path):
+    lines = [x.split("\t") for x in path.read_text().splitlines()]
+    return [(int(best), [float(x) for x in more]) for best, *more in lines]
+
+
+def test_predictions_are_in_the_order_of_the_file(trained):
+    found = predictions(trained / "run" / "predictions.tsv")
+    labels = [label for *_, label in rows(61, 3)]
+    assert sum(a == b for (a, _), b in zip(found, labels, strict=True)) >= 58
+    for best, probabilities in found:
+        assert len(probabilities) == 4
+        assert best == int(np.argmax(probabilities))
+        assert sum(probabilities) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_export_is_asked_from_the_shell(trained, ask):
+    made = [*rows(3, 7, 2), *rows(3, 11, 5)]
+    lines = [
+        "\t".join([f"{context} It", *choices]) for context, choices, _ in made
+    ]
+    code, answers, err = ask(trained / "export", "\n".join(lines).encode())
+    assert code == 0, err
+    for (_, choices, _), answer in zip(made, answers, strict=True):
+        assert len(answer["probabilities"]) == len(choices)
+        assert answer["best"] == np.argmax(answer["probabilities"])
+        assert sum(answer["probabilities"]) == pytest.approx(1, abs=1e-5)
+
+
+def test_any_number_of_choices_and_the_export_alone(trained, run_script):
+    """A row's answer does not depend on how many choices others have."""
+    made = [*rows(5, 7, 2), *rows(5, 11, 5), *rows(3, 13, 3)]
+    with open(trained / "some.jsonl", "w") as file:
+        for context, choices, label in made:
+            choices = [f"It {x}" for x in choices]
+            line = {"context": context, "choices": choices, "label": label}
+            file.write(json.dumps(line) + "\n")
+    run = trained / "again"
+    code, _, err = run_script(
+        run_swag,
+        "--do_eval",
+        "--do_predict",
+        *flags_of(
+            trained,
+            output_dir=run,
+            init_checkpoint=trained / "run" / "best",
+            eval_file=trained / "some.jsonl",
+            predict_file=trained / "some.jsonl",
+        ),
+    )
+    assert code == 0, err
+    assert results(run)["eval_accuracy"] >= 12 / 13
+    found = predictions(run / "predictions.tsv")
+    assert [len(x) for _, x in found] == [len(x) for _, x, _ in made]
+    padded = [
+        (context, [f"It {x}" for x in choices] + [""] * (5 - len(choices)))
+        for context, choices, _ in made
+    ]
+    (trained / "rows").write_text(json.dumps(padded))
+    (trained / "load.py").write_text(LOAD)
+    subprocess.run(
+        [sys.executable, "load.py", "export"],
+        cwd=trained,
+        check=True,
+        capture_output=True,
+    )
+    answer = json.loads((trained / "found").read_text())
+    assert answer["best"] == [best for best, _ in found]
+    for probabilities, (_, expected) in zip(answer["probabilities"], found):
+        more = [0.0] * (5 - len(expected))
+        np.testing.assert_allclose(probabilities, expected + more, atol=2e-6)

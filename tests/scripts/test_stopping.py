@@ -1,0 +1,205 @@
+"""Runs that are stopped and go on, through phases, to the same bits."""
+
+import os
+import shutil
+import signal
+
+import pytest
+
+import run_pretraining
+from modeling import checkpoints
+from tasks.pretraining import inputs
+from tests.helpers import killed_runs, small
+from tests.helpers.pretraining_files import write_records
+from tests.training import test_loop
+from training import logs, loop, state, steps
+from training.saver import Saver
+
+pytestmark = pytest.mark.slow
+STEPS = 19  # 14 of the first phase, 5 of the second
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stopping")
+    write_records(folder / "short" / "train.tfrecord", 23)
+    write_records(folder / "long" / "train.tfrecord", 17, seed=3, length=13)
+    write_records(folder / "short" / "held_out.tfrecord", 7, seed=2)
+    config = small.config(
+        num_hidden_layers=1,
+        hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1,
+    )
+    (folder / "config.json").write_text(config.to_json())
+    return folder
+
+
+@pytest.fixture
+def pretrain(folder, run_script):
+    """Runs the script on the short records; returns what it prints."""
+
+    def run(output, code=0, **named):
+        named = {
+            "input_file": folder / "short" / "train.tfrecord",
+            "bert_config_file": folder / "config.json",
+            "train_batch_size": 4,
+            "num_warmup_steps": 2,
+            "learning_rate": 0.01,
+            "log_steps": 3,
+            "output_dir": output,
+            **named,
+        }
+        named = {name: x for name, x in named.items() if x is not None}
+        found, _, err = run_script(run_pretraining, "--do_train", **named)
+        assert found == code, err
+        return err
+
+    return run
+
+
+@pytest.fixture
+def send(monkeypatch):
+    """Lets a signal come when a line on a step is printed."""
+    tell = logs.tell_training
+
+    def at(step, number):
+        def told(now, *rest):
+            tell(now, *rest)
+            if now == step:
+                os.kill(os.getpid(), number)
+
+        monkeypatch.setattr(logs, "tell_training", told)
+
+    return at
+
+
+def in_phases(folder):
+    return {
+        "input_file": None,
+        "phases": f"{folder}/short/train*:30,{folder}/long/*.tfrecord:10:3",
+        "eval_input_file": folder / "short" / "held_out.tfrecord",
+        "eval_steps": 5,
+        "num_train_steps": STEPS,
+        "iterations_per_loop": 1,
+    }
+
+
+@pytest.fixture(scope="module")
+def interrupted_evaluation():
+    """The first evaluation of step 10 meets a SIGTERM."""
+    evaluate, seen = loop.Trainer.evaluate, []
+
+    def interrupted(self, batches):
+        step = self.steps.optimizer.step
+        if step == 10 and step not in seen:
+            seen.append(step)
+            os.kill(os.getpid(), signal.SIGTERM)
+        return evaluate(self, batches)
+
+    return interrupted
+
+
+def test_a_run_in_phases_is_stopped_in_both(
+    folder, pretrain, send, tmp_path, monkeypatch, interrupted_evaluation
+):
+    """In both phases and in an evaluation, by the clock and by signals."""
+    flags = in_phases(folder)
+    straight, stopped = tmp_path / "straight", tmp_path / "stopped"
+    err = pretrain(straight, **flags)
+    assert "steps 1 to 14: 23 records of 11 pieces, 4 a batch\n" in err
+    assert "steps 15 to 19: 17 records of 13 pieces, 3 a batch\n" in err
+    err = pretrain(stopped, train_for="0.2s", **flags)
+    assert (
+        "stopped at step 1 of 19, which is saved: the time of --train_fo"
+        in (err)
+    )
+    monkeypatch.setattr(loop.Trainer, "evaluate", interrupted_evaluation)
+    err = pretrain(stopped, 75, **flags)
+    assert "stopped at step 10 of 19, which is saved: SIGTERM; the same" in err
+    assert "step 10 held out" not in err
+    send(18, signal.SIGINT)
+    err = pretrain(stopped, 130, **flags)
+    assert "step 10 held out" in err
+    assert "stopped at step 18 of 19, which is saved: SIGINT; the same" in err
+    err = pretrain(stopped, **flags)
+    assert "steps 1 to 14" not in err
+    assert killed_runs.losses(stopped) == killed_runs.losses(straight)
+    ends = [killed_runs.digest(x, STEPS) for x in (straight, stopped)]
+    assert ends[0] == ends[1]
+    bests = [Saver(str(x / "best")).steps() for x in (straight, stopped)]
+    assert bests[0] == bests[1]
+
+
+@pytest.mark.long
+def test_patience_survives_a_restart(folder, pretrain, send, tmp_path):
+    """With a learning rate of 0 no evaluation is better than the first."""
+    flags = {
+        "eval_input_file": folder / "short" / "held_out.tfrecord",
+        "eval_steps": 1,
+        "num_train_steps": 11,
+        "learning_rate": 0.0,
+        "early_stopping_patience": 2,
+        "log_steps": 1,
+    }
+    send(2, signal.SIGTERM)
+    pretrain(tmp_path / "run", 75, **flags)
+    line = "finished: stopped early at step 3 of 11"
+    for _ in range(2):
+        assert line in pretrain(tmp_path / "run", **flags)
+    assert Saver(str(tmp_path / "run")).steps()[-1] == 3
+    assert Saver(str(tmp_path / "run" / "best")).steps() == [1]
+
+
+def test_a_shard_that_is_damaged_while_it_is_read_is_named(
+    folder, pretrain, tmp_path, monkeypatch
+):
+    path = tmp_path / "train.tfrecord"
+    for name in ("train.tfrecord", "manifest.json"):
+        shutil.copy(folder / "short" / name, tmp_path / name)
+    shutil.copy(next((folder / "short").glob("vocab-*")), tmp_path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    before = pretrain(tmp_path / "run", 2, input_file=path, num_train_steps=9)
+    # Of more gigabytes only the sizes are compared before the first step.
+    monkeypatch.setattr(inputs, "_HASHED_BYTES", 0)
+    err = pretrain(tmp_path / "run", 2, input_file=path, num_train_steps=9)
+    for lines in (before, err):
+        line = lines.splitlines()[-1]
+        assert line.startswith(f"error: {path}: record 11 at byte ")
+        assert "checksum of the data differs; make the records again" in line
+
+
+def test_what_is_dropped_is_seen(tmp_path):
+    """The comparison of runs is no use if it sees no difference."""
+    trainer = test_loop.make_trainer(hidden_dropout_prob=0.1)
+    named = checkpoints.model_variables(trainer.steps.task.model)
+    optimizer = trainer.steps.optimizer
+    run = state.TrainingState(named, optimizer, Saver(str(tmp_path)))
+    test_loop.train(trainer, tmp_path, test_loop.schedule(num_train_steps=3))
+    run.save({}, trainer.state())
+
+    def end(change, skip=0):
+        """Bits of weights and slots at step 6, gone on with from step 3."""
+        run.restore()
+        change()
+        data = test_loop.batches(optimizer.step - skip)
+        plan = test_loop.schedule(num_train_steps=6)
+        log = logs.TrainingLog(str(tmp_path), optimizer.step)
+        trainer.train(data, plan, log, lambda: None, lambda: None)
+        values = {**named, **optimizer.named_slots(named)}
+        return [value.numpy().tobytes() for value in values.values()]
+
+    def drop_slots():
+        for slot in optimizer.adam_m + optimizer.adam_v:
+            slot.assign(slot * 0)
+
+    expected = end(lambda: None)
+    assert end(lambda: None) == expected
+    assert end(drop_slots) != expected
+    assert end(lambda: optimizer.iterations.assign(0)) != expected
+    assert end(lambda: None, skip=1) != expected  # another batch
+    trainer.steps = steps.Steps(
+        trainer.steps.task, optimizer, trainer.steps.strategy, seed=4
+    )
+    assert end(lambda: None) != expected

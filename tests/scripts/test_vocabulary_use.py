@@ -1,0 +1,299 @@
+"""The vocabulary of a command beside its checkpoint, run, text and export."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+import convert_checkpoint
+import create_pretraining_data
+import doctor
+import export_hub
+import extract_features
+import fill_mask
+import run_classifier
+import run_ner
+import run_pretraining
+import run_squad
+import run_swag
+from common.errors import UserError
+from tasks import common_flags
+from tests.helpers import classifier_files, small, text
+
+TASKS = (run_classifier, run_ner, run_squad, run_swag)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a checkpoint, its vocabulary, and a task's files."""
+    folder = tmp_path_factory.mktemp("vocabulary_use")
+    classifier_files.write_model(folder)
+    classifier_files.write_task(folder)
+    (folder / "words.txt").write_text("the O\ntree O\n")
+    question = {"id": 7, "question": "the tree", "context": "the tree sees"}
+    (folder / "squad.json").write_text(json.dumps([question]))
+    choices = {"context": "the tree", "choices": ["sees", "follows"]}
+    (folder / "choices.jsonl").write_text(json.dumps(choices) + "\n")
+    return folder
+
+
+def write_tokens(path, tokens):
+    path.write_text("".join(f"{token}\n" for token in tokens))
+    return path
+
+
+def changed(**tokens):
+    """The vocabulary with other tokens in the places of some."""
+    return [tokens.get(token, token) for token in text.VOCABULARY]
+
+
+@pytest.fixture
+def flags_of(folder, tmp_path):
+    def flags_of(script, **named):
+        found = {
+            "vocab_file": folder / "vocab.txt",
+            "bert_config_file": folder / "bert_config.json",
+            "output_dir": tmp_path / "run",
+            "max_seq_length": small.POSITIONS,
+            **named,
+        }
+        if script is run_classifier:
+            found = {"task_name": "mrpc", "data_dir": folder, **found}
+        if script is run_squad:
+            found["max_query_length"] = 7
+        return found
+
+    return flags_of
+
+
+@pytest.mark.parametrize("script", TASKS)
+def test_a_vocabulary_that_no_export_holds_is_refused_before_training(
+    script, flags_of, tmp_path, run_script
+):
+    path = write_tokens(tmp_path / "long.txt", changed(tree="t" * 257))
+    named = flags_of(script, vocab_file=path, export_dir=tmp_path / "export")
+    code, _, error = run_script(script, **named)
+    line = text.VOCABULARY.index("tree") + 1
+    assert code == 2
+    assert error.startswith(f"error: {path}:{line}: token 'ttttttttt'... has ")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_preprocessor_refuses_it_too(tmp_path, run_script):
+    path = write_tokens(tmp_path / "long.txt", changed(tree="t" * 257))
+    code, _, error = run_script(
+        export_hub,
+        export_type="preprocessing",
+        vocab_file=path,
+        export_path=tmp_path / "export",
+    )
+    assert code == 2 and "has 257 bytes; expected at most 256" in error
+
+
+OTHER = changed(tree="house", house="tree")  # as many tokens, other ids
+SCRIPTS = (
+    *TASKS,
+    extract_features,
+    fill_mask,
+    run_pretraining,
+    export_hub,
+    convert_checkpoint,
+)
+
+
+def read(script, argv):
+    """Runs the part of a script that comes before its work."""
+    if script is convert_checkpoint:
+        return script.main(argv)
+    return script.read_flags(argv)
+
+
+@pytest.fixture
+def command(folder, flags_of, tmp_path, request):
+    """The command line of a script with a checkpoint and a vocabulary."""
+
+    def command(script, checkpoint, vocab_file, **named):
+        named = flags_of(
+            script, vocab_file=vocab_file, init_checkpoint=checkpoint, **named
+        )
+        if script in TASKS:
+            named["export_dir"] = tmp_path / "export"
+        if script is extract_features:
+            named["input_file"] = folder / "train.tsv"
+            named |= {"output_file": tmp_path / "vectors", "layers": -1}
+        if script is run_pretraining:
+            named["input_file"] = request.getfixturevalue("records")
+            named["do_train"] = True
+        if script in (extract_features, fill_mask):
+            del named["output_dir"]
+        if script in (fill_mask, run_pretraining):
+            del named["max_seq_length"]
+        if script is export_hub:
+            named = {
+                "model_checkpoint_path": checkpoint,
+                "vocab_file": vocab_file,
+                "export_path": tmp_path / "export",
+            }
+        if script is convert_checkpoint:
+            named = {
+                "from": "google",
+                "to": "huggingface",
+                "input": checkpoint,
+                "vocab_file": vocab_file,
+                "output": tmp_path / "converted",
+            }
+        return [script.__name__, *(f"--{k}={v}" for k, v in named.items())]
+
+    return command
+
+
+@pytest.fixture(scope="module")
+def records(folder):
+    """Records that were made with `OTHER`."""
+    text.write_corpus(folder / "corpus.txt", 7)
+    argv = {
+        "input_file": folder / "corpus.txt",
+        "output_file": folder / "records" / "0.tfrecord",
+        "vocab_file": write_tokens(folder / "other.txt", OTHER),
+        "max_seq_length": small.POSITIONS,
+        "max_predictions_per_seq": 3,
+        "dupe_factor": 1,
+        "num_processes": 1,
+    }
+    (folder / "records").mkdir()
+    create_pretraining_data.main(
+        ["", *(f"--{name}={value}" for name, value in argv.items())]
+    )
+    return folder / "records" / "0.tfrecord"
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_another_vocabulary_than_the_one_beside_the_checkpoint_is_refused(
+    script, command, folder, tmp_path
+):
+    path = write_tokens(tmp_path / "other.txt", OTHER)
+    line = text.VOCABULARY.index("tree") + 1
+    with pytest.raises(UserError) as caught:
+        read(script, command(script, folder / "bert_model.ckpt", path))
+    assert str(caught.value) == (
+        f"{path}:{line}: token 'house'; expected 'tree', as in "
+        f"{folder}/vocab.txt; pass --vocab_file={folder}/vocab.txt"
+    )
+    assert os.listdir(tmp_path) == ["other.txt"]
+
+
+def test_doctor_finds_it(folder, tmp_path, run_script):
+    path = write_tokens(tmp_path / "other.txt", OTHER)
+    code, out, _ = run_script(
+        doctor, vocab_file=path, init_checkpoint=folder / "bert_model.ckpt"
+    )
+    line = text.VOCABULARY.index("tree") + 1
+    assert code == 1
+    assert f"wrong: {path}:{line}: token 'house'; expected 'tree'" in out
+
+
+@pytest.mark.parametrize("script", TASKS)
+def test_a_run_goes_on_with_its_own_vocabulary_alone(
+    script, flags_of, folder, tmp_path, run_script
+):
+    """Nothing beside the checkpoint tells here."""
+    (tmp_path / "run").mkdir()
+    own = write_tokens(tmp_path / "run" / "vocab.txt", OTHER)
+    shutil.copy(folder / "bert_config.json", tmp_path / "run")
+    named = flags_of(script, export_dir=tmp_path / "export")
+    code, _, error = run_script(script, **named)
+    line = text.VOCABULARY.index("tree") + 1
+    assert code == 2
+    assert error == (
+        f"error: {folder}/vocab.txt:{line}: token 'tree'; expected 'house', "
+        f"as in {own}; pass another --output_dir, or the run's own one\n"
+    )
+    assert own.read_text().splitlines() == OTHER
+
+
+@pytest.mark.parametrize("script", TASKS)
+def test_unknown_words_and_casing_are_warned_of(
+    script, flags_of, folder, tmp_path, capsys
+):
+    files = {
+        run_classifier: folder / "test.tsv",
+        run_ner: folder / "words.txt",
+        run_squad: folder / "squad.json",
+        run_swag: folder / "choices.jsonl",
+    }
+    path = write_tokens(tmp_path / "other.txt", changed(tree="Tree"))
+    task = {"labels": ["O"], "kind": "any"}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    for vocab_file, count in ((folder / "vocab.txt", 0), (path, 1)):
+        named = flags_of(
+            script,
+            vocab_file=vocab_file,
+            predict_file=files[script],
+            init_checkpoint=tmp_path / "bert_model.ckpt",
+        )
+        argv = [f"--{name}={value}" for name, value in named.items()]
+        script.read_flags(["", *argv, "--do_predict"])
+        error = capsys.readouterr().err
+        assert error.count("texts are [UNK]; expected at most 1%") == count
+        assert error.count("has tokens with capital letters") == count
+
+
+def test_unknown_words_of_sentences_are_warned_of(
+    folder, tmp_path, run_script, command
+):
+    (tmp_path / "model").mkdir()
+    for path in folder.glob("bert_*"):
+        shutil.copy(path, tmp_path / "model")
+    model = tmp_path / "model" / "bert_model.ckpt"
+    vocab_file = write_tokens(tmp_path / "other.txt", changed(tree="Tree"))
+    job = extract_features.read_flags(
+        command(extract_features, model, vocab_file)
+    )
+    warning = "texts are [UNK]; expected at most 1%"
+    with pytest.MonkeyPatch.context() as patch:
+        said = []
+        patch.setattr("model_folder.say", said.append)
+        assert len(list(extract_features.Reader(job).rows())) > 1
+    assert sum(warning in line for line in said) == 1
+    (tmp_path / "lines.txt").write_text("the tree sees [MASK]\n")
+    _, _, error = run_script(
+        fill_mask,
+        init_checkpoint=model,
+        vocab_file=vocab_file,
+        input_file=tmp_path / "lines.txt",
+    )
+    assert error.count(warning) == 1
+
+
+def test_a_hub_modules_own_vocabulary_is_meant(folder, tmp_path):
+    (tmp_path / "hub" / "assets").mkdir(parents=True)
+    (tmp_path / "hub" / "saved_model.pb").touch()
+    shutil.copy(folder / "vocab.txt", tmp_path / "hub" / "assets")
+    values = common_flags.flags.FlagValues()
+    run_classifier.define_flags(values)
+    path = write_tokens(tmp_path / "other.txt", OTHER)
+    values(["", f"--vocab_file={path}", f"--output_dir={tmp_path}/run"])
+    with pytest.raises(UserError, match="/hub/assets/vocab.txt"):
+        run_classifier.check_hub_flags(values, str(tmp_path / "hub"))
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.01, 0), (0.0613, 1)])
+def test_unknown_words_of_records_are_warned_of(
+    command, folder, records, tmp_path, capsys, share, count
+):
+    shutil.copytree(records.parent, tmp_path / "records")
+    path = tmp_path / "records" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    assert manifest["runs"][0]["shares"]["unknown"] == 0
+    manifest["runs"][0]["shares"]["unknown"] = share
+    path.write_text(json.dumps(manifest))
+    (tmp_path / "model").mkdir()
+    argv = command(
+        run_pretraining, tmp_path / "model" / "x.ckpt", folder / "other.txt"
+    )
+    argv.append(f"--input_file={tmp_path}/records/0.tfrecord")
+    run_pretraining.read_flags(argv)
+    error = capsys.readouterr().err
+    warning = "warning: 6.1% of the tokens of the records are [UNK]; "
+    assert error.count(warning) == error.count("[UNK]") == count

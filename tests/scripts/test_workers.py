@@ -1,0 +1,369 @@
+"""Several processes train together as one would; a lost one is named."""
+
+import json
+import re
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import run_classifier
+import run_pretraining
+from modeling import task_models
+from tests.helpers import classifier_files, small, workers
+from tests.scripts.test_run_pretraining import assert_same_bits, losses, tensors
+from tests.scripts.test_run_pretraining import (
+    write_records as write_pretraining,
+)
+
+pytestmark = pytest.mark.slow
+
+# Runs the script, and keeps the weights that this worker ends with.
+PROGRAM = """
+import json, os, sys
+import numpy as np
+import common_flags, pretraining_run, run_pretraining
+
+start = pretraining_run.Pretraining.start
+runs = []
+
+def remember(run):
+    runs.append(run)
+    start(run)
+
+def main(argv):
+    run_pretraining.main(argv)
+    index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+    values = {name: v.numpy() for name, v in runs[0].named.items()}
+    np.savez(f"{argv[0]}-{index}.npz", **values)
+
+pretraining_run.Pretraining.start = remember
+sys.exit(common_flags.run(main, sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("workers")
+    write_pretraining(folder / "train.tfrecord", 29)
+    write_pretraining(folder / "bare" / "train.tfrecord", 29, listed=False)
+    write_pretraining(folder / "held_out.tfrecord", 7, seed=2)
+    for name, rate in (("config", 0.1), ("exact", 0.0)):
+        config = small.config(
+            num_hidden_layers=1,
+            hidden_dropout_prob=rate,
+            attention_probs_dropout_prob=rate,
+        )
+        (folder / f"{name}.json").write_text(config.to_json())
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_folder(monkeypatch, tmp_path):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+
+
+def flags_of(folder, output, **changed):
+    flags = {
+        "input_file": folder / "train.tfrecord",
+        "bert_config_file": folder / "exact.json",
+        "train_batch_size": 12,
+        "eval_batch_size": 6,
+        "num_warmup_steps": 1,
+        "num_train_steps": 4,
+        "learning_rate": 0.01,
+        "log_steps": 1,
+        "output_dir": output,
+        **changed,
+    }
+    return [f"--{name}={value}" for name, value in flags.items()]
+
+
+def ends(processes):
+    """(exit code, stdout, stderr) of each; all must end."""
+    outputs = [None] * len(processes)
+
+    def wait(i):
+        outputs[i] = processes[i].communicate(timeout=300)
+
+    threads = [
+        threading.Thread(target=wait, args=[i]) for i in range(len(processes))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [
+        (process.returncode, *output)
+        for process, output in zip(processes, outputs, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.long)])
+def test_workers_train_as_one_device_does(folder, run_script, tmp_path, count):
+    """Two of them on records without a manifest, which TensorFlow reads."""
+    records = folder / "bare" if count == 2 else folder
+    flags = {"input_file": records / "train.tfrecord"}
+    words = ["--do_train", "--do_eval", "--eval_steps=3"]
+    words += [f"--eval_input_file={folder}/held_out.tfrecord"]
+    command = ["-c", PROGRAM, tmp_path / "weights", *words]
+    started = workers.start(
+        workers.free_ports(count),
+        [*command, *flags_of(folder, tmp_path / "together", **flags)],
+    )
+    code, _, err = run_script(
+        run_pretraining,
+        *words,
+        "--distribution=one_device",
+        *flags_of(folder, tmp_path / "alone", **flags),
+    )
+    assert code == 0, err
+    found = ends(started)
+    assert [code for code, *_ in found] == [0] * count, found
+    alone, together = (
+        [
+            json.loads(line)
+            for line in (tmp_path / name / "metrics.jsonl").open()
+        ]
+        for name in ("alone", "together")
+    )
+    assert len(together) == len(alone) == 6
+    for ours, theirs in zip(together, alone, strict=True):
+        assert ours["step"] == theirs["step"]
+        assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-5)
+    weights = [
+        dict(np.load(f"{tmp_path}/weights-{i}.npz")) for i in range(count)
+    ]
+    for other in weights[1:]:
+        assert_same_bits(weights[0], other)
+    saved = tensors(tmp_path / "together" / "model.ckpt-4")
+    for name, value in weights[0].items():
+        assert value.tobytes() == saved[name].tobytes(), name
+    assert "wrote" in found[0][1]
+    assert [out for _, out, _ in found[1:]] == [""] * (count - 1)
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+# So long that it is hit in the middle; survivors end after some seconds.
+LONG = {"num_train_steps": 3000, "save_checkpoints_steps": 20, "log_steps": 10}
+
+
+def wait_for_step(process, step):
+    """Reads what a worker tells until it has come so far."""
+    told = ""
+    for line in process.stderr:
+        told += line
+        found = re.match(r"step (\d+)/", line)
+        if found and int(found[1]) >= step:
+            return
+    raise AssertionError(told)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("victim", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("number", "most"), [(signal.SIGKILL, 5.0), (signal.SIGSTOP, 30.0)]
+)
+def test_survivors_name_the_worker_that_is_lost(
+    folder, tmp_path, number, most, victim
+):
+    ports = workers.free_ports(3)
+    flags = flags_of(folder, tmp_path / "run", **LONG)
+    started = workers.start(ports, ["run_pretraining.py", "--do_train", *flags])
+    for process in started:
+        wait_for_step(process, 20)
+    started[victim].send_signal(number)
+    start = time.monotonic()
+    survivors = [x for i, x in enumerate(started) if i != victim]
+    found = ends(survivors)
+    seconds = time.monotonic() - start
+    started[victim].kill()
+    started[victim].communicate()
+    for code, out, err in found:
+        assert code == 75, err
+        assert out == ""
+        assert "Traceback" not in err
+        errors = [x for x in err.splitlines() if not x.startswith("step ")]
+        errors = [x for x in errors if not x.startswith("saved ")]
+        assert len(errors) == 1, err
+        lost = rf"error: worker {victim} \(127\.0\.0\.1:{ports[victim]}\) lost "
+        lost += r"at step \d+; start all workers again with the same command"
+        assert re.fullmatch(lost, errors[0]), err
+    assert seconds < most
+    print(f"{number.name} of worker {victim}: {seconds:.1f} s")
+
+
+@pytest.mark.long
+def test_who_never_starts_is_named(folder, tmp_path):
+    ports = workers.free_ports(3)
+    flags = flags_of(folder, tmp_path / "run", cluster_timeout=12)
+    command = ["run_pretraining.py", "--do_train", *flags]
+    start = time.monotonic()
+    found = ends(workers.start(ports, command, only=[0, 2]))
+    assert time.monotonic() - start < 60
+    missing = f"worker 1 (127.0.0.1:{ports[1]})"
+    for code, out, err in found:
+        assert code == 75, err
+        assert out == ""
+        lines = err.splitlines()
+        assert f"waiting for {missing}" in lines
+        assert lines[-1] == (
+            f"error: {missing} did not start within 12 s (--cluster_timeout)"
+        )
+
+
+@pytest.mark.long
+def test_workers_of_different_commands_end_before_a_step(folder, tmp_path):
+    ports = workers.free_ports(2)
+    output, started = tmp_path / "run", []
+    for index, rate in enumerate((0.01, 0.02)):
+        flags = flags_of(folder, output, learning_rate=rate)
+        command = ["run_pretraining.py", "--do_train", *flags]
+        started += workers.start(ports, command, only=[index])
+    for code, out, err in ends(started):
+        assert (code, out) == (2, ""), err
+        assert err.splitlines()[-1] == (
+            "error: workers differ in --learning_rate; expected the same "
+            "command and files on all of them"
+        )
+    assert not list(output.glob("model.ckpt*"))
+
+
+@pytest.mark.long
+def test_a_lost_worker_changes_no_bit(folder, tmp_path):
+    """Killed in training; the same command on both, again."""
+    ports = workers.free_ports(2)
+    plan = LONG | {"num_train_steps": 600}
+    plan["bert_config_file"] = folder / "config.json"
+    for name in ("straight", "killed"):
+        flags = flags_of(folder, tmp_path / name, **plan)
+        command = ["run_pretraining.py", "--do_train", *flags]
+        if name == "killed":
+            for victim, step in ((1, 60), (0, 240)):
+                started = workers.start(ports, command)
+                wait_for_step(started[victim], step)
+                started[victim].kill()
+                assert sorted(x for x, *_ in ends(started)) == [-9, 75]
+        found = ends(workers.start(ports, command))
+        assert [code for code, *_ in found] == [0, 0], found
+    straight, killed = (
+        tensors(tmp_path / name / "model.ckpt-600")
+        for name in ("straight", "killed")
+    )
+    assert_same_bits(killed, straight)
+    assert losses(tmp_path / "killed") == losses(tmp_path / "straight")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("asked", [0, 1])
+def test_one_that_is_asked_to_stop_stops_all(folder, tmp_path, asked):
+    ports = workers.free_ports(2)
+    flags = flags_of(folder, tmp_path / "run", **LONG)
+    started = workers.start(ports, ["run_pretraining.py", "--do_train", *flags])
+    wait_for_step(started[asked], 20)
+    started[asked].terminate()
+    found = ends(started)
+    for code, _, err in found:
+        assert code == 75, err
+        assert "SIGTERM; the same command goes on" in err.splitlines()[-1]
+    (step,) = {re.search(r"at step (\d+) of", err)[1] for *_, err in found}
+    assert (tmp_path / "run" / f"model.ckpt-{step}.json").exists()
+
+
+@pytest.fixture
+def classify(tmp_path, run_script):
+    """Flags of a short fine-tuning, and a function that runs them here."""
+    classifier_files.write_model(tmp_path)
+    classifier_files.write_task(tmp_path)
+    named = classifier_files.flags_of(tmp_path)
+    named |= {"train_batch_size": 8, "num_train_epochs": 1, "log_steps": 1}
+    flags = [f"--{name}={value}" for name, value in named.items()]
+
+    def run(output, *words):
+        code, _, err = run_script(
+            run_classifier, *flags, *words, f"--output_dir={output}"
+        )
+        assert code == 0, err
+        return answers(output)
+
+    return flags, run
+
+
+def answers(output):
+    rows = classifier_files.rows_of(output / "test_results.tsv")
+    assert len(rows) == classifier_files.TEST
+    return np.array(rows, np.float64)
+
+
+@pytest.mark.long
+def test_workers_fine_tune_and_predict_together(classify, tmp_path):
+    """One process gives the same answers with the weights they leave."""
+    flags, run = classify
+    output = tmp_path / "run"
+    words = ["--do_train", "--do_eval", "--do_predict", "--eval_steps=3"]
+    words = [*flags, *words, f"--output_dir={output}"]
+    ports = workers.free_ports(2)
+    found = ends(workers.start(ports, ["run_classifier.py", *words]))
+    assert [code for code, *_ in found] == [0, 0], found
+    assert "eval_accuracy" in found[0][1]
+    assert found[1][1] == ""
+    assert (output / "best" / "checkpoint").exists()
+    theirs = answers(output)
+    ours = run(output, "--do_predict", "--eval_steps=3")
+    np.testing.assert_allclose(theirs, ours, atol=1e-6)
+
+
+@pytest.mark.long
+def test_mirrored_devices_fine_tune_as_one_does(
+    classify, monkeypatch, tmp_path
+):
+    _, run = classify
+    monkeypatch.setattr(task_models, "POOLED_DROPOUT", 0.0)
+    found = {
+        kind: run(
+            tmp_path / kind,
+            "--do_train",
+            "--do_predict",
+            f"--distribution={kind}",
+        )
+        for kind in ("one_device", "mirrored")
+    }
+    seen = [
+        [float.fromhex(loss) for loss in losses(tmp_path / kind)]
+        for kind in found
+    ]
+    assert len(seen[0]) == classifier_files.TRAIN // 8
+    np.testing.assert_allclose(*seen, atol=1e-5)
+    np.testing.assert_allclose(*found.values(), atol=1e-4)
+
+
+def test_a_mistake_in_tf_config_comes_before_anything(
+    folder, run_script, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1"]}}')
+    code, out, err = run_script(
+        run_pretraining, "--do_train", *flags_of(folder, tmp_path / "run")
+    )
+    assert (code, out) == (2, "")
+    assert err.startswith("error: TF_CONFIG: no task with type and index; ")
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_training_is_shared(folder, run_script, monkeypatch, tmp_path):
+    config = {
+        "cluster": {"worker": ["a:1", "b:1"]},
+        "task": {"type": "worker", "index": 0},
+    }
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    code, _, err = run_script(
+        run_pretraining, "--do_eval", *flags_of(folder, tmp_path / "run")
+    )
+    assert code == 2
+    assert err == (
+        "error: TF_CONFIG names 2 processes; expected one: only training is "
+        "shared; pass --do_train, or unset TF_CONFIG\n"
+    )

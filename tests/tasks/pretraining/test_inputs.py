@@ -1,0 +1,164 @@
+"""run_pretraining on packed records, and with masks drawn again."""
+
+import json
+import shutil
+
+import pytest
+
+import create_pretraining_data
+import run_pretraining
+from tests.helpers import small, text
+
+S, P = 31, 5
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A corpus, a vocabulary and a config."""
+    folder = tmp_path_factory.mktemp("records")
+    text.write_corpus(folder / "corpus.txt", 23)
+    text.write_vocabulary(folder / "vocab.txt")
+    config = small.config(max_position_embeddings=S)
+    (folder / "config.json").write_text(config.to_json())
+    return folder
+
+
+@pytest.fixture
+def records(made, run_script):
+    """Makes records of the corpus, once for each name."""
+
+    def make(name, *words, **named):
+        path = made / name / "0.tfrecord"
+        if not path.exists():
+            code, _, err = run_script(
+                create_pretraining_data,
+                *words,
+                input_file=made / "corpus.txt",
+                vocab_file=made / "vocab.txt",
+                output_file=path,
+                max_seq_length=S,
+                max_predictions_per_seq=P,
+                dupe_factor=1,
+                num_processes=1,
+                **named,
+            )
+            assert code == 0, err
+        return path
+
+    return make
+
+
+@pytest.fixture
+def pretrain(made, run_script, tmp_path):
+    """Runs four steps on records; returns (curve, error output)."""
+
+    def run(output, path, *words, code=0, **named):
+        found, _, err = run_script(
+            run_pretraining,
+            "--do_train",
+            *words,
+            **{
+                "input_file": path,
+                "output_dir": tmp_path / output,
+                "bert_config_file": made / "config.json",
+                "num_train_steps": 4,
+                "num_warmup_steps": 0,
+                "train_batch_size": 4,
+                "learning_rate": 0.01,
+                "log_steps": 1,
+                **named,
+            },
+        )
+        assert found == code, err
+        curve = tmp_path / output / "metrics.jsonl"
+        lines = curve.read_text().splitlines() if code == 0 else []
+        points = [json.loads(line) for line in lines]
+        return [p["loss"].hex() for p in points if p["kind"] == "train"], err
+
+    return run
+
+
+@pytest.mark.slow
+def test_packed_records_are_trained_and_evaluated(records, pretrain, tmp_path):
+    path = records("packed", "--pack_sequences")
+    words = ("--do_eval", "--dynamic_masking")
+    curve, _ = pretrain("out", path, *words, eval_input_file=path)
+    assert len(curve) == 4
+    results = (tmp_path / "out" / "eval_results.txt").read_text()
+    assert "next_sentence_loss = " in results
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_masks_are_drawn_again_and_a_resumed_run_draws_the_same(
+    records, pretrain, tmp_path
+):
+    path = records("plain")
+    flags = {"num_train_steps": 11, "train_batch_size": 13}  # two epochs
+    still, _ = pretrain("still", path, **flags)
+    flags["save_checkpoints_steps"] = 7
+    straight, _ = pretrain("out", path, "--dynamic_masking", **flags)
+    assert len(set(straight) & set(still)) == 0
+    shutil.copytree(tmp_path / "out", tmp_path / "killed")
+    for file in (tmp_path / "killed").glob("model.ckpt-11*"):
+        file.unlink()
+    resumed, err = pretrain("killed", path, "--dynamic_masking", **flags)
+    assert "going on from step 7" in err
+    assert resumed == straight
+
+
+def test_records_of_two_folders_may_share_a_vocabulary(made, records):
+    train, held_out = records("plain"), records("spans", max_ngram=2)
+    job = run_pretraining.read_flags(
+        [
+            "run_pretraining.py",
+            "--do_train",
+            f"--input_file={train}",
+            f"--eval_input_file={held_out}",
+            f"--output_dir={made / 'out'}",
+            f"--bert_config_file={made / 'config.json'}",
+        ]
+    )
+    assert job.inputs.held_out.files == [str(held_out)]
+
+
+def test_packed_and_plain_records_do_not_mix(records, pretrain, tmp_path):
+    packed, plain = records("packed", "--pack_sequences"), records("plain")
+    for flags in (
+        {"path": f"{packed},{plain}"},
+        {"path": packed, "eval_input_file": plain},
+        {"path": plain, "eval_input_file": packed},
+    ):
+        _, err = pretrain("out", code=2, **flags)
+        assert err == (
+            "error: 1 of 2 files have packed rows; expected all or none, those "
+            "of --eval_input_file too; make the others with --pack_sequences\n"
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_records_that_cannot_be_masked_again(records, pretrain, tmp_path):
+    words = records("words", "--do_whole_word_mask", "--word_boundaries")
+    spans, plain = records("spans", max_ngram=2), records("plain")
+    bare = tmp_path / "bare.tfrecord"
+    bare.write_bytes(plain.read_bytes())
+    for path, message in (
+        (words, f"{words}: --dynamic_masking: masked by --word_boundaries; "),
+        (bare, f"{bare}: --dynamic_masking: not in a manifest; "),
+        (
+            f"{spans},{plain}",
+            f"{spans},{plain}: --dynamic_masking: the files were masked in "
+            "different ways; ",
+        ),
+    ):
+        _, err = pretrain(
+            "out",
+            path,
+            "--dynamic_masking",
+            code=2,
+            max_seq_length=S,
+            max_predictions_per_seq=P,
+        )
+        assert err.startswith(f"error: {message}")
+        assert len(err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,210 @@
+"""The graph answers as tasks.squad.windows and tasks.squad.spans do."""
+
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import features
+from data.text import text_ops, vocabulary
+from modeling import checkpoints, task_models
+from tasks.squad import export as serving
+from tasks.squad import spans
+from tasks.squad import windows as squad_windows
+from tasks.squad.examples import Example
+from tests.helpers import small
+
+WORDS = "a b c ##d e ##f g . ( é 18 ##95".split()
+TOKENS = [*vocabulary.SPECIAL_TOKENS, *WORDS]
+WRITTEN = "A b cd ef É e\u0301 (g). 1895 b\u00a0c \u200b, xyz ab\n\u2603".split(
+    " "
+)
+SIZES = (23, 3, 5)  # of a row, the stride, a question
+
+
+@pytest.fixture(scope="module")
+def network():
+    """Weights of a network that is sure of what it says, and the network."""
+    model = task_models.build_span_model(config(), 7)
+    rng = np.random.default_rng(3)
+    named = checkpoints.model_variables(model)
+    weights = {
+        name: rng.normal(0, 0.6, value.shape).astype(np.float32)
+        for name, value in named.items()
+    }
+    checkpoints.assign(named, weights, "")
+    ids = tf.TensorSpec([None, None], tf.int32)
+    signature = [dict.fromkeys(features.ENCODER_INPUTS, ids)]
+    run = tf.function(model, input_signature=signature, autograph=False)
+    return weights, run
+
+
+def config():
+    return small.config(max_position_embeddings=31)
+
+
+@pytest.fixture(scope="module")
+def vocab_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
+    path.write_text("".join(f"{token}\n" for token in TOKENS))
+    return str(path)
+
+
+def settings(vocab_file, threshold, **changed):
+    sizes = ("max_seq_length", "doc_stride", "max_query_length")
+    values = {
+        "do_lower_case": True,
+        "strip_accents": None,
+        **dict(zip(sizes, SIZES)),
+        "n_best_size": 7,
+        "max_answer_length": 4,
+        **changed,
+    }
+    return serving.Settings(
+        config=config(),
+        vocab_file=vocab_file,
+        null_threshold=threshold,
+        **values,
+    )
+
+
+def expected(settings, model, examples):
+    """Answers, window by window."""
+    tokenizer = text_ops.GraphTokenizer(settings.vocab_file)
+    maker = squad_windows.Maker(
+        tokenizer,
+        squad_windows.Settings(
+            settings.max_seq_length,
+            settings.doc_stride,
+            settings.max_query_length,
+        ),
+    )
+    windows = {}
+    for row in maker.prediction_rows(examples):
+        ids, segments = row[features.INPUT_IDS], row[features.SEGMENT_IDS]
+        inputs = zip(features.ENCODER_INPUTS, (ids, ids * 0 + 1, segments))
+        found = model({name: x[None] for name, x in inputs})
+        window = spans.Window(
+            found["start_logits"].numpy()[0],
+            found["end_logits"].numpy()[0],
+            row[features.PIECE_STARTS],
+            row[features.PIECE_LIMITS],
+            row[features.TOKEN_IS_MAX_CONTEXT],
+        )
+        index = row[features.EXAMPLE_INDEX][0]
+        windows.setdefault(index, []).append(window)
+    for index, example in enumerate(examples):
+        own = windows.get(index, [])
+        yield (
+            len(own),
+            spans.extract(
+                own,
+                spans.offsets_text(example.context, own),
+                settings.n_best_size,
+                settings.max_answer_length,
+                settings.null_threshold is not None,
+            ),
+        )
+
+
+def ask(model, examples):
+    return model.serve(
+        question=tf.constant([x.question for x in examples]),
+        context=tf.constant([x.context for x in examples]),
+    )
+
+
+def random_examples(count, seed, longest=20):
+    rng = random.Random(seed)
+
+    def text(size):
+        words = rng.choices(WRITTEN, k=rng.randrange(size))
+        return "".join(word + rng.choice([" ", "  ", "\n"]) for word in words)
+
+    return [Example(str(i), text(6), text(longest)) for i in range(count)]
+
+
+def compare(settings, network, examples):
+    weights, run = network
+    found = ask(serving.QuestionAnswering(settings, weights), examples)
+    found = {name: x.numpy() for name, x in found.items()}
+    threshold = settings.null_threshold
+    threshold = np.inf if threshold is None else threshold
+    windows = kept = 0
+    for i, (count, answers) in enumerate(expected(settings, run, examples)):
+        entry, example = answers.answer(threshold), examples[i]
+        assert found["answer"][i].decode() == entry.text, i
+        start, end = found["start"][i], found["end"][i]
+        assert (start, end) == (entry.start, entry.limit)
+        assert example.context[start:end] == entry.text
+        assert found["probability"][i] == pytest.approx(
+            entry.probability, abs=1e-5
+        )
+        assert found["null_odds"][i] == pytest.approx(
+            answers.null_odds, abs=1e-4
+        )
+        windows, kept = max(windows, count), kept + bool(entry.text)
+    return windows, kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threshold", [None, 2.0])
+def test_answers_equal_those_of_the_script(vocab_file, network, threshold):
+    examples = [
+        *random_examples(23, seed=5),
+        *random_examples(2, seed=6, longest=200),
+        Example("empty", "a", ""),
+        Example("blank", "", " \n\u200b"),
+        Example("one piece", "b", "a"),
+        Example("copies", "b", "a b a b a b a b a b"),
+    ]
+    windows, kept = compare(settings(vocab_file, threshold), network, examples)
+    assert windows > 32  # more than the network sees together
+    assert 5 < kept < len(examples) - 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"doc_stride": 1},
+        {"max_seq_length": 9, "doc_stride": 2},
+        {"n_best_size": 1},
+        {"doc_stride": 37, "n_best_size": 29, "max_answer_length": 31},
+    ],
+    ids=str,
+)
+def test_answers_equal_with_other_windows(vocab_file, network, changed):
+    examples = random_examples(7, seed=11, longest=60)
+    compare(settings(vocab_file, 2.0, **changed), network, examples)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_most_context_equals_that_of_the_windows(seed):
+    rng = np.random.default_rng(seed)
+    count, room = rng.integers(1, 60, 31), rng.integers(1, 20, 31)
+    stride = np.minimum(room, rng.integers(1, 25, 31))
+    cut = [squad_windows.cut(*x) for x in zip(count, room, stride)]
+    paragraphs = serving._Paragraphs(
+        questions=tf.RaggedTensor.from_row_lengths([], [0] * 31),
+        pieces=tf.RaggedTensor.from_row_lengths(
+            tf.zeros(count.sum(), tf.int32), count
+        ),
+        starts=None,
+        limits=None,
+        room=tf.constant(room),
+        stride=tf.constant(stride),
+        windows=tf.constant([len(x) for x in cut], tf.int64),
+    )
+    windows = serving._cut(paragraphs)
+    pairs = np.stack([windows.starts, windows.lengths], 1).tolist()
+    assert pairs == [list(x) for some in cut for x in some]
+    pieces = windows.starts[:, None] + tf.range(20, dtype=tf.int64)
+    inside = serving._inside(pieces, windows).numpy()
+    found = serving._has_most_context(pieces, paragraphs, windows).numpy()
+    for row, (of, number) in enumerate(zip(windows.of, windows.numbers)):
+        owners = squad_windows.max_context(cut[of], count[of])
+        for piece in pieces.numpy()[row][inside[row]]:
+            place = piece - windows.starts.numpy()[row]
+            assert found[row, place] == (owners[piece] == number.numpy())

@@ -1,0 +1,109 @@
+"""What all fine-tuning shares: its schedule, and how it goes on."""
+
+import json
+
+import numpy as np
+import pytest
+
+from common import tensor_files
+from data import features, length_batches
+from data.records import example_files
+from modeling import checkpoints, losses, task_models
+from tasks import common_flags, finetuning
+from tests.helpers import killed_runs, small
+from tests.helpers.small import S, V
+
+ROWS, STEPS, CLASSES, RATE = 23, 5, 3, 0.01
+SCHEMA = dict.fromkeys(
+    (features.LABEL_IDS, features.IS_REAL_EXAMPLE), example_files.Feature()
+)
+
+
+def build():
+    config = small.config(num_hidden_layers=1, hidden_dropout_prob=0.1)
+    return task_models.build_classifier(config, CLASSES)
+
+
+def train(folder):
+    """Trains as a script does; returns the number of the first batch."""
+    named = {
+        "bert_config_file": "none",
+        "vocab_file": "none",
+        "output_dir": folder,
+        "train_batch_size": 4,
+        "num_train_epochs": 1,  # of 5.75 steps
+        "warmup_proportion": 0.5,
+        "learning_rate": RATE,
+        "save_checkpoints_steps": 1,
+        "log_steps": 1,
+    }
+    words = [f"--{name}={value}" for name, value in named.items()]
+    argv = ["run", "--do_train", *words]
+    values = common_flags.parse(argv, finetuning.define_flags, "")
+    tuning = finetuning.FineTuning(
+        values,
+        finetuning.Setup(small.config(num_hidden_layers=1), {}, [5, S]),
+        finetuning.Task(
+            build,
+            (losses.LABELS,),
+            losses.label_weights,
+            losses.class_sums,
+            ROWS,
+        ),
+    )
+    tuning.start()
+    rng = np.random.default_rng(3)
+    rows = [
+        {
+            features.INPUT_IDS: rng.integers(1, V, size),
+            features.SEGMENT_IDS: np.zeros(size, int),
+            features.LABEL_IDS: [size % CLASSES],
+            features.IS_REAL_EXAMPLE: [1],
+        }
+        for size in rng.integers(1, S + 1, ROWS)
+    ]
+    make, first = length_batches.training_batches, []
+
+    def batches(rows, lengths, batch_size, seed, step):
+        first.append(step)
+        return make(rows, lengths, batch_size, seed, step)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(length_batches, "training_batches", batches)
+        tuning.train(example_files.Rows(rows, SCHEMA))
+    return first[0]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that was never interrupted, its folder and its first batch."""
+    folder = tmp_path_factory.mktemp("finetuning")
+    return folder, train(folder)
+
+
+def test_the_rate_warms_up_and_falls(run):
+    folder, _ = run
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    rates = [json.loads(line)["learning_rate"] for line in lines]
+    expected = [0, RATE / 2, *(RATE * (1 - i / STEPS) for i in range(2, STEPS))]
+    assert rates == pytest.approx(expected)
+    # So the first step, of rate 0, learns nothing.
+    first, second = (
+        tensor_files.read(str(folder / f"model.ckpt-{step}")) for step in (1, 2)
+    )
+    for name, variable in checkpoints.model_variables(build()).items():
+        np.testing.assert_array_equal(first[name], variable)
+        assert (first[name] != second[name]).any(), name
+
+
+def test_a_run_goes_on_with_the_next_batch(run):
+    """To the same bits, when it was killed after its second checkpoint."""
+    folder, first = run
+    before = killed_runs.losses(folder), killed_runs.digest(folder, STEPS)
+    for step in range(3, STEPS + 1):
+        for path in folder.glob(f"model.ckpt-{step}.*"):
+            path.unlink()
+    assert (first, train(folder)) == (0, 2)
+    assert len(before[0]) == STEPS
+    after = killed_runs.losses(folder), killed_runs.digest(folder, STEPS)
+    assert after == before

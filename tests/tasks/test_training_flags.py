@@ -1,0 +1,296 @@
+"""Flags of all scripts that train: what they refuse, and do."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import run_classifier
+import run_pretraining
+from common import tensor_files
+from common.errors import UserError
+from data import features
+from data.records import writer as records
+from modeling import checkpoints, layer_decay, task_models
+from tasks import common_flags, training_flags
+from tasks.pretraining import run as pretraining_run
+from tests.helpers import classifier_files, small
+from tests.helpers.small import L, P, S
+
+
+@pytest.mark.parametrize(
+    ("text", "ranges"),
+    [("", ()), ("7:7", ((7, 7),)), ("1:20,31:45", ((1, 20), (31, 45)))],
+)
+def test_skip_steps_are_ranges(text, ranges):
+    assert training_flags.step_ranges(text) == ranges
+
+
+@pytest.mark.parametrize(
+    "text", ["7", "0:3", "5:4", "a:b", "1:2,", "1:2;3:4", "-1:2"]
+)
+def test_other_skip_steps_are_refused(text):
+    with pytest.raises(UserError, match="expected first:last") as caught:
+        training_flags.step_ranges(text)
+    assert f"--skip_steps={text}" in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("training_flags")
+    classifier_files.write_model(folder)
+    classifier_files.write_task(folder)
+    batch = small.batch(1, 23)
+    schema = features.pretraining_schema(S, P)
+    arrays = {
+        name: batch[name].astype("i8" if kind == "int64" else "f4")
+        for name, (kind, _) in schema.items()
+    }
+    writer = records.ShardWriter([str(folder / "train.tfrecord")])
+    records.write_records(writer.part_path(0), records.encode_examples(arrays))
+    writer.finish([23], 1)
+    config = small.config(hidden_dropout_prob=0.1)
+    (folder / "config.json").write_text(config.to_json())
+    return folder
+
+
+@pytest.fixture
+def pretrain(folder, run_script, tmp_path):
+    def run(code=0, **named):
+        named = {
+            "input_file": folder / "train.tfrecord",
+            "bert_config_file": folder / "config.json",
+            "max_seq_length": S,
+            "max_predictions_per_seq": P,
+            "train_batch_size": 8,
+            "num_train_steps": 3,
+            "num_warmup_steps": 1,
+            "learning_rate": 0.01,
+            "log_steps": 1,
+            "output_dir": tmp_path / "run",
+            **named,
+        }
+        found, _, err = run_script(run_pretraining, "--do_train", **named)
+        assert found == code, err
+        return err
+
+    return run
+
+
+@pytest.fixture
+def classify(folder, run_script, tmp_path):
+    def run(code=0, **named):
+        named = {
+            **classifier_files.flags_of(folder),
+            "output_dir": tmp_path / "run",
+            **named,
+        }
+        found, _, err = run_script(run_classifier, "--do_train", **named)
+        assert found == code, err
+        return err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            {"gradient_accumulation_steps": 3},
+            "--gradient_accumulation_steps=3; expected a divisor of 8",
+        ),
+        ({"skip_steps": "9:8"}, "--skip_steps=9:8: '9:8'; expected first:last"),
+        (
+            {"precision": "float16", "use_tpu": True},
+            "--precision=float16 on a TPU; expected bfloat16 or float32",
+        ),
+        (
+            {"distribution": "mirrored", "gradient_accumulation_steps": 4},
+            "--train_batch_size=8; expected a multiple of 4, the number of "
+            "devices, times --gradient_accumulation_steps=4",
+        ),
+    ],
+)
+def test_pretraining_refuses(pretrain, tmp_path, flags, message):
+    err = pretrain(code=2, **flags)
+    assert err.splitlines()[-1].startswith(f"error: {message}")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            {"gradient_accumulation_steps": 2},
+            "--gradient_accumulation_steps=2; expected a divisor of 7",
+        ),
+        ({"layer_decay": 0.0}, "--layer_decay=0.0; expected a share above 0"),
+        ({"layer_decay": 1.1}, "--layer_decay=1.1; expected a share above 0"),
+        (
+            {"freeze_layers": 3},
+            "--freeze_layers=3; expected at most num_hidden_layers, 2",
+        ),
+        ({"skip_steps": "x"}, "--skip_steps=x: 'x'; expected first:last"),
+    ],
+)
+def test_fine_tuning_refuses(classify, tmp_path, flags, message):
+    err = classify(code=2, **flags)
+    assert err.splitlines()[-1].startswith(f"error: {message}")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "train", "held_out", "refused"),
+    [
+        (["--do_train"], 8, False, None),
+        (["--do_train"], 6, False, "train_batch_size=6"),
+        (["--do_train"], 8, True, "eval_batch_size=6"),
+        (["--do_eval"], 6, False, "eval_batch_size=6"),
+        (["--do_eval", "--eval_batch_size=4"], 7, False, None),
+        (["--do_eval", "--do_train"], 8, False, "eval_batch_size=6"),
+    ],
+)
+def test_only_batches_that_are_computed_must_divide_over_the_devices(
+    folder, tmp_path, words, train, held_out, refused
+):
+    named = {
+        "input_file": folder / "train.tfrecord",
+        "bert_config_file": folder / "config.json",
+        "max_seq_length": S,
+        "max_predictions_per_seq": P,
+        "train_batch_size": train,
+        "eval_batch_size": 6,
+        "gradient_accumulation_steps": 2,
+        "distribution": "mirrored",
+        "output_dir": tmp_path / "run",
+    }
+    if held_out:
+        named["eval_input_file"] = folder / "train.tfrecord"
+    argv = ["", *(f"--{name}={value}" for name, value in named.items())]
+    job = run_pretraining.read_flags([*argv, *words])
+    if refused is None:
+        pretraining_run.Pretraining(job)
+        return
+    with pytest.raises(UserError, match=f"--{refused}; expected a multiple"):
+        pretraining_run.Pretraining(job)
+
+
+def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
+    named = {
+        **classifier_files.flags_of(folder),
+        "output_dir": tmp_path / "run",
+        "gradient_accumulation_steps": 3,
+    }
+    argv = ["", *(f"--{name}={value}" for name, value in named.items())]
+    run_classifier.read_flags([*argv, "--do_eval"])
+    with pytest.raises(UserError, match="--gradient_accumulation_steps=3"):
+        run_classifier.read_flags([*argv, "--do_train"])
+
+
+@pytest.mark.slow
+def test_pretraining_takes_them_all(pretrain, folder, tmp_path):
+    """The last batch is drawn, and nothing is learned from it."""
+    pretrain(
+        optimizer="lamb",
+        precision="float16",
+        gradient_accumulation_steps=4,
+        skip_steps="3:3",
+        save_checkpoints_steps=2,
+    )
+    run = tmp_path / "run"
+    before, after = (
+        tensor_files.read(str(run / f"model.ckpt-{step}")) for step in (2, 3)
+    )
+    assert after.pop("global_step") == before.pop("global_step") + 1
+    for name, value in after.items():
+        assert value.dtype == np.float32
+        assert value.tobytes() == before[name].tobytes(), name
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [1, 2]
+    assert not (after["bert/pooler/dense/kernel/adam_v"] == 0).all()
+
+
+@pytest.mark.long
+def test_a_run_in_float16_goes_on_with_the_same_bits(pretrain, tmp_path):
+    """Also those of LAMB's correction and of the scale of the loss."""
+    flags = {
+        "optimizer": "lamb",
+        "precision": "float16",
+        "gradient_accumulation_steps": 2,
+        "save_checkpoints_steps": 2,
+        "num_train_steps": 4,
+    }
+    pretrain(**flags, output_dir=tmp_path / "straight")
+    shutil.copytree(tmp_path / "straight", tmp_path / "resumed")
+    for path in (tmp_path / "resumed").glob("model.ckpt-4*"):
+        path.unlink()
+    err = pretrain(**flags, output_dir=tmp_path / "resumed")
+    assert "going on from step 2" in err
+    ends = [
+        tmp_path / name / "model.ckpt-4" for name in ("straight", "resumed")
+    ]
+    straight, resumed = (tensor_files.read(str(end)) for end in ends)
+    for name, value in straight.items():
+        assert value.tobytes() == resumed[name].tobytes(), name
+    states = [
+        json.loads((end.parent / f"{end.name}.json").read_text())["state"]
+        for end in ends
+    ]
+    assert states[0]["trainer"]["steps"] == states[1]["trainer"]["steps"]
+    scale = states[0]["trainer"]["steps"]["loss_scale"]
+    assert float.fromhex(scale) <= 2**15
+
+
+def test_layers_have_rates_and_some_are_frozen():
+    model = task_models.build_classifier(small.config(), 5)
+    named = checkpoints.model_variables(model)
+    layer_decay.freeze(named, 0)
+    assert len(model.trainable_variables) == len(named)
+    found = layer_decay.rate_factors(named, list(named.values()), 0.5, L)
+    factors = dict(zip(named, found, strict=True))
+    for name, factor in factors.items():
+        expected = 1.0
+        if "embeddings" in name:
+            expected = 0.25
+        elif "layer_0" in name:
+            expected = 0.5
+        assert factor == expected, name
+    layer_decay.freeze(named, 1)
+    left = [name for name, x in named.items() if x.trainable]
+    assert len(model.trainable_variables) == len(left)
+    assert left == [name for name, x in factors.items() if x == 1.0]
+
+
+@pytest.mark.slow
+def test_fine_tuning_takes_them_all(classify, folder, tmp_path):
+    classify(
+        optimizer="lamb",
+        precision="bfloat16",
+        gradient_accumulation_steps=7,
+        layer_decay=0.5,
+        freeze_layers=1,
+        num_train_epochs=1,
+    )
+    start = tensor_files.read(str(folder / "bert_model.ckpt"))
+    (path,) = (tmp_path / "run").glob("model.ckpt-*.index")
+    end = tensor_files.read(str(path.with_suffix("")))
+    frozen = ("bert/embeddings/", "bert/encoder/layer_0/")
+    assert not [
+        name
+        for name in end
+        if name.startswith(frozen) and name.endswith(("adam_m", "adam_v"))
+    ]
+    for name, value in start.items():
+        same = value.tobytes() == end[name].tobytes()
+        assert same == name.startswith(frozen), name
+
+
+def test_every_script_that_trains_has_them():
+    for script in (run_pretraining, run_classifier):
+        values = common_flags.flags.FlagValues()
+        script.define_flags(values)
+        assert values["optimizer"].default == "adamw"
+        assert values["precision"].default == "float32"
+        assert values["gradient_accumulation_steps"].default == 1
+        assert values["skip_steps"].default == ""
