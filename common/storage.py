@@ -8,6 +8,8 @@ import glob as local_glob
 import os
 import shutil
 
+from common.errors import UserError
+
 
 def is_remote(path: str) -> bool:
     """Whether a path names another file system than this machine's."""
@@ -102,3 +104,51 @@ def _gfile():
     import tensorflow as tf
 
     return tf.io.gfile
+
+
+def list_files(patterns: str, flag: str) -> list[str]:
+    """Files of a comma-separated list of paths and globs.
+
+    Args:
+        patterns: what the user passed; a glob's files are sorted.
+        flag: name of the flag, for the message.
+
+    Raises:
+        UserError: a pattern matches no file, or a folder.
+    """
+    files = []
+    for pattern in patterns.split(","):
+        # Its name may look like a glob.
+        matches = [pattern] if exists(pattern) else glob(pattern)
+        if not matches:
+            raise UserError(
+                f"--{flag}={pattern!r} matches no file",
+                fix="check the path; a comma separates several",
+            )
+        for match in matches:
+            if is_folder(match):
+                raise UserError(
+                    f"--{flag} is a folder",
+                    path=match,
+                    expected="files",
+                    fix=f"pass --{flag}='{match}/*'",
+                )
+        files += matches
+    return files
+
+
+def check_output_file(path: str, flag: str) -> None:
+    """Refuses a path that cannot become a file, before any work is done.
+
+    Raises:
+        UserError: it is a folder, or in a folder that does not exist.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not path or os.path.isdir(path):
+        raise UserError(f"--{flag}={path!r}", expected="the name of a file")
+    if not os.path.isdir(folder):
+        raise UserError(
+            f"--{flag}={path!r}",
+            expected=f"a folder {folder}",
+            fix="make the folder first",
+        )

@@ -191,6 +191,24 @@ def resolve(prefix: str) -> str:
     return prefix
 
 
+def without_other_heads(
+    weights: dict[str, np.ndarray], variables: dict[str, keras.Variable]
+) -> dict[str, np.ndarray]:
+    """Weights without the heads of another task or of other labels.
+
+    Args:
+        weights: original name -> array.
+        variables: original name -> variable of the network.
+    """
+    return {
+        name: value
+        for name, value in weights.items()
+        if name.startswith(ENCODER)
+        or name not in variables
+        or tuple(variables[name].shape) == value.shape
+    }
+
+
 def assign(
     variables: dict[str, keras.Variable],
     values: dict[str, np.ndarray],

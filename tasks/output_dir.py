@@ -1,6 +1,7 @@
 """The folder of a run: what is checked before, and what is left behind."""
 
 import os
+from collections.abc import Iterable
 
 from common import storage
 from common.durable import write_whole
@@ -11,28 +12,6 @@ from modeling.config import BertConfig
 
 VOCABULARY = "vocab.txt"
 BEST = "best"  # folder of the best checkpoint
-_DECISIVE = (  # flags that decide which numbers a run goes through
-    "random_seed",
-    "do_lower_case",
-    "train_batch_size",
-    "gradient_accumulation_steps",
-    "optimizer",
-    "learning_rate",
-    "num_train_steps",
-    "num_warmup_steps",
-    "num_train_epochs",
-    "warmup_proportion",
-    "max_seq_length",
-    "length_buckets",
-    "dynamic_masking",
-    "phases",
-    "skip_steps",
-    "freeze_layers",
-    "layer_decay",
-    "precision",
-    "use_xla",
-    "islands",
-)
 
 
 def check(folder: str, config: BertConfig) -> None:
@@ -89,31 +68,35 @@ def check_beside(checkpoint: str, vocab_file: str) -> None:
             vocabulary.check_same(vocab_file, path, fix, may_extend=True)
 
 
-def check_workers(strategy, settings: dict) -> None:
-    """Refuses workers that would not take the same steps.
+def check_workers(strategy, decisive: dict, records: str) -> None:
+    """Checks that all workers would take the same steps.
 
     Args:
         strategy: of the run.
-        settings: of this process, as they are kept in checkpoints.
+        decisive: flag -> value of the flags that are marked `resume`.
+        records: JSON value that identifies the training data.
+
+    Raises:
+        UserError: another worker has another value.
     """
     from training import agreement
 
-    decisive = {f"--{x}": settings[x] for x in _DECISIVE if x in settings}
-    agreement.check_settings(
-        strategy, {**decisive, "records": settings["records"]}
-    )
+    named = {f"--{name}": value for name, value in decisive.items()}
+    agreement.check_settings(strategy, {**named, "records": records})
 
 
-def tell_changes(before: dict, now: dict) -> None:
-    """Warns if a run goes on in another way than it began.
+def warn_of_changes(before: dict, now: dict, decisive: Iterable[str]) -> None:
+    """Warns if a run is resumed with other settings than it began with.
 
     Args:
         before: settings in the checkpoint.
-        now: settings of this process; what one of both lacks is not compared.
+        now: settings of this process; what only one of both has is not
+            compared.
+        decisive: names of the flags that are marked `resume`.
     """
     changed = [
         f"--{name} was {before[name]}, is {now[name]}"
-        for name in _DECISIVE
+        for name in decisive
         if before.get(name, now.get(name)) != now.get(name, before.get(name))
     ]
     around, present = (x.get("environment", {}) for x in (before, now))
@@ -123,11 +106,11 @@ def tell_changes(before: dict, now: dict) -> None:
         if around[name] != present.get(name)
     ]
     if before.get("records", now.get("records")) != now.get("records"):
-        changed.append("the records are others")
+        changed.append("the records differ")
     if changed:
         say(
-            f"warning: {'; '.join(changed)}: the run goes on, but not to the "
-            "bits, and maybe not through the rows, of an unchanged one"
+            f"warning: {'; '.join(changed)}: the run continues, but is no "
+            "longer bit-reproducible, and may see other examples"
         )
 
 
@@ -169,8 +152,8 @@ def no_checkpoint(folder: str) -> UserError:
     )
 
 
-def tell_start(path: str, fresh: list[str]) -> None:
-    """Says where a run's weights come from, and which do not."""
+def log_start(path: str, fresh: list[str]) -> None:
+    """Logs where the weights of a run come from."""
     fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
     say(f"starting from {path}; {fresh}")
 

@@ -88,7 +88,7 @@ class Trainer:
     def __init__(self, steps: Steps):
         self.steps = steps
         self._guard = Guard(steps)
-        self._objectives = steps.task.objectives
+        self.objectives = steps.task.objectives
         self._window = Window(steps.sum_names)  # since the last report
 
     @_naming_the_step
@@ -139,7 +139,7 @@ class Trainer:
                     step,
                     schedule.num_train_steps,
                     values,
-                    self._objectives,
+                    self.objectives,
                     pace.seconds_a_step * (schedule.num_train_steps - step),
                 )
                 pace.told()
@@ -158,7 +158,7 @@ class Trainer:
 
     def _report(self, step: int, schedule: Schedule, pace: Pace) -> dict:
         """Means since the last report, and how fast it goes."""
-        values = self._window.means(self._objectives)
+        values = self._window.means(self.objectives)
         values["learning_rate"] = float(schedule.learning_rate(step - 1))
         rate = pace.examples_per_second
         values["examples_per_second"] = rate
@@ -191,6 +191,6 @@ class Trainer:
         window = Window(self.steps.sum_names)
         for batch in batches:
             window.add(self.steps.evaluate(batch).numpy()[None])
-        values = window.means(self._objectives)
+        values = window.means(self.objectives)
         del values["gradient_norm"]
         return values

@@ -164,21 +164,6 @@ class Steps:
         if self._scaling is not None:
             scale = self._scaling[0]
             weights = {name: x / scale for name, x in weights.items()}
-        gradients, sums = self._sum_of_micro_batches(batch, weights, context)
-        gradients, norm, factor = optimization.reduce_and_clip(gradients, scale)
-        sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
-        row = tf.concat([sums, [norm, 1.0 if scale is None else scale]], 0)
-        self.optimizer.update(
-            gradients,
-            self._variables,
-            self.optimizer.learning_rate,
-            tf.reduce_all(tf.math.is_finite(row)),
-            factor,
-        )
-        return row
-
-    def _sum_of_micro_batches(self, batch, weights, context):
-        """Gradients of this replica's share of the loss, and its sums."""
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         replicas = context.num_replicas_in_sync
         count = self._accumulation_steps
@@ -191,6 +176,22 @@ class Steps:
             rows = _part(batch, replica * count + i, replicas * count)
             return self._gradients(rows, weights, seed)
 
+        gradients, sums = self._add_up(micro_batch)
+        gradients, norm, factor = optimization.reduce_and_clip(gradients, scale)
+        sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
+        row = tf.concat([sums, [norm, 1.0 if scale is None else scale]], 0)
+        self.optimizer.update(
+            gradients,
+            self._variables,
+            self.optimizer.learning_rate,
+            tf.reduce_all(tf.math.is_finite(row)),
+            factor,
+        )
+        return row
+
+    def _add_up(self, micro_batch):
+        """Gradients of this replica's share of the loss, and its sums."""
+        count = self._accumulation_steps
         if count == 1:
             return micro_batch(0)
         # A loop, so that one micro-batch's activations are gone before the

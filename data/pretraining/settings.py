@@ -1,36 +1,61 @@
-"""How pre-training instances are made."""
+"""Settings of pre-training instances."""
 
 import dataclasses
+
+from common.flags import flag
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How instances are made; the names are those of the flags.
+    """How pre-training instances are made; each field is a flag."""
 
-    Attributes:
-        max_seq_length: S, ids in a row, special tokens included; at least 5.
-        max_predictions_per_seq: P, at most so many masked places in a row.
-        masked_lm_prob: share of a row's tokens that is masked.
-        short_seq_prob: share of documents cut into shorter sequences.
-        dupe_factor: how often the corpus is gone through, with other masks.
-        do_whole_word_mask: mask all pieces of a word or none.
-        word_boundaries: white space in the corpus is where words end, also
-            between ideographs.
-        max_ngram: mask spans of at most so many words, or pieces.
-        smoothing: power of a group's share in the corpus, for its share in
-            the records.
-        pack_sequences: several instances in a row.
-        random_seed: of everything that is drawn.
-    """
-
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    masked_lm_prob: float = 0.15
-    short_seq_prob: float = 0.1
-    dupe_factor: int = 10
-    do_whole_word_mask: bool = False
-    word_boundaries: bool = False
-    max_ngram: int = 1
-    smoothing: float = 0.7
-    pack_sequences: bool = False
-    random_seed: int = 12345
+    max_seq_length: int = flag(
+        128, "Tokens of a sequence, [CLS] and [SEP] included.", at_least=5
+    )
+    max_predictions_per_seq: int = flag(
+        20,
+        "Maximum number of masked tokens of a sequence.",
+        at_least=1,
+        masking=True,
+    )
+    masked_lm_prob: float = flag(
+        0.15,
+        "Share of the tokens that are masked.",
+        at_least=0.0,
+        at_most=1.0,
+        masking=True,
+    )
+    short_seq_prob: float = flag(
+        0.1,
+        "Share of the sequences that are made shorter.",
+        at_least=0.0,
+        at_most=1.0,
+    )
+    dupe_factor: int = flag(
+        10, "Number of passes over the corpus, with other masks.", at_least=1
+    )
+    do_whole_word_mask: bool = flag(
+        False, "Mask all tokens of a word or none.", masking=True
+    )
+    word_boundaries: bool = flag(
+        False,
+        "The corpus is split into words by white space, Chinese too; "
+        "--do_whole_word_mask masks these words.",
+    )
+    max_ngram: int = flag(
+        1,
+        "Mask spans of up to this number of words or tokens.",
+        at_least=1,
+        masking=True,
+    )
+    smoothing: float = flag(
+        0.7,
+        "For name=path inputs: power of a group's share in the corpus, for "
+        "its share in the records.",
+        at_least=0.0,
+        at_most=1.0,
+    )
+    pack_sequences: bool = flag(
+        False, "Pack several instances into a row, with less padding."
+    )
+    random_seed: int = flag(12345, "Random seed.")

@@ -1,14 +1,14 @@
 """Which records run_pretraining reads, and whether they go together."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import os
 import re
+from collections.abc import Iterator
 
-from absl import flags
-
-from common import storage
+from common import flags, storage
 from common.errors import UserError
 from common.progress import Progress, say
 from data import features
@@ -16,16 +16,9 @@ from data.pretraining.settings import Settings
 from data.records import manifest
 from data.text import vocabulary
 from modeling.config import BertConfig
-from tasks import common_flags
+from tasks.pretraining.settings import Settings as RunSettings
 
 _HASHED_BYTES = 4 << 30  # some seconds
-
-_OF_MASKS = (
-    "max_predictions_per_seq",
-    "masked_lm_prob",
-    "do_whole_word_mask",
-    "max_ngram",
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,35 +86,33 @@ class Inputs:
         return features.SEQUENCE_IDS in self.phases[0].records.schema
 
 
-def read_inputs(values: flags.FlagValues, config: BertConfig) -> Inputs:
+def read_inputs(settings: RunSettings, config: BertConfig) -> Inputs:
     """Finds the records that the flags name.
 
     Raises:
         UserError: they do not go together, or not with the config.
     """
-    wanted = read_phases(values)
-    sets = [
-        common_flags.list_files(patterns, flag) for flag, patterns, *_ in wanted
-    ]
-    if values.eval_input_file:
+    wanted = read_phases(settings)
+    sets = [storage.list_files(patterns, flag) for flag, patterns, *_ in wanted]
+    if settings.eval_input_file:
         sets.append(
-            common_flags.list_files(values.eval_input_file, "eval_input_file")
+            storage.list_files(settings.eval_input_file, "eval_input_file")
         )
     listed = [[manifest.manifest_of(path) for path in files] for files in sets]
     everything = [run for runs in listed for run in runs]
     check_packing(everything)
     runs = [run for run in everything if run]
-    check_vocabulary(runs, config, values.bert_config_file)
-    check_text_flags(values, runs, config)
+    check_vocabulary(runs, config, settings.training.model.bert_config_file)
+    check_text_flags(settings, runs, config)
     records = [
-        Records(files, runs, read_schema(values, files, runs, config))
+        Records(files, runs, read_schema(settings, files, runs, config))
         for files, runs in zip(sets, listed, strict=True)
     ]
-    held_out = records.pop() if values.eval_input_file else None
+    held_out = records.pop() if settings.eval_input_file else None
     phases = [
         Phase(
             part,
-            read_masks(values, part) if values.dynamic_masking else None,
+            read_masks(settings, part) if settings.dynamic_masking else None,
             batch_size,
             first,
             last,
@@ -134,14 +125,14 @@ def read_inputs(values: flags.FlagValues, config: BertConfig) -> Inputs:
     return Inputs(
         phases,
         held_out,
-        made.get("do_lower_case", values.do_lower_case),
-        made.get("strip_accents", values.strip_accents),
-        values.vocab_file or made.get("vocab_file"),
+        made.get("do_lower_case", settings.do_lower_case),
+        made.get("strip_accents", settings.strip_accents),
+        settings.vocab_file or made.get("vocab_file"),
     )
 
 
 def read_phases(
-    values: flags.FlagValues,
+    settings: RunSettings,
 ) -> list[tuple[str, str, int, int, int]]:
     """What is trained on, in order, from --phases or --input_file.
 
@@ -152,19 +143,22 @@ def read_phases(
     Raises:
         UserError: both are given or none, or --phases cannot be read.
     """
-    if bool(values.phases) == bool(values.input_file):
+    if bool(settings.phases) == bool(settings.input_file):
         raise UserError(
             "both --input_file and --phases"
-            if values.phases
+            if settings.phases
             else "neither --input_file nor --phases",
             expected="one of them",
         )
-    steps = values.num_train_steps
-    if not values.phases:
-        files, batch_size = values.input_file, values.train_batch_size
+    steps = settings.num_train_steps
+    if not settings.phases:
+        files, batch_size = (
+            settings.input_file,
+            settings.training.train_batch_size,
+        )
         return [("input_file", files, batch_size, 0, steps)]
     parts = []
-    for part in values.phases.split(","):
+    for part in settings.phases.split(","):
         match = re.fullmatch(r"(.+?):([1-9]\d*)(?::([1-9]\d*))?", part)
         if match is None:
             raise UserError(
@@ -174,7 +168,11 @@ def read_phases(
             )
         files, share, batch_size = match.groups()
         parts.append(
-            (files, int(share), int(batch_size or values.train_batch_size))
+            (
+                files,
+                int(share),
+                int(batch_size or settings.training.train_batch_size),
+            )
         )
     total = sum(share for _, share, _ in parts)
     phases, passed, first = [], 0, 0
@@ -193,17 +191,17 @@ def read_phases(
 
 
 def length_from(
-    values: flags.FlagValues, files: list[str], runs: list[dict], name: str
+    settings: RunSettings, files: list[str], runs: list[dict], name: str
 ) -> int:
     """A length from the flag, the manifests and the first record.
 
     The first record is read where there is no manifest and no flag.
     """
     wanted = {run[name] for run in runs}
-    if values[name].present:
-        wanted.add(values[name].value)
+    given = {name: getattr(settings, name)} if name in settings.given else {}
+    wanted |= set(given.values())
     if len(wanted) > 1:
-        flag = f"--{name}={values[name].value}, " * values[name].present
+        flag = f"--{name}={given[name]}, " if given else ""
         listed = ", ".join(map(str, sorted({run[name] for run in runs})))
         raise UserError(
             f"{flag}the records have {listed}",
@@ -216,7 +214,7 @@ def length_from(
     from data.records import reader
 
     found = reader.read_lengths(files[0])
-    return found.get(name) or values[name].value
+    return found.get(name) or getattr(settings, name)
 
 
 def check_packing(listed: list[dict | None]) -> None:
@@ -231,7 +229,7 @@ def check_packing(listed: list[dict | None]) -> None:
 
 
 def read_schema(
-    values: flags.FlagValues,
+    settings: RunSettings,
     files: list[str],
     listed: list[dict | None],
     config: BertConfig,
@@ -239,11 +237,13 @@ def read_schema(
     """The features of the records, which all must have."""
     runs = [run for run in listed if run]
     lengths = {
-        name: length_from(values, files, runs, name)
+        name: length_from(settings, files, runs, name)
         for name in ("max_seq_length", "max_predictions_per_seq")
     }
     config.check_length(
-        lengths["max_seq_length"], "max_seq_length", values.bert_config_file
+        lengths["max_seq_length"],
+        "max_seq_length",
+        settings.training.model.bert_config_file,
     )
     if not runs or not runs[0].get("pack_sequences"):
         return features.pretraining_schema(**lengths)
@@ -252,13 +252,14 @@ def read_schema(
     )
 
 
-def read_masks(values: flags.FlagValues, train: Records) -> Settings:
+def read_masks(settings: RunSettings, train: Records) -> Settings:
     """How the records were masked, from their manifest.
 
     Raises:
         UserError: there is no manifest, the records were masked in different
             ways, or by words that the records do not show.
     """
+    masking = [x for x in flags.flags_of(Settings) if x.masking]
     made = set()
     for path, run in zip(train.files, train.listed, strict=True):
         if run is None:
@@ -276,8 +277,8 @@ def read_masks(values: flags.FlagValues, train: Records) -> Settings:
             )
         made.add(
             Settings(
-                **{name: run[name] for name in _OF_MASKS if name in run},
-                random_seed=values.random_seed,
+                **{x.name: run[x.name] for x in masking if x.name in run},
+                random_seed=settings.training.random_seed,
             )
         )
     if len(made) > 1:
@@ -332,31 +333,45 @@ def check_vocabulary(
 
 
 def check_text_flags(
-    values: flags.FlagValues, runs: list[dict], config: BertConfig
+    settings: RunSettings, runs: list[dict], config: BertConfig
 ) -> None:
     """Compares --vocab_file and the flags of the casing with the records."""
     for run in runs:
         for name in ("do_lower_case", "strip_accents"):
-            given = values[name].value
+            given = getattr(settings, name)
             if given not in (None, run[name]):
                 raise UserError(
                     f"--{name}={given}",
                     expected=f"{run[name]}, by which the records were made "
                     "(manifest.json)",
                 )
-    if not values.vocab_file:
+    if not settings.vocab_file:
         return
-    tokens = vocabulary.read_vocabulary(values.vocab_file)
-    config.check_vocabulary(tokens, values.vocab_file, values.bert_config_file)
-    digest = vocabulary.vocabulary_hash(values.vocab_file)
+    tokens = vocabulary.read_vocabulary(settings.vocab_file)
+    config.check_vocabulary(
+        tokens, settings.vocab_file, settings.training.model.bert_config_file
+    )
+    digest = vocabulary.vocabulary_hash(settings.vocab_file)
     for run in runs:
         if run["vocab_sha256"] != digest:
             raise UserError(
                 f"sha256 {digest[:8]}",
-                path=values.vocab_file,
+                path=settings.vocab_file,
                 expected=f"{run['vocab_sha256'][:8]}, of the vocabulary that "
                 f"the records were made with, {run['vocab_file']}",
             )
+
+
+def check_all_records(inputs: Inputs, config: BertConfig) -> list[int]:
+    """Checks all records of a run; returns the number of each phase's.
+
+    Raises:
+        UserError: as of `check_records`.
+    """
+    sets = [phase.records for phase in inputs.phases]
+    sets += [inputs.held_out] if inputs.held_out else []
+    counts = [check_records(records, config.vocab_size) for records in sets]
+    return counts[: len(inputs.phases)]
 
 
 def check_records(records: Records, vocab_size: int) -> int:
@@ -404,14 +419,27 @@ def check_records(records: Records, vocab_size: int) -> int:
     return count
 
 
-def name_damage(records: Records) -> None:
-    """Finds out which shard made a run fail.
+@contextlib.contextmanager
+def naming_damage(inputs: Inputs) -> Iterator[None]:
+    """Finds the damaged shard when TensorFlow cannot read the records.
 
     Raises:
         UserError: with the file, the record and the cause.
     """
-    for path, entry in zip(records.files, records.entries(), strict=True):
-        _check_shard(path, entry)
+    import tensorflow as tf
+
+    try:
+        yield
+    except (
+        tf.errors.DataLossError,
+        tf.errors.InvalidArgumentError,
+        tf.errors.NotFoundError,
+    ):
+        for phase in inputs.phases:
+            entries = phase.records.entries()
+            for path, entry in zip(phase.records.files, entries, strict=True):
+                _check_shard(path, entry)
+        raise
 
 
 def fingerprint(inputs: Inputs) -> str:

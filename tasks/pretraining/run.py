@@ -1,218 +1,123 @@
-"""One run of pre-training: its model, its data, and what it leaves behind."""
+"""One run of pre-training: its model, its data, its checkpoints."""
 
 import dataclasses
-import os
-
-from absl import flags
 
 from common.progress import say
 from data import features
 from modeling.config import BertConfig
-from tasks import common_flags, output_dir, training_flags
-from tasks.pretraining import inputs as pretraining_records
-
-
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """What the command line asks for, checked.
-
-    Attributes:
-        flags: of run_pretraining.
-        config: sizes of the network.
-        inputs: records.
-        train_for: seconds, or None.
-    """
-
-    flags: flags.FlagValues
-    config: BertConfig
-    inputs: pretraining_records.Inputs
-    train_for: float | None
+from tasks import training_run
+from tasks.pretraining import inputs as pretraining_inputs
+from tasks.pretraining.settings import Settings
 
 
 class Pretraining:
-    """One run: the model, its optimizer, and where they are kept."""
+    """A run of masked LM and next sentence prediction.
 
-    def __init__(self, job: Job):
-        from modeling import models
-        from training import distribution, optimization, precision
+    Args:
+        settings: of the script.
+        config: sizes of the network.
+        inputs: the records.
 
-        self.job = job
-        values = job.flags
-        strategy = distribution.make_strategy(
-            **{name: values[name].value for name in common_flags.DEVICE_FLAGS}
+    Attributes:
+        run: `training_run.TrainingRun`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        config: BertConfig,
+        inputs: pretraining_inputs.Inputs,
+    ):
+        from modeling import models, pretraining_losses
+
+        self._settings, self._config, self._inputs = settings, config, inputs
+        everything = dataclasses.replace(
+            settings,
+            do_lower_case=inputs.do_lower_case,
+            strip_accents=inputs.strip_accents,
         )
-        for phase in job.inputs.phases if values.do_train else ():
-            distribution.check_batch_size(
-                strategy,
-                phase.batch_size,
-                "train_batch_size",
-                values.gradient_accumulation_steps,
+        self.run = training_run.TrainingRun(
+            everything,
+            settings.training,
+            config,
+            training_run.Task(
+                lambda: models.build_pretraining_model(
+                    config,
+                    settings.training.random_seed,
+                    packed=inputs.packed,
+                ),
+                pretraining_losses.OBJECTIVES,
+                pretraining_losses.pretraining_weights,
+                pretraining_losses.pretraining_sums,
+                pretraining_inputs.fingerprint(inputs),
+                settings.num_train_steps,
+                settings.num_warmup_steps,
+            ),
+        )
+        for phase in inputs.phases if settings.training.do_train else ():
+            self.run.check_batch_size("train_batch_size", phase.batch_size)
+        if settings.do_eval or inputs.held_out:
+            self.run.check_batch_size(
+                "eval_batch_size", settings.training.eval_batch_size
             )
-        if values.do_eval or job.inputs.held_out:
-            distribution.check_batch_size(
-                strategy, values.eval_batch_size, "eval_batch_size"
-            )
-        self.learning_rate = optimization.WarmupLinearDecay(
-            values.learning_rate,
-            values.num_train_steps,
-            values.num_warmup_steps,
-        )
-        computed_in = precision.choose(values.precision, strategy)
-        with strategy.scope():
-            with precision.computing_in(computed_in):
-                model = models.build_pretraining_model(
-                    job.config,
-                    values.random_seed,
-                    packed=job.inputs.packed,
-                )
-            optimizer = optimization.AdamWeightDecay(
-                self.learning_rate, rule=values.optimizer
-            )
-            optimizer.build(model.trainable_variables)
-        self._make_session(model, optimizer, strategy)
 
-    def _make_session(self, model, optimizer, strategy) -> None:
-        """Makes what trains, and what it keeps."""
-        from modeling import checkpoints, counts, fused_ops, pretraining_losses
-        from training import loop, saver, session, state, steps
-
-        job, values = self.job, self.job.flags
-        self.named = checkpoints.model_variables(model)
-        self.state = state.TrainingState(
-            self.named,
-            optimizer,
-            saver.Saver(values.output_dir, values.keep_checkpoint_max),
-        )
-        task = steps.Task(
-            model,
-            pretraining_losses.OBJECTIVES,
-            pretraining_losses.pretraining_weights,
-            pretraining_losses.pretraining_sums,
-            fused_ops.step_scope(job.config, **training_flags.ways(values)),
-            counts.batch_tokens,
-        )
-        self.trainer = loop.Trainer(
-            steps.Steps(
-                task,
-                optimizer,
-                strategy,
-                values.random_seed,
-                values.use_xla,
-                values.gradient_accumulation_steps,
-            )
-        )
-        self.settings = {
-            **values.flag_values_dict(),
-            "do_lower_case": job.inputs.do_lower_case,
-            "strip_accents": job.inputs.strip_accents,
-            "records": pretraining_records.fingerprint(job.inputs),
-            "environment": state.environment(strategy),
-        }
-        self.best = saver.Saver(
-            os.path.join(values.output_dir, output_dir.BEST), 1
-        )
-        self.session = session.Session(
-            self.trainer,
-            self.state,
-            self.best,
-            values.output_dir,
-            self.settings,
-        )
-
-    def start(self) -> None:
-        """Takes up the run in output_dir, or --init_checkpoint."""
-        from modeling import checkpoints
-
-        values = self.job.flags
-        output_dir.check_workers(self.trainer.steps.strategy, self.settings)
-        restored = self.session.resume(values.do_train)
-        if restored:
-            output_dir.tell_changes(restored.settings, self.settings)
-            return
-        if not values.init_checkpoint:
-            if values.do_train:
-                return
-            raise output_dir.no_checkpoint(values.output_dir)
-        path = checkpoints.resolve(values.init_checkpoint)
-        fresh = checkpoints.assign(self.named, checkpoints.read(path), path)
-        output_dir.tell_start(path, fresh)
-
-    def train(self, counts: list[int]) -> None:
-        """Trains to the last step.
+    def parts(self, counts: list[int]) -> list:
+        """The phases as `training.session` takes them.
 
         Args:
-            counts: records of each phase.
+            counts: number of records of each phase.
         """
-        import tensorflow as tf
+        return list(map(self._part, self._inputs.phases, counts))
 
-        parts = [
-            self._part(phase, count)
-            for phase, count in zip(self.job.inputs.phases, counts, strict=True)
-        ]
-        try:
-            self.session.train(parts, self._held_out(), self.job.train_for)
-        except (
-            tf.errors.DataLossError,
-            tf.errors.InvalidArgumentError,
-            tf.errors.NotFoundError,
-        ):
-            for phase in self.job.inputs.phases:
-                pretraining_records.name_damage(phase.records)
-            raise
-
-    def _part(self, phase: pretraining_records.Phase, num_records: int):
-        """A phase as `training.session` takes it."""
+    def _part(self, phase: pretraining_inputs.Phase, num_records: int):
+        """Batches and schedule of a phase."""
         from data.records import reader
-        from training import loop
 
-        values = self.job.flags
-        schedule = loop.Schedule(
-            num_train_steps=phase.last,
-            log_steps=values.log_steps,
-            save_steps=values.save_checkpoints_steps,
-            eval_steps=values.eval_steps if self.job.inputs.held_out else 0,
-            iterations_per_loop=values.iterations_per_loop,
-            batch_size=phase.batch_size,
-            learning_rate=self.learning_rate,
-            skip_steps=training_flags.step_ranges(values.skip_steps),
+        training = self._settings.training
+        schema = phase.records.schema
+        length = schema[features.INPUT_IDS][1]
+        schedule = self.run.schedule(
+            phase.batch_size,
+            phase.last,
+            eval_steps=training.eval_steps if self._inputs.held_out else 0,
             records_of=lambda step: reader.tell_records(
                 phase.records.files,
                 num_records,
                 phase.batch_size,
-                values.random_seed,
+                training.random_seed,
                 step - phase.first,
             ),
         )
 
         def batches():
-            if len(self.job.inputs.phases) > 1:
-                length = phase.records.schema[features.INPUT_IDS][1]
+            if len(self._inputs.phases) > 1:
                 say(
                     f"steps {phase.first + 1} to {phase.last}: {num_records} "
-                    f"records of {length} pieces, {phase.batch_size} a batch"
+                    f"records of {length} tokens, batches of "
+                    f"{phase.batch_size}"
                 )
             return self._batches(phase, num_records)
 
         return batches, schedule
 
-    def _batches(self, phase: pretraining_records.Phase, num_records: int):
+    def _batches(self, phase: pretraining_inputs.Phase, num_records: int):
         """Batches from the present step on."""
         from data.pretraining import dynamic_masking, masking
         from data.records import reader
         from data.text import vocabulary
 
-        step = self.state.step - phase.first
+        step = self.run.step - phase.first
         batches = reader.training_batches(
             phase.records.files,
             num_records,
             phase.records.schema,
             phase.batch_size,
-            self.job.flags.random_seed,
+            self._settings.training.random_seed,
             step,
         )
         if phase.masks is None:
             return batches
-        vocab = vocabulary.read_vocabulary(self.job.inputs.vocab_file)
+        vocab = vocabulary.read_vocabulary(self._inputs.vocab_file)
         return dynamic_masking.remask_batches(
             batches,
             phase.masks,
@@ -221,38 +126,33 @@ class Pretraining:
             step,
         )
 
-    def _held_out(self):
-        """Evaluates while training, if there is held-out text."""
+    def validation(self):
+        """Evaluations during training, if there are held-out records."""
         from training import logs, validation
 
-        if not self.job.inputs.held_out:
+        if not self._inputs.held_out:
             return None
-        values = self.job.flags
-        best = validation.Best(
-            self.best,
-            self.named,
-            "loss",
-            is_loss=True,
-            patience=values.early_stopping_patience,
-        )
-        objectives = self.trainer.steps.task.objectives
+        objectives = self.run.trainer.objectives
         return validation.HeldOut(
             self.evaluate,
             lambda step, result: logs.tell_evaluation(step, result, objectives),
-            best,
+            self.run.best("loss", is_loss=True),
         )
 
     def evaluate(self) -> dict[str, float]:
-        """Evaluates the present weights on held-out text, if there is."""
+        """Losses and accuracies of the present weights, on held-out records.
+
+        Without held-out records those of training are read.
+        """
         from data.records import reader
 
-        values, inputs = self.job.flags, self.job.inputs
+        inputs = self._inputs
         records = inputs.held_out or inputs.phases[-1].records
-        return self.trainer.evaluate(
+        return self.run.trainer.evaluate(
             reader.evaluation_batches(
                 records.files,
                 records.schema,
-                values.eval_batch_size,
-                values.max_eval_steps,
+                self._settings.training.eval_batch_size,
+                self._settings.max_eval_steps,
             )
         )

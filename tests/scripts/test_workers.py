@@ -24,9 +24,10 @@ pytestmark = pytest.mark.slow
 PROGRAM = """
 import json, os, sys
 import numpy as np
-import common_flags, pretraining_run, run_pretraining
+import run_pretraining
+from tasks import main as tasks_main, training_run
 
-start = pretraining_run.Pretraining.start
+start = training_run.TrainingRun.start
 runs = []
 
 def remember(run):
@@ -39,8 +40,8 @@ def main(argv):
     values = {name: v.numpy() for name, v in runs[0].named.items()}
     np.savez(f"{argv[0]}-{index}.npz", **values)
 
-pretraining_run.Pretraining.start = remember
-sys.exit(common_flags.run(main, sys.argv[1:]))
+training_run.TrainingRun.start = remember
+sys.exit(tasks_main.run(main, sys.argv[1:]))
 """
 
 

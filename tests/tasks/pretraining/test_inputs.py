@@ -7,6 +7,10 @@ import pytest
 
 import create_pretraining_data
 import run_pretraining
+from common import flags
+from modeling.config import BertConfig
+from tasks.pretraining import inputs as pretraining_inputs
+from tasks.pretraining.settings import Settings
 from tests.helpers import small, text
 
 S, P = 31, 5
@@ -109,27 +113,22 @@ def test_masks_are_drawn_again_and_a_resumed_run_draws_the_same(
 
 def test_records_of_two_folders_may_share_a_vocabulary(made, records):
     train, held_out = records("plain"), records("spans", max_ngram=2)
-    job = run_pretraining.read_flags(
-        [
-            "run_pretraining.py",
-            "--do_train",
-            f"--input_file={train}",
-            f"--eval_input_file={held_out}",
-            f"--output_dir={made / 'out'}",
-            f"--bert_config_file={made / 'config.json'}",
-        ]
+    settings = flags.replace(
+        Settings(), input_file=str(train), eval_input_file=str(held_out)
     )
-    assert job.inputs.held_out.files == [str(held_out)]
+    config = BertConfig.from_json_file(made / "config.json")
+    inputs = pretraining_inputs.read_inputs(settings, config)
+    assert inputs.held_out.files == [str(held_out)]
 
 
 def test_packed_and_plain_records_do_not_mix(records, pretrain, tmp_path):
     packed, plain = records("packed", "--pack_sequences"), records("plain")
-    for flags in (
+    for named in (
         {"path": f"{packed},{plain}"},
         {"path": packed, "eval_input_file": plain},
         {"path": plain, "eval_input_file": packed},
     ):
-        _, err = pretrain("out", code=2, **flags)
+        _, err = pretrain("out", code=2, **named)
         assert err == (
             "error: 1 of 2 files have packed rows; expected all or none, those "
             "of --eval_input_file too; make the others with --pack_sequences\n"

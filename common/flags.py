@@ -1,0 +1,273 @@
+"""Settings as frozen dataclasses, and the command-line flags made from them.
+
+    @dataclasses.dataclass(frozen=True)
+    class Settings:
+        training: Training = group(Training, eval_steps=1000)
+        doc_stride: int = flag(128, "Tokens between two windows.", at_least=1)
+
+    settings = parse(sys.argv, Settings, __doc__)
+
+The name, type, default, help and range of a flag stand in its field alone.
+Fields of a nested dataclass are flags of the same command line.
+"""
+
+import dataclasses
+import os
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from absl import flags as absl_flags
+
+from common.errors import UserError
+
+_FLAG, _GROUP = "flag", "group"  # keys of a field's metadata
+GIVEN = "given"  # field of a settings class that receives the names given
+
+
+@dataclasses.dataclass(frozen=True)
+class Flag:
+    """A flag, as its field declares it.
+
+    Attributes:
+        name: of the flag, without dashes.
+        kind: bool, int, float, str or tuple.
+        default: value if the flag is not given.
+        help: a sentence.
+        at_least, at_most: bounds of a number, or None.
+        choices: the values of a string, or ().
+        required: whether the flag must be given.
+        resume: whether a resumed run must have the same value to take the
+            same steps.
+        cache_key: whether files made from the inputs depend on it.
+        masking: whether the masks of pre-training records depend on it.
+        path: whether it names files or folders; `~` is expanded.
+        where: names of the nested fields that lead to it.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    at_least: float | None
+    at_most: float | None
+    choices: tuple[str, ...]
+    required: bool
+    resume: bool
+    cache_key: bool
+    masking: bool
+    path: bool
+    where: tuple[str, ...]
+
+
+def flag(
+    default: Any,
+    help: str,
+    *,
+    name: str | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    choices: tuple[str, ...] = (),
+    required: bool = False,
+    resume: bool = False,
+    cache_key: bool = False,
+    masking: bool = False,
+    path: bool = False,
+) -> Any:
+    """Declares a field that is a flag; see `Flag` for the arguments."""
+    declared = {
+        "name": name,
+        "help": help,
+        "at_least": at_least,
+        "at_most": at_most,
+        "choices": tuple(choices),
+        "required": required,
+        "resume": resume,
+        "cache_key": cache_key,
+        "masking": masking,
+        "path": path,
+    }
+    return dataclasses.field(default=default, metadata={_FLAG: declared})
+
+
+def group(settings_class: type, **changes: Any) -> Any:
+    """Declares a field of nested settings.
+
+    Args:
+        settings_class: a dataclass of flags.
+        **changes: name of a flag -> its default here, or a dict of other
+            arguments of `flag` that differ here, such as
+            `{"required": False}`.
+    """
+    defaults = {
+        name: value
+        for name, value in changes.items()
+        if not isinstance(value, dict)
+    }
+    return dataclasses.field(
+        default_factory=lambda: replace(settings_class(), **defaults),
+        metadata={_GROUP: changes},
+    )
+
+
+def flags_of(settings_class: type) -> Iterator[Flag]:
+    """Yields the flags of a settings class, nested ones included."""
+    hints = typing.get_type_hints(settings_class)
+    for field in dataclasses.fields(settings_class):
+        if _GROUP in field.metadata:
+            changes = field.metadata[_GROUP]
+            for inner in flags_of(hints[field.name]):
+                change = changes.get(inner.name, {})
+                if not isinstance(change, dict):
+                    change = {"default": change}
+                where = (field.name, *inner.where)
+                yield dataclasses.replace(inner, where=where, **change)
+        elif _FLAG in field.metadata:
+            declared = dict(field.metadata[_FLAG])
+            declared["name"] = declared["name"] or field.name
+            yield Flag(
+                kind=_kind(hints[field.name]),
+                default=field.default,
+                where=(field.name,),
+                **declared,
+            )
+
+
+def parse(argv: list[str], settings_class: type, usage: str) -> Any:
+    """Parses a command line.
+
+    Args:
+        argv: the command line, program name first.
+        settings_class: a dataclass of flags; its field `given`, if it has
+            one, receives the names of the flags that the command line has.
+        usage: the script's docstring, which `--help` prints.
+
+    Returns:
+        an instance of `settings_class`.
+
+    Raises:
+        UserError: an unknown flag, a bad value, a missing flag, or an
+            argument that is no flag.
+        SystemExit: after `--help`.
+    """
+    values = absl_flags.FlagValues()
+    declared = list(flags_of(settings_class))
+    for one in declared:
+        _define(one, values)
+    absl_flags.DEFINE_bool("help", False, "Show this.", flag_values=values)
+    if any(word in ("--help", "-h", "-help") for word in argv[1:]):
+        print(f"{usage}\n\nFlags:{values.get_help()}")
+        raise SystemExit(0)
+    try:
+        rest = values(argv)
+    except absl_flags.Error as error:
+        raise UserError(str(error), fix="see --help") from None
+    if len(rest) > 1:
+        raise UserError(
+            f"unexpected argument {rest[1]!r}",
+            fix="write --flag=value; quote values that have spaces",
+        )
+    settings = settings_class()
+    given = frozenset(one.name for one in declared if values[one.name].present)
+    if hasattr(settings, GIVEN):
+        settings = dataclasses.replace(settings, given=given)
+    read = {one.name: _value(one, values[one.name].value) for one in declared}
+    return replace(settings, **read)
+
+
+def replace(settings: Any, **changes: Any) -> Any:
+    """Settings with other values.
+
+    Args:
+        settings: an instance of a dataclass of flags.
+        **changes: name of a flag, nested or not -> value.
+
+    Returns:
+        an instance of the same class.
+    """
+    unknown = set(changes) - {one.name for one in flags_of(type(settings))}
+    assert not unknown, f"no flags of {type(settings).__name__}: {unknown}"
+    fields = {}
+    for field in dataclasses.fields(settings):
+        if _GROUP in field.metadata:
+            inner = getattr(settings, field.name)
+            names = {one.name for one in flags_of(type(inner))}
+            own = {k: v for k, v in changes.items() if k in names}
+            if own:
+                fields[field.name] = replace(inner, **own)
+        elif _FLAG in field.metadata:
+            name = field.metadata[_FLAG]["name"] or field.name
+            if name in changes:
+                fields[field.name] = changes[name]
+    return dataclasses.replace(settings, **fields)
+
+
+def as_dict(settings: Any, mark: str | None = None) -> dict[str, Any]:
+    """Values by the names of their flags.
+
+    Args:
+        settings: an instance of a dataclass of flags.
+        mark: "resume", "cache_key", "masking" or "path": only flags so
+            marked.
+    """
+    return {
+        one.name: value_of(settings, one)
+        for one in flags_of(type(settings))
+        if mark is None or getattr(one, mark)
+    }
+
+
+def value_of(settings: Any, one: Flag) -> Any:
+    """The value of a flag in settings that hold it."""
+    for name in one.where:
+        settings = getattr(settings, name)
+    return settings
+
+
+def _kind(hint: Any) -> type:
+    """The type of a flag: `float` of `float | None`, `tuple` of a list."""
+    if isinstance(hint, types.UnionType):
+        (hint,) = set(typing.get_args(hint)) - {type(None)}
+    kind = typing.get_origin(hint) or hint
+    assert kind in (bool, int, float, str, tuple), hint
+    return kind
+
+
+def _define(one: Flag, values: absl_flags.FlagValues) -> None:
+    """Defines the absl flag of a field."""
+    default = list(one.default) if isinstance(one.default, tuple) else None
+    named = {
+        "name": one.name,
+        "default": one.default if default is None else default,
+        "help": one.help,
+        "flag_values": values,
+        "required": one.required,
+    }
+    if one.choices:
+        absl_flags.DEFINE_enum(enum_values=one.choices, **named)
+    elif one.kind is bool:
+        absl_flags.DEFINE_bool(**named)
+    elif one.kind is tuple:
+        absl_flags.DEFINE_list(**named)
+    elif one.kind is str:
+        absl_flags.DEFINE_string(**named)
+    else:
+        integer = one.kind is int
+        define = (
+            absl_flags.DEFINE_integer if integer else absl_flags.DEFINE_float
+        )
+        bounds = {"lower_bound": one.at_least, "upper_bound": one.at_most}
+        define(**named, **bounds)
+
+
+def _value(one: Flag, value: Any) -> Any:
+    """The value of a field, from that of its absl flag."""
+    if one.path and value:
+        return _expand(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _expand(paths: str) -> str:
+    """Paths between commas, with `~` expanded."""
+    return ",".join(map(os.path.expanduser, paths.split(",")))

@@ -1,0 +1,62 @@
+"""How a script that trains starts and ends: other workers, and signals."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from common import flags
+from common import main as common_main
+from common.errors import UserError
+from training import cluster, preemption, workers
+
+# Written by the first worker alone, besides output_dir.
+_WRITTEN_ONCE = ("export_dir", "glue_dir")
+
+
+def parse(argv: list[str], settings_class: type, usage: str) -> Any:
+    """As `flags.parse`; of several workers only the first writes and prints.
+
+    Raises:
+        UserError: as of `flags.parse`, or there are several workers and the
+            script is not to train.
+    """
+    settings = flags.parse(argv, settings_class, usage)
+    values = flags.as_dict(settings)
+    own = cluster.of_flags(values["distribution"], values["use_tpu"])
+    if own is None:
+        return settings
+    if not values.get("do_train"):
+        raise UserError(
+            f"{cluster.VARIABLE} names {len(own.tasks)} processes",
+            expected="one: only training is shared",
+            fix=f"pass --do_train, or unset {cluster.VARIABLE}",
+        )
+    if own.is_chief:
+        return settings
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    return flags.replace(
+        settings,
+        output_dir=workers.own_folder(own, values["output_dir"]),
+        **{name: None for name in _WRITTEN_ONCE if name in values},
+    )
+
+
+def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
+    """As `common.main.run`, of a script that trains.
+
+    A lost worker ends it with RUN_AGAIN, and several workers leave together:
+    the process ends here. SIGTERM ends it with RUN_AGAIN also before the
+    first step and after the last one, where there is nothing to save.
+    """
+    if os.environ.get(cluster.VARIABLE):
+        # TensorFlow's errors on lost workers would bury ours.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(preemption.RUN_AGAIN))
+
+    def watched(argv):
+        with workers.watch():
+            main(argv)
+
+    return common_main.run(watched, argv, workers.leave)

@@ -1,0 +1,255 @@
+"""Settings that several scripts share; each field is a flag."""
+
+import dataclasses
+import re
+
+from common.errors import UserError
+from common.flags import flag, group
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """The network and its weights."""
+
+    bert_config_file: str | None = flag(
+        None,
+        "JSON file with the sizes of the network.",
+        required=True,
+        path=True,
+    )
+    init_checkpoint: str | None = flag(
+        None,
+        "Checkpoint to start from: its prefix, such as bert_model.ckpt.",
+        path=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Devices:
+    """Devices, as in the original release."""
+
+    use_tpu: bool = flag(False, "Train on a Cloud TPU.")
+    tpu_name: str | None = flag(None, "Name or grpc:// address of the TPU.")
+    tpu_zone: str | None = flag(None, "Zone of the TPU; detected if not given.")
+    gcp_project: str | None = flag(
+        None, "Project of the TPU; detected if not given."
+    )
+    master: str | None = flag(
+        None, "Address of the TPU's master, instead of its name."
+    )
+    num_tpu_cores: int | None = flag(
+        None, "Cores that the TPU must have; detected if not given."
+    )
+    distribution: str = flag(
+        "auto",
+        "Devices: auto takes the TPU with --use_tpu, several workers if the "
+        "environment has TF_CONFIG, all GPUs if there are two or more, else "
+        "one device.",
+        choices=("auto", "one_device", "mirrored", "multi_worker", "tpu"),
+    )
+    cluster_timeout: float = flag(
+        300.0, "Seconds to wait for the other workers.", at_least=1.0
+    )
+
+    @property
+    def is_tpu(self) -> bool:
+        """Whether the flags ask for a TPU."""
+        return self.distribution == "tpu" or (
+            self.distribution == "auto" and self.use_tpu
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """The network, its optimizer, and what a training run keeps."""
+
+    model: Model = group(Model)
+    devices: Devices = group(Devices)
+    random_seed: int = flag(12345, "Random seed.", resume=True)
+    output_dir: str | None = flag(
+        None, "Folder of the checkpoints and results.", required=True, path=True
+    )
+    train_for: str | None = flag(
+        None, "Stop and save after this time, such as 90m, 36h or 30s."
+    )
+    do_train: bool = flag(False, "Train.")
+    use_xla: bool = flag(
+        False, "Compile forward and backward pass with XLA.", resume=True
+    )
+    remat: bool = flag(
+        False, "Recompute the activations of each layer in the backward pass."
+    )
+    optimizer: str = flag(
+        "adamw",
+        "The original's Adam, Adam with bias correction, or LAMB.",
+        choices=("adamw", "corrected_adamw", "lamb"),
+        resume=True,
+    )
+    precision: str = flag(
+        "float32",
+        "Precision of the computation; auto takes bfloat16 where the device "
+        "has it, else float32.",
+        choices=("float32", "bfloat16", "float16", "auto"),
+        resume=True,
+    )
+    skip_steps: str = flag(
+        "",
+        "Steps whose batches are skipped, first and last included: a:b[,c:d].",
+        resume=True,
+    )
+    train_batch_size: int = flag(
+        32, "Examples of a batch, over all devices.", at_least=1, resume=True
+    )
+    gradient_accumulation_steps: int = flag(
+        1,
+        "Micro-batches of a batch, computed one after the other.",
+        at_least=1,
+        resume=True,
+    )
+    eval_batch_size: int = flag(
+        8, "Examples of a batch in evaluation.", at_least=1
+    )
+    save_checkpoints_steps: int = flag(
+        1000, "Steps between checkpoints.", at_least=1
+    )
+    keep_checkpoint_max: int = flag(
+        5, "Number of checkpoints to keep.", at_least=1
+    )
+    iterations_per_loop: int = flag(
+        1000, "Maximum number of steps in one call.", at_least=1
+    )
+    log_steps: int = flag(
+        100, "Steps between two points of the curves.", at_least=1
+    )
+    eval_steps: int = flag(
+        0, "Steps between evaluations during training.", at_least=0
+    )
+    early_stopping_patience: int = flag(
+        0,
+        "Stop after this number of evaluations without an improvement; "
+        "0: never.",
+        at_least=0,
+    )
+    learning_rate: float = flag(
+        5e-5, "Peak learning rate.", at_least=0.0, resume=True
+    )
+
+    @property
+    def ranges_to_skip(self) -> tuple[tuple[int, int], ...]:
+        """(first, last) of each range of --skip_steps.
+
+        Raises:
+            UserError: the flag cannot be read.
+        """
+        ranges = []
+        for part in self.skip_steps.split(",") if self.skip_steps else []:
+            match = re.fullmatch(r"(\d+):(\d+)", part)
+            first, last = map(int, match.groups()) if match else (0, 0)
+            if not 1 <= first <= last:
+                raise UserError(
+                    f"--skip_steps={self.skip_steps}: {part!r}",
+                    expected="first:last, steps from 1 on, as in 70:80,95:95",
+                )
+            ranges.append((first, last))
+        return tuple(ranges)
+
+    @property
+    def seconds(self) -> float | None:
+        """--train_for in seconds.
+
+        Raises:
+            UserError: the flag cannot be read.
+        """
+        if self.train_for is None:
+            return None
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", self.train_for)
+        if match is None:
+            raise UserError(
+                f"--train_for={self.train_for}",
+                expected="a time such as 90m, 36h or 30s",
+            )
+        unit = {"s": 1, "m": 60, "h": 3600}[match.group(2)]
+        return float(match.group(1)) * unit
+
+    def check(self, batch_sizes: list[int]) -> None:
+        """Checks the flags against each other.
+
+        Args:
+            batch_sizes: of training.
+
+        Raises:
+            UserError: they contradict each other, or one cannot be read.
+        """
+        parts = self.gradient_accumulation_steps
+        for batch_size in batch_sizes:
+            if batch_size % parts:
+                raise UserError(
+                    f"--gradient_accumulation_steps={parts}",
+                    expected=f"a divisor of {batch_size}, the batch size",
+                )
+        if self.precision == "float16" and self.devices.is_tpu:
+            raise UserError(
+                "--precision=float16 on a TPU", expected="bfloat16 or float32"
+            )
+        assert self.ranges_to_skip is not None
+        assert self.seconds is None or self.seconds >= 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """The text and its tokens."""
+
+    vocab_file: str | None = flag(
+        None, "Vocabulary, one token a line.", required=True, path=True
+    )
+    do_lower_case: bool = flag(
+        True,
+        "Lower-case the text and strip accents. True for uncased models.",
+        cache_key=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuning:
+    """What the fine-tuning scripts share."""
+
+    training: Training = group(Training)
+    text: Text = group(Text)
+    do_eval: bool = flag(False, "Evaluate on labelled examples.")
+    do_predict: bool = flag(False, "Write predictions.")
+    length_buckets: bool = flag(
+        True, "Pad to a few lengths, not all to one.", resume=True
+    )
+    max_seq_length: int = flag(
+        128,
+        "Maximum number of tokens of a sequence.",
+        at_least=3,
+        resume=True,
+        cache_key=True,
+    )
+    predict_batch_size: int = flag(
+        8, "Examples of a batch in prediction.", at_least=1
+    )
+    freeze_layers: int = flag(
+        0,
+        "Number of layers that are not trained, from the embeddings up; 0: "
+        "all are trained.",
+        at_least=0,
+        resume=True,
+    )
+    num_train_epochs: float = flag(
+        3.0, "Number of training epochs.", at_least=0.0, resume=True
+    )
+    warmup_proportion: float = flag(
+        0.1, "Share of the steps that warm up.", at_least=0.0, resume=True
+    )
+    layer_decay: float = flag(
+        1.0,
+        "Learning rate of each layer, as a share of the rate of the layer "
+        "above.",
+        at_least=0.0,
+        resume=True,
+    )
+    export_dir: str | None = flag(
+        None, "Folder for the exported SavedModel.", path=True
+    )

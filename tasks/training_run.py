@@ -1,0 +1,237 @@
+"""One training run: devices, network, optimizer, steps and checkpoints.
+
+Pre-training and the fine-tuning tasks are wired here alike; a task hands over
+its network and its losses.
+"""
+
+import dataclasses
+import os
+from collections.abc import Callable
+
+from common import flags
+from modeling.config import BertConfig
+from tasks import output_dir, settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A network and its losses.
+
+    Attributes:
+        build_model: () -> a model of `modeling.models`.
+        objectives: names of the losses.
+        batch_weights, batch_sums: see `training.steps`.
+        records: JSON value that identifies the training data.
+        num_train_steps: the last step; 0 if nothing is trained.
+        num_warmup_steps: steps of linear warm-up.
+        freeze_layers, layer_decay: see `modeling.layer_decay`.
+    """
+
+    build_model: Callable
+    objectives: tuple[str, ...]
+    batch_weights: Callable[[dict], dict]
+    batch_sums: Callable[[dict, dict], dict]
+    records: str
+    num_train_steps: int
+    num_warmup_steps: int
+    freeze_layers: int = 0
+    layer_decay: float = 1.0
+
+
+class TrainingRun:
+    """A network that is trained, and where it is kept.
+
+    Args:
+        everything: settings of the script; those that are marked `resume`
+            are compared when the run is resumed.
+        training: the part of them that is about training.
+        config: sizes of the network.
+        task: the network and its losses.
+
+    Attributes:
+        strategy: the devices.
+        model: the Keras model.
+        named: original name -> variable.
+        learning_rate: step -> rate.
+        trainer: `training.loop.Trainer`.
+        session: `training.session.Session`.
+    """
+
+    def __init__(
+        self,
+        everything,
+        training: settings.Training,
+        config: BertConfig,
+        task: Task,
+    ):
+        from modeling import checkpoints, layer_decay
+        from training import distribution, optimization, precision
+
+        self._training, self._config, self._task = training, config, task
+        self.strategy = distribution.make_strategy(
+            **dataclasses.asdict(training.devices)
+        )
+        self.learning_rate = optimization.WarmupLinearDecay(
+            training.learning_rate,
+            max(1, task.num_train_steps),
+            task.num_warmup_steps,
+        )
+        computed_in = precision.choose(training.precision, self.strategy)
+        with self.strategy.scope():
+            with precision.computing_in(computed_in):
+                self.model = task.build_model()
+            self.named = checkpoints.model_variables(self.model)
+            layer_decay.freeze(self.named, task.freeze_layers)
+            optimizer = optimization.AdamWeightDecay(
+                self.learning_rate, rule=training.optimizer
+            )
+            optimizer.build(self.model.trainable_variables)
+        optimizer.rate_factors = layer_decay.rate_factors(
+            self.named,
+            self.model.trainable_variables,
+            task.layer_decay,
+            config.num_hidden_layers,
+        )
+        self._make_session(optimizer, everything)
+
+    def _make_session(self, optimizer, everything) -> None:
+        """Makes the steps, and what keeps their results."""
+        from modeling import counts, fused_ops
+        from training import loop, saver, session, state, steps
+
+        training, task = self._training, self._task
+        self._decisive = flags.as_dict(everything, "resume")
+        self._settings = {
+            **flags.as_dict(everything),
+            "records": task.records,
+            "environment": state.environment(self.strategy),
+        }
+        trained = steps.Task(
+            self.model,
+            task.objectives,
+            task.batch_weights,
+            task.batch_sums,
+            fused_ops.step_scope(
+                self._config, not training.use_xla, training.remat
+            ),
+            counts.batch_tokens,
+        )
+        self.trainer = loop.Trainer(
+            steps.Steps(
+                trained,
+                optimizer,
+                self.strategy,
+                training.random_seed,
+                training.use_xla,
+                training.gradient_accumulation_steps,
+            )
+        )
+        self._state = state.TrainingState(
+            self.named,
+            optimizer,
+            saver.Saver(training.output_dir, training.keep_checkpoint_max),
+        )
+        self._best = saver.Saver(
+            os.path.join(training.output_dir, output_dir.BEST), 1
+        )
+        self.session = session.Session(
+            self.trainer,
+            self._state,
+            self._best,
+            training.output_dir,
+            self._settings,
+        )
+
+    @property
+    def step(self) -> int:
+        """Steps taken."""
+        return self._state.step
+
+    def check_batch_size(self, flag: str, batch_size: int) -> None:
+        """Checks that a batch divides over the devices.
+
+        Raises:
+            UserError: it does not.
+        """
+        from training import distribution
+
+        parts = 1
+        if flag == "train_batch_size":
+            parts = self._training.gradient_accumulation_steps
+        distribution.check_batch_size(self.strategy, batch_size, flag, parts)
+
+    def start(self, weights: dict | None = None, path: str = "") -> bool:
+        """Resumes the run in output_dir, or starts from given weights.
+
+        Args:
+            weights: original name -> array, instead of --init_checkpoint.
+            path: of the weights, for messages.
+
+        Returns:
+            whether the weights are random.
+
+        Raises:
+            UserError: there is nothing to start from, or it does not fit.
+        """
+        from modeling import checkpoints
+
+        training = self._training
+        output_dir.check_workers(
+            self.strategy, self._decisive, self._task.records
+        )
+        restored = self.session.resume(training.do_train)
+        if restored:
+            if training.do_train:
+                output_dir.warn_of_changes(
+                    restored.settings, self._settings, self._decisive
+                )
+            return False
+        if weights is None and training.model.init_checkpoint:
+            path = checkpoints.resolve(training.model.init_checkpoint)
+            weights = checkpoints.read(path)
+        if weights is None:
+            if training.do_train:
+                return True
+            raise output_dir.no_checkpoint(training.output_dir)
+        required = checkpoints.ENCODER
+        if training.do_train:
+            weights = checkpoints.without_other_heads(weights, self.named)
+        else:
+            required = tuple(self.named)
+        fresh = checkpoints.assign(self.named, weights, path, required)
+        output_dir.log_start(path, fresh)
+        return False
+
+    def best(self, metric: str, is_loss: bool = False):
+        """The best checkpoint of the run, as `training.validation.Best`."""
+        from training import validation
+
+        return validation.Best(
+            self._best,
+            self.named,
+            metric,
+            is_loss=is_loss,
+            patience=self._training.early_stopping_patience,
+        )
+
+    def schedule(self, batch_size: int, last: int, **named):
+        """When steps are reported, saved and evaluated; see `loop.Schedule`."""
+        from training import loop
+
+        training = self._training
+        return loop.Schedule(
+            num_train_steps=last,
+            log_steps=training.log_steps,
+            save_steps=training.save_checkpoints_steps,
+            iterations_per_loop=training.iterations_per_loop,
+            batch_size=batch_size,
+            learning_rate=self.learning_rate,
+            skip_steps=training.ranges_to_skip,
+            **named,
+        )
+
+    def checkpoint(self) -> str:
+        """The prefix of the last checkpoint."""
+        return os.path.join(
+            self._training.output_dir, f"model.ckpt-{self.step}"
+        )

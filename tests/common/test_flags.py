@@ -1,0 +1,134 @@
+import dataclasses
+
+import pytest
+from absl import flags as absl_flags
+
+from common import flags
+from common.errors import UserError
+from common.flags import flag, group
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    vocab_file: str | None = flag(None, "Vocabulary.", required=True, path=True)
+    max_seq_length: int = flag(
+        128, "Tokens of a sequence.", at_least=3, cache_key=True
+    )
+    do_lower_case: bool = flag(True, "Lower-case.", cache_key=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    text: Text = group(Text, max_seq_length=384)
+    source: str | None = flag(None, "Format.", name="from")
+    labels: tuple[str, ...] | None = flag(None, "Labels.")
+    header: bool | None = flag(None, "Names the columns.")
+    rate: float = flag(0.5, "Rate.", at_least=0.0, at_most=1.0, resume=True)
+    kind: str = flag("any", "Kind.", choices=("any", "entities"))
+    given: frozenset[str] = frozenset()
+
+
+def parse(*words):
+    return flags.parse(["script", "--vocab_file=v", *words], Settings, "Usage.")
+
+
+def test_defaults_are_those_of_the_fields_and_of_the_group():
+    assert parse() == Settings(
+        text=Text("v", 384, True), given=frozenset(["vocab_file"])
+    )
+
+
+def test_values_have_the_types_of_the_fields():
+    settings = parse(
+        "--from=google",
+        "--labels=a,b",
+        "--noheader",
+        "--rate=1",
+        "--max_seq_length=7",
+        "--kind=entities",
+    )
+    assert settings.source == "google"
+    assert settings.labels == ("a", "b")
+    assert settings.header is False
+    assert settings.rate == 1.0 and isinstance(settings.rate, float)
+    assert settings.text.max_seq_length == 7
+    assert settings.given == {
+        "vocab_file", "from", "labels", "header", "rate", "max_seq_length",
+        "kind",
+    }  # fmt: skip
+
+
+def test_a_flag_that_is_given_its_default_counts_as_given():
+    assert "max_seq_length" in parse("--max_seq_length=384").given
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("--rate=1.5", "rate"),
+        ("--max_seq_length=2", "max_seq_length"),
+        ("--kind=words", "kind"),
+        ("--unknown=1", "unknown"),
+        ("loose", "unexpected argument 'loose'"),
+    ],
+)
+def test_mistakes_are_user_errors(word, message):
+    with pytest.raises(UserError, match=message):
+        parse(word)
+
+
+def test_a_required_flag_must_be_given():
+    with pytest.raises(UserError, match="vocab_file"):
+        flags.parse(["script"], Settings, "")
+
+
+def test_help_lists_every_flag_and_ends(capsys):
+    with pytest.raises(SystemExit) as end:
+        flags.parse(["script", "--help"], Settings, "Usage of it.")
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Usage of it.")
+    for one in flags.flags_of(Settings):
+        assert f"--{one.name}" in printed or f"--[no]{one.name}" in printed
+
+
+def test_home_is_expanded_in_paths_alone(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/anna")
+    settings = flags.parse(
+        ["script", "--vocab_file=~/v,~/w", "--from=~/x"], Settings, ""
+    )
+    assert settings.text.vocab_file == "/home/anna/v,/home/anna/w"
+    assert settings.source == "~/x"
+
+
+def test_replace_finds_nested_fields_and_refuses_others():
+    settings = flags.replace(parse(), max_seq_length=11, rate=0.25)
+    assert settings.text == Text("v", 11, True)
+    assert settings.rate == 0.25
+    assert flags.replace(settings, **{"from": "hub"}).source == "hub"
+    with pytest.raises(AssertionError):
+        flags.replace(settings, given=frozenset())
+
+
+def test_values_by_mark():
+    settings = parse("--rate=0.75")
+    assert flags.as_dict(settings, "resume") == {"rate": 0.75}
+    assert flags.as_dict(settings, "cache_key") == {
+        "max_seq_length": 384,
+        "do_lower_case": True,
+    }
+    assert len(flags.as_dict(settings)) == 8
+
+
+def test_a_group_changes_other_arguments_too():
+    @dataclasses.dataclass(frozen=True)
+    class Loose:
+        text: Text = group(Text, vocab_file={"required": False})
+
+    assert flags.parse(["script"], Loose, "").text.vocab_file is None
+
+
+def test_absl_flags_of_the_process_stay_as_they_are():
+    before = set(absl_flags.FLAGS)
+    parse()
+    assert set(absl_flags.FLAGS) == before
