@@ -13,6 +13,7 @@ Fields of a nested dataclass are flags of the same command line.
 
 import dataclasses
 import os
+import re
 import types
 import typing
 from collections.abc import Iterator
@@ -269,5 +270,7 @@ def _value(one: Flag, value: Any) -> Any:
 
 
 def _expand(paths: str) -> str:
-    """Paths between commas, with `~` expanded."""
-    return ",".join(map(os.path.expanduser, paths.split(",")))
+    """Paths with `~` and `~user` expanded, also in a list or after `name=`."""
+    return re.sub(
+        r"(?<![^,=])~[^/,]*", lambda home: os.path.expanduser(home[0]), paths
+    )

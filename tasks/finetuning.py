@@ -1,67 +1,24 @@
-"""What run_classifier, run_squad, run_ner and run_swag share: a task's run.
+"""What the fine-tuning tasks share: one run, from its files to its export.
 
-    flags -> check -> FineTuning -> start -> train -> predict
+    check -> FineTuning -> start -> train -> evaluate -> predict -> export
 
-It is wiring, and knows no task: a script hands it a model and its losses.
+It knows no task: a task hands over its network, its examples and its scores.
 """
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterable, Iterator
-
-from absl import flags
+from typing import Protocol
 
 from common.errors import UserError
 from common.progress import Progress, say
-from data import features
+from data import batching, features
 from data.text import vocabulary, vocabulary_checks
 from modeling.config import BertConfig
 from modeling.formats import model_folder
-from tasks import common_flags, output_dir, text_flags, training_flags
+from serving import export_folder
+from tasks import output_dir, settings, training_run
 
 _WINDOW = 64  # batches of predictions that are sorted together
-
-
-def define_flags(values: flags.FlagValues, required: bool = True) -> None:
-    """Defines the flags of every fine-tuning script.
-
-    Args:
-        values: gets the flags.
-        required: config and vocabulary come from nowhere else.
-    """
-    training_flags.define_training(values, required)
-    text_flags.define_text(values, required)
-    for name, default, meaning in (
-        ("do_eval", False, "Evaluate on labelled examples."),
-        ("do_predict", False, "Write predictions."),
-        ("length_buckets", True, "Pad to a few lengths, not all to one."),
-    ):
-        flags.DEFINE_bool(name, default, meaning, flag_values=values)
-    for name, default, lowest, meaning in (
-        ("max_seq_length", 128, 3, "Pieces in a row at most."),
-        ("predict_batch_size", 8, 1, "Rows of a batch in prediction."),
-        (
-            "freeze_layers",
-            0,
-            0,
-            "Embeddings and so many layers stay as they are; 0: all learn.",
-        ),
-    ):
-        flags.DEFINE_integer(
-            name, default, meaning, flag_values=values, lower_bound=lowest
-        )
-    for name, default, meaning in (
-        ("num_train_epochs", 3.0, "How often each example is seen."),
-        ("warmup_proportion", 0.1, "Share of the steps that warm up."),
-        (
-            "layer_decay",
-            1.0,
-            "Each layer learns at this share of the rate of the one above.",
-        ),
-    ):
-        flags.DEFINE_float(
-            name, default, meaning, flag_values=values, lower_bound=0.0
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,71 +36,117 @@ class Setup:
     lengths: list[int]
 
 
-def check(values: flags.FlagValues, config: BertConfig | None = None) -> Setup:
-    """Checks the flags of `define_flags` against each other and the files.
+def check(
+    tuning: settings.FineTuning, config: BertConfig | None = None
+) -> Setup:
+    """Checks the settings against each other and the files.
 
     Args:
-        values: the flags.
+        tuning: the settings.
         config: instead of --bert_config_file.
 
     Raises:
-        UserError: they do not go together.
+        UserError: they contradict each other.
     """
-    from data import batching
-
-    where = "the module" if config else values.bert_config_file
-    config = config or BertConfig.from_json_file(values.bert_config_file)
-    vocab = vocabulary.read_vocabulary(values.vocab_file)
-    config.check_vocabulary(vocab, values.vocab_file, where)
-    if values.export_dir:
-        vocabulary_checks.check_exportable(values.vocab_file, vocab)
-    config.check_length(values.max_seq_length, "max_seq_length", where)
-    if not 0 <= values.warmup_proportion <= 1:
+    training, model = tuning.training, tuning.training.model
+    where = "the module" if config else model.bert_config_file
+    config = config or BertConfig.from_json_file(model.bert_config_file)
+    vocab = vocabulary.read_vocabulary(tuning.text.vocab_file)
+    config.check_vocabulary(vocab, tuning.text.vocab_file, where)
+    if tuning.export_dir:
+        vocabulary_checks.check_exportable(tuning.text.vocab_file, vocab)
+    config.check_length(tuning.max_seq_length, "max_seq_length", where)
+    if not 0 <= tuning.warmup_proportion <= 1:
         raise UserError(
-            f"--warmup_proportion={values.warmup_proportion}",
+            f"--warmup_proportion={tuning.warmup_proportion}",
             expected="a share from 0 to 1",
         )
-    if not 0 < values.layer_decay <= 1:
+    if not 0 < tuning.layer_decay <= 1:
         raise UserError(
-            f"--layer_decay={values.layer_decay}",
+            f"--layer_decay={tuning.layer_decay}",
             expected="a share above 0, up to 1",
         )
-    if values.freeze_layers > config.num_hidden_layers:
+    if tuning.freeze_layers > config.num_hidden_layers:
         raise UserError(
-            f"--freeze_layers={values.freeze_layers}",
+            f"--freeze_layers={tuning.freeze_layers}",
             expected=f"at most num_hidden_layers, {config.num_hidden_layers} "
             f"({where})",
         )
-    training_flags.check(values, [values.train_batch_size])
-    training_flags.seconds(values.train_for)
-    if values.early_stopping_patience and not values.eval_steps:
+    training.check([training.train_batch_size])
+    if training.early_stopping_patience and not training.eval_steps:
         raise UserError(
-            f"--early_stopping_patience={values.early_stopping_patience}",
-            expected="--eval_steps, after which evaluations come",
+            f"--early_stopping_patience={training.early_stopping_patience}",
+            expected="--eval_steps, the steps between evaluations",
         )
-    if values.init_checkpoint:
+    if model.init_checkpoint:
         model_folder.check_casing(
-            values.do_lower_case, values.strip_accents, values.init_checkpoint
+            tuning.text.do_lower_case,
+            tuning.text.strip_accents,
+            model.init_checkpoint,
         )
-        output_dir.check_beside(values.init_checkpoint, values.vocab_file)
-    output_dir.check(values.output_dir, config)
-    output_dir.check_vocabulary(values.output_dir, values.vocab_file)
-    lengths = [values.max_seq_length]
-    if values.length_buckets:
-        lengths = batching.bucket_lengths(values.max_seq_length)
+        output_dir.check_beside(model.init_checkpoint, tuning.text.vocab_file)
+    output_dir.check(training.output_dir, config)
+    output_dir.check_vocabulary(training.output_dir, tuning.text.vocab_file)
+    lengths = [tuning.max_seq_length]
+    if tuning.length_buckets:
+        lengths = batching.bucket_lengths(tuning.max_seq_length)
     return Setup(config, vocab, lengths)
 
 
+def wanted_files(script_settings) -> dict[str, str]:
+    """Flag -> path of the files that a command line needs.
+
+    Args:
+        script_settings: have `tuning`, `train_file`, `eval_file` and
+            `predict_file`.
+
+    Raises:
+        UserError: there is nothing to do, or a file is missing.
+    """
+    tuning = script_settings.tuning
+    training = tuning.training
+    wanted = {
+        "train_file": training.do_train,
+        "eval_file": tuning.do_eval
+        or (training.do_train and training.eval_steps > 0),
+        "predict_file": tuning.do_predict,
+    }
+    names = [name for name, needed in wanted.items() if needed]
+    check_wanted(tuning, names)
+    for name in names:
+        if not getattr(script_settings, name):
+            raise UserError(f"no --{name}", fix="name the file")
+    return {name: getattr(script_settings, name) for name in names}
+
+
+def check_wanted(tuning: settings.FineTuning, wanted) -> None:
+    """Checks that there is something to do, and room for the export.
+
+    Args:
+        tuning: the settings.
+        wanted: true if files are to be read.
+
+    Raises:
+        UserError: there is nothing to do, or --export_dir exists.
+    """
+    if not wanted and not tuning.export_dir:
+        raise UserError(
+            "nothing to do",
+            fix="pass --do_train, --do_eval, --do_predict or --export_dir",
+        )
+    export_folder.check(tuning.export_dir)
+
+
 @dataclasses.dataclass(frozen=True)
-class Task:
-    """What a script hands over.
+class Network:
+    """The network of a task, and its losses.
 
     Attributes:
-        build_model: () -> a model of `modeling.task_models`.
+        build_model: () -> a model of `modeling.models`.
         objectives: names of the losses.
         batch_weights, batch_sums: see `training.steps`.
-        num_rows: of training; 0 if there is none.
-        choices: sequences of a row.
+        num_examples: of training; 0 if nothing is trained.
+        choices: sequences of an example.
         measures: see `training.steps.Task`.
     """
 
@@ -151,176 +154,75 @@ class Task:
     objectives: tuple[str, ...]
     batch_weights: Callable[[dict], dict]
     batch_sums: Callable[[dict, dict], dict]
-    num_rows: int = 0
+    num_examples: int = 0
     choices: int = 1
     measures: tuple[str, ...] = ("loss", "accuracy")
 
 
 class FineTuning:
-    """A run of a task.
+    """The network of a task, trained and asked.
 
     Args:
-        values: flags of `define_flags`.
+        everything: settings of the script.
         setup: from `check`.
-        task: what is trained.
+        network: what is trained.
 
     Attributes:
-        model: the Keras model.
-        num_train_steps: as the original counts: rows / batch * epochs.
+        num_train_steps: as the original counts: examples / batch * epochs.
     """
 
-    def __init__(self, values: flags.FlagValues, setup: Setup, task: Task):
-        from modeling import checkpoints, layer_decay
-        from training import distribution, optimization, precision, saver
-
-        self._values, self._setup, self._task = values, setup, task
-        self._strategy = distribution.make_strategy(
-            **{name: values[name].value for name in common_flags.DEVICE_FLAGS}
-        )
-        if values.do_train:
-            distribution.check_batch_size(
-                self._strategy,
-                values.train_batch_size,
-                "train_batch_size",
-                values.gradient_accumulation_steps,
-            )
+    def __init__(self, everything, setup: Setup, network: Network):
+        self._tuning = tuning = everything.tuning
+        self._training = training = tuning.training
+        self._setup, self._network = setup, network
         self.num_train_steps = int(
-            task.num_rows / values.train_batch_size * values.num_train_epochs
+            network.num_examples
+            / training.train_batch_size
+            * tuning.num_train_epochs
         )
-        self._learning_rate = optimization.WarmupLinearDecay(
-            values.learning_rate,
-            max(1, self.num_train_steps),
-            int(self.num_train_steps * values.warmup_proportion),
-        )
-        computed_in = precision.choose(values.precision, self._strategy)
-        with self._strategy.scope():
-            with precision.computing_in(computed_in):
-                self.model = task.build_model()
-            self._named = checkpoints.model_variables(self.model)
-            layer_decay.freeze(self._named, values.freeze_layers)
-            optimizer = optimization.AdamWeightDecay(
-                self._learning_rate, rule=values.optimizer
-            )
-            optimizer.build(self.model.trainable_variables)
-        optimizer.rate_factors = layer_decay.rate_factors(
-            self._named,
-            self.model.trainable_variables,
-            values.layer_decay,
-            setup.config.num_hidden_layers,
-        )
-        self._best = saver.Saver(
-            os.path.join(values.output_dir, output_dir.BEST), 1
-        )
-        self._make_session(optimizer)
-        self._predictors = {}
-
-    def _make_session(self, optimizer) -> None:
-        """Makes what trains, and what it keeps."""
-        from modeling import counts, fused_ops
-        from training import loop, saver, session, state, steps
-
-        values, task = self._values, self._task
-        self._state = state.TrainingState(
-            self._named,
-            optimizer,
-            saver.Saver(values.output_dir, values.keep_checkpoint_max),
-        )
-        trained = steps.Task(
-            self.model,
-            task.objectives,
-            task.batch_weights,
-            task.batch_sums,
-            fused_ops.step_scope(
-                self._setup.config, **training_flags.ways(values)
+        self._run = training_run.TrainingRun(
+            everything,
+            training,
+            setup.config,
+            training_run.Task(
+                network.build_model,
+                network.objectives,
+                network.batch_weights,
+                network.batch_sums,
+                f"{network.num_examples} examples",
+                self.num_train_steps,
+                int(self.num_train_steps * tuning.warmup_proportion),
+                tuning.freeze_layers,
+                tuning.layer_decay,
+                network.measures,
             ),
-            counts.batch_tokens,
-            task.measures,
         )
-        trainer = loop.Trainer(
-            steps.Steps(
-                trained,
-                optimizer,
-                self._strategy,
-                values.random_seed,
-                values.use_xla,
-                values.gradient_accumulation_steps,
+        if training.do_train:
+            self._run.check_batch_size(
+                "train_batch_size", training.train_batch_size
             )
-        )
-        self._settings = {
-            **values.flag_values_dict(),
-            "records": f"{task.num_rows} examples",
-            "environment": state.environment(self._strategy),
-        }
-        self._session = session.Session(
-            trainer,
-            self._state,
-            self._best,
-            values.output_dir,
-            self._settings,
-        )
+        self._predictors = {}
 
     @property
     def step(self) -> int:
-        """Steps that were taken."""
-        return self._state.step
+        """Steps taken."""
+        return self._run.step
 
     def start(self, weights: dict | None = None, path: str = "") -> None:
-        """Takes up the run in output_dir, or starts from given weights.
-
-        Args:
-            weights: original name -> array, instead of --init_checkpoint.
-            path: where they come from, for messages.
-
-        Raises:
-            UserError: there is nothing to start from, or it does not fit.
-        """
-        from modeling import checkpoints
-
-        values = self._values
-        output_dir.check_workers(self._strategy, self._settings)
-        restored = self._session.resume(values.do_train)
-        if restored:
-            if values.do_train:
-                output_dir.tell_changes(restored.settings, self._settings)
-            return
-        if weights is None and values.init_checkpoint:
-            path = checkpoints.resolve(values.init_checkpoint)
-            weights = checkpoints.read(path)
-        if weights is None:
-            if values.do_train:
-                say("warning: no --init_checkpoint: training random weights")
-                return
-            raise output_dir.no_checkpoint(values.output_dir)
-        required = checkpoints.ENCODER
-        if not values.do_train:
-            required = tuple(self._named)
-        else:
-            weights = self._without_other_heads(weights)
-        fresh = checkpoints.assign(self._named, weights, path, required)
-        output_dir.tell_start(path, fresh)
-
-    def _without_other_heads(self, weights: dict) -> dict:
-        """Weights without those of a head for other labels."""
-        from modeling import checkpoints
-
-        return {
-            name: value
-            for name, value in weights.items()
-            if name.startswith(checkpoints.ENCODER)
-            or name not in self._named
-            or tuple(self._named[name].shape) == value.shape
-        }
+        """As `training_run.TrainingRun.start`; warns of random weights."""
+        if self._run.start(weights, path):
+            say("warning: no --init_checkpoint: training random weights")
 
     def train(
         self,
-        rows,
+        examples,
         evaluate: Callable[[], dict[str, float]] | None = None,
         best_metric: str | None = None,
     ) -> str:
         """Trains to the last step.
 
         Args:
-            rows: `data.records.example_files.Rows`.
+            examples: `data.records.example_files.Rows`.
             evaluate: metrics of the present weights; called every
                 --eval_steps and at the end.
             best_metric: the checkpoint with the highest value of this one is
@@ -328,56 +230,51 @@ class FineTuning:
 
         Returns:
             the prefix of the last checkpoint.
-        """
-        from data import length_batches
-        from training import loop
 
-        values, last = self._values, self.num_train_steps
-        if not last:
+        Raises:
+            UserError: there are too few examples for one step.
+        """
+        tuning, training = self._tuning, self._training
+        if not self.num_train_steps:
             raise UserError(
-                f"{self._task.num_rows} examples, "
-                f"--train_batch_size={values.train_batch_size}, "
-                f"--num_train_epochs={values.num_train_epochs}",
+                f"{self._network.num_examples} examples, "
+                f"--train_batch_size={training.train_batch_size}, "
+                f"--num_train_epochs={tuning.num_train_epochs}",
                 expected="enough for one step",
             )
         output_dir.check_steps(
-            values.output_dir, self.step, self._learning_rate
+            training.output_dir, self.step, self._run.learning_rate
         )
 
         def batches():
-            return length_batches.training_batches(
-                rows,
+            return batching.training_batches(
+                examples,
                 self._setup.lengths,
-                values.train_batch_size,
-                values.random_seed,
+                training.train_batch_size,
+                training.random_seed,
                 self.step,
             )
 
-        schedule = loop.Schedule(
-            num_train_steps=last,
-            log_steps=values.log_steps,
-            save_steps=values.save_checkpoints_steps,
-            eval_steps=values.eval_steps,
-            iterations_per_loop=values.iterations_per_loop,
-            batch_size=values.train_batch_size,
-            learning_rate=self._learning_rate,
-            skip_steps=training_flags.step_ranges(values.skip_steps),
-            records_of=lambda step: length_batches.tell_rows(
-                rows, values.train_batch_size, values.random_seed, step
+        schedule = self._run.schedule(
+            training.train_batch_size,
+            self.num_train_steps,
+            eval_steps=training.eval_steps,
+            records_of=lambda step: batching.tell_rows(
+                examples, training.train_batch_size, training.random_seed, step
             ),
         )
-        self._session.train(
+        self._run.session.train(
             [(batches, schedule)],
-            self._held_out(evaluate, best_metric),
-            training_flags.seconds(values.train_for),
+            self._validation(evaluate, best_metric),
+            training.seconds,
         )
-        return os.path.join(values.output_dir, f"model.ckpt-{self.step}")
+        return self._run.checkpoint()
 
-    def _held_out(self, evaluate, best_metric):
-        """Evaluates while training, if there is something to evaluate."""
+    def _validation(self, evaluate, best_metric):
+        """Evaluations during training, if there is something to evaluate."""
         from training import validation
 
-        patience = self._values.early_stopping_patience
+        patience = self._training.early_stopping_patience
         if patience and not (evaluate and best_metric):
             raise UserError(
                 f"--early_stopping_patience={patience}",
@@ -386,66 +283,51 @@ class FineTuning:
         if evaluate is None:
             return None
 
-        def tell(step, metrics):
+        def log(step, metrics):
             shown = " | ".join(f"{k} {v:.4f}" for k, v in metrics.items())
             say(f"step {step} held out | {shown}")
 
-        best = best_metric and validation.Best(
-            self._best,
-            self._named,
-            best_metric,
-            patience=patience,
-        )
-        return validation.HeldOut(evaluate, tell, best)
+        best = self._run.best(best_metric) if best_metric else None
+        return validation.HeldOut(evaluate, log, best)
 
-    def take_best(self) -> int:
-        """Takes the best weights, if there are such; returns their step."""
-        values = self._values
-        if not values.eval_steps and values.do_train:
+    def restore_best(self) -> int:
+        """Restores the best weights, if there are any; returns their step."""
+        training = self._training
+        if not training.eval_steps and training.do_train:
             return self.step
-        found = self._best.restore_latest()
-        if found is None:
-            return self.step
-        for name, variable in self._named.items():
-            variable.assign(found.values[name])
-        say(f"using the best checkpoint, of step {found.step}")
-        return found.step
+        return self._run.restore_best() or self.step
 
     def weights(self) -> dict:
         """Original name -> array of all present weights."""
-        return {name: value.numpy() for name, value in self._named.items()}
+        return {name: x.numpy() for name, x in self._run.named.items()}
 
     def predict(
-        self,
-        rows: Iterable[dict],
-        batch_size: int,
-        what: str,
-        total: int,
+        self, examples: Iterable[dict], batch_size: int, what: str, total: int
     ) -> Iterator[dict]:
-        """Runs the model on rows, in batches of like lengths.
+        """Runs the model on examples, in batches of similar lengths.
 
         Args:
-            rows: as `data.records.example_files` has them, read on demand.
-            batch_size: rows of a batch, over all devices.
+            examples: as `data.records.example_files` has them; read as they
+                are needed.
+            batch_size: examples of a batch, over all devices.
             what: is done, for the lines of progress.
-            total: number of rows, for the time left.
+            total: number of examples, for the time left.
 
         Yields:
-            the model's outputs for each row, in the order of the rows;
-            outputs [B, S] are as long as the row.
+            the model's outputs for each example, in order; outputs [B, S] are
+            as long as the example.
         """
         import numpy as np
 
-        from data import batching
         from data.records import example_files
         from training import prediction
 
         if batch_size not in self._predictors:
             self._predictors[batch_size] = prediction.Predictor(
-                self.model, self._strategy, batch_size
+                self._run.model, self._run.strategy, batch_size
             )
         predictor = self._predictors[batch_size]
-        choices = self._task.choices
+        choices = self._network.choices
         progress, done = Progress(what, total, "examples"), 0
 
         def pad(some, length):
@@ -463,12 +345,12 @@ class FineTuning:
                 for i in range(len(found))
             ]
 
-        def length_of(row):
-            ids = row[features.INPUT_IDS]
+        def length_of(example):
+            ids = example[features.INPUT_IDS]
             return len(ids) if choices == 1 else max(map(len, ids))
 
         return batching.in_order(
-            rows,
+            examples,
             run,
             self._setup.lengths,
             batch_size,
@@ -476,3 +358,54 @@ class FineTuning:
             pad,
             length_of,
         )
+
+
+class Task(Protocol):
+    """What a task hands over to `run`."""
+
+    tuning: FineTuning
+
+    def start(self) -> None:
+        """Finds the weights to start from and prepares the folder."""
+
+    def train(self) -> str:
+        """Trains; returns the prefix of the checkpoint."""
+
+    def evaluate(self, step: int) -> dict[str, float]:
+        """Scores of the weights of a step."""
+
+    def predict(self, folder: str) -> list[str]:
+        """Writes the predictions; returns the paths."""
+
+    def save_model(self, folder: str) -> None:
+        """Writes a SavedModel."""
+
+
+def run(tuning: settings.FineTuning, task: Task) -> list[str]:
+    """Trains, evaluates, predicts and exports, as the settings ask.
+
+    Returns:
+        the paths that were written.
+    """
+    wrote = []
+    task.start()
+    if tuning.training.do_train:
+        wrote.append(task.train())
+    step = task.tuning.restore_best()
+    if tuning.do_eval:
+        wrote.append(
+            output_dir.write_results(
+                tuning.training.output_dir, step, task.evaluate(step)
+            )
+        )
+    if tuning.do_predict:
+        wrote += task.predict(tuning.training.output_dir)
+    if tuning.export_dir:
+        wrote.append(export_folder.write(tuning.export_dir, task.save_model))
+    return wrote
+
+
+def print_written(wrote: list[str]) -> None:
+    """Prints the paths that were written, at the end of a script."""
+    if wrote:
+        print("wrote " + "\n      ".join(wrote))

@@ -182,7 +182,7 @@ class Training:
         """
         parts = self.gradient_accumulation_steps
         for batch_size in batch_sizes:
-            if batch_size % parts:
+            if self.do_train and batch_size % parts:
                 raise UserError(
                     f"--gradient_accumulation_steps={parts}",
                     expected=f"a divisor of {batch_size}, the batch size",
@@ -204,7 +204,14 @@ class Text:
     )
     do_lower_case: bool = flag(
         True,
-        "Lower-case the text and strip accents. True for uncased models.",
+        "Lower-case the text. True for uncased models.",
+        resume=True,
+        cache_key=True,
+    )
+    strip_accents: bool | None = flag(
+        None,
+        "Strip accents; default: as --do_lower_case.",
+        resume=True,
         cache_key=True,
     )
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 
 from common import flags
+from common.progress import say
 from modeling.config import BertConfig
 from tasks import output_dir, settings
 
@@ -25,6 +26,7 @@ class Task:
         num_train_steps: the last step; 0 if nothing is trained.
         num_warmup_steps: steps of linear warm-up.
         freeze_layers, layer_decay: see `modeling.layer_decay`.
+        measures: see `training.steps.Task`.
     """
 
     build_model: Callable
@@ -36,6 +38,7 @@ class Task:
     num_warmup_steps: int
     freeze_layers: int = 0
     layer_decay: float = 1.0
+    measures: tuple[str, ...] = ("loss", "accuracy")
 
 
 class TrainingRun:
@@ -115,6 +118,7 @@ class TrainingRun:
                 self._config, not training.use_xla, training.remat
             ),
             counts.batch_tokens,
+            task.measures,
         )
         self.trainer = loop.Trainer(
             steps.Steps(
@@ -213,6 +217,19 @@ class TrainingRun:
             is_loss=is_loss,
             patience=self._training.early_stopping_patience,
         )
+
+    def restore_best(self) -> int | None:
+        """Restores the best weights; returns their step, None without any."""
+        from training import saver
+
+        folder = os.path.join(self._training.output_dir, output_dir.BEST)
+        found = saver.Saver(folder, 1).restore_latest()
+        if found is None:
+            return None
+        for name, variable in self.named.items():
+            variable.assign(found.values[name])
+        say(f"using the best checkpoint, of step {found.step}")
+        return found.step
 
     def schedule(self, batch_size: int, last: int, **named):
         """When steps are reported, saved and evaluated; see `loop.Schedule`."""

@@ -95,9 +95,9 @@ def test_help_lists_every_flag_and_ends(capsys):
 def test_home_is_expanded_in_paths_alone(monkeypatch):
     monkeypatch.setenv("HOME", "/home/anna")
     settings = flags.parse(
-        ["script", "--vocab_file=~/v,~/w", "--from=~/x"], Settings, ""
+        ["script", "--vocab_file=~/v,en=~/w,a~b", "--from=~/x"], Settings, ""
     )
-    assert settings.text.vocab_file == "/home/anna/v,/home/anna/w"
+    assert settings.text.vocab_file == "/home/anna/v,en=/home/anna/w,a~b"
     assert settings.source == "~/x"
 
 
