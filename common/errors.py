@@ -6,7 +6,7 @@ class UserError(ValueError):
 
     The message reads `path:line: found; expected ...; fix`, with the parts
     that are known. Scripts print it on one line and exit with 2
-    (`common_flags.run`).
+    (`common.main.run`).
 
     Args:
         found: what was found, in a few words.
@@ -15,6 +15,8 @@ class UserError(ValueError):
         expected: what should have been there.
         fix: what to do about it.
     """
+
+    exit_code = 2
 
     def __init__(
         self,

@@ -93,6 +93,26 @@ def check(
     return Setup(config, vocab, lengths)
 
 
+def warn_of_vocabulary(
+    tuning: settings.FineTuning, setup: Setup, texts: Iterable[str]
+) -> None:
+    """Warns if the vocabulary does not seem to fit the network or the texts.
+
+    Args:
+        tuning: the settings.
+        setup: from `check`.
+        texts: of the examples; the first thousand are tokenized.
+    """
+    model_folder.warn_vocabulary(
+        tuning.text.vocab_file,
+        tuning.text.do_lower_case,
+        tuning.text.strip_accents,
+        setup.config,
+        tuning.training.model.bert_config_file,
+        texts,
+    )
+
+
 def wanted_files(script_settings) -> dict[str, str]:
     """Flag -> path of the files that a command line needs.
 
@@ -168,6 +188,7 @@ class FineTuning:
         network: what is trained.
 
     Attributes:
+        weights_step: steps after which the present weights were reached.
         num_train_steps: as the original counts: examples / batch * epochs.
     """
 
@@ -202,6 +223,7 @@ class FineTuning:
                 "train_batch_size", training.train_batch_size
             )
         self._predictors = {}
+        self.weights_step = 0
 
     @property
     def step(self) -> int:
@@ -290,12 +312,12 @@ class FineTuning:
         best = self._run.best(best_metric) if best_metric else None
         return validation.HeldOut(evaluate, log, best)
 
-    def restore_best(self) -> int:
-        """Restores the best weights, if there are any; returns their step."""
+    def restore_best(self) -> None:
+        """Restores the best weights, if there are any."""
         training = self._training
-        if not training.eval_steps and training.do_train:
-            return self.step
-        return self._run.restore_best() or self.step
+        self.weights_step = self.step
+        if training.eval_steps or not training.do_train:
+            self.weights_step = self._run.restore_best() or self.step
 
     def weights(self) -> dict:
         """Original name -> array of all present weights."""
@@ -371,11 +393,11 @@ class Task(Protocol):
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
 
-    def evaluate(self, step: int) -> dict[str, float]:
-        """Scores of the weights of a step."""
+    def evaluate(self) -> dict[str, float]:
+        """Scores of the present weights."""
 
-    def predict(self, folder: str) -> list[str]:
-        """Writes the predictions; returns the paths."""
+    def predict(self) -> list[str]:
+        """Writes the predictions that are asked for; returns the paths."""
 
     def save_model(self, folder: str) -> None:
         """Writes a SavedModel."""
@@ -391,15 +413,16 @@ def run(tuning: settings.FineTuning, task: Task) -> list[str]:
     task.start()
     if tuning.training.do_train:
         wrote.append(task.train())
-    step = task.tuning.restore_best()
+    task.tuning.restore_best()
     if tuning.do_eval:
         wrote.append(
             output_dir.write_results(
-                tuning.training.output_dir, step, task.evaluate(step)
+                tuning.training.output_dir,
+                task.tuning.weights_step,
+                task.evaluate(),
             )
         )
-    if tuning.do_predict:
-        wrote += task.predict(tuning.training.output_dir)
+    wrote += task.predict()
     if tuning.export_dir:
         wrote.append(export_folder.write(tuning.export_dir, task.save_model))
     return wrote

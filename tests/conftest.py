@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import predict
-from tasks import common_flags
+from common import main as main_lib
 
 # A busy machine is no failure, and a failure comes again.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
@@ -31,7 +31,7 @@ def run_script(capsys):
         argv = [script.__name__, *flags]
         argv += [f"--{name}={value}" for name, value in named.items()]
         capsys.readouterr()
-        code = common_flags.run(script.main, argv)
+        code = main_lib.run(script.main, argv)
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

@@ -20,6 +20,7 @@ import time
 
 from common.errors import UserError
 from common.progress import say
+from training import preemption
 
 VARIABLE = "TF_CONFIG"
 _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": ' + (
@@ -33,6 +34,8 @@ _SECONDS_OF_SILENCE = 30.0  # after which the chief is taken for dead
 
 class WorkerLostError(Exception):
     """Another process is gone; the message says which."""
+
+    exit_code = preemption.RUN_AGAIN
 
 
 @dataclasses.dataclass(frozen=True)

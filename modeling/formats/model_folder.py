@@ -4,8 +4,6 @@ import json
 import os
 from collections.abc import Iterable
 
-from absl import flags
-
 from common.errors import UserError
 from common.findings import SUSPICIOUS
 from common.progress import say
@@ -118,30 +116,35 @@ def check_casing(
 
 
 def warn_vocabulary(
-    values: flags.FlagValues,
-    config: BertConfig | None,
+    vocab_file: str,
+    do_lower_case: bool,
+    strip_accents: bool | None,
+    config: BertConfig | None = None,
+    config_file: str | None = None,
     texts: Iterable[str] = (),
 ) -> None:
-    """Warns of a vocabulary that seems not to be the network's, or the texts'.
+    """Warns if a vocabulary does not seem to fit the network or the texts.
 
     Args:
-        values: the flags of the script; those of vocabulary, casing and
-            config are read.
+        vocab_file: the vocabulary.
+        do_lower_case, strip_accents: the casing.
         config: sizes of the network; None without one.
+        config_file: its file, for messages.
         texts: the first thousand are tokenized.
     """
-    path = values.vocab_file
     tokenizer = tokenization.FullTokenizer(
-        path, values.do_lower_case, values.strip_accents
+        vocab_file, do_lower_case, strip_accents
     )
     found = vocabulary_checks.check_use(
-        path,
+        vocab_file,
         tokenizer.vocab,
-        values.do_lower_case,
+        do_lower_case,
         config and config.vocab_size,
-        values.bert_config_file,
+        config_file,
     )
-    found += vocabulary_checks.check_texts(path, tokenizer.tokenize, texts)
+    found += vocabulary_checks.check_texts(
+        vocab_file, tokenizer.tokenize, texts
+    )
     for finding in found:
         if finding.level == SUSPICIOUS:
             say(f"warning: {finding.message}")

@@ -38,8 +38,7 @@ class Settings:
     )
     strip_accents: bool | None = flag(
         None,
-        "Whether the records have no accents; default: as their manifest "
-        "says.",
+        "Whether the records have no accents; default: as their manifest says.",
         resume=True,
     )
     do_eval: bool = flag(False, "Evaluate the newest checkpoint.")

@@ -26,6 +26,7 @@ import numpy as np
 
 from common import limits, storage
 from common.errors import UserError
+from common.progress import say
 from data.text import surrogates
 
 NOTHING = "nothing"  # questions alone: to be answered
@@ -370,3 +371,29 @@ _NAMES = {
 
 def _kind(value) -> str:
     return _NAMES[type(value)]
+
+
+def read_for(path: str, flag: str, needed: str, version_2: bool) -> Dataset:
+    """Reads the questions of a file that a flag names.
+
+    Args:
+        path: one file.
+        flag: its name, for messages.
+        needed: see `read`.
+        version_2: whether questions may have no answer.
+
+    Raises:
+        UserError: the file is missing, cannot be read, or is of the other
+            version.
+    """
+    if len(storage.list_files(path, flag)) != 1:
+        raise UserError(f"--{flag}={path!r}", expected="one file")
+    dataset = read(path, needed)
+    if needed != NOTHING:
+        check_version(dataset, version_2)
+    elif not version_2 and any(x.impossible for x in dataset.examples):
+        say(
+            f"warning: {path} has questions without an answer, and all get "
+            "one; see --version_2_with_negative"
+        )
+    return dataset

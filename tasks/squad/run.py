@@ -1,27 +1,24 @@
-"""A run of run_squad.py: windows, training, answers, scores, the export.
-
-It is wiring: files -> records -> `finetuning` -> logits -> answers -> files.
-"""
+"""A run of run_squad.py: windows, training, answers, scores, the export."""
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import os
 from collections.abc import Callable, Iterator
 
-from absl import flags
-
+from common import flags
 from common.durable import sync_and_hash, to_json, write_whole
 from common.errors import UserError
 from common.progress import Progress, say
 from data.records import example_files
 from modeling import checkpoints, losses, task_models
-from serving import export_folder
 from tasks import finetuning, output_dir
 from tasks.squad import answer_files, original_text, spans, windows
 from tasks.squad import examples as squad
 from tasks.squad import metrics as scoring
+from tasks.squad.settings import OFFSETS, Settings
 
 _RECORDS_VERSION = 1  # of how windows are cut
 _THRESHOLD_FILE = "null_threshold.json"
@@ -33,7 +30,7 @@ class Found:
     """Answers to the questions of a file.
 
     Attributes:
-        best: id -> the best answer that is one, or "".
+        best: id -> the best non-empty answer, or "".
         odds: id -> odds of no answer.
     """
 
@@ -48,53 +45,269 @@ class Found:
         }
 
 
-class Records:
-    """The windows of the files, made once and kept beside the run.
+class Squad:
+    """Question answering, as `tasks.finetuning.run` takes it.
 
     Args:
-        values: the flags.
+        settings: of the script.
+        setup: from `finetuning.check`.
+        train: the questions of --train_file, or None.
+        predict: those of --predict_file, or None.
+
+    Attributes:
+        tuning: `finetuning.FineTuning`.
     """
 
-    def __init__(self, values: flags.FlagValues):
-        self._values = values
+    def __init__(
+        self,
+        settings: Settings,
+        setup: finetuning.Setup,
+        train: squad.Dataset | None,
+        predict: squad.Dataset | None,
+    ):
+        self._settings, self._setup = settings, setup
+        self._predict = predict
+        self._tuning_settings = tuning = settings.tuning
+        self._folder = tuning.training.output_dir
+        begun = os.path.join(self._folder, "checkpoint")
+        init_checkpoint = tuning.training.model.init_checkpoint
+        if init_checkpoint and not os.path.exists(begun):
+            checkpoints.resolve(init_checkpoint)  # before any work
+        output_dir.prepare(self._folder, setup.config, None)
+        self._train_path, count = None, 0
+        if train:
+            self._train_path, count = self._make_records(
+                "train.tf_record",
+                train,
+                windows.TRAINING_SCHEMA,
+                windows.Maker.training_rows,
+            )
+        self.tuning = finetuning.FineTuning(
+            settings,
+            setup,
+            finetuning.Network(
+                lambda: task_models.build_span_model(
+                    setup.config, tuning.training.random_seed
+                ),
+                (losses.SPAN,),
+                losses.span_weights,
+                losses.span_sums,
+                count,
+            ),
+        )
+        self._threshold = settings.null_score_diff_threshold
+        self._found = self._wrote = None
 
-    def of_training(self, dataset: squad.Dataset) -> tuple[str, int]:
-        """Path and number of windows to train on."""
-        return self._made(
-            "train.tf_record",
-            dataset,
-            windows.TRAINING_SCHEMA,
-            windows.Maker.training_rows,
+    def start(self) -> None:
+        """Finds the weights to start from and prepares the folder."""
+        self.tuning.start()
+        output_dir.prepare(
+            self._folder,
+            self._setup.config,
+            self._tuning_settings.text.vocab_file,
         )
 
-    def of_prediction(self, dataset: squad.Dataset) -> tuple[str, int]:
-        """Path and number of windows to answer."""
-        return self._made(
-            "eval.tf_record",
-            dataset,
-            windows.PREDICTION_SCHEMA,
-            windows.Maker.prediction_rows,
+    def train(self) -> str:
+        """Trains; returns the prefix of the checkpoint."""
+        tuning, schema = self._tuning_settings, windows.TRAINING_SCHEMA
+        rows = example_files.read(
+            self._train_path, schema, tuning.max_seq_length
+        )
+        validates = tuning.training.eval_steps > 0
+        return self.tuning.train(
+            example_files.Rows(rows, schema),
+            self._validate if validates else None,
+            "f1" if validates else None,
         )
 
-    def _made(self, name, dataset, schema, rows: Callable) -> tuple[str, int]:
+    def _validate(self) -> dict[str, float]:
+        batch_size = self._tuning_settings.training.eval_batch_size
+        return self._scores(self._find(batch_size))
+
+    def evaluate(self) -> dict[str, float]:
+        """The official scores of --predict_file."""
+        self.predict()
+        return self._scores(self._found)
+
+    def predict(self) -> list[str]:
+        """Answers the questions once, if answers are needed.
+
+        Returns:
+            the paths of the original's files, if --do_predict asks for them,
+            and of the tuned threshold.
+        """
+        if self._wrote is None:
+            self._wrote = self._answer()
+        return self._wrote
+
+    def _answer(self) -> list[str]:
+        settings, tuning, wrote = self._settings, self._tuning_settings, []
+        self._restore_threshold()
+        if tuning.do_predict:
+            self._found, wrote = self._write_answers()
+        elif tuning.do_eval or settings.tune_null_threshold:
+            self._found = self._find(tuning.training.eval_batch_size)
+        if self._found and settings.tune_null_threshold:
+            wrote.append(self._save_threshold())
+        return wrote
+
+    def _find(self, batch_size: int, nbest_path: str | None = None) -> Found:
+        """Answers the questions of --predict_file.
+
+        Args:
+            batch_size: windows of a batch.
+            nbest_path: where the n best answers are written, or None.
+        """
+        found = Found()
+        with contextlib.ExitStack() as stack:
+            writer = None
+            if nbest_path:
+                writer = stack.enter_context(answer_files.Writer(nbest_path))
+            for example, answers in self._answers(batch_size):
+                found.best[example.id] = (
+                    answers.best.text if answers.best else ""
+                )
+                found.odds[example.id] = answers.null_odds
+                if writer:
+                    nbest = answer_files.describe(answers.nbest)
+                    writer.write(example.id, nbest)
+        if self._settings.tune_null_threshold:
+            self._threshold = scoring.tune_threshold(
+                self._predict.examples, found.best, found.odds
+            )
+        return found
+
+    def _scores(self, found: Found) -> dict[str, float]:
+        """The official scores, with the threshold of this run."""
+        examples = self._predict.examples
+        if not self._settings.version_2_with_negative:
+            return scoring.scores_1(examples, found.best)
+        scores = scoring.scores_2(
+            examples, found.best, found.odds, self._threshold, True
+        )
+        return {**scores, "null_score_diff_threshold": self._threshold}
+
+    def _write_answers(self) -> tuple[Found, list[str]]:
+        """Answers all questions; writes the original's files."""
+        path = functools.partial(os.path.join, self._folder)
+        nbest = path(answer_files.NBEST)
+        found = self._find(self._tuning_settings.predict_batch_size, nbest)
+        version_2 = self._settings.version_2_with_negative
+        predictions = found.best
+        if version_2:
+            predictions = found.predictions(self._threshold)
+        wrote = [
+            answer_files.write(path(answer_files.PREDICTIONS), predictions),
+            nbest,
+        ]
+        if version_2:
+            odds = path(answer_files.NULL_ODDS)
+            wrote.append(answer_files.write(odds, found.odds))
+        silent = sum(not text for text in found.best.values())
+        if silent:
+            say(f"warning: {silent:,} questions have no span to answer with")
+        return found, wrote
+
+    def _restore_threshold(self) -> None:
+        """Restores the threshold that was tuned for these weights."""
+        settings = self._settings
+        path = os.path.join(self._folder, _THRESHOLD_FILE)
+        if (
+            not settings.version_2_with_negative
+            or settings.tune_null_threshold
+            or settings.is_threshold_given
+            or not os.path.exists(path)
+        ):
+            return
+        try:
+            with open(path, encoding="utf-8") as file:
+                kept = json.load(file)
+            threshold = float(kept["null_score_diff_threshold"])
+            tuned_for = int(kept["global_step"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UserError(
+                "was not written by run_squad.py",
+                path=path,
+                fix="remove it, or pass --null_score_diff_threshold",
+            ) from None
+        if tuned_for == self.tuning.weights_step:
+            say(f"null threshold {threshold:.4f}, tuned before ({path})")
+            self._threshold = threshold
+        else:
+            say(f"{path} is of step {tuned_for}: ignored")
+
+    def _save_threshold(self) -> str:
+        """Writes the tuned threshold; returns the path."""
+        path = os.path.join(self._folder, _THRESHOLD_FILE)
+        kept = {
+            "null_score_diff_threshold": self._threshold,
+            "predict_file": self._settings.predict_file,
+            "global_step": self.tuning.weights_step,
+        }
+        write_whole(path, to_json(kept, indent=2) + "\n")
+        say(f"null threshold tuned to {self._threshold:.4f}")
+        return path
+
+    def save_model(self, folder: str) -> None:
+        """Writes the SavedModel."""
+        from tasks.squad import export
+
+        settings, tuning = self._settings, self._tuning_settings
+        if settings.answer_text != OFFSETS:
+            say("note: the export uses --answer_text=offsets")
+        version_2 = settings.version_2_with_negative
+        export.save(
+            export.QuestionAnswering(
+                export.Settings(
+                    self._setup.config,
+                    tuning.text.vocab_file,
+                    tuning.text.do_lower_case,
+                    tuning.text.strip_accents,
+                    tuning.max_seq_length,
+                    settings.doc_stride,
+                    settings.max_query_length,
+                    settings.n_best_size,
+                    settings.max_answer_length,
+                    self._threshold if version_2 else None,
+                ),
+                self.tuning.weights(),
+            ),
+            folder,
+        )
+
+    def _make_records(
+        self, name: str, dataset: squad.Dataset, schema, rows: Callable
+    ) -> tuple[str, int]:
+        """Writes the windows of a file, unless they are there already.
+
+        Returns:
+            the path and the number of windows.
+        """
         from data.text import text_ops
 
-        values = self._values
-        path = os.path.join(values.output_dir, name)
-        settings = self._settings(dataset.path)
-        count = example_files.current_count(path, settings)
+        settings, tuning = self._settings, self._tuning_settings
+        path = os.path.join(self._folder, name)
+        key = {
+            "version": _RECORDS_VERSION,
+            "file": sync_and_hash(dataset.path),
+            "vocabulary": sync_and_hash(tuning.text.vocab_file),
+            **flags.as_dict(settings, "cache_key"),
+        }
+        count = example_files.current_count(path, key)
         if count is not None:
             say(f"{count:,} windows of {dataset.path} are in {path}")
             return path, count
         total = len(dataset.examples)
         maker = windows.Maker(
             text_ops.GraphTokenizer(
-                values.vocab_file, values.do_lower_case, values.strip_accents
+                tuning.text.vocab_file,
+                tuning.text.do_lower_case,
+                tuning.text.strip_accents,
             ),
             windows.Settings(
-                values.max_seq_length,
-                values.doc_stride,
-                values.max_query_length,
+                tuning.max_seq_length,
+                settings.doc_stride,
+                settings.max_query_length,
             ),
             Progress("windows", total, "questions").update,
         )
@@ -102,36 +315,19 @@ class Records:
             path,
             rows(maker, dataset.examples),
             schema,
-            values.max_seq_length,
-            settings,
+            tuning.max_seq_length,
+            key,
         )
         say(f"{total:,} questions of {dataset.path}, {count:,} windows")
         if schema is windows.TRAINING_SCHEMA:
-            self._tell_lost(dataset, maker.lost)
+            self._report_lost(dataset, maker.lost)
         return path, count
 
-    def _settings(self, path: str) -> dict:
-        """What the windows depend on."""
-        values = self._values
-        names = (
-            "do_lower_case",
-            "strip_accents",
-            "max_seq_length",
-            "doc_stride",
-            "max_query_length",
-        )
-        return {
-            "version": _RECORDS_VERSION,
-            "file": sync_and_hash(path),
-            "vocabulary": sync_and_hash(values.vocab_file),
-            **{name: values[name].value for name in names},
-        }
-
-    def _tell_lost(
+    def _report_lost(
         self, dataset: squad.Dataset, lost: list[windows.Lost]
     ) -> None:
         """Counts and lists the answers that training does not see."""
-        path = os.path.join(self._values.output_dir, _LOST_FILE)
+        path = os.path.join(self._folder, _LOST_FILE)
         listed = [x._asdict() for x in lost]
         write_whole(
             path, json.dumps(listed, indent=1, ensure_ascii=False) + "\n"
@@ -150,277 +346,55 @@ class Records:
                 f"first qa {some[0].id}; all in {path}"
             )
 
-
-class Answering:
-    """A run: the network, its windows, and its answers.
-
-    Args:
-        job: what is asked for, a `run_squad.Job`.
-
-    Attributes:
-        tuning: `finetuning.FineTuning`.
-    """
-
-    def __init__(self, job):
-        self._values, self._job, values = job.flags, job, job.flags
-        begun = os.path.join(values.output_dir, "checkpoint")
-        if values.init_checkpoint and not os.path.exists(begun):
-            checkpoints.resolve(values.init_checkpoint)  # before any work
-        output_dir.prepare(values.output_dir, job.setup.config, None)
-        self._records = Records(values)
-        self._train_path, num_rows = None, 0
-        if job.train:
-            self._train_path, num_rows = self._records.of_training(job.train)
-        self.tuning = finetuning.FineTuning(
-            values,
-            job.setup,
-            finetuning.Task(
-                lambda: task_models.build_span_model(
-                    job.setup.config, values.random_seed
-                ),
-                (losses.SPAN,),
-                losses.span_weights,
-                losses.span_sums,
-                num_rows,
-            ),
-        )
-        self._threshold, self._tuned = values.null_score_diff_threshold, False
-        self._prediction_records = None
-
-    def start(self) -> None:
-        """Finds the weights to start from and prepares the folder."""
-        values = self._values
-        self.tuning.start()
-        output_dir.prepare(
-            values.output_dir, self._job.setup.config, values.vocab_file
-        )
-
-    def train(self) -> str:
-        """Trains; returns the prefix of the checkpoint."""
-        values, schema = self._values, windows.TRAINING_SCHEMA
-        rows = example_files.read(
-            self._train_path, schema, values.max_seq_length
-        )
-        held_out = self.evaluate if values.eval_steps else None
-        return self.tuning.train(
-            example_files.Rows(rows, schema),
-            held_out,
-            "f1" if held_out else None,
-        )
-
-    def evaluate(self) -> dict[str, float]:
-        """Scores of --predict_file."""
-        return self.scores(self.find(self._values.eval_batch_size))
-
-    def find(self, batch_size: int, nbest_path: str | None = None) -> Found:
-        """Answers the questions of --predict_file.
-
-        Args:
-            batch_size: rows of a batch.
-            nbest_path: where the n-best are written, or None.
-        """
-        found = Found()
-        with contextlib.ExitStack() as stack:
-            writer = None
-            if nbest_path:
-                writer = stack.enter_context(answer_files.Writer(nbest_path))
-            for example, answers in self._answers(batch_size):
-                found.best[example.id] = (
-                    answers.best.text if answers.best else ""
-                )
-                found.odds[example.id] = answers.null_odds
-                if writer:
-                    nbest = answer_files.describe(answers.nbest)
-                    writer.write(example.id, nbest)
-        if self._values.tune_null_threshold:
-            self._threshold = scoring.tune_threshold(
-                self._job.predict.examples, found.best, found.odds
-            )
-            self._tuned = True
-        return found
-
-    def scores(self, found: Found) -> dict[str, float]:
-        """The official scores, with the threshold of this run."""
-        examples = self._job.predict.examples
-        if not self._values.version_2_with_negative:
-            return scoring.scores_1(examples, found.best)
-        scores = scoring.scores_2(
-            examples, found.best, found.odds, self._threshold, True
-        )
-        return {**scores, "null_score_diff_threshold": self._threshold}
-
-    def write_answers(self) -> tuple[Found, list[str]]:
-        """Answers all questions; writes the original's files."""
-        values = self._values
-        path = values.output_dir
-        nbest = os.path.join(path, answer_files.NBEST)
-        found = self.find(values.predict_batch_size, nbest)
-        predictions = found.best
-        if values.version_2_with_negative:
-            predictions = found.predictions(self._threshold)
-        wrote = [
-            answer_files.write(
-                os.path.join(path, answer_files.PREDICTIONS), predictions
-            ),
-            nbest,
-        ]
-        if values.version_2_with_negative:
-            odds = os.path.join(path, answer_files.NULL_ODDS)
-            wrote.append(answer_files.write(odds, found.odds))
-        silent = sum(not text for text in found.best.values())
-        if silent:
-            say(f"warning: {silent:,} questions have no span to answer with")
-        return found, wrote
-
-    def take_threshold(self, step: int) -> None:
-        """Takes the threshold that was tuned for these weights before.
-
-        Args:
-            step: of the weights.
-        """
-        values = self._values
-        path = os.path.join(values.output_dir, _THRESHOLD_FILE)
-        if (
-            not values.version_2_with_negative
-            or values.tune_null_threshold
-            or values["null_score_diff_threshold"].present
-            or not os.path.exists(path)
-        ):
-            return
-        try:
-            with open(path, encoding="utf-8") as file:
-                kept = json.load(file)
-            threshold = float(kept["null_score_diff_threshold"])
-            tuned_for = int(kept["global_step"])
-        except (OSError, ValueError, KeyError, TypeError):
-            raise UserError(
-                "is not of this script",
-                path=path,
-                fix="remove it, or pass --null_score_diff_threshold",
-            ) from None
-        if tuned_for == step:
-            say(f"null threshold {threshold:.4f}, tuned before ({path})")
-            self._threshold = threshold
-        else:
-            say(f"{path} is of step {tuned_for}: left aside")
-
-    def keep_threshold(self, step: int) -> list[str]:
-        """Writes the tuned threshold, if it was; returns the paths."""
-        if not self._tuned:
-            return []
-        values = self._values
-        path = os.path.join(values.output_dir, _THRESHOLD_FILE)
-        kept = {
-            "null_score_diff_threshold": self._threshold,
-            "predict_file": values.predict_file,
-            "global_step": step,
-        }
-        write_whole(path, to_json(kept, indent=2) + "\n")
-        say(f"null threshold tuned to {self._threshold:.4f}")
-        return [path]
-
-    def export(self) -> str:
-        """Writes the SavedModel; returns its folder."""
-        from tasks.squad import export as serving
-
-        values = self._values
-        if values.answer_text != "offsets":
-            say("note: what is exported has --answer_text=offsets")
-        version_2 = values.version_2_with_negative
-        settings = serving.Settings(
-            self._job.setup.config,
-            values.vocab_file,
-            values.do_lower_case,
-            values.strip_accents,
-            values.max_seq_length,
-            values.doc_stride,
-            values.max_query_length,
-            values.n_best_size,
-            values.max_answer_length,
-            self._threshold if version_2 else None,
-        )
-        return export_folder.write(
-            values.export_dir,
-            lambda folder: serving.save(
-                serving.QuestionAnswering(settings, self.tuning.weights()),
-                folder,
-            ),
-        )
-
     def _answers(
         self, batch_size: int
     ) -> Iterator[tuple[squad.Example, spans.Answers]]:
         """Yields each question with its answers; logits are not kept."""
-        values = self._values
-        text_of = self._text_of()
+        settings, text_of = self._settings, self._text_of()
         for example, own in spans.by_question(
-            self._job.predict.examples, self._windows(batch_size)
+            self._predict.examples, self._windows(batch_size)
         ):
             yield (
                 example,
                 spans.extract(
                     own,
                     text_of(example.context, own),
-                    values.n_best_size,
-                    values.max_answer_length,
-                    values.version_2_with_negative,
+                    settings.n_best_size,
+                    settings.max_answer_length,
+                    settings.version_2_with_negative,
                 ),
             )
 
+    @functools.cached_property
+    def _prediction_records(self) -> tuple[str, int]:
+        return self._make_records(
+            "eval.tf_record",
+            self._predict,
+            windows.PREDICTION_SCHEMA,
+            windows.Maker.prediction_rows,
+        )
+
     def _windows(self, batch_size: int) -> Iterator[tuple]:
-        """Yields rows of records with their logits of start and end."""
-        values, schema = self._values, windows.PREDICTION_SCHEMA
-        if self._prediction_records is None:
-            self._prediction_records = self._records.of_prediction(
-                self._job.predict
-            )
+        """Yields windows with their logits of start and end."""
         path, count = self._prediction_records
         rows, again = itertools.tee(
-            example_files.read(path, schema, values.max_seq_length)
+            example_files.read(
+                path,
+                windows.PREDICTION_SCHEMA,
+                self._tuning_settings.max_seq_length,
+            )
         )
         outputs = self.tuning.predict(again, batch_size, "answered", count)
         for row, output in zip(rows, outputs):
             yield row, output["start_logits"], output["end_logits"]
 
     def _text_of(self) -> Callable:
-        values = self._values
-        if values.answer_text == "offsets":
+        settings = self._settings
+        if settings.answer_text == OFFSETS:
             return spans.offsets_text
         return original_text.OriginalText(
-            list(self._job.setup.vocab),
-            values.do_lower_case,
-            values.strip_accents,
-            say if values.verbose_logging else None,
+            list(self._setup.vocab),
+            self._tuning_settings.text.do_lower_case,
+            self._tuning_settings.text.strip_accents,
+            say if settings.verbose_logging else None,
         ).text_of
-
-
-def run(job) -> list[str]:
-    """Does what is asked for.
-
-    Args:
-        job: a `run_squad.Job`.
-
-    Returns:
-        paths that were written.
-    """
-    values, wrote = job.flags, []
-    answering = Answering(job)
-    answering.start()
-    if values.do_train:
-        wrote.append(answering.train())
-    step = answering.tuning.take_best()
-    answering.take_threshold(step)
-    found = None
-    if values.do_predict:
-        found, paths = answering.write_answers()
-        wrote += paths
-    elif values.do_eval or values.tune_null_threshold:
-        found = answering.find(values.eval_batch_size)
-    if found:
-        wrote += answering.keep_threshold(step)
-    if values.do_eval:
-        result = answering.scores(found)
-        wrote.append(output_dir.write_results(values.output_dir, step, result))
-    if values.export_dir:
-        wrote.append(answering.export())
-    return wrote

@@ -9,10 +9,10 @@ import keras
 import numpy as np
 
 import export_hub
+from common import main as main_lib
 from common import tensor_files
 from modeling import checkpoints, models
 from modeling.config import BertConfig
-from tasks import common_flags
 from tests.helpers import small, text
 
 V = len(text.VOCABULARY)
@@ -117,4 +117,4 @@ def _write(exports: Exports) -> None:
             "--tokenize_with_offsets",
         ],
     ):
-        assert common_flags.run(export_hub.main, common + words) == 0
+        assert main_lib.run(export_hub.main, common + words) == 0

@@ -26,13 +26,13 @@ def pretrain(argv: list[str], replicas: int = 1) -> int:
     import tensorflow as tf
 
     import run_pretraining
-    from tasks import common_flags
+    from common import main as main_lib
 
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(
         cpu, [tf.config.LogicalDeviceConfiguration()] * replicas
     )
-    return common_flags.run(run_pretraining.main, ["run_pretraining", *argv])
+    return main_lib.run(run_pretraining.main, ["run_pretraining", *argv])
 
 
 def pretrain_and_die(argv: list[str], function: str, word: str) -> int:

@@ -11,12 +11,12 @@ import pytest
 import tensorflow as tf
 
 import run_classifier
+from common import main as main_lib
 from common import tensor_files
 from data.text import tokenization
 from modeling import checkpoints, task_models
 from modeling.config import BertConfig
 from modeling.formats import model_garden
-from tasks import common_flags
 from tests.helpers import classifier_files, small
 from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
 
@@ -55,7 +55,7 @@ def made(tmp_path_factory):
     }
     words = ["--do_train", "--do_eval", "--do_predict"]
     argv = ["run", *words, *(f"--{k}={v}" for k, v in named.items())]
-    assert common_flags.run(run_classifier.main, argv) == 0
+    assert main_lib.run(run_classifier.main, argv) == 0
     return folder
 
 

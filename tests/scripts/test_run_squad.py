@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 import run_squad
-from tasks import common_flags
+from common import main as main_lib
 from tasks.squad import answer_files
 from tasks.squad import examples as squad
 from tasks.squad import metrics as scoring
@@ -37,7 +37,7 @@ def run(**named):
     argv = ["run_squad.py", *(f"--{k}={v}" for k, v in named.items())]
     out, error = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
-        code = common_flags.run(run_squad.main, argv)
+        code = main_lib.run(run_squad.main, argv)
     return code, out.getvalue(), error.getvalue()
 
 

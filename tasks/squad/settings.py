@@ -1,0 +1,113 @@
+"""Settings of run_squad.py."""
+
+import dataclasses
+
+from common.errors import UserError
+from common.flags import flag, group
+from tasks import finetuning
+from tasks.settings import FineTuning
+
+OFFSETS, ORIGINAL = "offsets", "original"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of run_squad.py."""
+
+    tuning: FineTuning = group(FineTuning, max_seq_length=384)
+    train_file: str | None = flag(
+        None, "SQuAD JSON, also .gz, for --do_train.", path=True
+    )
+    predict_file: str | None = flag(
+        None, "SQuAD JSON, for --do_predict and --do_eval.", path=True
+    )
+    doc_stride: int = flag(
+        128,
+        "Tokens between the starts of two windows.",
+        at_least=1,
+        cache_key=True,
+    )
+    max_query_length: int = flag(
+        64,
+        "Maximum number of tokens of a question; the rest is cut off.",
+        at_least=1,
+        cache_key=True,
+    )
+    n_best_size: int = flag(
+        20, "Number of best answers of a question to keep.", at_least=1
+    )
+    max_answer_length: int = flag(
+        30, "Maximum number of tokens of an answer.", at_least=1
+    )
+    null_score_diff_threshold: float = flag(
+        0.0, "The answer is empty if the odds of no answer are greater."
+    )
+    version_2_with_negative: bool = flag(
+        False, "Some questions have no answer."
+    )
+    tune_null_threshold: bool = flag(
+        False,
+        "Find the threshold with the best F1 on --predict_file; use it, and "
+        "keep it for later runs and the export.",
+    )
+    verbose_logging: bool = flag(
+        False, "Log each answer that --answer_text=original cannot align."
+    )
+    answer_text: str = flag(
+        OFFSETS,
+        "How tokens become text: by their characters in the context, or by "
+        "the original's alignment. The export uses offsets.",
+        choices=(OFFSETS, ORIGINAL),
+    )
+    given: frozenset[str] = frozenset()
+
+    @property
+    def is_threshold_given(self) -> bool:
+        """Whether the command line sets the threshold."""
+        return "null_score_diff_threshold" in self.given
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether answers are scored."""
+        training = self.tuning.training
+        during_training = training.do_train and training.eval_steps > 0
+        return (
+            self.tuning.do_eval or self.tune_null_threshold or during_training
+        )
+
+    @property
+    def needs_predictions(self) -> bool:
+        """Whether --predict_file is read."""
+        return self.tuning.do_predict or self.needs_labels
+
+    def check(self) -> None:
+        """Checks the flags against each other.
+
+        Raises:
+            UserError: they contradict each other, or a file is missing.
+        """
+        do_train = self.tuning.training.do_train
+        finetuning.check_wanted(self.tuning, do_train or self.needs_predictions)
+        if self.tune_null_threshold and not self.version_2_with_negative:
+            raise UserError(
+                "--tune_null_threshold without --version_2_with_negative",
+                fix="pass both, or neither: without it there always is an "
+                "answer",
+            )
+        if self.tune_null_threshold and self.is_threshold_given:
+            raise UserError(
+                "--tune_null_threshold with --null_score_diff_threshold",
+                expected="one of them",
+            )
+        for name, path, wanted in (
+            ("train_file", self.train_file, do_train),
+            ("predict_file", self.predict_file, self.needs_predictions),
+        ):
+            if wanted and not path:
+                raise UserError(f"no --{name}", fix="name the file")
+        if self.tuning.max_seq_length <= self.max_query_length + 3:
+            raise UserError(
+                f"--max_seq_length={self.tuning.max_seq_length}",
+                expected="more than --max_query_length and 3, "
+                f"{self.max_query_length + 3}",
+            )
