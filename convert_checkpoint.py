@@ -14,9 +14,9 @@ import sys
 
 from absl import flags
 
-from common.durable import sync_and_hash, write_whole
 from common.errors import UserError
 from common.progress import say
+from common.storage import sync_and_hash, write_whole
 from data import features
 from data.text import (
     tokenization,

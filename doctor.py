@@ -15,8 +15,8 @@ import sys
 
 from absl import flags
 
-from checks import config as config_checks
-from checks import record_scan, run
+from checks import model as config_checks
+from checks import records, run
 from checks.run import Job
 from common import findings as report
 from common.errors import UserError
@@ -76,7 +76,7 @@ def read_flags(argv: list[str]) -> Job:
 
 def examine(job: Job) -> list[Finding]:
     """Looks at everything that was given, alone and together."""
-    found, config, vocab, scan = [], None, None, record_scan.Scan()
+    found, config, vocab, scan = [], None, None, records.Scan()
     if job.config_file:
         config = run.read_config(job.config_file, found)
     if config:
@@ -86,7 +86,7 @@ def examine(job: Job) -> list[Finding]:
         found += more
     if job.files:
         size = config.vocab_size if config else None
-        scan = record_scan.scan(job.files, vocab, size)
+        scan = records.scan(job.files, vocab, size)
         found += scan.findings
     if vocab:
         found += vocabulary_checks.check_hash(job.vocab_file, scan.runs)
@@ -134,7 +134,7 @@ def published() -> dict[str, BertConfig]:
     }
 
 
-def casing(job: Job, scan: record_scan.Scan) -> bool | None:
+def casing(job: Job, scan: records.Scan) -> bool | None:
     """How text is lower-cased, if it is known."""
     if job.do_lower_case is not None:
         return job.do_lower_case

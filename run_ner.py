@@ -19,9 +19,9 @@ from collections.abc import Iterable, Iterator
 
 from absl import flags
 
-from common.durable import write_whole
 from common.errors import UserError
 from common.progress import say
+from common.storage import write_whole
 from data import features
 from modeling.formats import model_folder
 from tasks import common_flags, finetuning, output_dir, task_run, training_flags
@@ -205,7 +205,7 @@ class Labelling:
     def __init__(self, job: Job):
         from data.records import example_files
         from data.text import tokenization
-        from modeling import losses, task_models
+        from modeling import losses, models
 
         self._job, self._values = job, job.flags
         values = job.flags
@@ -234,7 +234,7 @@ class Labelling:
             values,
             job.setup,
             finetuning.Task(
-                lambda: task_models.build_token_classifier(
+                lambda: models.build_token_classifier(
                     job.setup.config, len(job.labels), values.random_seed
                 ),
                 (losses.TOKEN,),

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 
 from absl import flags
 
-from common.durable import write_whole
 from common.errors import UserError
 from common.progress import say
+from common.storage import write_whole
 from data import features
 from data.text import vocabulary
 from modeling.formats import model_folder
@@ -98,7 +98,7 @@ class Choosing:
     def __init__(self, job: Job):
         from data.records import example_files
         from data.text import tokenization
-        from modeling import losses, task_models
+        from modeling import losses, models
 
         self._job, self._values = job, job.flags
         values = job.flags
@@ -127,7 +127,7 @@ class Choosing:
             values,
             job.setup,
             finetuning.Task(
-                lambda: task_models.build_choice_model(
+                lambda: models.build_choice_model(
                     job.setup.config, values.random_seed
                 ),
                 (losses.CHOICE,),

@@ -22,9 +22,9 @@ import time
 import tensorflow as tf
 
 from benchmarks import transformers_trainer
-from data import batching, features, length_batches
+from data import batching, features
 from data.records import example_files
-from modeling import checkpoints, fused_ops, losses, task_models
+from modeling import checkpoints, fused_ops, losses, models
 from modeling.config import BertConfig
 from training import logs, loop, optimization, precision, steps
 
@@ -35,14 +35,14 @@ _INT = example_files.Feature()
 TASKS = {
     "classifier": (
         {features.LABEL_IDS: _INT, features.IS_REAL_EXAMPLE: _INT},
-        lambda config: task_models.build_classifier(config, 2),
+        lambda config: models.build_classifier(config, 2),
         (losses.LABELS, losses.label_weights, losses.class_sums),
         "BertForSequenceClassification",
         {features.LABEL_IDS: "labels"},
     ),
     "span": (
         {features.START_POSITIONS: _INT, features.END_POSITIONS: _INT},
-        task_models.build_span_model,
+        models.build_span_model,
         (losses.SPAN, losses.span_weights, losses.span_sums),
         "BertForQuestionAnswering",
         {
@@ -104,7 +104,7 @@ class Side:
         schedule = loop.Schedule(
             last, count, count, 0, 1000, BATCH_SIZE, self._rate
         )
-        batches = length_batches.training_batches(
+        batches = batching.training_batches(
             self._rows, self._lengths, BATCH_SIZE, 1, last - count
         )
         with tempfile.TemporaryDirectory() as folder:

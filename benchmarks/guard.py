@@ -19,7 +19,7 @@ import time
 import tensorflow as tf
 
 from benchmarks import pretraining_step
-from common.durable import sync_and_hash
+from common.storage import sync_and_hash
 from data.records import shard_check
 from modeling import checkpoints, models
 from modeling.config import BertConfig

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from benchmarks import flops
 from benchmarks.peers.rows import training_rows
-from modeling import fused_ops, models, pretraining_losses
+from modeling import fused_ops, losses, models
 from modeling.config import BertConfig
 from training import precision, steps
 from training.optimization import AdamWeightDecay
@@ -48,9 +48,9 @@ def make_training(
     return steps.Steps(
         steps.Task(
             model,
-            pretraining_losses.OBJECTIVES,
-            pretraining_losses.pretraining_weights,
-            pretraining_losses.pretraining_sums,
+            losses.OBJECTIVES,
+            losses.pretraining_weights,
+            losses.pretraining_sums,
             fused_ops.step_scope(config, islands and not use_xla, remat),
         ),
         optimizer,

@@ -15,7 +15,7 @@ import run_squad
 from benchmarks import by_seed, transformers_trainer
 from data import features
 from data.records import example_files
-from tasks.squad import examples, spans
+from tasks.squad import answers, examples
 from tasks.squad import metrics as scoring
 from tasks.squad import windows as squad_windows
 
@@ -78,9 +78,9 @@ def scores(
     best, odds = {}, {}
     windows = zip(rows, starts, ends, strict=True)
     version_2 = dataset.has_impossible
-    for example, own in spans.by_question(dataset.examples, windows):
-        text_of = spans.offsets_text(example.context, own)
-        found = spans.extract(
+    for example, own in answers.by_question(dataset.examples, windows):
+        text_of = answers.offsets_text(example.context, own)
+        found = answers.extract(
             own, text_of, N_BEST, MAX_ANSWER_LENGTH, version_2
         )
         best[example.id] = found.best.text if found.best else ""

@@ -11,7 +11,7 @@ import numpy as np
 
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
-from training.spikes import DEVIATIONS, WINDOW
+from training.guard import DEVIATIONS, WINDOW
 
 _FEWEST = 16  # points, for a deviation
 _RECENT = 5  # points that say how it goes now

@@ -1,17 +1,21 @@
 """What is odd about a set of pre-training records, from their counts."""
 
+import dataclasses
 import math
 import os
 
 import numpy as np
 
-from checks.record_statistics import Statistics
+from checks.record_statistics import Counter, Statistics
 from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
+from common.progress import Progress
+from data import features
 from data.pretraining import partitions
 from data.pretraining.settings import Settings
 from data.records import manifest
+from data.records.shard_check import check_shard
 from data.text import vocabulary, vocabulary_checks
 
 _DEVIATIONS = 6
@@ -222,3 +226,221 @@ def _describe(counts: dict, share: dict[str, float], where: str) -> Finding:
         f"{share['random_next']:.1%} random next",
         path=where,
     )
+
+
+_ANY_ID = 1 << 20  # a limit of ids where neither config nor vocabulary is known
+
+
+@dataclasses.dataclass
+class Scan:
+    """What is known of records.
+
+    Attributes:
+        findings: what is wrong, suspicious or fine.
+        listed: the manifest's entry of each file, or None.
+        vocab: token -> id of the records, if it is known.
+        max_seq_length: S of the first file that is whole.
+        statistics: of the files whose rows can be used, if there are any.
+    """
+
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    listed: list[dict | None] = dataclasses.field(default_factory=list)
+    vocab: dict[str, int] | None = None
+    max_seq_length: int | None = None
+    statistics: Statistics | None = None
+
+    @property
+    def runs(self) -> list[dict]:
+        """The manifest's entries that there are."""
+        return [run for run in self.listed if run]
+
+
+def scan(
+    files: list[str], vocab: dict[str, int] | None, vocab_size: int | None
+) -> Scan:
+    """Examines records.
+
+    Args:
+        files: shards that are there.
+        vocab: token -> id, for records whose manifest names no vocabulary.
+        vocab_size: of the config, which ids must be below, if it is known.
+    """
+    from data.records import reader  # noqa: F401  its import is no part of the work
+
+    result = Scan(check_listing(files), [_listed(path) for path in files])
+    result.vocab = vocab = _read_vocabulary(result) or vocab
+    limit = vocab_size or (len(vocab) if vocab else _ANY_ID)
+    counter = Counter(max(limit, len(vocab or ())), vocab)
+    total = sum(storage.size(path) for path in files)
+    progress = _Bytes(Progress("examined", total / 1e6, "MB"))
+    schemas, whole = {}, 0
+    for path, run in zip(files, result.listed, strict=True):
+        try:
+            schema = _check_whole(path, run)
+            whole += 1
+            if schema:
+                schemas[path] = schema
+                _count(path, schema, limit, counter, progress)
+        except UserError as error:
+            result.findings.append(wrong(str(error)))
+        progress.end_file(path)
+    if whole == len(files):
+        count = "file is" if whole == 1 else f"{whole} files are"
+        result.findings.append(
+            fine(f"the {count} whole", path=storage.name_of(files))
+        )
+    if schemas:
+        result.findings += _compare(schemas)
+        first = next(iter(schemas.values()))
+        result.max_seq_length = first[features.INPUT_IDS][1]
+    if counter.found.counts["records"]:
+        result.statistics = counter.finish()
+        result.findings += _judge(result, storage.name_of(files))
+    return result
+
+
+def read_schema(path: str) -> dict[str, tuple[str, int]]:
+    """The features of a file, from its first record.
+
+    Raises:
+        UserError: it is no pre-training record.
+    """
+    import tensorflow as tf
+
+    record = next(iter(tf.data.TFRecordDataset(path).take(1))).numpy()
+    try:
+        found = tf.train.Example.FromString(record).features.feature
+    except Exception as error:  # protobuf's DecodeError is not public
+        raise UserError(
+            f"record 0: not a tf.train.Example: {error}", path=path
+        ) from None
+    lengths = {
+        name: len(value.int64_list.value) or len(value.float_list.value)
+        for name, value in found.items()
+    }
+    wanted = features.pretraining_schema(0, 0)
+    lacking = [name for name in wanted if not lengths.get(name)]
+    if lacking:
+        raise UserError(
+            f"record 0: no {', '.join(lacking)}",
+            path=path,
+            expected="records for pre-training",
+            fix="pass what create_pretraining_data.py wrote",
+        )
+    sizes = lengths[features.INPUT_IDS], lengths[features.MASKED_LM_POSITIONS]
+    if features.SEQUENCE_IDS not in lengths:
+        return features.pretraining_schema(*sizes)
+    return features.packed_schema(
+        *sizes, lengths.get(features.NEXT_SENTENCE_POSITIONS, 0)
+    )
+
+
+class _Bytes:
+    """Tells how many bytes of the files are examined."""
+
+    def __init__(self, progress: Progress):
+        self._progress, self._before = progress, 0
+
+    def update(self, size: int) -> None:
+        self._progress.update((self._before + size) / 1e6)
+
+    def end_file(self, path: str) -> None:
+        self._before += storage.size(path)
+
+
+def _listed(path: str) -> dict | None:
+    try:
+        return manifest.listed_run(path)
+    except UserError:  # told by `check_listing`
+        return None
+
+
+def _read_vocabulary(result: Scan) -> dict[str, int] | None:
+    """The vocabulary that the manifest keeps."""
+    if not result.runs:
+        return None
+    try:
+        return vocabulary.read_vocabulary(result.runs[0]["vocab_file"])
+    except UserError as error:
+        result.findings.append(wrong(str(error)))
+        return None
+
+
+def _check_whole(
+    path: str, run: dict | None
+) -> dict[str, tuple[str, int]] | None:
+    """A file's features; None if it is meant to have no record.
+
+    Raises:
+        UserError: the file is damaged, or not as its manifest says.
+    """
+    entry = run["shards"][os.path.basename(path)] if run else None
+    damage = check_shard(path, entry)
+    if damage:
+        raise UserError(damage, path=path, fix="make the records again")
+    if entry and not entry["records"]:
+        return None
+    schema = read_schema(path)
+    for name, feature in (
+        ("max_seq_length", features.INPUT_IDS),
+        ("max_predictions_per_seq", features.MASKED_LM_POSITIONS),
+    ):
+        if run and run[name] != schema[feature][1]:
+            raise UserError(
+                f"record 0: {feature} has {schema[feature][1]} values",
+                path=path,
+                expected=f"{run[name]}, the manifest's {name}",
+                fix="make the records again",
+            )
+    return schema
+
+
+def _count(
+    path: str, schema: dict, limit: int, counter: Counter, progress: _Bytes
+) -> None:
+    """Counts a file's rows.
+
+    Raises:
+        UserError: a record cannot be used.
+    """
+    from data.records import reader
+
+    def see(rows, first, size):
+        counter.add(rows, path, first)
+        progress.update(size)
+
+    reader.check_records(path, schema, limit, see)
+
+
+def _compare(schemas: dict[str, dict]) -> list[Finding]:
+    """Files whose features differ from the first file's."""
+    (first, expected), *others = schemas.items()
+    return [
+        wrong(
+            f"{name} has {schema[name][1] if name in schema else 'no'} values",
+            path=path,
+            expected=f"{expected[name][1]}, as in {first}",
+            fix="pass files of one length and kind",
+        )
+        for path, schema in others
+        for name in (
+            features.INPUT_IDS,
+            features.MASKED_LM_POSITIONS,
+            features.NEXT_SENTENCE_LABELS,
+        )
+        if schema[name][1] != expected[name][1]
+    ]
+
+
+def _judge(result: Scan, where: str) -> list[Finding]:
+    """What the counts of all rows tell."""
+    made = result.runs[0] if result.runs else {}
+    names = {field.name for field in dataclasses.fields(Settings)}
+    settings = {name: value for name, value in made.items() if name in names}
+    settings["max_seq_length"] = result.max_seq_length
+    found = check_statistics(
+        result.statistics, Settings(**settings), where, made.get("statistics")
+    )
+    if result.vocab:
+        found += check_pieces(result.statistics, result.vocab, where)
+    return found

@@ -5,10 +5,10 @@ import fnmatch
 import math
 import os
 
-from checks import record_scan, records
+from checks import records
 from common import storage
 from common.errors import UserError
-from common.findings import Finding, suspicious, wrong
+from common.findings import Finding, fine, suspicious, wrong
 from data.text import vocabulary_checks
 from modeling.config import BertConfig
 from tasks import output_dir
@@ -64,17 +64,17 @@ def examine_checkpoint(
 
 
 def examine_run(
-    job: Job, config: BertConfig | None, scan: record_scan.Scan
+    job: Job, config: BertConfig | None, scan: records.Scan
 ) -> list[Finding]:
     """Looks at the folder of a run: files, settings, curves."""
     from checks import curves as curve_checks
-    from checks import run_files
+    from checks import run
     from training import saver
 
-    found, description = run_files.check_files(job.folder)
+    found, description = run.check_files(job.folder)
     best = os.path.join(job.folder, output_dir.BEST)
     if os.path.isdir(best):
-        found += run_files.check_files(best)[0]
+        found += run.check_files(best)[0]
     settings, where = description.get("settings", {}), job.folder
     if description:
         newest = os.path.join(
@@ -103,7 +103,7 @@ def examine_run(
 def compare_run(
     job: Job,
     config: BertConfig | None,
-    scan: record_scan.Scan,
+    scan: records.Scan,
     settings: dict,
     where: str,
 ) -> list[Finding]:
@@ -169,7 +169,7 @@ def fingerprint(read: inputs.Records) -> str:
 
 
 def objectives(
-    config: BertConfig | None, scan: record_scan.Scan, warmup: int
+    config: BertConfig | None, scan: records.Scan, warmup: int
 ) -> list:
     """What the losses of pre-training are like in healthy runs.
 
@@ -201,3 +201,75 @@ def find(folder: str | None, name: str) -> str | None:
     """A file of a folder, if it is there."""
     path = os.path.join(folder, name) if folder else ""
     return path if os.path.isfile(path) else None
+
+
+def check_files(folder: str) -> tuple[list[Finding], dict]:
+    """Looks for damaged checkpoints, and for what killed runs left.
+
+    Args:
+        folder: the run's output_dir.
+
+    Returns:
+        what was found, and the description of the newest whole checkpoint.
+    """
+    from training import saver
+
+    found, whole, description = [], [], {}
+    steps = saver.Saver(folder).steps()
+    for step in steps:
+        path = os.path.join(folder, f"{saver.PREFIX}-{step}")
+        try:
+            description = saver.check_whole(path)
+            whole.append(step)
+        except saver.DAMAGE as error:
+            found.append(
+                wrong(
+                    f"damaged: {error}",
+                    path=path,
+                    fix="remove it: the run goes on from the one before",
+                )
+            )
+    if whole:
+        told = ", ".join(map(str, whole))
+        found.append(fine(f"whole checkpoints: {told}", path=folder))
+    described = {f"{saver.PREFIX}-{step}.index" for step in steps}
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        if name.startswith(".partial") or name.endswith((".partial", "_temp")):
+            found.append(
+                suspicious(
+                    "left by a run that was killed, or written just now",
+                    path=path,
+                    fix="remove it if no run is going on",
+                )
+            )
+        elif (
+            name.startswith(f"{saver.PREFIX}-")
+            and name.endswith(".index")
+            and name not in described
+        ):
+            found.append(
+                wrong(
+                    "has no description beside it",
+                    path=path,
+                    expected=name.removesuffix(".index") + ".json",
+                    fix="this checkpoint is not whole: remove it",
+                )
+            )
+    return found + _check_state(description, folder), description
+
+
+def _check_state(description: dict, folder: str) -> list[Finding]:
+    """Steps that gave nothing to learn from, at the newest checkpoint."""
+    trainer = description.get("state", {}).get("trainer", {})
+    bad = trainer.get("steps", {}).get("bad_steps", 0)
+    if not bad:
+        return []
+    return [
+        suspicious(
+            f"the last {bad} steps before step {description['step']} gave no "
+            "finite loss and gradient",
+            path=folder,
+            fix="look at the rows that the log names, or lower --learning_rate",
+        )
+    ]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common.durable import sync_and_hash, to_json
+from common.storage import sync_and_hash, to_json
 
 
 class Vectors(NamedTuple):

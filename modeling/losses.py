@@ -1,12 +1,12 @@
 """Sums of loss and of hits in fine-tuning, over the rows of a batch.
 
-What they return is told in `modeling.pretraining_losses`.
+What they return is told in `modeling.losses`.
 """
 
 from keras import ops
 
 from data import features
-from modeling.pretraining_losses import weighted_sums
+from modeling import fused_ops
 
 LABELS = "labels"
 TOKEN = "token"
@@ -173,3 +173,106 @@ def span_sums(batch: dict, outputs: dict) -> dict:
         f"{SPAN}_accuracy": ops.sum(ops.cast(hits, "float32")),
         f"{SPAN}_weight": ops.sum(ops.ones_like(loss)),
     }
+
+
+MASKED_LM = "masked_lm"
+NEXT_SENTENCE = "next_sentence"
+OBJECTIVES = (MASKED_LM, NEXT_SENTENCE)
+
+
+def pretraining_weights(batch: dict) -> dict:
+    """Weight of each objective in a batch: what its loss is divided by.
+
+    Args:
+        batch: tensors of `features.pretraining_schema` or `packed_schema`
+            and `is_real_example`.
+
+    Returns:
+        masked_lm: float32 scalar, number of masked places; 1e-5 is added as
+            in google-research/bert `run_pretraining.py`.
+        next_sentence: float32 scalar, number of sequences.
+    """
+    return {
+        MASKED_LM: ops.sum(batch[features.MASKED_LM_WEIGHTS]) + 1e-5,
+        NEXT_SENTENCE: ops.sum(_next_sentence_weights(batch)),
+    }
+
+
+def pretraining_sums(batch: dict, outputs: dict) -> dict:
+    """Sums of both objectives over a batch.
+
+    Args:
+        batch: as for `pretraining_weights`.
+        outputs: of the pre-training model.
+
+    Returns:
+        for each objective, float32 scalars: `<objective>_loss`, the sum of
+        cross entropies in nats; `<objective>_accuracy`, the number of right
+        answers; `<objective>_weight`, what to divide both by.
+    """
+    weights = {
+        MASKED_LM: batch[features.MASKED_LM_WEIGHTS],
+        NEXT_SENTENCE: _next_sentence_weights(batch),
+    }
+    labels = {
+        MASKED_LM: batch[features.MASKED_LM_IDS],
+        NEXT_SENTENCE: batch[features.NEXT_SENTENCE_LABELS],
+    }
+    sums = {}
+    for objective in OBJECTIVES:
+        logits = outputs[f"{objective}_logits"]
+        label, weight = labels[objective], weights[objective]
+        logits = ops.reshape(logits, (*ops.shape(label), logits.shape[-1]))
+        sums |= weighted_sums(objective, logits, label, weight)
+    return sums
+
+
+def weighted_sums(objective: str, logits, label, weight) -> dict:
+    """Sums of an objective whose answers are classes.
+
+    Args:
+        objective: its name.
+        logits: float32 [..., C].
+        label, weight: int32 and float32 [...].
+
+    Returns:
+        see `pretraining_sums`.
+    """
+    found = fused_ops.elementwise(_loss_and_hit, logits, label)
+    loss, hits = found[0], found[1]
+    return {
+        f"{objective}_loss": ops.sum(loss * weight),
+        f"{objective}_accuracy": ops.sum(hits * weight),
+        f"{objective}_weight": ops.sum(weight),
+    }
+
+
+def _next_sentence_weights(batch: dict):
+    """float32 [B, K]; K = 1 in rows of one sequence."""
+    if features.NEXT_SENTENCE_WEIGHTS in batch:
+        return batch[features.NEXT_SENTENCE_WEIGHTS]
+    return ops.expand_dims(batch[features.IS_REAL_EXAMPLE], 1)
+
+
+def _loss_and_hit(logits, label):
+    """Cross entropy, and 1 where the highest score is the label's.
+
+    Of equal scores the first is the highest, as for argmax, which Keras
+    computes in six passes over the scores.
+
+    Args:
+        logits: float32 [..., C].
+        label: int32 [...].
+
+    Returns:
+        float32 [2, ...].
+    """
+    label = ops.expand_dims(label, -1)
+    classes = ops.arange(logits.shape[-1], dtype=label.dtype)
+    best = ops.max(logits, -1, keepdims=True)
+    shifted = logits - ops.stop_gradient(best)
+    own = ops.sum(ops.where(classes == label, shifted, 0.0), -1)
+    loss = ops.log(ops.sum(ops.exp(shifted), -1)) - own
+    before = ops.logical_and(shifted == 0.0, classes < label)
+    hit = ops.logical_and(own == 0.0, ops.logical_not(ops.any(before, -1)))
+    return ops.stack([loss, ops.cast(hit, "float32")])

@@ -4,8 +4,8 @@ import os
 import shutil
 from collections.abc import Callable
 
-from common.durable import sync_and_hash
 from common.errors import UserError
+from common.storage import sync_and_hash
 
 
 def check(folder: str | None, flag: str = "export_dir") -> None:

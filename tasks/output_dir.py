@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable
 
 from common import storage
-from common.durable import write_whole
 from common.errors import UserError
 from common.progress import say
+from common.storage import write_whole
 from data.text import vocabulary
 from modeling.config import BertConfig
 
@@ -79,10 +79,10 @@ def check_workers(strategy, decisive: dict, records: str) -> None:
     Raises:
         UserError: another worker has another value.
     """
-    from training import agreement
+    from training import workers
 
     named = {f"--{name}": value for name, value in decisive.items()}
-    agreement.check_settings(strategy, {**named, "records": records})
+    workers.check_settings(strategy, {**named, "records": records})
 
 
 def warn_of_changes(before: dict, now: dict, decisive: Iterable[str]) -> None:

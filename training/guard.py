@@ -5,13 +5,14 @@ the gradient is not finite; here it is told, and the run is ended if it does
 not pass.
 """
 
+import collections
+import statistics
 from collections.abc import Callable
 
 import numpy as np
 
 from common.errors import UserError
 from common.progress import say
-from training.spikes import Spikes
 from training.steps import Steps
 from training.throughput import Window
 
@@ -91,3 +92,35 @@ class Guard:
                 fix="look at the rows named above, lower --learning_rate, or "
                 "leave the steps out with --skip_steps",
             )
+
+
+WINDOW = 128
+DEVIATIONS = 6.0
+
+
+class Spikes:
+    """Compares each step's loss with those of the steps before it.
+
+    It says nothing until it has seen `WINDOW` of them.
+    """
+
+    def __init__(self):
+        self._losses = collections.deque(maxlen=WINDOW)
+
+    def add(self, loss: float) -> float | None:
+        """Takes the next step's loss.
+
+        Args:
+            loss: finite.
+
+        Returns:
+            if the loss is a spike, the limit that it is above: six standard
+            deviations more than the mean of the last 128 steps.
+        """
+        limit = None
+        if len(self._losses) == WINDOW:
+            mean = statistics.fmean(self._losses)
+            deviation = statistics.pstdev(self._losses, mean)
+            limit = mean + DEVIATIONS * deviation
+        self._losses.append(loss)
+        return limit if limit is not None and loss > limit else None

@@ -6,8 +6,8 @@ import os
 
 import tensorflow as tf
 
-from common.durable import sync_and_hash, to_json, write_whole
 from common.progress import duration, say
+from common.storage import sync_and_hash, to_json, write_whole
 
 METRICS = "metrics.jsonl"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
-from training import agreement, logs
+from training import logs, workers
 from training.guard import Guard
 from training.steps import TOKENS, Steps
 from training.throughput import Pace, Window
@@ -121,7 +121,7 @@ class Trainer:
             stop = schedule.next_stop(step)
             room = min(stop - step, schedule.steps_to_skip(step))
             if room:
-                count = agreement.fewest(
+                count = workers.fewest(
                     self.steps.strategy, pace.steps_a_call(room)
                 )
                 rows = self.steps.train(iterator, tf.constant(count)).numpy()

@@ -22,9 +22,9 @@ import numpy as np
 import tensorflow as tf
 
 from common import tensor_files
-from common.durable import sync_and_hash, sync_folder, write_whole
 from common.errors import UserError
 from common.progress import say
+from common.storage import sync_and_hash, sync_folder, write_whole
 from training import workers
 
 PREFIX = "model.ckpt"

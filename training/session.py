@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import tensorflow as tf
 
 from common.progress import say
-from training import agreement, workers
+from training import workers
 from training.logs import TrainingLog
 from training.loop import Schedule, Trainer
 from training.preemption import Interruption
@@ -51,9 +51,9 @@ class Session:
             self._state.sweep()
             self._state.check_space()
         strategy = self._trainer.steps.strategy
-        agreement.wait(strategy)  # until the chief has tidied up
+        workers.wait(strategy)  # until the chief has tidied up
         restored = self._state.restore()
-        agreement.check_step(strategy, self._state.step, self._folder)
+        workers.check_step(strategy, self._state.step, self._folder)
         if restored and restored.state:
             self._trainer.take_state(restored.state["trainer"])
             self._held_out_state = restored.state["held_out"]
@@ -83,7 +83,7 @@ class Session:
         strategy = self._trainer.steps.strategy
         self._state.forget_later()
         self._best.forget_after(self._state.step)
-        agreement.wait(strategy)  # until the chief has removed them
+        workers.wait(strategy)  # until the chief has removed them
         self._held_out = held_out
         if held_out and self._held_out_state:
             held_out.take_state(self._held_out_state)
@@ -97,7 +97,7 @@ class Session:
                     )
 
             def should_stop():
-                wish = agreement.most(strategy, interruption.wish)
+                wish = workers.most(strategy, interruption.wish)
                 interruption.adopt(wish)
                 is_over = held_out is not None and held_out.is_over
                 return is_over or wish > 0

@@ -19,8 +19,8 @@ import numpy as np
 import tensorflow as tf
 
 from common import storage
-from common.durable import sync_and_hash, write_whole
 from common.errors import UserError
+from common.storage import sync_and_hash, write_whole
 from data import features, sequences
 from data.records import pipelines
 from data.records import writer as records

@@ -12,8 +12,8 @@ import json
 import os
 
 from common import storage
-from common.durable import write_whole
 from common.errors import UserError
+from common.storage import write_whole
 
 MANIFEST = "manifest.json"
 

@@ -9,7 +9,7 @@ its checksum  uint32
 import struct
 
 from common import storage
-from common.durable import sync_and_hash
+from common.storage import sync_and_hash
 
 _HEADER, _FRAME = 12, 16  # bytes before the data, and around it
 _CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, reflected

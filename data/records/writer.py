@@ -11,9 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from common import storage
-from common.durable import sync_and_hash
 from common.errors import UserError
 from common.progress import Progress
+from common.storage import sync_and_hash
 
 _MERGE_BYTES = 1 << 28  # of buffers, over all parts
 

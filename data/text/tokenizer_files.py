@@ -11,8 +11,8 @@ import json
 import os
 from typing import NamedTuple
 
-from common.durable import write_whole
 from common.errors import UserError
+from common.storage import write_whole
 from data.text import vocabulary
 
 CONFIG, PIPELINE = "tokenizer_config.json", "tokenizer.json"

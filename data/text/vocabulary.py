@@ -5,8 +5,8 @@ import itertools
 import re
 
 from common import storage
-from common.durable import write_whole
 from common.errors import UserError
+from common.storage import write_whole
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from common.durable import write_whole
+from common.storage import write_whole
 from tasks.classification import metrics
 from tasks.classification.examples import (
     CLASSES,

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from absl import flags
 
-from common.durable import sync_and_hash
 from common.errors import UserError
 from common.progress import say
+from common.storage import sync_and_hash
 from data import tables
 from data.text import vocabulary
 from modeling.formats import model_folder

@@ -11,8 +11,8 @@ import statistics
 import numpy as np
 from absl import flags
 
-from common.durable import write_whole
 from common.progress import say
+from common.storage import write_whole
 from data import features
 from serving import export_folder
 from tasks import finetuning, output_dir
@@ -53,7 +53,7 @@ class Classification:
     """
 
     def __init__(self, job: Job, values: flags.FlagValues):
-        from modeling import losses, task_models
+        from modeling import losses, models
 
         self._job, self._values, self._data = job, values, job.data
         self.folder = values.output_dir
@@ -69,7 +69,7 @@ class Classification:
             values,
             job.setup,
             finetuning.Task(
-                lambda: task_models.build_classifier(
+                lambda: models.build_classifier(
                     job.setup.config, labels.size, values.random_seed
                 ),
                 (losses.LABELS,),

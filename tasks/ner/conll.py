@@ -14,8 +14,8 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 
-from common.durable import write_whole
 from common.errors import UserError
+from common.storage import write_whole
 from data.corpus import documents
 from tasks.ner import entities
 

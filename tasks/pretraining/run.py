@@ -28,7 +28,7 @@ class Pretraining:
         config: BertConfig,
         inputs: pretraining_inputs.Inputs,
     ):
-        from modeling import models, pretraining_losses
+        from modeling import losses, models
 
         self._settings, self._config, self._inputs = settings, config, inputs
         everything = dataclasses.replace(
@@ -46,9 +46,9 @@ class Pretraining:
                     settings.training.random_seed,
                     packed=inputs.packed,
                 ),
-                pretraining_losses.OBJECTIVES,
-                pretraining_losses.pretraining_weights,
-                pretraining_losses.pretraining_sums,
+                losses.OBJECTIVES,
+                losses.pretraining_weights,
+                losses.pretraining_sums,
                 pretraining_inputs.fingerprint(inputs),
                 settings.num_train_steps,
                 settings.num_warmup_steps,

@@ -4,7 +4,7 @@
         -> n-best -> answer, probability, characters, odds of no answer
 
 What is saved needs TensorFlow and TensorFlow Text, and nothing of this
-project. It does what `tasks.squad.windows` and `tasks.squad.spans` do, for many
+project. It does what `tasks.squad.windows` and `tasks.squad.answers` do, for many
 questions at once: spans of all of them stand one after the other.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from data import features
-from modeling import task_models
+from modeling import models
 from modeling.config import BertConfig
 from serving import graphs
 
@@ -140,7 +140,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         self._settings = settings
         self._model, self._tokenizer = graphs.equip(
             self,
-            task_models.build_span_model(settings.config),
+            models.build_span_model(settings.config),
             weights,
             settings.vocab_file,
             settings.do_lower_case,

@@ -9,15 +9,16 @@ import os
 from collections.abc import Callable, Iterator
 
 from common import flags
-from common.durable import sync_and_hash, to_json, write_whole
 from common.errors import UserError
 from common.progress import Progress, say
+from common.storage import sync_and_hash, to_json, write_whole
 from data.records import example_files
-from modeling import checkpoints, losses, task_models
+from modeling import checkpoints, losses, models
 from tasks import finetuning, output_dir
-from tasks.squad import answer_files, original_text, spans, windows
+from tasks.squad import answers as spans
 from tasks.squad import examples as squad
 from tasks.squad import metrics as scoring
+from tasks.squad import windows
 from tasks.squad.settings import OFFSETS, Settings
 
 _RECORDS_VERSION = 1  # of how windows are cut
@@ -86,7 +87,7 @@ class Squad:
             settings,
             setup,
             finetuning.Network(
-                lambda: task_models.build_span_model(
+                lambda: models.build_span_model(
                     setup.config, tuning.training.random_seed
                 ),
                 (losses.SPAN,),
@@ -162,14 +163,14 @@ class Squad:
         with contextlib.ExitStack() as stack:
             writer = None
             if nbest_path:
-                writer = stack.enter_context(answer_files.Writer(nbest_path))
+                writer = stack.enter_context(spans.Writer(nbest_path))
             for example, answers in self._answers(batch_size):
                 found.best[example.id] = (
                     answers.best.text if answers.best else ""
                 )
                 found.odds[example.id] = answers.null_odds
                 if writer:
-                    nbest = answer_files.describe(answers.nbest)
+                    nbest = spans.describe(answers.nbest)
                     writer.write(example.id, nbest)
         if self._settings.tune_null_threshold:
             self._threshold = scoring.tune_threshold(
@@ -190,19 +191,19 @@ class Squad:
     def _write_answers(self) -> tuple[Found, list[str]]:
         """Answers all questions; writes the original's files."""
         path = functools.partial(os.path.join, self._folder)
-        nbest = path(answer_files.NBEST)
+        nbest = path(spans.NBEST)
         found = self._find(self._tuning_settings.predict_batch_size, nbest)
         version_2 = self._settings.version_2_with_negative
         predictions = found.best
         if version_2:
             predictions = found.predictions(self._threshold)
         wrote = [
-            answer_files.write(path(answer_files.PREDICTIONS), predictions),
+            spans.write(path(spans.PREDICTIONS), predictions),
             nbest,
         ]
         if version_2:
-            odds = path(answer_files.NULL_ODDS)
-            wrote.append(answer_files.write(odds, found.odds))
+            odds = path(spans.NULL_ODDS)
+            wrote.append(spans.write(odds, found.odds))
         silent = sum(not text for text in found.best.values())
         if silent:
             say(f"warning: {silent:,} questions have no span to answer with")
@@ -392,7 +393,7 @@ class Squad:
         settings = self._settings
         if settings.answer_text == OFFSETS:
             return spans.offsets_text
-        return original_text.OriginalText(
+        return spans.OriginalText(
             list(self._setup.vocab),
             self._tuning_settings.text.do_lower_case,
             self._tuning_settings.text.strip_accents,

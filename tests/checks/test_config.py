@@ -1,6 +1,6 @@
 """Configs: which network it is, and whether rows fit into it."""
 
-from checks import config as config_checks
+from checks import model as config_checks
 from tests.helpers import small
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from checks import run_files
+from checks import run
 from training import saver
 
 
@@ -19,13 +19,13 @@ def folder(tmp_path):
 def check(folder):
     """Level -> messages."""
     messages = {"wrong": [], "suspicious": [], "fine": []}
-    for finding in run_files.check_files(str(folder))[0]:
+    for finding in run.check_files(str(folder))[0]:
         messages[finding.level].append(finding.message)
     return messages
 
 
 def test_whole_checkpoints_are_fine(folder):
-    found, description = run_files.check_files(str(folder))
+    found, description = run.check_files(str(folder))
     assert [x.message for x in found] == [f"{folder}: whole checkpoints: 3, 7"]
     assert found[0].level == "fine"
     assert description["step"] == 7

@@ -6,9 +6,9 @@ import math
 import numpy as np
 
 from checks import curves
-from common import durable
+from common import storage
 from data import vector_files
-from tasks.squad import answer_files
+from tasks.squad import answers
 from training import logs
 
 ODD = {"loss": math.nan, "most": math.inf, "least": -math.inf, "step": 3}
@@ -24,10 +24,10 @@ def read(path):
 
 def test_what_is_not_finite_is_null():
     value = {"a": [1.5, math.nan, (math.inf, "NaN")], "b": {"c": -math.inf}}
-    assert durable.to_json(value, indent=1) == json.dumps(
+    assert storage.to_json(value, indent=1) == json.dumps(
         {"a": [1.5, None, [None, "NaN"]], "b": {"c": None}}, indent=1
     )
-    assert durable.to_json({"é": 0.1}, ensure_ascii=False) == '{"é": 0.1}'
+    assert storage.to_json({"é": 0.1}, ensure_ascii=False) == '{"é": 0.1}'
 
 
 def test_curves_hold_null_and_the_doctor_sees_it(tmp_path):
@@ -47,11 +47,11 @@ def test_curves_hold_null_and_the_doctor_sees_it(tmp_path):
 
 def test_answers_hold_null(tmp_path):
     path = str(tmp_path / "nbest.json")
-    with answer_files.Writer(path) as writer:
+    with answers.Writer(path) as writer:
         writer.write("q1", [ODD])
     expected = {**dict.fromkeys(ODD), "step": 3}
     assert read(path) == {"q1": [expected]}
-    assert read(answer_files.write(path, ODD)) == expected
+    assert read(answers.write(path, ODD)) == expected
 
 
 def test_vectors_hold_null(tmp_path):

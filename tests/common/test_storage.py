@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import convert_checkpoint
-from common import durable
+from common import storage
 from data import vector_files
 from data.corpus import corpus_writer
 from data.records import example_files, writer
 from serving import export_folder
-from tasks.squad import answer_files
+from tasks.squad import answers
 from training.saver import Saver
 
 
@@ -49,7 +49,7 @@ def sync_of(path):
 
 def test_a_file_is_synced_whole_before_it_has_its_name(tmp_path, events):
     path = tmp_path / "a.txt"
-    durable.write_whole(str(path), "é" * 101)
+    storage.write_whole(str(path), "é" * 101)
     assert path.stat().st_size == 202
     assert events == [sync_of(path), ("name", str(path))]
     assert os.listdir(tmp_path) == ["a.txt"]
@@ -58,13 +58,13 @@ def test_a_file_is_synced_whole_before_it_has_its_name(tmp_path, events):
 def test_what_is_hashed_is_synced(tmp_path, events):
     path = tmp_path / "a"
     path.write_bytes(b"abc")
-    digest = durable.sync_and_hash(str(path))
+    digest = storage.sync_and_hash(str(path))
     assert digest == hashlib.sha256(b"abc").hexdigest()
     assert events == [sync_of(path)]
 
 
 def test_the_names_of_a_folder_are_synced(tmp_path, events):
-    durable.sync_folder(str(tmp_path))
+    storage.sync_folder(str(tmp_path))
     assert events == [sync_of(tmp_path)]
 
 
@@ -90,9 +90,9 @@ def write_vectors(folder):
 
 
 def write_answers(folder):
-    with answer_files.Writer(f"{folder}/nbest.json") as some:
+    with answers.Writer(f"{folder}/nbest.json") as some:
         some.write("q", [1])
-    answer_files.write(f"{folder}/predictions.json", {"q": "a"})
+    answers.write(f"{folder}/predictions.json", {"q": "a"})
 
 
 def write_corpus(folder):

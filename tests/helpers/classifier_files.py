@@ -6,7 +6,7 @@ import random
 import numpy as np
 
 from common import tensor_files
-from modeling import checkpoints, task_models
+from modeling import checkpoints, models
 from tests.helpers import small, text
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -18,7 +18,7 @@ def write_model(folder: pathlib.Path) -> None:
     text.write_vocabulary(folder / "vocab.txt")
     config = small.config(vocab_size=len(text.VOCABULARY))
     (folder / "bert_config.json").write_text(config.to_json())
-    model = task_models.build_classifier(config, 2)
+    model = models.build_classifier(config, 2)
     rng = np.random.default_rng(3)
     values = {
         name: np.array(v) + rng.normal(0, 0.1, v.shape).astype("f4")

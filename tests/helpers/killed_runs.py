@@ -15,7 +15,7 @@ MODULES = (  # all that a run imports, also late
     "data.records.shard_check",
     "modeling.checkpoints",
     "modeling.models",
-    "modeling.pretraining_losses",
+    "modeling.losses",
     "training.session",
     "training.distribution",
 )

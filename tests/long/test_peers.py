@@ -11,7 +11,7 @@ import convert_checkpoint
 import extract_features
 from common import tensor_files
 from data.text import tokenization
-from modeling import checkpoints, models, task_models
+from modeling import checkpoints, models
 from modeling.config import BertConfig
 from tests.helpers import small, text
 
@@ -170,19 +170,19 @@ def written(tmp_path):
         ),
         (
             "BertForSequenceClassification",
-            task_models.build_classifier,
+            models.build_classifier,
             (5,),
             {"logits": "logits"},
         ),
         (
             "BertForQuestionAnswering",
-            task_models.build_span_model,
+            models.build_span_model,
             (),
             {"start_logits": "start_logits", "end_logits": "end_logits"},
         ),
         (
             "BertForTokenClassification",
-            task_models.build_token_classifier,
+            models.build_token_classifier,
             (5,),
             {"logits": "logits"},
         ),

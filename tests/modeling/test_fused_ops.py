@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import dropout, fused_ops, layers, pretraining_losses, task_models
+from modeling import dropout, fused_ops, layers, losses, models
 from modeling.models import build_pretraining_model
 from tests.helpers import small
 from training import precision, steps
@@ -80,7 +80,7 @@ def test_the_loss_island_equals_its_function():
     label[5] = logits[5].argmax()
     plain, island = (
         values_and_gradients(
-            pretraining_losses._loss_and_hit,
+            losses._loss_and_hit,
             [tf.constant(logits), tf.constant(label)],
             {},
             ways,
@@ -111,7 +111,7 @@ def loss_of(model, ways, **compiling):
             with fused_ops.training_step(SEED, ways):
                 inputs = {name: batch[name] for name in model.input}
                 outputs = model(inputs, training=True)
-                sums = pretraining_losses.pretraining_sums(batch, outputs)
+                sums = losses.pretraining_sums(batch, outputs)
             loss = sums["masked_lm_loss"] + sums["next_sentence_loss"]
         gradients = tape.gradient(loss, model.trainable_variables)
         return loss, [tf.convert_to_tensor(g) for g in gradients]
@@ -158,7 +158,7 @@ def test_in_bfloat16_islands_are_as_near_as_its_bits_allow():
 def test_dropout_was_on(model, plain):
     batch = small.batch()
     outputs = model({name: batch[name] for name in model.input})
-    sums = pretraining_losses.pretraining_sums(batch, outputs)
+    sums = losses.pretraining_sums(batch, outputs)
     loss = sums["masked_lm_loss"] + sums["next_sentence_loss"]
     assert abs(float(loss) - float(plain[0])) > 1e-3
 
@@ -244,9 +244,9 @@ def losses(strategy, ways, steps_to_take=2):
         optimizer.build(network.trainable_variables)
     task = steps.Task(
         network,
-        pretraining_losses.OBJECTIVES,
-        pretraining_losses.pretraining_weights,
-        pretraining_losses.pretraining_sums,
+        losses.OBJECTIVES,
+        losses.pretraining_weights,
+        losses.pretraining_sums,
         functools.partial(fused_ops.training_step, ways=ways),
     )
     rows = [small.batch(seed, 4) for seed in range(steps_to_take)]
@@ -266,9 +266,7 @@ def test_mirrored_devices_give_what_one_gives():
 
 
 def test_islands_take_rows_of_any_length():
-    classifier = task_models.build_classifier(
-        small.config(num_hidden_layers=1), 2
-    )
+    classifier = models.build_classifier(small.config(num_hidden_layers=1), 2)
     spec = {
         name: tf.TensorSpec([None, None], tf.int32) for name in classifier.input
     }

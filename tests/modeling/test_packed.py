@@ -10,7 +10,7 @@ import tensorflow as tf
 from data.pretraining import instances as pretraining
 from data.pretraining import masking, packing
 from data.pretraining.settings import Settings
-from modeling import dropout, pretraining_losses
+from modeling import dropout, losses
 from modeling.models import build_pretraining_model
 from tests.helpers import small, tiny
 from training import steps
@@ -56,8 +56,8 @@ def run(batch, packed):
     model = build_pretraining_model(CONFIG, seed=7, packed=packed)
     with tf.GradientTape() as tape:
         outputs = model({name: batch[name] for name in model.input})
-        sums = pretraining_losses.pretraining_sums(batch, outputs)
-        weights = pretraining_losses.pretraining_weights(batch)
+        sums = losses.pretraining_sums(batch, outputs)
+        weights = losses.pretraining_weights(batch)
         loss = sum(sums[f"{x}_loss"] / weights[x] for x in weights)
     gradients = tape.gradient(loss, model.trainable_variables)
     return sums, weights, outputs, model, gradients
@@ -99,9 +99,9 @@ def test_packed_rows_on_two_replicas_give_the_step_of_one(rows):
             optimizer.build(model.trainable_variables)
         task = steps.Task(
             model,
-            pretraining_losses.OBJECTIVES,
-            pretraining_losses.pretraining_weights,
-            pretraining_losses.pretraining_sums,
+            losses.OBJECTIVES,
+            losses.pretraining_weights,
+            losses.pretraining_sums,
             dropout.dropout_seed,
         )
         made = steps.Steps(task, optimizer, strategy, 3)

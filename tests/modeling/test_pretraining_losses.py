@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import pretraining_losses
+from modeling import losses
 from tests.helpers import small
 from tests.helpers.numpy_bert import log_softmax
 from tests.helpers.small import P, V
@@ -31,7 +31,7 @@ def outputs():
 
 
 def test_sums_equal_numpy(batch, outputs):
-    sums = pretraining_losses.pretraining_sums(batch, outputs)
+    sums = losses.pretraining_sums(batch, outputs)
     b = {name: values.numpy() for name, values in batch.items()}
     log_p = log_softmax(outputs["masked_lm_logits"].astype("f8"))
     nll, hits, n = 0.0, 0, 0
@@ -55,7 +55,7 @@ def test_sums_equal_numpy(batch, outputs):
 
 
 def test_weights_are_what_losses_are_divided_by(batch):
-    weights = pretraining_losses.pretraining_weights(batch)
+    weights = losses.pretraining_weights(batch)
     masked = batch["masked_lm_weights"].numpy().sum()
     assert float(weights["masked_lm"]) == pytest.approx(masked + 1e-5)
     assert float(weights["next_sentence"]) == ROWS - 1
@@ -63,11 +63,11 @@ def test_weights_are_what_losses_are_divided_by(batch):
 
 def test_a_batch_without_masks_has_loss_zero(batch, outputs):
     batch["masked_lm_weights"] = tf.zeros([ROWS, P])
-    loss = pretraining_losses.pretraining_sums(batch, outputs)["masked_lm_loss"]
-    weight = pretraining_losses.pretraining_weights(batch)["masked_lm"]
+    loss = losses.pretraining_sums(batch, outputs)["masked_lm_loss"]
+    weight = losses.pretraining_weights(batch)["masked_lm"]
     assert float(loss / weight) == 0.0
 
 
 def test_objectives_have_their_logits(outputs):
-    names = {f"{name}_logits" for name in pretraining_losses.OBJECTIVES}
+    names = {f"{name}_logits" for name in losses.OBJECTIVES}
     assert names == set(outputs)

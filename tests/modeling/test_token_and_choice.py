@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from modeling import checkpoints, losses, task_models
+from modeling import checkpoints, losses, models
 from tests.helpers import numpy_bert, small
 from tests.helpers.numpy_bert import log_softmax
 from tests.helpers.small import A, B, H, L, S
@@ -35,7 +35,7 @@ def randomized(model, batch):
 
 
 def test_every_piece_gets_a_score_for_each_label():
-    model = task_models.build_token_classifier(small.config(), C)
+    model = models.build_token_classifier(small.config(), C)
     batch = small.batch()
     weights, expected = randomized(model, batch)
     logits = expected["encoder_outputs"][-1] @ (
@@ -50,7 +50,7 @@ def test_every_piece_gets_a_score_for_each_label():
 
 
 def test_every_choice_gets_a_score_from_its_own_row():
-    model = task_models.build_choice_model(small.config())
+    model = models.build_choice_model(small.config())
     batch = small.batch(rows=B * CHOICES)
     weights, expected = randomized(model, batch)
     assert weights["cls/swag/output_weights"].shape == (1, H)
@@ -68,7 +68,7 @@ def test_scores_keep_their_bits_in_half_precision():
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        model = task_models.build_choice_model(small.config())
+        model = models.build_choice_model(small.config())
     finally:
         keras.config.set_dtype_policy(before)
     batch = small.batch(rows=B * CHOICES)

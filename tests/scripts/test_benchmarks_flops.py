@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import flops
-from modeling import checkpoints, models, pretraining_losses
+from modeling import checkpoints, losses, models
 from modeling.config import BertConfig
 from tests.helpers import small
 from tests.helpers.small import B, H, L, P, S, V
@@ -66,7 +66,7 @@ def test_executed_flops_are_those_of_the_graph(layers):
     def gradients(batch):
         with tf.GradientTape() as tape:
             outputs = model({name: batch[name] for name in model.input})
-            sums = pretraining_losses.pretraining_sums(batch, outputs)
+            sums = losses.pretraining_sums(batch, outputs)
             loss = sums["masked_lm_loss"] + sums["next_sentence_loss"]
         return tape.gradient(loss, [x.value for x in model.trainable_variables])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import doctor
-from checks import record_scan
+from checks import records
 from checks import run as run_diagnosis
 from data.records import writer
 from modeling import checkpoints, models
@@ -130,7 +130,7 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
         found = run_diagnosis.compare_run(
             job,
             None,
-            record_scan.Scan(listed=[None]),
+            records.Scan(listed=[None]),
             {**settings, **changed},
             "model.ckpt-7.json",
         )
@@ -147,7 +147,7 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
 def test_records_of_another_casing(run_folder):
     job = doctor.read_flags(["doctor.py", f"--output_dir={run_folder}"])
     job = dataclasses.replace(job, files=["0.tfrecord"])
-    scan = record_scan.Scan(
+    scan = records.Scan(
         listed=[{"do_lower_case": False, "strip_accents": False}]
     )
     (found,) = run_diagnosis.compare_run(

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import predict
-from modeling import checkpoints, task_models
+from modeling import checkpoints, models
 from tasks.classification import export as classifier
 from tasks.classification.examples import (
     CLASSES,
@@ -38,7 +38,7 @@ def export(folder, kind=CLASSES, names=("no", "yes", "maybe"), pairs=False):
     text.write_vocabulary(folder / "vocab.txt")
     config = small.config(vocab_size=len(text.VOCABULARY))
     labels = Labels(kind, names)
-    model = task_models.build_classifier(config, labels.size)
+    model = models.build_classifier(config, labels.size)
     rng = np.random.default_rng(3)
     weights = {
         name: rng.normal(0, 0.5, v.shape).astype("f4")

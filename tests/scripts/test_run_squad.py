@@ -15,7 +15,7 @@ import tensorflow as tf
 
 import run_squad
 from common import main as main_lib
-from tasks.squad import answer_files
+from tasks.squad import answers as spans
 from tasks.squad import examples as squad
 from tasks.squad import metrics as scoring
 from tasks.squad.windows import TRAINING_SCHEMA
@@ -429,11 +429,11 @@ def test_files_of_answers_appear_whole_or_not_at_all(tmp_path):
     path = tmp_path / "nbest.json"
     values = {"b\n": [{"text": "\u00e9", "x": []}], "a": [], "c": 1.5}
     for some in (values, {}):
-        with answer_files.Writer(str(path)) as writer:
+        with spans.Writer(str(path)) as writer:
             for key, value in some.items():
                 writer.write(key, value)
         assert path.read_text() == json.dumps(some, indent=4) + "\n"
-    with pytest.raises(KeyError), answer_files.Writer(str(path)) as writer:
+    with pytest.raises(KeyError), spans.Writer(str(path)) as writer:
         writer.write("a", 1)
         raise KeyError
     assert path.read_text() == "{}\n"

@@ -11,7 +11,6 @@ import pytest
 
 import run_classifier
 import run_pretraining
-from modeling import task_models
 from tests.helpers import classifier_files, small, workers
 from tests.scripts.test_run_pretraining import assert_same_bits, losses, tensors
 from tests.scripts.test_run_pretraining import (

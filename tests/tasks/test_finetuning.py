@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from common import tensor_files
-from data import features, length_batches
+from data import batching, features
 from data.records import example_files
-from modeling import checkpoints, losses, task_models
+from modeling import checkpoints, losses, models
 from tasks import common_flags, finetuning
 from tests.helpers import killed_runs, small
 from tests.helpers.small import S, V
@@ -21,7 +21,7 @@ SCHEMA = dict.fromkeys(
 
 def build():
     config = small.config(num_hidden_layers=1, hidden_dropout_prob=0.1)
-    return task_models.build_classifier(config, CLASSES)
+    return models.build_classifier(config, CLASSES)
 
 
 def train(folder):
@@ -62,7 +62,7 @@ def train(folder):
         }
         for size in rng.integers(1, S + 1, ROWS)
     ]
-    make, first = length_batches.training_batches, []
+    make, first = batching.training_batches, []
 
     def batches(rows, lengths, batch_size, seed, step):
         first.append(step)

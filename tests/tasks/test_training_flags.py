@@ -12,7 +12,7 @@ from common import tensor_files
 from common.errors import UserError
 from data import features
 from data.records import writer as records
-from modeling import checkpoints, layer_decay, task_models
+from modeling import checkpoints, layer_decay, models
 from tasks import common_flags, training_flags
 from tasks.pretraining import run as pretraining_run
 from tests.helpers import classifier_files, small
@@ -243,7 +243,7 @@ def test_a_run_in_float16_goes_on_with_the_same_bits(pretrain, tmp_path):
 
 
 def test_layers_have_rates_and_some_are_frozen():
-    model = task_models.build_classifier(small.config(), 5)
+    model = models.build_classifier(small.config(), 5)
     named = checkpoints.model_variables(model)
     layer_decay.freeze(named, 0)
     assert len(model.trainable_variables) == len(named)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from common.errors import UserError
-from training import agreement
+from training import workers
 
 
 @pytest.fixture
@@ -26,26 +26,26 @@ def test_a_process_alone_agrees_with_itself():
     strategy = tf.distribute.MirroredStrategy(
         ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
     )
-    assert agreement.gather(strategy, 3, 0.5).tolist() == [[3.0, 0.5]]
-    assert agreement.most(strategy, 15) == 15
-    assert agreement.fewest(strategy, 7) == 7
-    agreement.check_step(strategy, 11, "run")
+    assert workers.gather(strategy, 3, 0.5).tolist() == [[3.0, 0.5]]
+    assert workers.most(strategy, 15) == 15
+    assert workers.fewest(strategy, 7) == 7
+    workers.check_step(strategy, 11, "run")
 
 
 def test_one_that_wants_to_stop_stops_all(said):
     said([0], [15], [0])
-    assert agreement.most(None, 0) == 15
+    assert workers.most(None, 0) == 15
 
 
 def test_the_slowest_decides_on_the_steps_of_a_call(said):
     said([31], [7], [13])
-    assert agreement.fewest(None, 31) == 7
+    assert workers.fewest(None, 31) == 7
 
 
 def test_workers_at_different_steps_are_refused(said):
     said([2**53 - 1], [0], [2**53 - 1])
     with pytest.raises(UserError) as caught:
-        agreement.check_step(None, 0, "run")
+        workers.check_step(None, 0, "run")
     assert str(caught.value) == (
         "run: workers are at the steps 0, 9007199254740991; expected the same "
         "checkpoints in --output_dir on all workers; put it into a folder "
@@ -57,10 +57,10 @@ def test_workers_with_other_settings_are_refused(said):
     told = {"--learning_rate": 5e-5, "records": ["a", 7], "--phases": None}
     marks = [zlib.crc32(x) for x in (b"5e-05", b'["a", 7]', b"null")]
     said(marks, marks)
-    agreement.check_settings(None, told)
+    workers.check_settings(None, told)
     said(marks, [marks[0] + 1, marks[1] - 1, marks[2]])
     with pytest.raises(UserError) as caught:
-        agreement.check_settings(None, told)
+        workers.check_settings(None, told)
     assert str(caught.value) == (
         "workers differ in --learning_rate, records; expected the same "
         "command and files on all of them"

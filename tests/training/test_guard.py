@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from common.errors import UserError
 from tests.helpers import tiny
-from training import logs, loop, spikes
+from training import guard, logs, loop
 
 
 def train(made, folder, *poisons, **changed):
@@ -105,17 +105,17 @@ def test_the_schedule_knows_how_far_it_is_to_what_is_skipped(step, steps):
 
 
 def test_a_spike_is_a_loss_above_six_deviations():
-    watch = spikes.Spikes()
+    watch = guard.Spikes()
     rng = np.random.default_rng(7)
-    losses = rng.normal(5.0, 0.1, spikes.WINDOW).tolist()
-    assert [watch.add(loss) for loss in losses] == [None] * spikes.WINDOW
+    losses = rng.normal(5.0, 0.1, guard.WINDOW).tolist()
+    assert [watch.add(loss) for loss in losses] == [None] * guard.WINDOW
     mean, deviation = np.mean(losses), np.std(losses)
     assert watch.add(mean + 5.9 * deviation) is None
     assert watch.add(9.0) == pytest.approx(mean + 6 * deviation, rel=0.02)
 
 
 def test_the_first_steps_of_a_run_are_no_spikes():
-    watch = spikes.Spikes()
+    watch = guard.Spikes()
     assert watch.add(1.0) is None
     assert watch.add(1e9) is None
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoints, dropout, pretraining_losses
+from modeling import checkpoints, dropout, losses
 from modeling.models import build_pretraining_model
 from tests.helpers import small
 from tests.helpers.numpy_adam import NumpyAdam
@@ -46,9 +46,9 @@ def make_trainer(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
         optimizer.build(model.trainable_variables)
     task = steps.Task(
         model,
-        pretraining_losses.OBJECTIVES,
-        pretraining_losses.pretraining_weights,
-        pretraining_losses.pretraining_sums,
+        losses.OBJECTIVES,
+        losses.pretraining_weights,
+        losses.pretraining_sums,
         dropout.dropout_seed,
     )
     return loop.Trainer(steps.Steps(task, optimizer, strategy, seed, use_xla))
@@ -114,10 +114,10 @@ def test_the_first_loss_is_the_models(one_device):
     batch = next(iter(batches()))
     model = trainer.steps.task.model
     outputs = model({name: batch[name] for name in model.input})
-    sums = pretraining_losses.pretraining_sums(batch, outputs)
+    sums = losses.pretraining_sums(batch, outputs)
     expected = sum(
         float(sums[f"{name}_loss"] / sums[f"{name}_weight"])
-        for name in pretraining_losses.OBJECTIVES
+        for name in losses.OBJECTIVES
     )
     assert one_device[0][0]["loss"] == pytest.approx(expected, abs=1e-6)
 
@@ -296,7 +296,7 @@ def test_evaluation_counts_every_row_once(replicas):
     }
     model = trainer.steps.task.model
     outputs = model({name: merged[name] for name in model.input})
-    sums = pretraining_losses.pretraining_sums(merged, outputs)
+    sums = losses.pretraining_sums(merged, outputs)
     assert set(result) == {
         "loss",
         "masked_lm_loss",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import heads, pretraining_losses
+from modeling import heads, losses
 from modeling.models import build_pretraining_model
 from tests.helpers import small, tiny
 from training import precision
@@ -76,10 +76,10 @@ def loss_and_gradients(kind):
     batch = {n: tf.constant(x) for n, x in small.batch(rows=7).items()}
     with tf.GradientTape() as tape:
         outputs = model({name: batch[name] for name in model.input})
-        sums = pretraining_losses.pretraining_sums(batch, outputs)
+        sums = losses.pretraining_sums(batch, outputs)
         loss = sum(
             sums[f"{name}_loss"] / sums[f"{name}_weight"]
-            for name in pretraining_losses.OBJECTIVES
+            for name in losses.OBJECTIVES
         )
     variables = model.trainable_variables
     assert {x.dtype for x in variables} == {"float32"}
@@ -135,7 +135,7 @@ def test_masked_lm_accuracy_compares_in_float32(kind, apart):
     expected = np.einsum("bph,vh->bpv", hidden, table.numpy()) + bias
     rounded = tf.cast(expected, kind).numpy()
     assert (rounded == rounded.max(-1, keepdims=True)).sum() > 3 * 7 * small.P
-    sums = pretraining_losses.weighted_sums(
+    sums = losses.weighted_sums(
         "masked_lm", found, tf.argmax(expected, -1), tf.ones([7, small.P])
     )
     assert sums["masked_lm_accuracy"] == 7 * small.P

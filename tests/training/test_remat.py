@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import fused_ops, pretraining_losses
+from modeling import fused_ops, losses
 from modeling.models import build_pretraining_model
 from tests.helpers import small, tiny
 from training import precision, steps
@@ -37,9 +37,9 @@ def take(kind, remat, replicas=1, parts=1, rate=0.0):
         optimizer.build(model.trainable_variables)
     task = steps.Task(
         model,
-        pretraining_losses.OBJECTIVES,
-        pretraining_losses.pretraining_weights,
-        pretraining_losses.pretraining_sums,
+        losses.OBJECTIVES,
+        losses.pretraining_weights,
+        losses.pretraining_sums,
         fused_ops.step_scope(config, islands=False, remat=remat),
     )
     made = steps.Steps(task, optimizer, strategy, 3, False, parts)

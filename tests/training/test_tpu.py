@@ -13,16 +13,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import features, length_batches
+from data import batching, features
 from data.records import example_files, reader
-from modeling import (
-    counts,
-    fused_ops,
-    losses,
-    models,
-    pretraining_losses,
-    task_models,
-)
+from modeling import counts, fused_ops, losses, models
 from tasks.classification import examples
 from tests.helpers import small
 from training import optimization, steps
@@ -62,9 +55,9 @@ def pretraining(packed, remat=False):
         schema = features.packed_schema(small.S, small.P, 2)
     task = steps.Task(
         model,
-        pretraining_losses.OBJECTIVES,
-        pretraining_losses.pretraining_weights,
-        pretraining_losses.pretraining_sums,
+        losses.OBJECTIVES,
+        losses.pretraining_weights,
+        losses.pretraining_sums,
         fused_ops.step_scope(CONFIG, islands=False, remat=remat),
         counts.batch_tokens,
     )
@@ -82,14 +75,14 @@ def classifier():
         [{name: [1] for name in schema} | row] * ROWS, schema
     )
     task = steps.Task(
-        task_models.build_classifier(CONFIG, len(LABELS.names)),
+        models.build_classifier(CONFIG, len(LABELS.names)),
         (losses.LABELS,),
         losses.label_weights,
         losses.class_sums,
         fused_ops.step_scope(CONFIG, islands=False, remat=False),
         counts.batch_tokens,
     )
-    return task, length_batches.training_batches(rows, [small.S], ROWS, 3, 0)
+    return task, batching.training_batches(rows, [small.S], ROWS, 3, 0)
 
 
 CASES = {

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from common.errors import UserError
-from data import length_batches
+from data import batching
 from data.records import example_files
 
 S, N, C = 11, 23, 3
@@ -103,7 +103,7 @@ def test_choices_are_an_axis():
 
 
 def labels(rows, batch_size, count, seed=5, step=0, lengths=(4, 8, S)):
-    batches = length_batches.training_batches(
+    batches = batching.training_batches(
         rows, list(lengths), batch_size, seed, step
     )
     return [
@@ -139,7 +139,7 @@ def test_batches_are_a_function_of_seed_and_step(batch_size):
 def test_batches_are_of_like_lengths():
     rows = example_files.Rows(rows_of(640), SCHEMA)
     batches = list(
-        length_batches.training_batches(rows, [4, 8, S], 8, 1, 0)
+        batching.training_batches(rows, [4, 8, S], 8, 1, 0)
         .take(64)
         .as_numpy_iterator()
     )
@@ -152,7 +152,7 @@ def test_batches_are_of_like_lengths():
 
 def test_one_length_is_static():
     rows = example_files.Rows(rows_of(), SCHEMA)
-    batches = length_batches.training_batches(rows, [S], 4, 1, 0)
+    batches = batching.training_batches(rows, [S], 4, 1, 0)
     shapes = {k: tuple(v.shape) for k, v in batches.element_spec.items()}
     assert shapes["input_ids"] == shapes["input_mask"] == (4, S)
     assert shapes["label_ids"] == (4,) and shapes["score"] == (4, 2)

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from data import features, length_batches
+from data import batching, features
 from data.records import example_files, pipelines, reader
 
 ITERATORS, SECONDS = 300, 2.5
@@ -41,6 +41,6 @@ def test_batches_of_training_and_evaluation_are_not_tuned(tmp_path):
     for batches in (
         reader.training_batches([str(path)], 5, schema, 2, seed=1, step=0),
         reader.evaluation_batches([str(path)], schema, 2, 1),
-        length_batches.training_batches(rows, [16], 2, seed=1, step=0),
+        batching.training_batches(rows, [16], 2, seed=1, step=0),
     ):
         assert batches.options().autotune.enabled is False

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.squad import spans
-from tasks.squad.original_text import OriginalText
-from tasks.squad.spans import Span, Window
+from tasks.squad import answers
+from tasks.squad.answers import OriginalText, Span, Window
 
 #           0   3  6      13  17    23
 CONTEXT = "It is Steve Smith's (b. 1895)"
@@ -44,9 +43,9 @@ def one(**changed):
 
 
 def extract(windows, n_best_size=8, longest=3, with_null=False):
-    return spans.extract(
+    return answers.extract(
         windows,
-        spans.offsets_text(CONTEXT, windows),
+        answers.offsets_text(CONTEXT, windows),
         n_best_size,
         longest,
         with_null,
@@ -106,7 +105,7 @@ def test_a_list_full_of_others_gets_no_answer_too():
     found = extract([scored], n_best_size=1, with_null=True)
     assert [x.text for x in found.nbest] == [""]
     assert found.best is None
-    assert found.null_odds == spans.NO_SPAN
+    assert found.null_odds == answers.NO_SPAN
 
 
 def test_windows_share_an_nbest_without_repeating_texts():
@@ -126,7 +125,7 @@ def test_windows_share_an_nbest_without_repeating_texts():
 
 def test_equal_scores_come_in_the_order_of_the_windows():
     flat = one(start=[0.0] * 8, end=[0.0] * 8)
-    found = spans.candidates([flat, flat], 8, 2)
+    found = answers.candidates([flat, flat], 8, 2)
     assert [x[:3] for x in found[:4]] == [
         (0, 3, 3),
         (0, 3, 4),
@@ -144,7 +143,7 @@ def test_a_question_without_spans_has_no_answer(with_null):
         assert [x.text for x in found.nbest] == [""]
         assert found.nbest[0].probability == 1.0
         assert found.best is None
-        assert found.null_odds == spans.NO_SPAN
+        assert found.null_odds == answers.NO_SPAN
         assert found.answer(1e5) == found.nbest[0]
 
 
@@ -186,7 +185,7 @@ def test_candidates_equal_loops(parts, n_best_size, longest):
     windows = [
         one(start=a, end=b, best=[int(x) for x in c]) for a, b, c in parts
     ]
-    found = spans.candidates(windows, n_best_size, longest)
+    found = answers.candidates(windows, n_best_size, longest)
     assert found == simple(windows, n_best_size, longest)
 
 
@@ -218,7 +217,7 @@ def test_both_ways_to_a_text():
     places += [(18, 19), (20, 22), (22, 24), (24, 25)]
     ids = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 5])
     x = window([0.0] * 11, [0.0] * 11, places, ids=ids)
-    exact = spans.offsets_text(context, [x])
+    exact = answers.offsets_text(context, [x])
     original = OriginalText(tokens, True, None).text_of(context, [x])
 
     def both(start, end):

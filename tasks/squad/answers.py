@@ -12,13 +12,18 @@ any span has the empty answer instead of a crash or the word "empty".
 
 import dataclasses
 import math
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from common import storage
 from data import features
+from data.text.tokenization import BasicTokenizer
 from tasks.squad import examples as squad
+from tasks.squad.examples import WHITE_SPACE, word_numbers
 
 NO_SPAN = 1e6  # odds of no answer where there is no span
 
@@ -32,7 +37,7 @@ class Window:
         starts, limits: int32, the first character of each piece of the
             context and the one behind its last; both 0 for other pieces.
         is_max_context: int32, 1: no window has more around this piece.
-        ids: int32 pieces, for `tasks.squad.original_text`.
+        ids: int32 pieces, for `tasks.squad.answers`.
     """
 
     start_logits: np.ndarray
@@ -260,3 +265,144 @@ def _best(logits: np.ndarray, count: int) -> np.ndarray:
 
 def _score(entry) -> float:
     return entry.start_logit + entry.end_logit
+
+
+PREDICTIONS = "predictions.json"
+NBEST = "nbest_predictions.json"
+NULL_ODDS = "null_odds.json"
+
+
+class Writer:
+    """Writes a JSON object, an entry at a time; whole or not at all.
+
+        with Writer(path) as writer:
+            writer.write("q1", value)
+
+    Args:
+        path: the file; one that is there is replaced.
+    """
+
+    def __init__(self, path: str):
+        self._path, self._partial = path, f"{path}.partial"
+        self._file = open(self._partial, "w", encoding="utf-8")  # noqa: SIM115
+        self._separator = "{\n"
+
+    def write(self, key: str, value) -> None:
+        """Adds an entry, indented as `json.dumps` does it with 4."""
+        entry = storage.to_json({key: value}, indent=4)[2:-2]
+        self._file.write(self._separator + entry)
+        self._separator = ",\n"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        empty = self._separator == "{\n"
+        self._file.write("{}\n" if empty else "\n}\n")
+        self._file.close()
+        if kind is None:
+            storage.sync_and_hash(self._partial)
+            storage.replace(self._partial, self._path)
+        else:
+            os.remove(self._partial)
+
+
+def describe(nbest: list[Entry]) -> list[dict]:
+    """The entries of a question in `nbest_predictions.json`."""
+    return [
+        {
+            "text": entry.text,
+            "probability": entry.probability,
+            "start_logit": entry.start_logit,
+            "end_logit": entry.end_logit,
+        }
+        for entry in nbest
+    ]
+
+
+def write(path: str, values: dict) -> str:
+    """Writes a JSON object at once; returns the path."""
+    storage.write_whole(path, storage.to_json(values, indent=4) + "\n")
+    return path
+
+
+_MEMO_SIZE = 1 << 18
+
+
+class OriginalText:
+    """Gives texts of spans.
+
+    Args:
+        tokens: of the vocabulary, in the order of their ids.
+        do_lower_case, strip_accents: as the text was tokenized.
+        report: told of every text that could not be aligned.
+    """
+
+    def __init__(
+        self,
+        tokens: list[str],
+        do_lower_case: bool,
+        strip_accents: bool | None,
+        report: Callable[[str], None] | None = None,
+    ):
+        self._tokens, self._report = tokens, report
+        self._tokenizer = BasicTokenizer(do_lower_case, strip_accents)
+        self._memo: dict[tuple[str, str], str] = {}
+
+    def text_of(
+        self, context: str, windows: list[Window]
+    ) -> Callable[[Span], str]:
+        """As `spans.offsets_text`; windows have ids."""
+        numbers = word_numbers(context)
+        words = [x for x in re.split(f"[{WHITE_SPACE}]+", context) if x]
+
+        def text_of(span: Span) -> str:
+            window = windows[span.window]
+            first = numbers[window.starts[span.start]]
+            last = numbers[window.starts[span.end]]
+            ids = window.ids[span.start : span.end + 1].tolist()
+            pieces = " ".join(self._tokens[i] for i in ids)
+            pieces = pieces.replace(" ##", "").replace("##", "")
+            pieces = " ".join(pieces.split())
+            return self._known(pieces, " ".join(words[first : last + 1]))
+
+        return text_of
+
+    def _known(self, pieces: str, words: str) -> str:
+        found = self._memo.get((pieces, words))
+        if found is None:
+            if len(self._memo) >= _MEMO_SIZE:
+                self._memo.clear()
+            found = self.project(pieces, words)
+            self._memo[pieces, words] = found
+        return found
+
+    def project(self, pieces: str, words: str) -> str:
+        """The part of `words` that normalised pieces come from.
+
+        Args:
+            pieces: normalised text, put together from pieces.
+            words: the text around it, as it was written.
+
+        Returns:
+            a part of `words`, or all of it.
+        """
+        normal = " ".join(self._tokenizer.tokenize(words))
+        start = normal.find(pieces)
+        if start < 0:
+            return self._whole(words, f"does not hold {pieces!r}")
+        in_words = [i for i, c in enumerate(words) if c != " "]
+        in_normal = [i for i, c in enumerate(normal) if c != " "]
+        if len(in_words) != len(in_normal):
+            return self._whole(words, f"is not as long as {normal!r}")
+        ranks = {place: rank for rank, place in enumerate(in_normal)}
+        first = ranks.get(start)
+        last = ranks.get(start + len(pieces) - 1)
+        if first is None or last is None:
+            return self._whole(words, f"has no place for {pieces!r}")
+        return words[in_words[first] : in_words[last] + 1]
+
+    def _whole(self, words: str, why: str) -> str:
+        if self._report:
+            self._report(f"{words!r} {why}: taken whole")
+        return words
