@@ -11,7 +11,7 @@ from typing import Protocol
 
 from common.errors import UserError
 from common.progress import Progress, say
-from data import batching, features
+from data import features
 from data.text import vocabulary, vocabulary_checks
 from modeling.config import BertConfig
 from modeling.formats import model_folder
@@ -87,6 +87,8 @@ def check(
         output_dir.check_beside(model.init_checkpoint, tuning.text.vocab_file)
     output_dir.check(training.output_dir, config)
     output_dir.check_vocabulary(training.output_dir, tuning.text.vocab_file)
+    from data import batching
+
     lengths = [tuning.max_seq_length]
     if tuning.length_buckets:
         lengths = batching.bucket_lengths(tuning.max_seq_length)
@@ -256,6 +258,8 @@ class FineTuning:
         Raises:
             UserError: there are too few examples for one step.
         """
+        from data import batching
+
         tuning, training = self._tuning, self._training
         if not self.num_train_steps:
             raise UserError(
@@ -341,6 +345,7 @@ class FineTuning:
         """
         import numpy as np
 
+        from data import batching
         from data.records import example_files
         from training import prediction
 

@@ -19,7 +19,6 @@ import zlib
 from collections.abc import Iterator
 
 import numpy as np
-import tensorflow as tf
 
 from common.errors import UserError
 from common.progress import say
@@ -187,7 +186,7 @@ def _lost(error: Exception) -> str | None:
     return "another worker" if isinstance(error, unreachable) else None
 
 
-def gather(strategy: tf.distribute.Strategy, *values: float) -> np.ndarray:
+def gather(strategy, *values: float) -> np.ndarray:
     """What each worker says.
 
     Args:
@@ -197,6 +196,8 @@ def gather(strategy: tf.distribute.Strategy, *values: float) -> np.ndarray:
     Returns:
         float64 [R, len(values)], R replicas; R = 1 in a single process.
     """
+    import tensorflow as tf
+
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return np.array([values], np.float64)
     said = strategy.experimental_distribute_values_from_function(
@@ -205,24 +206,22 @@ def gather(strategy: tf.distribute.Strategy, *values: float) -> np.ndarray:
     return _gatherer(strategy)(said).numpy()
 
 
-def most(strategy: tf.distribute.Strategy, number: int) -> int:
+def most(strategy, number: int) -> int:
     """The largest number of all workers'."""
     return int(gather(strategy, number).max())
 
 
-def fewest(strategy: tf.distribute.Strategy, number: int) -> int:
+def fewest(strategy, number: int) -> int:
     """The smallest number of all workers'."""
     return int(gather(strategy, number).min())
 
 
-def wait(strategy: tf.distribute.Strategy) -> None:
+def wait(strategy) -> None:
     """Waits until every worker is here."""
     gather(strategy, 0)
 
 
-def check_step(
-    strategy: tf.distribute.Strategy, step: int, folder: str
-) -> None:
+def check_step(strategy, step: int, folder: str) -> None:
     """Refuses workers that start from different steps.
 
     Args:
@@ -243,9 +242,7 @@ def check_step(
         )
 
 
-def check_settings(
-    strategy: tf.distribute.Strategy, settings: dict[str, object]
-) -> None:
+def check_settings(strategy, settings: dict[str, object]) -> None:
     """Refuses workers that were not told the same.
 
     Args:
@@ -274,5 +271,7 @@ def check_settings(
 
 # A function is traced once for each strategy: a tenth of a second.
 @functools.cache
-def _gatherer(strategy: tf.distribute.Strategy):
+def _gatherer(strategy):
+    import tensorflow as tf
+
     return tf.function(lambda said: strategy.gather(said, axis=0))

@@ -236,7 +236,7 @@ def test_the_scope_ends_with_the_step():
     assert dropout.current_seed() is None
 
 
-def losses(strategy, ways, steps_to_take=2):
+def train(strategy, ways, steps_to_take=2):
     """Sums and gradient norm of some steps of training, without dropout."""
     with strategy.scope():
         network = build_pretraining_model(small.config(num_hidden_layers=1))
@@ -261,8 +261,8 @@ def test_mirrored_devices_give_what_one_gives():
     mirrored = tf.distribute.MirroredStrategy(
         ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
     )
-    plain = losses(tf.distribute.OneDeviceStrategy("CPU:0"), fused_ops.Ways())
-    np.testing.assert_allclose(losses(mirrored, BOTH), plain, rtol=1e-5)
+    plain = train(tf.distribute.OneDeviceStrategy("CPU:0"), fused_ops.Ways())
+    np.testing.assert_allclose(train(mirrored, BOTH), plain, rtol=1e-5)
 
 
 def test_islands_take_rows_of_any_length():

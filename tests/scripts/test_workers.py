@@ -11,6 +11,7 @@ import pytest
 
 import run_classifier
 import run_pretraining
+from modeling import models
 from tests.helpers import classifier_files, small, workers
 from tests.scripts.test_run_pretraining import assert_same_bits, losses, tensors
 from tests.scripts.test_run_pretraining import (
@@ -321,7 +322,7 @@ def test_mirrored_devices_fine_tune_as_one_does(
     classify, monkeypatch, tmp_path
 ):
     _, run = classify
-    monkeypatch.setattr(task_models, "POOLED_DROPOUT", 0.0)
+    monkeypatch.setattr(models, "POOLED_DROPOUT", 0.0)
     found = {
         kind: run(
             tmp_path / kind,

@@ -14,7 +14,7 @@ SIZE = 3
 
 
 @pytest.fixture(scope="module")
-def models():
+def networks():
     """The same classifier for rows of one text and of several."""
     alone, shared = (
         models.build_classifier(small.config(), SIZE, packed=packed)
@@ -44,10 +44,10 @@ def packed(monkeypatch, lengths, width, row):
 @pytest.mark.parametrize("texts", [0, 1, 4, 9, 61])
 @pytest.mark.parametrize("row", [1, 20, 96])
 def test_texts_answer_as_each_alone_in_their_order(
-    models, monkeypatch, texts, row
+    networks, monkeypatch, texts, row
 ):
     monkeypatch.setattr(shared_rows, "_ROW", row)
-    alone, shared = models
+    alone, shared = networks
     lengths = np.random.default_rng(texts).integers(1, 13, texts)
     inputs = rows_of(lengths, 13)
     found = shared_rows.logits(shared, inputs, SIZE)
@@ -76,19 +76,19 @@ def test_next_to_nothing_is_padding(monkeypatch):
     assert lengths.sum() > 0.9 * rows[features.INPUT_MASK].size
 
 
-def test_many_texts_are_computed_some_rows_at_a_time(monkeypatch, models):
+def test_many_texts_are_computed_some_rows_at_a_time(monkeypatch, networks):
     monkeypatch.setattr(shared_rows, "_AT_ONCE", 40)
     lengths = np.random.default_rng(0).integers(1, 13, 30)
     seen = packed(monkeypatch, lengths, 13, 20)
     assert len(seen) > 3
     assert all(x[features.INPUT_IDS].size <= 40 for x in seen)
     inputs = rows_of(lengths, 13)
-    alone, shared = models
+    alone, shared = networks
     found = shared_rows.logits(shared, inputs, SIZE)
     np.testing.assert_allclose(found, alone(inputs), atol=1e-5)
 
 
-def test_a_text_without_any_piece_has_an_answer(models):
-    found = shared_rows.logits(models[1], rows_of([0, 4, 0], 6), SIZE)
+def test_a_text_without_any_piece_has_an_answer(networks):
+    found = shared_rows.logits(networks[1], rows_of([0, 4, 0], 6), SIZE)
     assert found.shape == (3, SIZE)
     assert np.isfinite(found).all()

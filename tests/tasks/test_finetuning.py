@@ -69,7 +69,7 @@ def train(folder):
         return make(rows, lengths, batch_size, seed, step)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(length_batches, "training_batches", batches)
+        patch.setattr(batching, "training_batches", batches)
         tuning.train(example_files.Rows(rows, SCHEMA))
     return first[0]
 

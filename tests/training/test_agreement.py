@@ -16,7 +16,7 @@ def said(monkeypatch):
 
     def say(*rows):
         monkeypatch.setattr(
-            agreement, "gather", lambda strategy, *own: np.array(rows, "f8")
+            workers, "gather", lambda strategy, *own: np.array(rows, "f8")
         )
 
     return say

@@ -121,7 +121,7 @@ def test_the_first_steps_of_a_run_are_no_spikes():
 
 
 def test_a_spike_is_told(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(spikes, "WINDOW", 3)
+    monkeypatch.setattr(guard, "WINDOW", 3)
     made = tiny.make_steps()
     made.optimizer.learning_rate = 0.0
     train(made, tmp_path, None, None, None, 1e4, None)
