@@ -254,16 +254,22 @@ def _define(one: Flag, values: absl_flags.FlagValues) -> None:
     elif one.kind is str:
         absl_flags.DEFINE_string(**named)
     else:
-        integer = one.kind is int
-        define = (
-            absl_flags.DEFINE_integer if integer else absl_flags.DEFINE_float
-        )
-        bounds = {"lower_bound": one.at_least, "upper_bound": one.at_most}
-        define(**named, **bounds)
+        define = absl_flags.DEFINE_integer
+        if one.kind is float:
+            define = absl_flags.DEFINE_float
+        define(**named)
 
 
 def _value(one: Flag, value: Any) -> Any:
     """The value of a field, from that of its absl flag."""
+    if value is not None:
+        low, high = one.at_least, one.at_most
+        if low is not None and value < low or high is not None and value > high:
+            bounds = [f"at least {low}"] * (low is not None)
+            bounds += [f"at most {high}"] * (high is not None)
+            raise UserError(
+                f"--{one.name}={value}", expected=" and ".join(bounds)
+            )
     if one.path and value:
         return _expand(value)
     return tuple(value) if isinstance(value, list) else value

@@ -80,7 +80,11 @@ def refused(good, tmp_path, run_script):
         (run_swag, {"train_file": "/n.csv"}, "/n.csv: no such file"),
         (run_ner, {"max_seq_length": 38}, "at most max_position_embeddings"),
         (run_swag, {"max_seq_length": 4}, "=4; expected at least 5"),
-        (run_ner, {"doc_stride": 15}, "=15; expected at most half a row, 14"),
+        (
+            run_ner,
+            {"doc_stride": 15},
+            "=15; expected at most half a window, 14",
+        ),
         (run_ner, {"label_kind": "bio"}, "label_kind"),
         (run_ner, {"label_column": 2}, "a.conll:1: 2 columns: 'the O'"),
         (run_ner, {"word_column": 1}, "expected a word and its label"),
@@ -98,7 +102,7 @@ def refused(good, tmp_path, run_script):
         (
             run_ner,
             {"output_dir": "@other"},
-            "other/task.json: is not of this script; expected labels of words",
+            "other/task.json: was not written by run_ner.py; expected labels",
         ),
         (
             run_ner,

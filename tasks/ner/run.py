@@ -1,0 +1,299 @@
+"""A run of run_ner.py: words, windows, labels, scores, the export."""
+
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator
+
+from common.errors import UserError
+from common.progress import say
+from common.storage import write_whole
+from data import features
+from modeling.formats import model_folder
+from tasks import finetuning, output_dir
+from tasks.ner import conll, entities, windows
+from tasks.ner import metrics as scoring
+from tasks.ner.entities import ANY, ENTITIES
+from tasks.ner.settings import Settings
+
+_TASK_FILE = "task.json"
+
+
+def find_labels(settings: Settings, sentences: dict) -> tuple[str, list[str]]:
+    """Kind and names of the labels; entities in the files become BIO."""
+    task = recorded_task(settings)
+    kind = task["kind"] if task else settings.label_kind
+    for name, some in sentences.items():
+        if name == "predict_file" or kind == ANY:
+            continue
+        marked = conll.has_entities(some, getattr(settings, name))
+        if not marked and kind == ENTITIES:
+            raise UserError(
+                f"labels such as {some[0].labels[0]!r}",
+                path=getattr(settings, name),
+                line=some[0].line,
+                expected="O, B- and a type, I- and a type",
+                fix="see --label_kind and --label_column",
+            )
+        kind = ENTITIES if marked else ANY
+        for sentence in some if marked else ():
+            sentence.labels = entities.to_bio(sentence.labels)
+    if "train_file" not in sentences:
+        if task is None:
+            raise UserError(
+                "the labels are not known",
+                path=settings.tuning.training.output_dir,
+                expected=f"{_TASK_FILE} of a trained model",
+                fix="pass --do_train, or the --output_dir of the training",
+            )
+        return kind, task["labels"]
+    found = {y for x in sentences["train_file"] for y in x.labels}
+    labels = sorted(found)
+    if kind == ENTITIES:
+        labels = entities.bio_labels(
+            label[2:] for label in found if label != entities.OUTSIDE
+        )
+    _check_recorded(settings.tuning.training.output_dir, task, labels)
+    return kind, labels
+
+
+def recorded_task(settings: Settings) -> dict | None:
+    """Labels of the run in output_dir; else, to predict, of the checkpoint."""
+    folders = []
+    if os.path.exists(
+        os.path.join(settings.tuning.training.output_dir, "checkpoint")
+    ):
+        folders.append(settings.tuning.training.output_dir)
+    if (
+        settings.tuning.training.model.init_checkpoint
+        and not settings.tuning.training.do_train
+    ):
+        folder = model_folder.folder_of(
+            settings.tuning.training.model.init_checkpoint
+        )
+        folders.append(folder)
+        if os.path.basename(folder) == output_dir.BEST:
+            folders.append(os.path.dirname(folder))
+    for folder in folders:
+        path = os.path.join(folder, _TASK_FILE)
+        try:
+            with open(path, encoding="utf-8") as file:
+                task = json.load(file)
+            if task["kind"] in (ENTITIES, ANY) and task["labels"]:
+                return task
+        except OSError:
+            continue
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise UserError(
+            "was not written by run_ner.py",
+            path=path,
+            expected="labels of words",
+            fix="pass another folder",
+        )
+    return None
+
+
+def _check_recorded(folder: str, task: dict | None, labels: list[str]) -> None:
+    """Refuses a folder with checkpoints of other labels."""
+    if task and task["labels"] != labels:
+        raise UserError(
+            f"holds a run with {len(task['labels'])} labels: "
+            f"{', '.join(task['labels'])[:80]}",
+            path=folder,
+            expected=f"{len(labels)}: {', '.join(labels)[:80]}",
+            fix="pass another --output_dir",
+        )
+
+
+class Labelling:
+    """Labels of words, as `tasks.finetuning.run` takes it.
+
+    Args:
+        settings: of the script.
+        setup: from `finetuning.check`.
+        sentences: flag of a file -> its sentences.
+        kind, labels: from `find_labels`.
+
+    Attributes:
+        tuning: `finetuning.FineTuning`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        setup: finetuning.Setup,
+        sentences: dict[str, list[conll.Sentence]],
+        kind: str,
+        labels: list[str],
+    ):
+        from data.records import example_files
+        from data.text import tokenization
+        from modeling import losses, models
+
+        self._settings, self._setup = settings, setup
+        self._sentences = sentences
+        self._kind, self._labels = kind, labels
+        self._tuning_settings = tuning = settings.tuning
+        tokenizer = tokenization.FullTokenizer(
+            tuning.text.vocab_file,
+            tuning.text.do_lower_case,
+            tuning.text.strip_accents,
+        )
+        self._row_maker = windows.RowMaker(
+            lambda word: tokenizer.convert_tokens_to_ids(
+                tokenizer.tokenize(word)
+            ),
+            tokenizer.vocab,
+            {label: i for i, label in enumerate(self._labels)},
+            tuning.max_seq_length,
+            settings.doc_stride,
+            settings.document_context,
+        )
+        schema = {
+            features.LABEL_IDS: example_files.Feature(sequence=True),
+            features.LABEL_WEIGHTS: example_files.Feature(
+                "float32", sequence=True
+            ),
+        }
+        rows = self._row_maker.rows(sentences.get("train_file", ()))
+        self._rows = example_files.Rows(rows, schema)
+        self.tuning = finetuning.FineTuning(
+            settings,
+            setup,
+            finetuning.Network(
+                lambda: models.build_token_classifier(
+                    setup.config, len(self._labels), tuning.training.random_seed
+                ),
+                (losses.TOKEN,),
+                losses.token_weights,
+                losses.token_sums,
+                len(self._rows),
+            ),
+        )
+
+    def start(self) -> None:
+        """Finds the weights to start from and prepares the folder."""
+        tuning = self._tuning_settings
+        self.tuning.start()
+        output_dir.prepare(
+            tuning.training.output_dir,
+            self._setup.config,
+            tuning.text.vocab_file,
+        )
+        task = {"labels": self._labels, "kind": self._kind}
+        write_whole(
+            os.path.join(tuning.training.output_dir, _TASK_FILE),
+            json.dumps(task, indent=2, ensure_ascii=False) + "\n",
+        )
+
+    def train(self) -> str:
+        """Trains; returns the prefix of the checkpoint."""
+        validates = self._tuning_settings.training.eval_steps > 0
+        metric = "f1" if self._kind == ENTITIES else "accuracy"
+        return self.tuning.train(
+            self._rows,
+            self.evaluate if validates else None,
+            f"eval_{metric}" if validates else None,
+        )
+
+    def evaluate(self) -> dict[str, float]:
+        """Scores of --eval_file."""
+        sentences = self._sentences["eval_file"]
+        gold = [x.labels for x in sentences]
+        self._warn_of_unknown(gold)
+        answers = list(
+            self._answers(
+                sentences,
+                self._tuning_settings.training.eval_batch_size,
+                "evaluated",
+            )
+        )
+        guesses = self._by_sentence(sentences, (label for label, _ in answers))
+        score = scoring.score_labels
+        if self._kind == ENTITIES:
+            score = scoring.score_entities
+        result = score(gold, guesses)
+        result["loss"] = sum(loss for _, loss in answers) / len(answers)
+        return {f"eval_{name}": value for name, value in result.items()}
+
+    def predict(self) -> list[str]:
+        """Writes --predict_file with a label behind each word."""
+        settings, tuning = self._settings, self._tuning_settings
+        if not tuning.do_predict:
+            return []
+        sentences = self._sentences["predict_file"]
+        answers = self._answers(
+            sentences, tuning.predict_batch_size, "predicted"
+        )
+        labels = self._by_sentence(sentences, (x for x, _ in answers))
+        path = os.path.join(tuning.training.output_dir, "predictions.conll")
+        columns = conll.Columns(settings.word_column, None)
+        conll.write_predictions(
+            settings.predict_file,
+            path,
+            columns,
+            itertools.chain.from_iterable(labels),
+        )
+        return [path]
+
+    def save_model(self, folder: str) -> None:
+        """Writes the SavedModel."""
+        from tasks.ner import export
+
+        settings, tuning = self._settings, self._tuning_settings
+        export.save(
+            export.Labeller(
+                export.Settings(
+                    self._setup.config,
+                    self._labels,
+                    self._kind == ENTITIES,
+                    tuning.text.vocab_file,
+                    tuning.text.do_lower_case,
+                    tuning.text.strip_accents,
+                    tuning.max_seq_length,
+                    settings.doc_stride,
+                ),
+                self.tuning.weights(),
+            ),
+            folder,
+        )
+
+    def _answers(
+        self, sentences: list[conll.Sentence], batch_size: int, what: str
+    ) -> Iterator[tuple[str, float]]:
+        """Yields label and loss of each word; the loss is that of its gold."""
+        import numpy as np
+
+        rows, again = itertools.tee(self._row_maker.rows(sentences))
+        count = sum(1 for _ in self._row_maker.rows(sentences))
+        outputs = self.tuning.predict(again, batch_size, what, count)
+        for row, output in zip(rows, outputs):
+            positions = np.flatnonzero(row[features.LABEL_WEIGHTS])
+            logits = output["logits"][positions].astype(np.float64)
+            logits -= logits.max(-1, keepdims=True)
+            losses = np.log(np.exp(logits).sum(-1))
+            gold = np.array(row[features.LABEL_IDS])[positions]
+            losses -= np.take_along_axis(logits, gold[:, None], -1)[:, 0]
+            for best, loss in zip(logits.argmax(-1), losses):
+                yield self._labels[best], float(loss)
+
+    def _by_sentence(
+        self, sentences: list[conll.Sentence], labels: Iterable[str]
+    ) -> list[list[str]]:
+        """Labels of each sentence; of entities, such as BIO allows."""
+        labels = iter(labels)
+        found = [
+            list(itertools.islice(labels, len(x.words))) for x in sentences
+        ]
+        if self._kind == ENTITIES:
+            return [entities.to_bio(x) for x in found]
+        return found
+
+    def _warn_of_unknown(self, gold: list[list[str]]) -> None:
+        unknown = {y for x in gold for y in x} - set(self._labels)
+        if unknown:
+            say(
+                "warning: labels that training did not have count as wrong: "
+                f"{', '.join(sorted(unknown))[:80]}"
+            )

@@ -1,0 +1,52 @@
+"""Settings of run_ner.py."""
+
+import dataclasses
+
+from common.errors import UserError
+from common.flags import flag, group
+from tasks.ner.entities import ANY, ENTITIES
+from tasks.settings import FineTuning
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of run_ner.py."""
+
+    tuning: FineTuning = group(FineTuning)
+    train_file: str | None = flag(
+        None, "Words in columns, for --do_train.", path=True
+    )
+    eval_file: str | None = flag(
+        None, "The same, for --do_eval and --eval_steps.", path=True
+    )
+    predict_file: str | None = flag(
+        None, "Words to label, for --do_predict.", path=True
+    )
+    word_column: int = flag(0, "Column of the words.", at_least=0)
+    label_column: int = flag(-1, "Column of the labels; -1 is the last.")
+    doc_stride: int = flag(
+        0,
+        "Tokens between the starts of two windows; 0: half a window.",
+        at_least=0,
+    )
+    label_kind: str = flag(
+        "auto",
+        "Kind of the labels: entities (IOB1, BIO, IOBES, BILOU) or any.",
+        choices=("auto", ENTITIES, ANY),
+    )
+    document_context: bool = flag(
+        False, "Let windows cross sentences, up to the end of the document."
+    )
+
+    def check(self) -> None:
+        """Checks the flags against each other.
+
+        Raises:
+            UserError: they contradict each other.
+        """
+        half = (self.tuning.max_seq_length - 2) // 2
+        if self.doc_stride > half:
+            raise UserError(
+                f"--doc_stride={self.doc_stride}",
+                expected=f"at most half a window, {half}",
+            )

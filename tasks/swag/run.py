@@ -1,0 +1,190 @@
+"""A run of run_swag.py: choices, scores, the export."""
+
+import os
+from collections.abc import Iterator
+
+from common.progress import say
+from common.storage import write_whole
+from data import features
+from data.text import vocabulary
+from tasks import finetuning, output_dir
+from tasks.swag import examples as swag
+from tasks.swag.settings import Settings
+
+
+class Choosing:
+    """Multiple choice, as `tasks.finetuning.run` takes it.
+
+    Args:
+        settings: of the script.
+        setup: from `finetuning.check`.
+        examples: flag of a file -> its examples.
+
+    Attributes:
+        tuning: `finetuning.FineTuning`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        setup: finetuning.Setup,
+        examples: dict[str, list[swag.Example]],
+    ):
+        from data.records import example_files
+        from data.text import tokenization
+        from modeling import losses, models
+
+        self._settings, self._setup = settings, setup
+        self._examples = examples
+        self._tuning_settings = tuning = settings.tuning
+        self._choices = max(
+            map(swag.count_choices, examples.values()), default=2
+        )
+        tokenizer = tokenization.FullTokenizer(
+            tuning.text.vocab_file,
+            tuning.text.do_lower_case,
+            tuning.text.strip_accents,
+        )
+        self._row_maker = swag.RowMaker(
+            lambda text: tokenizer.convert_tokens_to_ids(
+                tokenizer.tokenize(text)
+            ),
+            tokenizer.vocab[vocabulary.CLS],
+            tokenizer.vocab[vocabulary.SEP],
+            tuning.max_seq_length,
+            self._choices,
+        )
+        schema = {
+            features.LABEL_IDS: example_files.Feature(),
+            features.CHOICE_WEIGHTS: example_files.Feature(
+                "float32", size=self._choices
+            ),
+        }
+        rows = self._make_rows("train_file") if tuning.training.do_train else ()
+        self._rows = example_files.Rows(rows, schema, self._choices)
+        self._report_truncated("train_file")
+        self.tuning = finetuning.FineTuning(
+            settings,
+            setup,
+            finetuning.Network(
+                lambda: models.build_choice_model(
+                    setup.config, tuning.training.random_seed
+                ),
+                (losses.CHOICE,),
+                losses.choice_weights,
+                losses.choice_sums,
+                len(self._rows),
+                self._choices,
+            ),
+        )
+
+    def start(self) -> None:
+        """Finds the weights to start from and prepares the folder."""
+        tuning = self._tuning_settings
+        self.tuning.start()
+        output_dir.prepare(
+            tuning.training.output_dir,
+            self._setup.config,
+            tuning.text.vocab_file,
+        )
+
+    def train(self) -> str:
+        """Trains; returns the prefix of the checkpoint."""
+        validates = self._tuning_settings.training.eval_steps > 0
+        return self.tuning.train(
+            self._rows,
+            self.evaluate if validates else None,
+            "eval_accuracy" if validates else None,
+        )
+
+    def evaluate(self) -> dict[str, float]:
+        """Accuracy and loss of --eval_file."""
+        import numpy as np
+
+        examples = self._examples["eval_file"]
+        found = self._probabilities(
+            "eval_file",
+            self._tuning_settings.training.eval_batch_size,
+            "evaluated",
+        )
+        hits, loss = 0, 0.0
+        for example, probabilities in zip(examples, found, strict=True):
+            hits += int(probabilities.argmax()) == example.label
+            tiny = np.finfo(np.float64).tiny
+            loss -= float(np.log(probabilities[example.label] + tiny))
+        return {
+            "eval_accuracy": hits / len(examples),
+            "eval_loss": loss / len(examples),
+        }
+
+    def predict(self) -> list[str]:
+        """Writes the best choice and the probabilities of all of them."""
+        tuning = self._tuning_settings
+        if not tuning.do_predict:
+            return []
+        path = os.path.join(tuning.training.output_dir, "predictions.tsv")
+        found = self._probabilities(
+            "predict_file", tuning.predict_batch_size, "predicted"
+        )
+        write_predictions(path, (x.tolist() for x in found))
+        return [path]
+
+    def save_model(self, folder: str) -> None:
+        """Writes the SavedModel."""
+        from tasks.swag import export
+
+        tuning = self._tuning_settings
+        export.save(
+            export.Chooser(
+                export.Settings(
+                    self._setup.config,
+                    tuning.text.vocab_file,
+                    tuning.text.do_lower_case,
+                    tuning.text.strip_accents,
+                    tuning.max_seq_length,
+                ),
+                self.tuning.weights(),
+            ),
+            folder,
+        )
+
+    def _make_rows(self, name: str) -> Iterator[dict]:
+        path = getattr(self._settings, name)
+        for example in self._examples[name]:
+            yield self._row_maker.row(example, path)
+
+    def _probabilities(self, name: str, batch_size: int, what: str):
+        """Yields float64 [choices of the example], in their order."""
+        import numpy as np
+
+        examples = self._examples[name]
+        outputs = self.tuning.predict(
+            self._make_rows(name), batch_size, what, len(examples)
+        )
+        for example, output in zip(examples, outputs, strict=True):
+            logits = output["logits"][: len(example.choices)]
+            powers = np.exp((logits - logits.max()).astype(np.float64))
+            yield powers / powers.sum()
+
+    def _report_truncated(self, name: str) -> None:
+        count = self._row_maker.truncated
+        if count:
+            say(
+                f"{count:,} choices of {getattr(self._settings, name)} were cut to "
+                f"{self._tuning_settings.max_seq_length} tokens; see --max_seq_length"
+            )
+
+
+def write_predictions(path: str, found: Iterator[list[float]]) -> None:
+    """Writes the number of the best choice and the probabilities of all.
+
+    Args:
+        path: a line an example, fields between tabs.
+        found: the probabilities of each.
+    """
+    lines = []
+    for probabilities in found:
+        best = max(range(len(probabilities)), key=probabilities.__getitem__)
+        fields = [str(best), *(f"{x:.6f}" for x in probabilities)]
+        lines.append("\t".join(fields) + "\n")
+    write_whole(path, "".join(lines))

@@ -1,0 +1,22 @@
+"""Settings of run_swag.py."""
+
+import dataclasses
+
+from common.flags import flag, group
+from tasks.settings import FineTuning
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of run_swag.py."""
+
+    tuning: FineTuning = group(FineTuning, max_seq_length={"at_least": 5})
+    train_file: str | None = flag(
+        None, "Choices with labels, for --do_train.", path=True
+    )
+    eval_file: str | None = flag(
+        None, "The same, for --do_eval and --eval_steps.", path=True
+    )
+    predict_file: str | None = flag(
+        None, "Choices, for --do_predict.", path=True
+    )
