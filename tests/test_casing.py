@@ -8,12 +8,10 @@ import pytest
 import tensorflow as tf
 
 import export_hub
-import model_folder
 from common.errors import UserError
 from data.text import text_ops, tokenization, tokenizer_files, vocabulary
 from modeling.formats import model_folder, saved_models
 from serving import graphs, hub
-from tasks import finetuning
 from tasks.pretraining import inputs
 
 ROOT = pathlib.Path(__file__).parents[1]
