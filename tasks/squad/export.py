@@ -3,9 +3,9 @@
     question, context -> windows -> network -> starts and ends -> spans
         -> n-best -> answer, probability, characters, odds of no answer
 
-What is saved needs TensorFlow and TensorFlow Text, and nothing of this
-project. It does what `tasks.squad.windows` and `tasks.squad.answers` do, for many
-questions at once: spans of all of them stand one after the other.
+The SavedModel needs TensorFlow and TensorFlow Text, and nothing of this
+project. It computes what `tasks.squad.windows` and `tasks.squad.answers`
+compute, for many questions at once: their spans follow one another.
 """
 
 import dataclasses

@@ -170,8 +170,9 @@ class Choosing:
         count = self._row_maker.truncated
         if count:
             say(
-                f"{count:,} choices of {getattr(self._settings, name)} were cut to "
-                f"{self._tuning_settings.max_seq_length} tokens; see --max_seq_length"
+                f"{count:,} choices of {getattr(self._settings, name)} were "
+                f"cut to {self._tuning_settings.max_seq_length} tokens; see "
+                "--max_seq_length"
             )
 
 

@@ -106,8 +106,8 @@ def test_a_run_in_phases_is_stopped_in_both(
     flags = in_phases(folder)
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
     err = pretrain(straight, **flags)
-    assert "steps 1 to 14: 23 records of 11 pieces, 4 a batch\n" in err
-    assert "steps 15 to 19: 17 records of 13 pieces, 3 a batch\n" in err
+    assert "steps 1 to 14: 23 records of 11 tokens, batches of 4\n" in err
+    assert "steps 15 to 19: 17 records of 13 tokens, batches of 3\n" in err
     err = pretrain(stopped, train_for="0.2s", **flags)
     assert (
         "stopped at step 1 of 19, which is saved: the time of --train_fo"

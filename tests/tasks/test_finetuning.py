@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from common import tensor_files
+from common import flags, tensor_files
 from data import batching, features
 from data.records import example_files
 from modeling import checkpoints, losses, models
-from tasks import common_flags, finetuning
+from tasks import finetuning
+from tasks.swag.settings import Settings
 from tests.helpers import killed_runs, small
 from tests.helpers.small import S, V
 
@@ -26,24 +27,21 @@ def build():
 
 def train(folder):
     """Trains as a script does; returns the number of the first batch."""
-    named = {
-        "bert_config_file": "none",
-        "vocab_file": "none",
-        "output_dir": folder,
-        "train_batch_size": 4,
-        "num_train_epochs": 1,  # of 5.75 steps
-        "warmup_proportion": 0.5,
-        "learning_rate": RATE,
-        "save_checkpoints_steps": 1,
-        "log_steps": 1,
-    }
-    words = [f"--{name}={value}" for name, value in named.items()]
-    argv = ["run", "--do_train", *words]
-    values = common_flags.parse(argv, finetuning.define_flags, "")
+    everything = flags.replace(
+        Settings(),
+        output_dir=str(folder),
+        do_train=True,
+        train_batch_size=4,
+        num_train_epochs=1,  # of 5.75 steps
+        warmup_proportion=0.5,
+        learning_rate=RATE,
+        save_checkpoints_steps=1,
+        log_steps=1,
+    )
     tuning = finetuning.FineTuning(
-        values,
+        everything,
         finetuning.Setup(small.config(num_hidden_layers=1), {}, [5, S]),
-        finetuning.Task(
+        finetuning.Network(
             build,
             (losses.LABELS,),
             losses.label_weights,

@@ -8,12 +8,14 @@ import pytest
 
 import run_classifier
 import run_pretraining
-from common import tensor_files
+from common import flags, tensor_files
 from common.errors import UserError
 from data import features
 from data.records import writer as records
 from modeling import checkpoints, layer_decay, models
-from tasks import common_flags, training_flags
+from modeling.config import BertConfig
+from tasks import finetuning, settings
+from tasks.pretraining import inputs as pretraining_inputs
 from tasks.pretraining import run as pretraining_run
 from tests.helpers import classifier_files, small
 from tests.helpers.small import L, P, S
@@ -24,7 +26,7 @@ from tests.helpers.small import L, P, S
     [("", ()), ("7:7", ((7, 7),)), ("1:20,31:45", ((1, 20), (31, 45)))],
 )
 def test_skip_steps_are_ranges(text, ranges):
-    assert training_flags.step_ranges(text) == ranges
+    assert settings.Training(skip_steps=text).ranges_to_skip == ranges
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ def test_skip_steps_are_ranges(text, ranges):
 )
 def test_other_skip_steps_are_refused(text):
     with pytest.raises(UserError, match="expected first:last") as caught:
-        training_flags.step_ranges(text)
+        _ = settings.Training(skip_steps=text).ranges_to_skip
     assert f"--skip_steps={text}" in str(caught.value)
 
 
@@ -94,7 +96,7 @@ def classify(folder, run_script, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flags", "message"),
+    ("named", "message"),
     [
         (
             {"gradient_accumulation_steps": 3},
@@ -112,14 +114,14 @@ def classify(folder, run_script, tmp_path):
         ),
     ],
 )
-def test_pretraining_refuses(pretrain, tmp_path, flags, message):
-    err = pretrain(code=2, **flags)
+def test_pretraining_refuses(pretrain, tmp_path, named, message):
+    err = pretrain(code=2, **named)
     assert err.splitlines()[-1].startswith(f"error: {message}")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
-    ("flags", "message"),
+    ("named", "message"),
     [
         (
             {"gradient_accumulation_steps": 2},
@@ -134,8 +136,8 @@ def test_pretraining_refuses(pretrain, tmp_path, flags, message):
         ({"skip_steps": "x"}, "--skip_steps=x: 'x'; expected first:last"),
     ],
 )
-def test_fine_tuning_refuses(classify, tmp_path, flags, message):
-    err = classify(code=2, **flags)
+def test_fine_tuning_refuses(classify, tmp_path, named, message):
+    err = classify(code=2, **named)
     assert err.splitlines()[-1].startswith(f"error: {message}")
     assert not (tmp_path / "run").exists()
 
@@ -168,12 +170,16 @@ def test_only_batches_that_are_computed_must_divide_over_the_devices(
     if held_out:
         named["eval_input_file"] = folder / "train.tfrecord"
     argv = ["", *(f"--{name}={value}" for name, value in named.items())]
-    job = run_pretraining.read_flags([*argv, *words])
+    given = flags.parse([*argv, *words], run_pretraining.Settings, "")
+    given.check()
+    config = BertConfig.from_json_file(folder / "config.json")
+    inputs = pretraining_inputs.read_inputs(given, config)
+    given.training.check([x.batch_size for x in inputs.phases])
     if refused is None:
-        pretraining_run.Pretraining(job)
+        pretraining_run.Pretraining(given, config, inputs)
         return
     with pytest.raises(UserError, match=f"--{refused}; expected a multiple"):
-        pretraining_run.Pretraining(job)
+        pretraining_run.Pretraining(given, config, inputs)
 
 
 def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
@@ -183,9 +189,14 @@ def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):
         "gradient_accumulation_steps": 3,
     }
     argv = ["", *(f"--{name}={value}" for name, value in named.items())]
-    run_classifier.read_flags([*argv, "--do_eval"])
+
+    def check(word):
+        given = flags.parse([*argv, word], run_classifier.Settings, "")
+        finetuning.check(given.tuning)
+
+    check("--do_eval")
     with pytest.raises(UserError, match="--gradient_accumulation_steps=3"):
-        run_classifier.read_flags([*argv, "--do_train"])
+        check("--do_train")
 
 
 @pytest.mark.slow
@@ -214,18 +225,18 @@ def test_pretraining_takes_them_all(pretrain, folder, tmp_path):
 @pytest.mark.long
 def test_a_run_in_float16_goes_on_with_the_same_bits(pretrain, tmp_path):
     """Also those of LAMB's correction and of the scale of the loss."""
-    flags = {
+    named = {
         "optimizer": "lamb",
         "precision": "float16",
         "gradient_accumulation_steps": 2,
         "save_checkpoints_steps": 2,
         "num_train_steps": 4,
     }
-    pretrain(**flags, output_dir=tmp_path / "straight")
+    pretrain(**named, output_dir=tmp_path / "straight")
     shutil.copytree(tmp_path / "straight", tmp_path / "resumed")
     for path in (tmp_path / "resumed").glob("model.ckpt-4*"):
         path.unlink()
-    err = pretrain(**flags, output_dir=tmp_path / "resumed")
+    err = pretrain(**named, output_dir=tmp_path / "resumed")
     assert "going on from step 2" in err
     ends = [
         tmp_path / name / "model.ckpt-4" for name in ("straight", "resumed")
@@ -288,9 +299,8 @@ def test_fine_tuning_takes_them_all(classify, folder, tmp_path):
 
 def test_every_script_that_trains_has_them():
     for script in (run_pretraining, run_classifier):
-        values = common_flags.flags.FlagValues()
-        script.define_flags(values)
-        assert values["optimizer"].default == "adamw"
-        assert values["precision"].default == "float32"
-        assert values["gradient_accumulation_steps"].default == 1
-        assert values["skip_steps"].default == ""
+        defaults = flags.as_dict(script.Settings())
+        assert defaults["optimizer"] == "adamw"
+        assert defaults["precision"] == "float32"
+        assert defaults["gradient_accumulation_steps"] == 1
+        assert defaults["skip_steps"] == ""
