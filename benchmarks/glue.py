@@ -17,6 +17,7 @@ from benchmarks import by_seed, transformers_trainer
 from data import features
 from data.records import example_files
 from tasks.classification import examples, metrics
+from tasks.classification.tasks import TASKS
 
 MAX_SEQ_LENGTH = 128
 
@@ -27,13 +28,13 @@ def theirs(
     """Seconds of training and metric of the peer.
 
     Args:
-        task: of `run_classifier.TASKS`.
+        task: of `tasks.classification.tasks.TASKS`.
         records: folder of the rows.
         seed: of the peer.
         epochs: of training.
         peer: its Python, and the folder of its weights.
     """
-    kind = run_classifier.TASKS[task].labels.kind
+    kind = TASKS[task].labels.kind
     number = kind == examples.REGRESSION
     label = example_files.Feature("float32" if number else "int64")
     train, held_out = (
@@ -61,7 +62,7 @@ def theirs(
         seed=seed,
     )
     found = metrics.answers(logits, kind)
-    metric = run_classifier.TASKS[task].metrics[0]
+    metric = TASKS[task].metrics[0]
     return {"seconds": seconds, **metrics.scores((metric,), labels, found)}
 
 
@@ -76,14 +77,14 @@ def measure(
     """Scores and times of both sides.
 
     Args:
-        task: of `run_classifier.TASKS`.
+        task: of `tasks.classification.tasks.TASKS`.
         data: folder of its files.
         model: folder of our weights.
         epochs: of training.
         seeds: how many.
         peer: its Python, and the folder of the same weights, or None.
     """
-    metric = run_classifier.TASKS[task].metrics[0]
+    metric = TASKS[task].metrics[0]
 
     def ours(seed: int, folder: str) -> dict[str, float]:
         found = by_seed.train(

@@ -414,20 +414,36 @@ def run(tuning: settings.FineTuning, task: Task) -> list[str]:
     Returns:
         the paths that were written.
     """
-    wrote = []
+    wrote, _ = train_and_evaluate(tuning, task)
+    return wrote + predict_and_export(tuning, task)
+
+
+def train_and_evaluate(
+    tuning: settings.FineTuning, task: Task
+) -> tuple[list[str], dict[str, float]]:
+    """The first half of `run`.
+
+    Returns:
+        the paths that were written, and the scores, {} without --do_eval.
+    """
+    wrote, scores = [], {}
     task.start()
     if tuning.training.do_train:
         wrote.append(task.train())
     task.tuning.restore_best()
     if tuning.do_eval:
+        scores = task.evaluate()
         wrote.append(
             output_dir.write_results(
-                tuning.training.output_dir,
-                task.tuning.weights_step,
-                task.evaluate(),
+                tuning.training.output_dir, task.tuning.weights_step, scores
             )
         )
-    wrote += task.predict()
+    return wrote, scores
+
+
+def predict_and_export(tuning: settings.FineTuning, task: Task) -> list[str]:
+    """The second half of `run`; returns the paths that were written."""
+    wrote = task.predict()
     if tuning.export_dir:
         wrote.append(export_folder.write(tuning.export_dir, task.save_model))
     return wrote

@@ -1,14 +1,14 @@
-"""What run_classifier.py trains on: a task's files, or the user's own.
+"""Input files of run_classifier.py: those of a task, or the user's own.
 
-It is wiring: flags -> `tasks.classification.examples.Source`s -> records.
+It is wiring: settings -> `tasks.classification.examples.Source`s -> records.
 """
 
 import dataclasses
+import glob
 import os
 from collections.abc import Iterator
 
-from absl import flags
-
+from common import flags
 from common.errors import UserError
 from common.progress import say
 from common.storage import sync_and_hash
@@ -23,35 +23,13 @@ from tasks.classification.examples import (
     REGRESSION,
     Source,
 )
+from tasks.classification.settings import OWN, OwnTables, Settings
+from tasks.classification.tasks import TASKS, Task
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 _RECORDS = {TRAIN: "train", DEV: "eval", TEST: "predict"}  # .tf_record
 _SPLIT_FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
 _ENDINGS = (".tsv", ".csv", ".jsonl")
-OWN = "tsv"  # name of the task of one's own files
-
-
-@dataclasses.dataclass(frozen=True)
-class Task:
-    """A task of the table.
-
-    Attributes:
-        train: its files; paths are inside --data_dir, `{language}` is
-            replaced.
-        dev, test: more than one have names, see `parts`.
-        labels: what a label may be.
-        metrics: what is told; the first chooses the best checkpoint.
-        parts: of several dev and test files, the name of each.
-        submission: names of the test files' answers on the GLUE site.
-    """
-
-    train: tuple[Source, ...] = ()
-    dev: tuple[Source, ...] = ()
-    test: tuple[Source, ...] = ()
-    labels: examples.Labels = examples.Labels()
-    metrics: tuple[str, ...] = (glue.ACCURACY,)
-    parts: tuple[str, ...] = ("",)
-    submission: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,13 +53,13 @@ class Part:
     submission: str = ""
 
     def file(self, stem: str, ending: str) -> str:
-        """Such as `test_results.tsv`, `test_results_mismatched.tsv`."""
+        """A name such as `test_results_mismatched.tsv`."""
         return f"{stem}{'_' if self.name else ''}{self.name}{ending}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """All files of the run, each read once and found whole."""
+    """All files of the run, each read and checked once."""
 
     labels: examples.Labels
     metrics: tuple[str, ...]
@@ -99,75 +77,31 @@ class Data:
                 yield f"{example.text} {example.text_b}"
 
     def describe(self) -> dict:
-        """What a trained network belongs to, as JSON values."""
+        """Kind and names of the labels, as `task.json` has them."""
         return {"kind": self.labels.kind, "labels": list(self.labels.names)}
 
 
-def define_flags(values: flags.FlagValues) -> None:
-    """Defines the flags that say what the examples are."""
-    for name, meaning in (
-        ("data_dir", "Folder of the task's files."),
-        ("task_name", "cola, mnli, mrpc, xnli, sst2, ...; tsv for your own."),
-        ("train_file", "Instead of the task's file in --data_dir."),
-        ("eval_file", "Instead of the task's file in --data_dir."),
-        ("predict_file", "Instead of the task's file in --data_dir."),
-        ("text_column", "tsv: column of the text, by name or number from 0."),
-        ("text_b_column", "tsv: column of the second text."),
-        ("label_column", "tsv: column of the label."),
-        ("id_column", "tsv: column that names a row in the predictions."),
-        ("delimiter", "tsv: between fields; default: .csv a comma, else tabs."),
-    ):
-        flags.DEFINE_string(name, None, meaning, flag_values=values)
-    flags.DEFINE_string(
-        "language", "zh", "xnli: language of the text.", flag_values=values
-    )
-    flags.DEFINE_string(
-        "train_language",
-        None,
-        "xnli: language that is trained on; default: --language.",
-        flag_values=values,
-    )
-    flags.DEFINE_list(
-        "labels",
-        None,
-        "tsv: all labels, in order; default: those of the training file.",
-        flag_values=values,
-    )
-    flags.DEFINE_string(
-        "label_separator", ",", "Between labels of a row.", flag_values=values
-    )
-    flags.DEFINE_bool(
-        "header",
-        None,
-        "tsv: line 1 names the columns; default: if a column has a name.",
-        flag_values=values,
-    )
-    for name, meaning in (
-        ("multi_label", "tsv: a row may have several labels, or none."),
-        ("regression", "tsv: the labels are numbers."),
-    ):
-        flags.DEFINE_bool(name, False, meaning, flag_values=values)
-
-
-def read(values: flags.FlagValues, tasks: dict[str, Task]) -> Data:
-    """Reads every file once; what is wrong in any is told before work.
+def read(settings: Settings) -> Data:
+    """Reads every file once, so that mistakes are found before any work.
 
     Raises:
-        UserError: flags that do not go together, or a file's mistake.
+        UserError: flags that contradict each other, or a mistake in a file.
     """
-    name = (values.task_name or "").lower().replace("-", "")
-    if name != OWN and name not in tasks:
+    if settings.task != OWN and settings.task not in TASKS:
         raise UserError(
-            f"--task_name={values.task_name!r}",
-            expected=f"one of {', '.join([*tasks, OWN])}",
+            f"--task_name={settings.task_name!r}",
+            expected=f"one of {', '.join([*TASKS, OWN])}",
         )
-    task = _own_task(values) if name == OWN else tasks[name]
-    if name != OWN:
-        _check_no_own_flags(values)
-    found = _sources(values, task)
+    if settings.task == OWN:
+        task = _own_task(settings)
+    else:
+        task = TASKS[settings.task]
+        _check_no_own_tables(settings)
+    found = _sources(settings, task)
     labels = task.labels
     if labels.kind != REGRESSION and not labels.names:
-        labels = dataclasses.replace(labels, names=_names(values, found))
+        names = _names(settings, labels, found)
+        labels = dataclasses.replace(labels, names=names)
     parts = []
     for split, index, source in found:
         _check_whole(source, labels)
@@ -209,53 +143,47 @@ def _check_whole(source: Source, labels: examples.Labels) -> None:
     examples.check_header(source, labels)
 
 
-def _check_no_own_flags(values: flags.FlagValues) -> None:
-    """Refuses flags that only --task_name=tsv heeds."""
-    for name in (
-        "text_column",
-        "text_b_column",
-        "label_column",
-        "id_column",
-        "delimiter",
-        "labels",
-        "header",
-        "multi_label",
-        "regression",
-    ):
-        if values[name].value not in (None, False):
+def _check_no_own_tables(settings: Settings) -> None:
+    """Rejects flags that apply to the user's own tables only."""
+    for one in flags.flags_of(OwnTables):
+        if flags.value_of(settings.own, one) != one.default:
             raise UserError(
-                f"--{name} with --task_name={values.task_name}",
+                f"--{one.name} with --task_name={settings.task_name}",
                 expected=f"--task_name={OWN}",
             )
 
 
-def _own_task(values: flags.FlagValues) -> Task:
+def _own_task(settings: Settings) -> Task:
     """The task of the user's own columns."""
-    if values.text_column is None:
+    own = settings.own
+    if own.text_column is None:
         raise UserError(f"--task_name={OWN}", fix="pass --text_column")
-    if values.multi_label and values.regression:
+    if own.multi_label and own.regression:
         raise UserError("--multi_label and --regression", expected="one")
-    if values.regression and values.labels:
+    if own.regression and own.labels:
         raise UserError("--regression and --labels", expected="one")
     columns = {
-        field: _column(values[f"{field}_column"].value)
-        for field in ("text", "text_b", "label", "id")
+        "text": _column(own.text_column),
+        "text_b": _column(own.text_b_column),
+        "label": _column(own.label_column),
+        "id": _column(own.id_column),
     }
-    header = values.header
+    header = own.header
     if header is None:
         header = any(isinstance(column, str) for column in columns.values())
     kind = CLASSES
-    if values.multi_label or values.regression:
-        kind = MULTI_LABEL if values.multi_label else REGRESSION
+    if own.multi_label or own.regression:
+        kind = MULTI_LABEL if own.multi_label else REGRESSION
     labels = examples.Labels(
         kind,
-        tuple(x.strip() for x in values.labels or ()),
-        separator=values.label_separator,
+        tuple(x.strip() for x in own.labels or ()),
+        separator=own.label_separator,
     )
-    source = Source("", header=header, delimiter=_delimiter(values), **columns)
+    delimiter = _delimiter(own.delimiter)
+    source = Source("", header=header, delimiter=delimiter, **columns)
     sources = {
-        split: (dataclasses.replace(source, path=_own_file(values, split)),)
-        if _is_needed(values, split)
+        split: (dataclasses.replace(source, path=_own_file(settings, split)),)
+        if _is_needed(settings, split)
         else ()
         for split in (TRAIN, DEV, TEST)
     }
@@ -287,15 +215,15 @@ def _unlabelled(source: Source) -> Source:
     return dataclasses.replace(source, label=None)
 
 
-def _delimiter(values: flags.FlagValues) -> str | None:
-    """What separates fields; `\\t` is a tab, which is hard to type."""
-    if values.delimiter is None:
+def _delimiter(given: str | None) -> str | None:
+    """The delimiter of fields; `\\t` is a tab, which is hard to type."""
+    if given is None:
         return None
-    delimiter = values.delimiter.replace("\\t", "\t")
+    delimiter = given.replace("\\t", "\t")
     if not delimiter or set(delimiter) & set('"\r\n'):
         raise UserError(
-            f"--delimiter={values.delimiter!r}",
-            expected="what stands between fields, such as ';'",
+            f"--delimiter={given!r}",
+            expected="characters between two fields, such as ';'",
         )
     return delimiter
 
@@ -306,41 +234,39 @@ def _column(text: str | None) -> tables.Column | None:
     return int(text)
 
 
-def _own_file(values: flags.FlagValues, split: str) -> str:
-    """The file of a split of the user's own."""
-    given = values[_SPLIT_FLAGS[split]].value
+def _own_file(settings: Settings, split: str) -> str:
+    """The user's own file of a split."""
+    given = getattr(settings, _SPLIT_FLAGS[split])
     if given:
         return given
+    folder = settings.data_dir
     found = [
         path
         for ending in _ENDINGS
-        for path in (
-            f"{values.data_dir}/{split}{ending}{x}" for x in ("", ".gz")
-        )
-        if values.data_dir and os.path.exists(path)
+        for path in (f"{folder}/{split}{ending}{x}" for x in ("", ".gz"))
+        if folder and os.path.exists(path)
     ]
     if len(found) != 1:
         raise UserError(
             f"{len(found) or 'no'} files {split}{{{','.join(_ENDINGS)}}}[.gz]",
-            path=values.data_dir,
+            path=folder,
             expected="one",
             fix=f"pass --{_SPLIT_FLAGS[split]}",
         )
     return found[0]
 
 
-def _is_needed(values: flags.FlagValues, split: str) -> bool:
+def _is_needed(settings: Settings, split: str) -> bool:
+    tuning = settings.tuning
     wanted = {
-        TRAIN: values.do_train,
-        DEV: values.do_eval,
-        TEST: values.do_predict,
+        TRAIN: tuning.training.do_train,
+        DEV: tuning.do_eval,
+        TEST: tuning.do_predict,
     }
     return wanted[split]
 
 
-def _sources(
-    values: flags.FlagValues, task: Task
-) -> list[tuple[str, int, Source]]:
+def _sources(settings: Settings, task: Task) -> list[tuple[str, int, Source]]:
     """Split, number and file of what the run needs."""
     found = []
     for split, sources in (
@@ -348,57 +274,83 @@ def _sources(
         (DEV, task.dev),
         (TEST, task.test),
     ):
-        if not _is_needed(values, split):
+        if not _is_needed(settings, split):
             continue
         if not sources:
             raise UserError(
-                f"--task_name={values.task_name} has no {split} file",
+                f"--task_name={settings.task_name} has no {split} file",
                 fix="run without it; --init_checkpoint takes a trained model",
             )
-        given = values[_SPLIT_FLAGS[split]].value
+        given = getattr(settings, _SPLIT_FLAGS[split])
         for index, source in enumerate(sources[: 1 if given else None]):
-            path = given or _path(values, source.path, split)
+            path = given or _path(settings, source.path, split)
             if index and not os.path.exists(path):
-                say(f"{path} is not there: {task.parts[index]} is left out")
+                say(f"{path} does not exist: {task.parts[index]} is skipped")
                 continue
             keep = source.keep
             if keep:
-                keep = (keep[0], keep[1].format(language=values.language))
+                keep = (keep[0], keep[1].format(language=settings.language))
             source = dataclasses.replace(source, path=path, keep=keep)
             found.append((split, index, source))
     return found
 
 
-def _path(values: flags.FlagValues, path: str, split: str) -> str:
-    """A path of the table in --data_dir; the user's own as it is."""
-    if values.task_name.lower() == OWN:
+def _path(settings: Settings, path: str, split: str) -> str:
+    """A task's path in --data_dir; the user's own path as it is."""
+    if settings.task == OWN:
         return path
-    if values.data_dir is None:
+    if settings.data_dir is None:
         raise UserError("no --data_dir", fix=f"or --{_SPLIT_FLAGS[split]}")
-    language = values.language
+    language = settings.language
     if split == TRAIN:
-        language = values.train_language or language
-    return os.path.join(values.data_dir, path.format(language=language))
+        language = settings.train_language or language
+    return os.path.join(settings.data_dir, path.format(language=language))
 
 
-def _names(values: flags.FlagValues, found: list) -> tuple[str, ...]:
-    """The labels of the user's own task."""
+def _names(
+    settings: Settings, labels: examples.Labels, found: list
+) -> tuple[str, ...]:
+    """Names of the labels of the user's own task."""
     for split, _, source in found:
         if split == TRAIN:
-            kind = MULTI_LABEL if values.multi_label else CLASSES
-            labels = examples.Labels(kind, separator=values.label_separator)
             return examples.discover(source, labels)
-    recorded = model_folder.recorded_task(values.output_dir)
-    if recorded is None and values.init_checkpoint:
-        recorded = model_folder.task_of(values.init_checkpoint)
+    training = settings.tuning.training
+    recorded = model_folder.recorded_task(training.output_dir)
+    if recorded is None and training.model.init_checkpoint:
+        recorded = model_folder.task_of(training.model.init_checkpoint)
     if recorded is None:
         raise UserError(
             "the labels are not known",
-            path=values.output_dir,
+            path=training.output_dir,
             expected="a trained model",
             fix="pass --labels, in the order of training",
         )
     return tuple(recorded["labels"])
+
+
+def check_labels(folder: str, data: Data) -> None:
+    """Checks that the checkpoints of a folder have the same labels.
+
+    Raises:
+        UserError: they have other labels.
+    """
+    recorded = model_folder.recorded_task(folder)
+    trained = glob.glob(f"{glob.escape(folder)}/**/checkpoint", recursive=True)
+    if recorded and trained and recorded != data.describe():
+        raise UserError(
+            f"holds a run with the labels {_shown(recorded)}",
+            path=folder,
+            expected=_shown(data.describe()),
+            fix="pass another --output_dir",
+        )
+
+
+def _shown(task: dict) -> str:
+    labels = task["labels"]
+    if not labels:
+        return "of numbers"
+    more = f", ... ({len(labels)})" if len(labels) > 5 else ""
+    return f"{', '.join(labels[:5])}{more}"
 
 
 def schema(labels: examples.Labels) -> dict:
@@ -411,48 +363,41 @@ def schema(labels: examples.Labels) -> dict:
     }
 
 
-def make_records(values: flags.FlagValues, data: Data, part: Part) -> str:
-    """Writes the records of a file, unless they are there already.
+def make_records(
+    folder: str, settings: Settings, data: Data, part: Part
+) -> str:
+    """Writes the records of a file, unless they exist already.
 
     Returns:
-        their path, in output_dir.
+        their path, in the folder.
     """
     from data.records import example_files
     from data.text import fast_tokenization
 
-    stem = _RECORDS[part.split]
-    path = os.path.join(values.output_dir, part.file(stem, ".tf_record"))
-    settings = {
+    text, length = settings.tuning.text, settings.tuning.max_seq_length
+    path = os.path.join(folder, part.file(_RECORDS[part.split], ".tf_record"))
+    key = {
         "source": dataclasses.asdict(part.source),
         "sha256": sync_and_hash(part.source.path),
         "labels": dataclasses.asdict(data.labels),
-        "vocabulary": vocabulary.vocabulary_hash(values.vocab_file),
-        "do_lower_case": values.do_lower_case,
-        "strip_accents": values.strip_accents,
-        "max_seq_length": values.max_seq_length,
+        "vocabulary": vocabulary.vocabulary_hash(text.vocab_file),
+        **flags.as_dict(settings, "cache_key"),
     }
-    if example_files.current_count(path, settings) is None:
+    if example_files.current_count(path, key) is None:
         tokenizer = fast_tokenization.FastTokenizer(
-            values.vocab_file, values.do_lower_case, values.strip_accents
+            text.vocab_file, text.do_lower_case, text.strip_accents
         )
         vocab = tokenizer.vocab
         rows = examples.rows(
             examples.examples(part.source, data.labels),
             tokenizer.ids_of_lines,
             (vocab[vocabulary.CLS], vocab[vocabulary.SEP]),
-            values.max_seq_length,
+            length,
             data.labels,
         )
         count = example_files.write(
-            path, rows, schema(data.labels), values.max_seq_length, settings
+            path, rows, schema(data.labels), length, key
         )
         assert count == part.count, (count, part.count)
         say(f"wrote {count:,} examples to {path}")
     return path
-
-
-def rows(values: flags.FlagValues, data: Data, path: str) -> Iterator[dict]:
-    """Yields the rows of a file of records."""
-    from data.records import example_files
-
-    return example_files.read(path, schema(data.labels), values.max_seq_length)

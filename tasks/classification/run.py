@@ -1,152 +1,186 @@
-"""A run of run_classifier.py: training, scores, answers, the export.
+"""A run of run_classifier.py: training, scores, predictions, the export.
 
 It is wiring: records -> `finetuning` -> logits -> files.
 """
 
-import dataclasses
 import json
 import os
 import statistics
+from collections.abc import Iterator
 
 import numpy as np
-from absl import flags
 
+from common import flags
 from common.progress import say
 from common.storage import write_whole
 from data import features
-from serving import export_folder
+from data.records import example_files
+from modeling import losses, models
 from tasks import finetuning, output_dir
 from tasks.classification import answers, examples, inputs, metrics
 from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 from tasks.classification.inputs import DEV, TEST, TRAIN
+from tasks.classification.settings import Settings
 
-
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """What the command line asks for, checked.
-
-    Attributes:
-        argv: the command line, for the runs of several seeds.
-        flags: read from it.
-        setup: the network's config and more.
-        data: the files.
-        weights: of the hub module: original name -> array.
-    """
-
-    argv: list[str]
-    flags: flags.FlagValues
-    setup: finetuning.Setup
-    data: inputs.Data
-    weights: dict | None = None
+_BATCH_SUMS = {
+    CLASSES: losses.class_sums,
+    MULTI_LABEL: losses.multi_label_sums,
+    REGRESSION: losses.number_sums,
+}
 
 
 class Classification:
-    """A run of one seed.
+    """Classification or regression, as `tasks.finetuning.run` takes it.
 
     Args:
-        job: what is asked for.
-        values: flags of this run: its seed and folder.
+        settings: of the script; with several seeds, of this seed's run.
+        setup: from `finetuning.check`.
+        data: the input files.
+        weights: of the hub module, original name -> array, or None.
+        folder: of the records and predictions; default: --output_dir.
 
     Attributes:
-        folder: of this run.
         tuning: `finetuning.FineTuning`.
     """
 
-    def __init__(self, job: Job, values: flags.FlagValues):
-        from modeling import losses, models
-
-        self._job, self._values, self._data = job, values, job.data
-        self.folder = values.output_dir
-        labels = self._data.labels
-        sums = {
-            CLASSES: losses.class_sums,
-            MULTI_LABEL: losses.multi_label_sums,
-            REGRESSION: losses.number_sums,
-        }
+    def __init__(
+        self,
+        settings: Settings,
+        setup: finetuning.Setup,
+        data: inputs.Data,
+        weights: dict | None = None,
+        folder: str | None = None,
+    ):
+        self._settings, self._setup, self._data = settings, setup, data
+        self._weights = weights
+        self._tuning_settings = tuning = settings.tuning
+        self._folder = folder or tuning.training.output_dir
+        self._records = {}
+        labels = data.labels
         is_number = labels.kind == REGRESSION
-        measures = ("loss",) if is_number else ("loss", "accuracy")
         self.tuning = finetuning.FineTuning(
-            values,
-            job.setup,
-            finetuning.Task(
+            settings,
+            setup,
+            finetuning.Network(
                 lambda: models.build_classifier(
-                    job.setup.config, labels.size, values.random_seed
+                    setup.config, labels.size, tuning.training.random_seed
                 ),
                 (losses.LABELS,),
                 losses.label_weights,
-                sums[labels.kind],
-                sum(part.count for part in self._data.of(TRAIN)),
-                measures=measures,
+                _BATCH_SUMS[labels.kind],
+                sum(part.count for part in data.of(TRAIN)),
+                measures=("loss",) if is_number else ("loss", "accuracy"),
             ),
         )
 
     def start(self) -> None:
-        """Finds the weights to start from and prepares the folder."""
-        values = self._values
-        self.tuning.start(
-            self._job.weights, values.bert_hub_module_handle or ""
-        )
+        """Finds the weights to start from, prepares folders and records."""
+        settings, tuning = self._settings, self._tuning_settings
+        self.tuning.start(self._weights, settings.bert_hub_module_handle or "")
         described = json.dumps(self._data.describe(), indent=2) + "\n"
-        for folder in {self.folder, self._job.flags.output_dir}:
+        for folder in {tuning.training.output_dir, self._folder}:
             output_dir.prepare(
-                folder, self._job.setup.config, values.vocab_file
+                folder, self._setup.config, tuning.text.vocab_file
             )
             write_whole(os.path.join(folder, "task.json"), described)
+        self._records = {
+            part: inputs.make_records(self._folder, settings, self._data, part)
+            for part in self._data.parts
+        }
 
-    def train(self, records: dict) -> str:
+    def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
-        from data.records import example_files
-
-        values, data = self._values, self._data
+        data, validate = self._data, None
         (part,) = data.of(TRAIN)
-        rows = inputs.rows(self._job.flags, data, records[part])
-        held_out = None
-        if values.eval_steps and data.of(DEV):
-            dev = data.of(DEV)[0]
-            held_out = lambda: self.evaluate(dev, records[dev])  # noqa: E731
+        if self._tuning_settings.training.eval_steps and data.of(DEV):
+            validate = lambda: self._scores(data.of(DEV)[0])  # noqa: E731
         return self.tuning.train(
-            example_files.Rows(rows, inputs.schema(data.labels)),
-            held_out,
-            f"eval_{data.metrics[0]}" if held_out else None,
+            example_files.Rows(self._rows(part), inputs.schema(data.labels)),
+            validate,
+            f"eval_{data.metrics[0]}" if validate else None,
         )
 
-    def evaluate_all(self, records: dict) -> dict[str, float]:
-        """Scores of all parts with labels that are held out."""
+    def evaluate(self) -> dict[str, float]:
+        """Scores and losses of all files for evaluation."""
         result = {}
         for part in self._data.of(DEV):
-            result |= self.evaluate(part, records[part])
+            result |= self._scores(part)
         return result
 
-    def evaluate(self, part, path: str) -> dict[str, float]:
-        """Scores and losses of a part with labels."""
-        data, batch_size = self._data, self._values.eval_batch_size
-        labels, logits = self._logits(part, path, batch_size, "evaluated")
-        losses = metrics.losses(logits, labels, data.labels.kind)
+    def predict(self) -> list[str]:
+        """Writes the predictions that --do_predict asks for."""
+        wrote, glue_dir = [], self._settings.glue_dir
+        kind = self._data.labels.kind
+        for part in self._data.of(TEST):
+            labels, logits = self._labels_and_logits(
+                part, self._tuning_settings.predict_batch_size, "predicted"
+            )
+            wrote += write_predictions(
+                self._folder, glue_dir, self._data, part, logits
+            )
+            if part.is_labelled:
+                found = metrics.answers(logits, kind)
+                scores = metrics.scores(self._data.metrics, labels, found)
+                shown = " | ".join(f"{k} {v:.4f}" for k, v in scores.items())
+                say(f"{part.source.path} | {shown}")
+        return wrote
+
+    def save_model(self, folder: str) -> None:
+        """Writes the SavedModel."""
+        from tasks.classification import export
+
+        tuning = self._tuning_settings
+        export.save(
+            export.Classifier(
+                export.Settings(
+                    self._setup.config,
+                    self._data.labels,
+                    tuning.text.vocab_file,
+                    tuning.text.do_lower_case,
+                    tuning.text.strip_accents,
+                    tuning.max_seq_length,
+                    self._data.has_pairs,
+                    self._settings.export_precision,
+                ),
+                self.tuning.weights(),
+            ),
+            folder,
+        )
+
+    def _rows(self, part: inputs.Part) -> Iterator[dict]:
+        return example_files.read(
+            self._records[part],
+            inputs.schema(self._data.labels),
+            self._tuning_settings.max_seq_length,
+        )
+
+    def _scores(self, part: inputs.Part) -> dict[str, float]:
+        """Scores and losses of a file with labels."""
+        data = self._data
+        batch_size = self._tuning_settings.training.eval_batch_size
+        labels, logits = self._labels_and_logits(part, batch_size, "evaluated")
+        each = metrics.losses(logits, labels, data.labels.kind)
         batches = [
-            losses[i : i + batch_size].mean()
-            for i in range(0, len(losses), batch_size)
+            each[i : i + batch_size].mean()
+            for i in range(0, len(each), batch_size)
         ]
         found = metrics.answers(logits, data.labels.kind)
         result = metrics.scores(data.metrics, labels, found)
-        result["loss"] = float(losses.mean())
+        result["loss"] = float(each.mean())
         prefix = f"eval_{part.name}{'_' if part.name else ''}"
         result = {f"{prefix}{name}": x for name, x in result.items()}
-        if not part.name:  # what Estimator calls so: the mean over batches
+        if not part.name:  # Estimator's key: the mean over the batches
             result["loss"] = sum(map(float, batches)) / len(batches)
         return result
 
-    def predict(self, part, path: str):
-        """Logits of a part, float32 [N, C]; its labels, None if some lack."""
-        labels, logits = self._logits(
-            part, path, self._values.predict_batch_size, "predicted"
-        )
-        return logits, labels if part.is_labelled else None
-
-    def _logits(self, part, path, batch_size, what):
+    def _labels_and_logits(
+        self, part: inputs.Part, batch_size: int, what: str
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Labels [N], or [N, C] of several labels, and logits [N, C]."""
         labels = []
 
         def rows():
-            for row in inputs.rows(self._job.flags, self._data, path):
+            for row in self._rows(part):
                 labels.append(row[features.LABEL_IDS])
                 yield row
 
@@ -158,57 +192,68 @@ class Classification:
         return stacked if several else stacked[:, 0], logits
 
 
-def write_predictions(job: Job, run: Classification, records: dict) -> list:
-    """Writes what --do_predict asks for; returns the paths."""
-    values, data, wrote = job.flags, job.data, []
-    for part in data.of(TEST):
-        logits, labels = run.predict(part, records[part])
-        ids = [
-            example.id
-            for example in examples.examples(part.source, data.labels)
-        ]
-        stem = os.path.join(values.output_dir, "test_results")
-        path = part.file(stem, ".tsv")
-        answers.write_test_results(path, logits, data.labels)
-        wrote.append(path)
-        path = part.file(os.path.join(values.output_dir, "predictions"), ".tsv")
-        answers.write_predictions(path, ids, logits, data.labels)
-        wrote.append(path)
-        if values.glue_dir and part.submission:
-            wrote.append(
-                answers.write_submission(
-                    values.glue_dir, part.submission, ids, logits, data.labels
-                )
-            )
-        if labels is not None:
-            found = metrics.answers(logits, data.labels.kind)
-            scores = metrics.scores(data.metrics, labels, found)
-            shown = " | ".join(f"{k} {v:.4f}" for k, v in scores.items())
-            say(f"{part.source.path} | {shown}")
+def run(
+    settings: Settings,
+    setup: finetuning.Setup,
+    data: inputs.Data,
+    weights: dict | None = None,
+) -> list[str]:
+    """Trains, evaluates, predicts and exports, with one seed or several.
+
+    Of several seeds, each has a folder of its own in --output_dir; the
+    results are their means, and the best one predicts and is exported.
+
+    Args:
+        settings: of the script.
+        setup: from `finetuning.check`.
+        data: the input files.
+        weights: of the hub module, original name -> array, or None.
+
+    Returns:
+        the paths that were written.
+    """
+    tuning, folder = settings.tuning, settings.tuning.training.output_dir
+    if settings.num_seeds == 1:
+        task = Classification(settings, setup, data, weights)
+        return finetuning.run(tuning, task)
+    of_seeds, results, wrote = settings_of_seeds(settings), [], []
+    for one in of_seeds:
+        task = Classification(one, setup, data, weights, folder)
+        paths, scores = finetuning.train_and_evaluate(one.tuning, task)
+        results.append(scores)
+        wrote += paths
+    step = task.tuning.weights_step
+    wrote.append(output_dir.write_results(folder, step, summarize(results)))
+    if tuning.do_predict or tuning.export_dir:
+        one = of_seeds[best_of(results, data.metrics[0])]
+        task = Classification(one, setup, data, weights, folder)
+        task.start()
+        task.tuning.restore_best()
+        say(
+            f"predictions and export are those of "
+            f"{one.tuning.training.output_dir}, step {task.tuning.weights_step}"
+        )
+        wrote += finetuning.predict_and_export(tuning, task)
     return wrote
 
 
-def export(job: Job, run: Classification) -> str:
-    """Writes the SavedModel, whole or not at all."""
-    from tasks.classification import export as classifier
+def settings_of_seeds(settings: Settings) -> list[Settings]:
+    """The settings of each run of --num_seeds: its seed and its folder."""
+    training = settings.tuning.training
+    first = training.random_seed
+    return [
+        flags.replace(
+            settings,
+            random_seed=seed,
+            output_dir=os.path.join(training.output_dir, f"seed_{seed}"),
+        )
+        for seed in range(first, first + settings.num_seeds)
+    ]
 
-    values, data = job.flags, job.data
-    settings = classifier.Settings(
-        job.setup.config,
-        data.labels,
-        values.vocab_file,
-        values.do_lower_case,
-        values.strip_accents,
-        values.max_seq_length,
-        data.has_pairs,
-        values.export_precision,
-    )
-    return export_folder.write(
-        values.export_dir,
-        lambda folder: classifier.save(
-            classifier.Classifier(settings, run.tuning.weights()), folder
-        ),
-    )
+
+def best_of(results: list[dict[str, float]], metric: str) -> int:
+    """The index of the best of several results."""
+    return max(range(len(results)), key=lambda i: results[i][f"eval_{metric}"])
 
 
 def summarize(results: list[dict[str, float]]) -> dict[str, float]:
@@ -220,3 +265,39 @@ def summarize(results: list[dict[str, float]]) -> dict[str, float]:
         if len(found) > 1 and name.startswith("eval_"):
             summary[f"{name}_std"] = statistics.stdev(found)
     return summary
+
+
+def write_predictions(
+    folder: str,
+    glue_dir: str | None,
+    data: inputs.Data,
+    part: inputs.Part,
+    logits: np.ndarray,
+) -> list[str]:
+    """Writes the predictions of a file.
+
+    Args:
+        folder: of `test_results.tsv` and `predictions.tsv`.
+        glue_dir: folder for the format of the GLUE site, or None.
+        data: the input files.
+        part: the file.
+        logits: float32 [N, C].
+
+    Returns:
+        the paths that were written.
+    """
+    labels = data.labels
+    ids = [example.id for example in examples.examples(part.source, labels)]
+    wrote = [
+        os.path.join(folder, part.file(stem, ".tsv"))
+        for stem in ("test_results", "predictions")
+    ]
+    answers.write_test_results(wrote[0], logits, labels)
+    answers.write_predictions(wrote[1], ids, logits, labels)
+    if glue_dir and part.submission:
+        wrote.append(
+            answers.write_submission(
+                glue_dir, part.submission, ids, logits, labels
+            )
+        )
+    return wrote

@@ -1,27 +1,24 @@
 """Tables of one's own: labels that lack, compression, delimiters."""
 
 import gzip
-import types
 
+import numpy as np
 import pytest
-from absl import flags
 
-import run_classifier
+from common import flags
 from common.errors import UserError
 from tasks.classification import examples as classification
 from tasks.classification import inputs
 from tasks.classification import run as classifier_run
 from tasks.classification.inputs import DEV, TEST, TRAIN
+from tasks.classification.settings import Settings
 from tasks.swag import examples as swag
 
 
 def read(*words, **named):
-    values = flags.FlagValues()
-    run_classifier.define_flags(values)
     for name, value in {"output_dir": "none", **named}.items():
         words += (f"--{name}={value}",)
-    values(["run_classifier", *words])
-    return inputs.read(values, run_classifier.TASKS)
+    return inputs.read(flags.parse(["run_classifier", *words], Settings, ""))
 
 
 @pytest.mark.parametrize("flag", ["eval_file", "predict_file"])
@@ -47,14 +44,24 @@ def test_null_is_no_label_but_where_answers_are_asked_for(
     assert "1 of 2 rows have no label: no scores" in capsys.readouterr().err
 
 
-def test_only_labelled_rows_are_scored():
-    run = classifier_run.Classification.__new__(classifier_run.Classification)
-    run._values = types.SimpleNamespace(predict_batch_size=3)
-    run._logits = lambda *_: ([0, 0], [[1.0, 2.0], [3.0, 4.0]])
-    source = classification.Source("x.jsonl", "t", label="l")
-    for is_labelled, labels in ((True, [0, 0]), (False, None)):
+def test_only_labelled_rows_are_scored(tmp_path, capsys):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"t": "one", "l": "b"}\n{"t": "two", "l": null}\n')
+    source = classification.Source(str(path), "t", label="l", needs_label=False)
+    labels = classification.Labels(names=("a", "b"))
+    task = classifier_run.Classification.__new__(classifier_run.Classification)
+    task._folder, task._settings = str(tmp_path), Settings()
+    task._tuning_settings = task._settings.tuning
+    task._labels_and_logits = lambda *_: (
+        np.array([1, 0]),
+        np.array([[1.0, 2.0], [3.0, 4.0]]),
+    )
+    for is_labelled in (True, False):
         part = inputs.Part(TEST, "", source, 2, is_labelled)
-        assert run.predict(part, "")[1] == labels
+        task._data = inputs.Data(labels, ("accuracy",), (part,), False)
+        assert len(task.predict()) == 2
+        scored = f"{path} | accuracy 0.5000\n" * is_labelled
+        assert capsys.readouterr().err == scored
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ import run_ner
 import run_pretraining
 import run_squad
 import run_swag
+from common import flags
 from common.errors import UserError
-from tasks import common_flags
+from tasks.classification import hub_module
 from tests.helpers import classifier_files, small, text
 
 TASKS = (run_classifier, run_ner, run_squad, run_swag)
@@ -214,7 +215,7 @@ def test_a_run_goes_on_with_its_own_vocabulary_alone(
 
 @pytest.mark.parametrize("script", TASKS)
 def test_unknown_words_and_casing_are_warned_of(
-    script, flags_of, folder, tmp_path, capsys
+    script, flags_of, folder, tmp_path, run_script
 ):
     files = {
         run_classifier: folder / "test.tsv",
@@ -232,9 +233,8 @@ def test_unknown_words_and_casing_are_warned_of(
             predict_file=files[script],
             init_checkpoint=tmp_path / "bert_model.ckpt",
         )
-        argv = [f"--{name}={value}" for name, value in named.items()]
-        script.read_flags(["", *argv, "--do_predict"])
-        error = capsys.readouterr().err
+        code, _, error = run_script(script, "--do_predict", **named)
+        assert code == 2 and "bert_model.ckpt: no such checkpoint" in error
         assert error.count("texts are [UNK]; expected at most 1%") == count
         assert error.count("has tokens with capital letters") == count
 
@@ -270,12 +270,14 @@ def test_a_hub_modules_own_vocabulary_is_meant(folder, tmp_path):
     (tmp_path / "hub" / "assets").mkdir(parents=True)
     (tmp_path / "hub" / "saved_model.pb").touch()
     shutil.copy(folder / "vocab.txt", tmp_path / "hub" / "assets")
-    values = common_flags.flags.FlagValues()
-    run_classifier.define_flags(values)
     path = write_tokens(tmp_path / "other.txt", OTHER)
-    values(["", f"--vocab_file={path}", f"--output_dir={tmp_path}/run"])
+    settings = flags.replace(
+        run_classifier.Settings(),
+        vocab_file=str(path),
+        bert_hub_module_handle=str(tmp_path / "hub"),
+    )
     with pytest.raises(UserError, match="/hub/assets/vocab.txt"):
-        run_classifier.check_hub_flags(values, str(tmp_path / "hub"))
+        hub_module.with_vocabulary(settings)
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.01, 0), (0.0613, 1)])

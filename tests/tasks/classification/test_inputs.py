@@ -3,13 +3,14 @@
 import json
 
 import pytest
-from absl import flags
 
-import run_classifier
+from common import flags
 from common.errors import UserError
 from tasks.classification import examples as classification
 from tasks.classification import inputs
 from tasks.classification.inputs import DEV, TEST, TRAIN
+from tasks.classification.settings import Settings
+from tasks.classification.tasks import TASKS
 
 NLI = ("contradiction", "entailment", "neutral")
 MNLI_HEADER = (
@@ -282,15 +283,13 @@ METRICS = {
 
 
 def parse(*words, **named):
-    values = flags.FlagValues()
-    run_classifier.define_flags(values)
     named = {"output_dir": "nowhere", **named}
-    values(["script", *words, *(f"--{k}={v}" for k, v in named.items())])
-    return values
+    argv = ["script", *words, *(f"--{k}={v}" for k, v in named.items())]
+    return flags.parse(argv, Settings, "")
 
 
 def read(*words, **named):
-    return inputs.read(parse(*words, **named), run_classifier.TASKS)
+    return inputs.read(parse(*words, **named))
 
 
 def examples(data, split):
@@ -301,7 +300,7 @@ def examples(data, split):
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"], ids=["LF", "CRLF"])
-@pytest.mark.parametrize("task", run_classifier.TASKS)
+@pytest.mark.parametrize("task", TASKS)
 def test_tasks_read_lines_of_the_real_shape(tmp_path, task, ending):
     for _, file, lines, _ in CASES[task]:
         path = tmp_path / file
@@ -323,7 +322,7 @@ def test_tasks_read_lines_of_the_real_shape(tmp_path, task, ending):
 
 
 def test_every_task_has_a_case():
-    assert CASES.keys() == run_classifier.TASKS.keys()
+    assert CASES.keys() == TASKS.keys()
 
 
 def test_files_of_several_parts_have_names(tmp_path):

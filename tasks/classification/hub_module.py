@@ -1,0 +1,63 @@
+"""A TF-Hub SavedModel as the start of run_classifier.py."""
+
+import os
+
+from common import flags
+from common.errors import UserError
+from modeling.config import BertConfig
+from tasks import output_dir
+from tasks.classification.settings import Settings
+
+
+def with_vocabulary(settings: Settings) -> Settings:
+    """Settings with the vocabulary of the module, unless a flag names one.
+
+    Raises:
+        UserError: there is no module, its vocabulary is another one, or
+            neither a module nor a flag names a file that is needed.
+    """
+    handle = settings.bert_hub_module_handle
+    if handle:
+        if settings.tuning.training.model.init_checkpoint:
+            raise UserError(
+                "--init_checkpoint and --bert_hub_module_handle",
+                expected="one of them",
+            )
+        if not os.path.isfile(os.path.join(handle, "saved_model.pb")):
+            raise UserError(
+                "no SavedModel",
+                path=handle,
+                expected="a folder on this machine with saved_model.pb",
+                fix="download the module and unpack it",
+            )
+        if not settings.tuning.text.vocab_file:
+            vocab_file = os.path.join(handle, "assets", "vocab.txt")
+            settings = flags.replace(settings, vocab_file=vocab_file)
+        output_dir.check_beside(handle, settings.tuning.text.vocab_file)
+    if not settings.tuning.text.vocab_file:
+        raise UserError("no --vocab_file", fix="see --help")
+    if not (handle or settings.tuning.training.model.bert_config_file):
+        raise UserError("no --bert_config_file", fix="see --help")
+    return settings
+
+
+def read(settings: Settings) -> tuple[Settings, BertConfig | None, dict | None]:
+    """Reads the module, if there is one; no graph is loaded.
+
+    Returns:
+        the settings, with the casing of the module unless flags set it; the
+        config and the weights, original name -> array, or None.
+    """
+    if not settings.bert_hub_module_handle:
+        return settings, None, None
+    from modeling.formats import conversion
+
+    bert = conversion.read_hub(
+        settings.bert_hub_module_handle,
+        settings.tuning.training.model.bert_config_file,
+    )
+    casing = {"strip_accents": bert.strip_accents}
+    if bert.do_lower_case is not None:
+        casing["do_lower_case"] = bert.do_lower_case
+    casing = {k: v for k, v in casing.items() if k not in settings.given}
+    return flags.replace(settings, **casing), bert.config, bert.values

@@ -1,0 +1,112 @@
+"""Settings of run_classifier.py."""
+
+import dataclasses
+
+from common.errors import UserError
+from common.flags import flag, group
+from tasks import finetuning
+from tasks.settings import FineTuning
+
+OWN = "tsv"  # --task_name of the user's own tables
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnTables:
+    """Columns and labels of the user's own tables; only for that task."""
+
+    text_column: str | None = flag(
+        None, "tsv: column of the text, by name or number from 0."
+    )
+    text_b_column: str | None = flag(None, "tsv: column of the second text.")
+    label_column: str | None = flag(None, "tsv: column of the label.")
+    id_column: str | None = flag(
+        None, "tsv: column that names a row in the predictions."
+    )
+    delimiter: str | None = flag(
+        None, "tsv: delimiter of fields; default: .csv a comma, else tabs."
+    )
+    labels: tuple[str, ...] | None = flag(
+        None, "tsv: all labels, in order; default: those of the training file."
+    )
+    label_separator: str = flag(",", "tsv: separator of the labels of a row.")
+    header: bool | None = flag(
+        None, "tsv: line 1 names the columns; default: if a column has a name."
+    )
+    multi_label: bool = flag(
+        False, "tsv: a row may have several labels, or none."
+    )
+    regression: bool = flag(False, "tsv: the labels are numbers.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of run_classifier.py."""
+
+    # A hub module may bring config and vocabulary.
+    tuning: FineTuning = group(
+        FineTuning,
+        vocab_file={"required": False},
+        bert_config_file={"required": False},
+    )
+    data_dir: str | None = flag(None, "Folder of the task's files.", path=True)
+    task_name: str | None = flag(
+        None, "cola, mnli, mrpc, xnli, sst2, ...; tsv for your own tables."
+    )
+    train_file: str | None = flag(
+        None, "Instead of the task's file in --data_dir.", path=True
+    )
+    eval_file: str | None = flag(
+        None, "Instead of the task's file in --data_dir.", path=True
+    )
+    predict_file: str | None = flag(
+        None, "Instead of the task's file in --data_dir.", path=True
+    )
+    own: OwnTables = group(OwnTables)
+    language: str = flag("zh", "xnli: language of the text.")
+    train_language: str | None = flag(
+        None, "xnli: language of the training data; default: --language."
+    )
+    bert_hub_module_handle: str | None = flag(
+        None, "TF-Hub SavedModel whose weights to start from.", path=True
+    )
+    glue_dir: str | None = flag(
+        None,
+        "Folder for the predictions in the format of the GLUE site.",
+        path=True,
+    )
+    export_precision: str = flag(
+        "float32",
+        "Precision of the SavedModel's weights and computation: bfloat16 is "
+        "faster and coarser where the device has it.",
+        choices=("float32", "bfloat16"),
+    )
+    num_seeds: int = flag(
+        1,
+        "Number of runs, with seeds from --random_seed on; the results are "
+        "their means.",
+        at_least=1,
+    )
+    given: frozenset[str] = frozenset()
+
+    @property
+    def task(self) -> str:
+        """--task_name as the table of tasks has it."""
+        return (self.task_name or "").lower().replace("-", "")
+
+    def check(self) -> None:
+        """Checks the flags against each other.
+
+        Raises:
+            UserError: they contradict each other.
+        """
+        tuning, do_train = self.tuning, self.tuning.training.do_train
+        finetuning.check_wanted(
+            tuning, do_train or tuning.do_eval or tuning.do_predict
+        )
+        if self.num_seeds > 1 and not (do_train and tuning.do_eval):
+            raise UserError(
+                f"--num_seeds={self.num_seeds}",
+                expected="--do_train --do_eval with it",
+            )
+        if self.glue_dir and not tuning.do_predict:
+            raise UserError("--glue_dir without --do_predict")

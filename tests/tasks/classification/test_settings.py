@@ -1,0 +1,72 @@
+"""Settings of run_classifier.py: own tables, several seeds, hub modules."""
+
+import types
+
+import pytest
+
+from common import flags
+from common.errors import UserError
+from modeling.formats import conversion
+from tasks.classification import hub_module, inputs, run
+from tasks.classification.settings import OwnTables, Settings
+
+OTHER_VALUES = {bool: "true", str: "x", tuple: "a,b"}
+
+
+def parse(*words):
+    return flags.parse(["script", "--output_dir=runs", *words], Settings, "")
+
+
+@pytest.mark.parametrize("one", flags.flags_of(OwnTables), ids=lambda x: x.name)
+def test_flags_of_own_tables_are_for_own_tables_alone(one):
+    settings = parse(
+        "--task_name=mrpc", f"--{one.name}={OTHER_VALUES[one.kind]}"
+    )
+    with pytest.raises(UserError) as caught:
+        inputs.read(settings)
+    assert str(caught.value) == (
+        f"--{one.name} with --task_name=mrpc; expected --task_name=tsv"
+    )
+
+
+def test_each_seed_has_its_folder_and_the_other_settings():
+    settings = parse("--num_seeds=3", "--random_seed=17", "--max_seq_length=29")
+    found = run.settings_of_seeds(settings)
+    assert found == [
+        flags.replace(
+            settings, random_seed=seed, output_dir=f"runs/seed_{seed}"
+        )
+        for seed in (17, 18, 19)
+    ]
+    assert found[2].tuning.max_seq_length == 29
+
+
+def test_the_best_seed_has_the_highest_score():
+    scores = [{"eval_f1": 0.5}, {"eval_f1": 0.7}, {"eval_f1": 0.6}]
+    assert run.best_of(scores, "f1") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "recorded", "expected"),
+    [
+        ((), (False, True), (False, True)),
+        ((), (None, None), (True, None)),
+        (("--do_lower_case",), (False, True), (True, True)),
+        (("--nostrip_accents",), (False, True), (False, False)),
+    ],
+)
+def test_flags_come_before_the_casing_of_a_module(
+    monkeypatch, words, recorded, expected
+):
+    bert = types.SimpleNamespace(
+        config="config",
+        values="values",
+        do_lower_case=recorded[0],
+        strip_accents=recorded[1],
+    )
+    monkeypatch.setattr(conversion, "read_hub", lambda *_: bert)
+    settings = parse("--bert_hub_module_handle=hub", *words)
+    found, *rest = hub_module.read(settings)
+    assert rest == ["config", "values"]
+    text = found.tuning.text
+    assert (text.do_lower_case, text.strip_accents) == expected
