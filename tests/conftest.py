@@ -14,6 +14,8 @@ import tensorflow as tf
 import predict
 from common import main as main_lib
 
+# An assertion of a helper shows its values, as one of a test does.
+pytest.register_assert_rewrite("tests.helpers")
 # A busy machine is no failure, and a failure comes again.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("tests")

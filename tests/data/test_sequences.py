@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data import sequences
+from tests.helpers.text import Segment
 
 CLS, SEP = 2, 3
 
@@ -108,24 +109,6 @@ def test_both_ends_are_cut_about_as_often():
         fronts += a == [1]
     # Binomial(1000, 1/2): 500 +- 16; five deviations.
     assert 420 <= fronts <= 580
-
-
-class Segment:
-    """Ids that have a length and can be sliced, and nothing else."""
-
-    def __init__(self, ids):
-        self.ids, self.copied = ids, 0
-
-    def __len__(self):
-        return len(self.ids)
-
-    def __getitem__(self, some):
-        assert isinstance(some, slice)
-        found = self.ids[some]
-        self.copied += len(found)
-        return found
-
-    __iter__ = None
 
 
 def test_of_a_very_long_segment_only_what_is_kept_is_copied():

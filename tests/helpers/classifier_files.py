@@ -1,4 +1,4 @@
-"""A small checkpoint and a task in MRPC's shape that it can learn."""
+"""A small checkpoint, a task in MRPC's shape that it can learn, an export."""
 
 import pathlib
 import random
@@ -7,6 +7,8 @@ import numpy as np
 
 from common import tensor_files
 from modeling import checkpoints, models
+from tasks.classification import export
+from tasks.classification.examples import CLASSES, Labels
 from tests.helpers import small, text
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -63,3 +65,26 @@ def flags_of(folder: pathlib.Path) -> dict:
 def rows_of(path: pathlib.Path) -> list[list[str]]:
     """Fields of the lines of a file."""
     return [line.split("\t") for line in path.read_text().splitlines()]
+
+
+def write_export(
+    folder: pathlib.Path,
+    kind: str = CLASSES,
+    names: tuple[str, ...] = ("no", "yes", "maybe"),
+    pairs: bool = False,
+) -> str:
+    """A classifier with random weights; returns its folder."""
+    text.write_vocabulary(folder / "vocab.txt")
+    config = small.config(vocab_size=len(text.VOCABULARY))
+    labels = Labels(kind, names)
+    model = models.build_classifier(config, labels.size)
+    rng = np.random.default_rng(3)
+    weights = {
+        name: rng.normal(0, 0.5, v.shape).astype("f4")
+        for name, v in checkpoints.model_variables(model).items()
+    }
+    settings = export.Settings(
+        config, labels, str(folder / "vocab.txt"), True, None, 13, pairs
+    )
+    export.save(export.Classifier(settings, weights), str(folder / "export"))
+    return str(folder / "export")

@@ -1,6 +1,9 @@
-"""Random pre-training records for tests."""
+"""Random pre-training records, and readers of what is trained on them."""
+
+import json
 
 import numpy as np
+import tensorflow as tf
 
 from data import features
 from data.records import manifest
@@ -47,3 +50,23 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
             **changed,
         }
         manifest.write_manifest(str(path.parent), shards, str(vocab), settings)
+
+
+def tensors(prefix) -> dict[str, np.ndarray]:
+    """Names and values of a checkpoint."""
+    reader = tf.train.load_checkpoint(str(prefix))
+    names = reader.get_variable_to_shape_map()
+    return {name: reader.get_tensor(name) for name in names}
+
+
+def losses(output) -> list[str]:
+    """Losses of the reports on training, as hex."""
+    lines = (output / "metrics.jsonl").read_text().splitlines()
+    lines = [json.loads(line) for line in lines]
+    return [line["loss"].hex() for line in lines if line["kind"] == "train"]
+
+
+def assert_same_bits(ours, theirs):
+    assert set(ours) == set(theirs)
+    for name, value in ours.items():
+        assert value.tobytes() == theirs[name].tobytes(), name

@@ -1,7 +1,9 @@
 """A small network and batch for tests; sizes are distinct primes."""
 
 import numpy as np
+import tensorflow as tf
 
+from data import features
 from modeling.config import BertConfig
 
 B, S, P, V = 2, 11, 3, 97
@@ -40,4 +42,18 @@ def batch(seed: int = 7, rows: int = B) -> dict[str, np.ndarray]:
         "masked_lm_weights": weights.astype(np.float32),
         "next_sentence_labels": rng.integers(0, 2, (rows, 1), np.int32),
         "is_real_example": np.ones(rows, np.float32),
+    }
+
+
+def rows_of(lengths, width: int) -> dict[str, tf.Tensor]:
+    """Random rows; the second place of a longer one is masked."""
+    rng = np.random.default_rng(0)
+    lengths = np.array(lengths, int).reshape(-1, 1)
+    mask = np.arange(width) < lengths
+    mask &= (np.arange(width) != 1) | (lengths < 3)
+    ids = rng.integers(1, V, mask.shape)
+    return {
+        features.INPUT_IDS: tf.constant(ids * mask, tf.int32),
+        features.INPUT_MASK: tf.constant(mask, tf.int32),
+        features.SEGMENT_IDS: tf.zeros(mask.shape, tf.int32),
     }

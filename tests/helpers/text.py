@@ -1,4 +1,4 @@
-"""A corpus and a vocabulary that tests write for themselves."""
+"""A corpus and a vocabulary that tests write, and a segment of ids."""
 
 import pathlib
 import random
@@ -26,3 +26,21 @@ def write_corpus(path: pathlib.Path, documents: int, seed: int = 1) -> None:
 def write_vocabulary(path: pathlib.Path) -> None:
     """Writes `VOCABULARY`."""
     path.write_text("".join(f"{token}\n" for token in VOCABULARY))
+
+
+class Segment:
+    """Ids that have a length and can be sliced, and nothing else."""
+
+    def __init__(self, ids):
+        self.ids, self.copied = ids, 0
+
+    def __len__(self):
+        return len(self.ids)
+
+    def __getitem__(self, some):
+        assert isinstance(some, slice)
+        found = self.ids[some]
+        self.copied += len(found)
+        return found
+
+    __iter__ = None

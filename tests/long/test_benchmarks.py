@@ -17,7 +17,6 @@ from benchmarks import (
 )
 from data import features
 from tests.helpers import classifier_files, small, squad_files
-from tests.scripts import test_predict
 
 pytestmark = pytest.mark.long
 S = small.POSITIONS
@@ -98,7 +97,7 @@ def test_an_epoch_by_length_is_timed_beside_a_padded_one(folder, run_script):
 
 def test_an_export_is_timed(tmp_path):
     (tmp_path / "lines.txt").write_text("the cat sees\na dog\n" * 19)
-    model = test_predict.export(tmp_path)
+    model = classifier_files.write_export(tmp_path)
     figures = serving.measure(model, str(tmp_path / "lines.txt"), runs=1)
     assert figures["texts"] == 2 * 19
     assert figures["seconds"]["ours"] > 0

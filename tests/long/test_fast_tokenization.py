@@ -5,7 +5,7 @@ import random
 import pytest
 
 from data.text import fast_tokenization, tokenization, vocabulary
-from tests.data.text import test_text_ops
+from tests.helpers import hard_texts
 
 PLANE = 0x10000
 pytestmark = pytest.mark.long
@@ -44,7 +44,7 @@ def test_every_scalar_value(lower, plane, tmp_path):
 @pytest.mark.parametrize("lower", [True, False])
 def test_60000_random_strings(lower, tmp_path):
     rng = random.Random(lower)
-    texts = [test_text_ops.random_text(rng) for _ in range(60000)]
+    texts = [hard_texts.random_text(rng) for _ in range(60000)]
     ascii_and_latin = [
         chr(c) for c in [*range(0x20, 0x7F), *range(0xA0, 0x250)]
     ]

@@ -12,8 +12,7 @@ import tensorflow as tf
 import convert_checkpoint
 from modeling import hub
 from serving import hub as serving_hub
-from tests.data.text import test_text_ops as texts
-from tests.helpers import hub_exports
+from tests.helpers import hard_texts, hub_exports
 
 ROOT = pathlib.Path(__file__).parents[2]
 PEER = ROOT / ".venv-peers" / "model_garden" / "bin" / "python"
@@ -164,11 +163,11 @@ def test_every_scalar_value(lower, planes, tmp_path):
         for code in range(planes[0] * PLANE, (planes[-1] + 1) * PLANE)
         if not 0xD800 <= code < 0xE000
     ]
-    graph, reference = texts.pair(strings, lower, tmp_path)
+    graph, reference = hard_texts.pair(strings, lower, tmp_path)
     folder = str(tmp_path / "preprocessor")
     serving_hub.save(serving_hub.Preprocessor(graph, 13, False), folder)
     loaded = hub.load(folder, trust_model=True)
     for start in range(0, len(strings), PLANE):
         some = strings[start : start + PLANE]
         ids = loaded.tokenize(some).merge_dims(1, 2).to_list()
-        assert ids == [texts.reference_ids(reference, s) for s in some]
+        assert ids == [hard_texts.reference_ids(reference, s) for s in some]

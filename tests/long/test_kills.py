@@ -11,12 +11,17 @@ import pytest
 
 from tests.helpers import killed_runs
 from tests.helpers.fork_server import ForkServer
-from tests.scripts import test_kills
 from training.saver import Saver
 
 pytestmark = pytest.mark.long
-folder = test_kills.folder
 PRETRAIN = "tests.helpers.killed_runs:pretrain"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kills")
+    killed_runs.write_files(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +55,7 @@ def test_kills_change_no_bit(
     runs = []
     for name, number in (("straight", 0), ("killed", kills)):
         output = tmp_path / name
-        argv = test_kills.flags(
+        argv = killed_runs.flags(
             folder, output, steps, distribution=distribution
         )
         run_and_kill(server, argv, tmp_path, number, replicas)
@@ -95,7 +100,7 @@ def test_twenty_preemptions_lose_no_step(server, folder, tmp_path):
     """SIGTERM: saved and gone in time, and no step is taken twice."""
     steps, rng = 2003, random.Random(2)
     output, log = tmp_path / "run", tmp_path / "log"
-    argv = test_kills.flags(folder, output, steps, save_checkpoints_steps=1000)
+    argv = killed_runs.flags(folder, output, steps, save_checkpoints_steps=1000)
     slowest, at = 0.0, 0
     for number in range(21):
         pid = server.start(PRETRAIN, argv, log=log)
@@ -116,7 +121,7 @@ def test_twenty_preemptions_lose_no_step(server, folder, tmp_path):
     print(f"at step {at} after 20 preemptions, slowest end {slowest:.2f} s")
     assert slowest < 25
     straight = tmp_path / "straight"
-    argv = test_kills.flags(
+    argv = killed_runs.flags(
         folder, straight, steps, save_checkpoints_steps=1000
     )
     server.start(PRETRAIN, argv, log=log)

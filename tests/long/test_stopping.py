@@ -7,8 +7,7 @@ import pytest
 
 import run_swag
 from modeling.config import BertConfig
-from tests.helpers import killed_runs
-from tests.scripts import test_run_swag
+from tests.helpers import killed_runs, swag_files
 from training import logs
 from training.saver import Saver
 
@@ -19,28 +18,25 @@ STEPS = 13
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("swag")
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary += [*test_run_swag.LIKES, *test_run_swag.LIKES.values()]
-    vocabulary += test_run_swag.WORDS
-    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in vocabulary))
+    swag_files.write_vocabulary(folder / "vocab.txt")
     config = BertConfig(
-        vocab_size=len(vocabulary),
+        vocab_size=len(swag_files.VOCABULARY),
         hidden_size=24,
         num_hidden_layers=1,
         num_attention_heads=3,
         intermediate_size=37,
-        max_position_embeddings=test_run_swag.S,
+        max_position_embeddings=swag_files.S,
     )
     (folder / "config.json").write_text(config.to_json())
-    test_run_swag.write_csv(folder / "train.csv", STEPS * 7, 1)
-    test_run_swag.write_csv(folder / "val.csv", 31, 2)
+    swag_files.write_csv(folder / "train.csv", STEPS * 7, 1)
+    swag_files.write_csv(folder / "val.csv", 31, 2)
     return folder
 
 
 @pytest.fixture
 def tune(folder, run_script):
     def run(output, code=0, **changed):
-        flags = test_run_swag.flags_of(
+        flags = swag_files.flags_of(
             folder,
             train_file=folder / "train.csv",
             eval_file=folder / "val.csv",

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.data.text import test_text_ops as quick
+from tests.helpers import hard_texts
 from tests.helpers.original_tokenization import MODES
 
 PLANE = 0x10000
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.long
 
 @pytest.mark.parametrize("lower, strip", MODES)
 def test_frozen_tables_are_those_of_their_unicode_version(lower, strip):
-    quick.assert_frozen_tables_are_computed(lower, strip, 17 * PLANE)
+    hard_texts.assert_frozen_tables_are_computed(lower, strip, 17 * PLANE)
 
 
 @pytest.mark.parametrize("plane", range(17))
@@ -25,18 +25,18 @@ def test_every_scalar_value(lower, strip, plane, tmp_path):
         if not 0xD800 <= code < 0xE000
     ]
     texts = [f"a{c}b Σ{c} a{c}Σ aΣ{c} aΣ{c}a {c}" for c in characters]
-    assert quick.differences(texts, lower, tmp_path, strip) == []
+    assert hard_texts.differences(texts, lower, tmp_path, strip) == []
 
 
 @pytest.mark.parametrize("lower", [True, False])
 def test_60000_random_strings(lower, tmp_path):
     rng = random.Random(lower)
-    texts = [quick.random_text(rng) for _ in range(60000)]
-    assert quick.differences(texts, lower, tmp_path) == []
+    texts = [hard_texts.random_text(rng) for _ in range(60000)]
+    assert hard_texts.differences(texts, lower, tmp_path) == []
 
 
 @pytest.mark.parametrize("lower", [True, False])
 def test_20000_random_byte_strings(lower, tmp_path):
     rng = random.Random(lower)
-    texts = [quick.random_bytes(rng) for _ in range(20000)]
-    assert quick.differences(texts, lower, tmp_path) == []
+    texts = [hard_texts.random_bytes(rng) for _ in range(20000)]
+    assert hard_texts.differences(texts, lower, tmp_path) == []

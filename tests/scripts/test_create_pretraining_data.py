@@ -12,8 +12,8 @@ import tensorflow as tf
 import create_pretraining_data
 from data import sequences
 from data.corpus import documents
-from tests.data.test_sequences import Segment
 from tests.helpers import text
+from tests.helpers.text import Segment
 
 S, P = 31, 5
 FEATURES = [

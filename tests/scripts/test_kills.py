@@ -5,9 +5,8 @@ import signal
 
 import pytest
 
-from tests.helpers import killed_runs, small
+from tests.helpers import killed_runs
 from tests.helpers.fork_server import ForkServer
-from tests.helpers.pretraining_files import write_records
 
 STEPS = 13
 pytestmark = pytest.mark.slow
@@ -22,32 +21,8 @@ def server():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kills")
-    write_records(folder / "train.tfrecord", 23)
-    config = small.config(
-        num_hidden_layers=1,
-        hidden_dropout_prob=0.1,
-        attention_probs_dropout_prob=0.1,
-    )
-    (folder / "config.json").write_text(config.to_json())
+    killed_runs.write_files(folder)
     return folder
-
-
-def flags(folder, output, steps=STEPS, **changed):
-    named = {
-        "input_file": folder / "train.tfrecord",
-        "bert_config_file": folder / "config.json",
-        "train_batch_size": 4,
-        "num_train_steps": steps,
-        "num_warmup_steps": 5,
-        "learning_rate": 0.003,
-        "save_checkpoints_steps": 4,
-        "log_steps": 3,
-        "iterations_per_loop": 2,
-        "output_dir": output,
-        **changed,
-    }
-    words = [f"--{name}={x}" for name, x in named.items()]
-    return ["--do_train", "--dynamic_masking", *words]
 
 
 SCRATCH = ".partial-checkpoint"
@@ -72,7 +47,7 @@ def test_three_kills_change_no_bit(server, folder, tmp_path):
     log = tmp_path / "log"
 
     def run(output, code=0, call="pretrain", *args):
-        argv = flags(folder, tmp_path / output)
+        argv = killed_runs.flags(folder, tmp_path / output, STEPS)
         server.start(f"tests.helpers.killed_runs:{call}", argv, *args, log=log)
         assert server.wait() == code, log.read_text()
         return re.findall(r"going on from step (\d+) ", log.read_text())

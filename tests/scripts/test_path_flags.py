@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import pathlib
 
 import pytest
 from absl import flags
@@ -9,8 +10,8 @@ from absl import flags
 import create_vocab
 from tasks import common_flags
 from tests.helpers import text
-from tests.test_house import scripts
 
+ROOT = pathlib.Path(__file__).parents[2]
 NO_PATHS = set(
     "delimiter gcp_project id_column inputs label_column label_separator "
     "labels language layers master runner signature skip_steps task_name "
@@ -27,7 +28,9 @@ def home(monkeypatch, tmp_path):
     return tmp_path / "home"
 
 
-@pytest.mark.parametrize("name", [path.stem for path in scripts()])
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in ROOT.glob("*.py"))
+)
 def test_every_path_flag_of_every_script_knows_the_home_folder(name, home):
     """A new flag of text is a path, or is named in `NO_PATHS`."""
     script = importlib.import_module(name)

@@ -12,15 +12,8 @@ import pytest
 import tensorflow as tf
 
 import predict
-from modeling import checkpoints, models
-from tasks.classification import export as classifier
-from tasks.classification.examples import (
-    CLASSES,
-    MULTI_LABEL,
-    REGRESSION,
-    Labels,
-)
-from tests.helpers import small, text
+from tasks.classification.examples import MULTI_LABEL, REGRESSION
+from tests.helpers.classifier_files import write_export
 
 LINES = [
     "the cat sees a dog",
@@ -33,34 +26,14 @@ LINES = [
 ]
 
 
-def export(folder, kind=CLASSES, names=("no", "yes", "maybe"), pairs=False):
-    """A classifier with random weights; returns its folder."""
-    text.write_vocabulary(folder / "vocab.txt")
-    config = small.config(vocab_size=len(text.VOCABULARY))
-    labels = Labels(kind, names)
-    model = models.build_classifier(config, labels.size)
-    rng = np.random.default_rng(3)
-    weights = {
-        name: rng.normal(0, 0.5, v.shape).astype("f4")
-        for name, v in checkpoints.model_variables(model).items()
-    }
-    settings = classifier.Settings(
-        config, labels, str(folder / "vocab.txt"), True, None, 13, pairs
-    )
-    classifier.save(
-        classifier.Classifier(settings, weights), str(folder / "export")
-    )
-    return str(folder / "export")
-
-
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
-    return export(tmp_path_factory.mktemp("single"))
+    return write_export(tmp_path_factory.mktemp("single"))
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    return export(tmp_path_factory.mktemp("pair"), pairs=True)
+    return write_export(tmp_path_factory.mktemp("pair"), pairs=True)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
@@ -102,7 +75,7 @@ def test_two_texts_have_a_tab_between_them_or_names(pair, ask):
     ("kind", "names"), [(MULTI_LABEL, ("a", "b", "c")), (REGRESSION, ())]
 )
 def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
-    model = export(tmp_path, kind, names)
+    model = write_export(tmp_path, kind, names)
     _, answers, _ = ask(model, "\n".join(LINES).encode())
     assert len(answers) == len(LINES)
     for found in answers:

@@ -14,7 +14,12 @@ from tensorboard.backend.event_processing.event_accumulator import (
 import run_pretraining
 from data.records import reader
 from tests.helpers import small
-from tests.helpers.pretraining_files import write_records
+from tests.helpers.pretraining_files import (
+    assert_same_bits,
+    losses,
+    tensors,
+    write_records,
+)
 from tests.helpers.small import P, S
 from training.saver import Saver
 
@@ -58,24 +63,6 @@ def pretrain(folder, run_script):
         return out, err
 
     return run
-
-
-def tensors(prefix):
-    reader = tf.train.load_checkpoint(str(prefix))
-    names = reader.get_variable_to_shape_map()
-    return {name: reader.get_tensor(name) for name in names}
-
-
-def losses(output):
-    lines = (output / "metrics.jsonl").read_text().splitlines()
-    lines = [json.loads(line) for line in lines]
-    return [line["loss"].hex() for line in lines if line["kind"] == "train"]
-
-
-def assert_same_bits(ours, theirs):
-    assert set(ours) == set(theirs)
-    for name, value in ours.items():
-        assert value.tobytes() == theirs[name].tobytes(), name
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """run_swag on choices that can be learned, and what it exports."""
 
-import csv
 import json
-import random
 import subprocess
 import sys
 
@@ -12,22 +10,17 @@ import pytest
 import run_swag
 from common import tensor_files
 from tests.helpers import small
+from tests.helpers.swag_files import (
+    VOCABULARY,
+    S,
+    flags_of,
+    rows,
+    write_csv,
+    write_vocabulary,
+)
 
 pytestmark = pytest.mark.slow
 
-S = 17
-LIKES = {
-    "cat": "milk",
-    "dog": "bones",
-    "bird": "seeds",
-    "cow": "grass",
-    "bear": "honey",
-}
-WORDS = "the old red small it likes eats wants .".split()
-HEADER = (
-    ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
-    "ending0,ending1,ending2,ending3,label"
-).split(",")
 LOAD = """
 import json, sys
 import tensorflow as tf
@@ -45,36 +38,13 @@ json.dump(found, open("found", "w"))
 """
 
 
-def rows(count, seed, choices=4):
-    """Context, choices and label: what the animal of the context likes."""
-    rng = random.Random(seed)
-    for _ in range(count):
-        animals = rng.sample(list(LIKES), choices)
-        label = rng.randrange(choices)
-        context = f"The {rng.choice(['old', 'red', 'small'])} {animals[label]}."
-        verbs = rng.choices(["likes", "eats", "wants"], k=choices)
-        found = [f"{v} {LIKES[a]}." for v, a in zip(verbs, animals)]
-        yield context, found, label
-
-
-def write_csv(path, count, seed, labelled=True):
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(HEADER if labelled else HEADER[:-1])
-        for number, (context, choices, label) in enumerate(rows(count, seed)):
-            row = [number, "lsmdc-1", 7, f"{context} It", context, "It", "gold"]
-            writer.writerow([*row, *choices, *[label] * labelled])
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A folder with the files, after training and all else."""
     folder = tmp_path_factory.mktemp("swag")
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary += [*LIKES, *LIKES.values(), *WORDS]
-    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in vocabulary))
+    write_vocabulary(folder / "vocab.txt")
     config = small.config(
-        vocab_size=len(vocabulary),
+        vocab_size=len(VOCABULARY),
         hidden_size=24,
         num_attention_heads=3,
         intermediate_size=37,
@@ -103,19 +73,6 @@ def trained(tmp_path_factory):
         ]
     )
     return folder
-
-
-def flags_of(folder, **changed):
-    flags = {
-        "vocab_file": folder / "vocab.txt",
-        "bert_config_file": folder / "config.json",
-        "output_dir": folder / "run",
-        "max_seq_length": S,
-        "train_batch_size": 31,
-        "eval_batch_size": 29,
-        **changed,
-    }
-    return [f"--{name}={value}" for name, value in flags.items()]
 
 
 def results(run):

@@ -9,9 +9,8 @@ import pytest
 import run_pretraining
 from modeling import checkpoints
 from tasks.pretraining import inputs
-from tests.helpers import killed_runs, small
+from tests.helpers import killed_runs, small, training_loop
 from tests.helpers.pretraining_files import write_records
-from tests.training import test_loop
 from training import logs, loop, state, steps
 from training.saver import Saver
 
@@ -172,19 +171,20 @@ def test_a_shard_that_is_damaged_while_it_is_read_is_named(
 
 def test_what_is_dropped_is_seen(tmp_path):
     """The comparison of runs is no use if it sees no difference."""
-    trainer = test_loop.make_trainer(hidden_dropout_prob=0.1)
+    trainer = training_loop.make_trainer(hidden_dropout_prob=0.1)
     named = checkpoints.model_variables(trainer.steps.task.model)
     optimizer = trainer.steps.optimizer
     run = state.TrainingState(named, optimizer, Saver(str(tmp_path)))
-    test_loop.train(trainer, tmp_path, test_loop.schedule(num_train_steps=3))
+    plan = training_loop.schedule(num_train_steps=3)
+    training_loop.train(trainer, tmp_path, plan)
     run.save({}, trainer.state())
 
     def end(change, skip=0):
         """Bits of weights and slots at step 6, gone on with from step 3."""
         run.restore()
         change()
-        data = test_loop.batches(optimizer.step - skip)
-        plan = test_loop.schedule(num_train_steps=6)
+        data = training_loop.batches(optimizer.step - skip)
+        plan = training_loop.schedule(num_train_steps=6)
         log = logs.TrainingLog(str(tmp_path), optimizer.step)
         trainer.train(data, plan, log, lambda: None, lambda: None)
         values = {**named, **optimizer.named_slots(named)}

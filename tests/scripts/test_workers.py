@@ -13,9 +13,11 @@ import run_classifier
 import run_pretraining
 from modeling import models
 from tests.helpers import classifier_files, small, workers
-from tests.scripts.test_run_pretraining import assert_same_bits, losses, tensors
-from tests.scripts.test_run_pretraining import (
-    write_records as write_pretraining,
+from tests.helpers.pretraining_files import (
+    assert_same_bits,
+    losses,
+    tensors,
+    write_records,
 )
 
 pytestmark = pytest.mark.slow
@@ -48,9 +50,9 @@ sys.exit(tasks_main.run(main, sys.argv[1:]))
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("workers")
-    write_pretraining(folder / "train.tfrecord", 29)
-    write_pretraining(folder / "bare" / "train.tfrecord", 29, listed=False)
-    write_pretraining(folder / "held_out.tfrecord", 7, seed=2)
+    write_records(folder / "train.tfrecord", 29)
+    write_records(folder / "bare" / "train.tfrecord", 29, listed=False)
+    write_records(folder / "held_out.tfrecord", 7, seed=2)
     for name, rate in (("config", 0.1), ("exact", 0.0)):
         config = small.config(
             num_hidden_layers=1,

@@ -8,20 +8,7 @@ from data import features
 from modeling import models
 from serving import graphs
 from tests.helpers import small
-
-
-def rows_of(lengths, width: int) -> dict[str, tf.Tensor]:
-    """Random rows; the second place of a longer one is masked."""
-    rng = np.random.default_rng(0)
-    lengths = np.array(lengths, int).reshape(-1, 1)
-    mask = np.arange(width) < lengths
-    mask &= (np.arange(width) != 1) | (lengths < 3)
-    ids = rng.integers(1, small.V, mask.shape)
-    return {
-        features.INPUT_IDS: tf.constant(ids * mask, tf.int32),
-        features.INPUT_MASK: tf.constant(mask, tf.int32),
-        features.SEGMENT_IDS: tf.zeros(mask.shape, tf.int32),
-    }
+from tests.helpers.small import rows_of
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,7 @@ import tensorflow_hub
 from data import sequences
 from data.text import tokenization
 from serving import hub
-from tests.data.text import test_text_ops as texts
-from tests.helpers import hub_exports, text
+from tests.helpers import hard_texts, hub_exports, text
 from tests.helpers.hub_exports import HEAD, V
 from tests.helpers.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S
 
@@ -291,14 +290,14 @@ def test_a_preprocessor_works_inside_tf_data(preprocessor):
 
 def test_2000_mixed_strings_become_the_originals_ids(tmp_path):
     rng = random.Random(7)
-    strings = [texts.random_text(rng) for _ in range(1900)]
-    strings += [texts.random_bytes(rng) for _ in range(100)]
-    graph, reference = texts.pair(strings, True, tmp_path)
+    strings = [hard_texts.random_text(rng) for _ in range(1900)]
+    strings += [hard_texts.random_bytes(rng) for _ in range(100)]
+    graph, reference = hard_texts.pair(strings, True, tmp_path)
     folder = str(tmp_path / "preprocessor")
     hub.save(hub.Preprocessor(graph, WIDTH, False), folder)
     loaded = tensorflow_hub.load(folder)
     assert not hasattr(loaded, "tokenize_with_offsets")
-    ids = loaded.tokenize([texts.as_bytes(s) for s in strings])
+    ids = loaded.tokenize([hard_texts.as_bytes(s) for s in strings])
     assert ids.merge_dims(1, 2).to_list() == [
-        texts.reference_ids(reference, string) for string in strings
+        hard_texts.reference_ids(reference, string) for string in strings
     ]

@@ -8,7 +8,7 @@ from data import features
 from modeling import models
 from serving import shared_rows
 from tests.helpers import small
-from tests.serving.test_graphs import rows_of
+from tests.helpers.small import rows_of
 
 SIZE = 3
 

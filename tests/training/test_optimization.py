@@ -8,7 +8,7 @@ import tensorflow as tf
 from modeling import checkpoints
 from modeling.models import build_pretraining_model
 from tests.helpers import small
-from tests.helpers.numpy_adam import NumpyAdam
+from tests.helpers.numpy_bert import NumpyAdam
 from training import optimization
 from training.optimization import AdamWeightDecay, WarmupLinearDecay
 

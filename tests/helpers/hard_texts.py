@@ -1,0 +1,114 @@
+"""Texts of mixed scripts, and the graph's tokenizer beside the reference."""
+
+import unicodedata
+
+import numpy as np
+import tensorflow as tf
+
+from data.text import text_ops, tokenization, unicode_tables, vocabulary
+from tests.helpers import original_tokenization
+
+BLOCKS = [
+    (0x20, 0x7F),
+    (0xA0, 0x24F),
+    (0x300, 0x36F),
+    (0x370, 0x3FF),
+    (0x590, 0x6FF),
+    (0x900, 0x97F),
+    (0xB80, 0xDFF),
+    (0x1B00, 0x1B7F),
+    (0x2000, 0x206F),
+    (0x3000, 0x30FF),
+    (0x4E00, 0x4E80),
+    (0xAC00, 0xAD00),
+    (0xE000, 0xE010),
+    (0xFE00, 0x10000),
+    (0x11100, 0x111FF),
+    (0x1D150, 0x1D1FF),
+    (0x1E900, 0x1E960),
+    (0x2F800, 0x2FA1E),
+]
+# Sigmas and what the search for the end of a word skips; marks that change
+# places, marks that do not let them pass, and what falls apart into marks.
+HARD = "ΣΣΣσaA.'-:\u00ad\u200b\u0345\u0301\u02b0\u0130ǅ \u2028\x00\ufffd"
+MARKS = "\u302e\u302f\U0001d165\U0001d16d\u1b44\u0301\u0f73\u0902\u0ddd"
+MARKS += "\U0001d15e\U0001d160\U00016ff0\u0344\ua953\u200d"
+
+
+def random_text(rng):
+    characters = []
+    for _ in range(rng.randrange(1, 30)):
+        choice = rng.random()
+        if choice < 0.3:
+            characters.append(rng.choice(HARD))
+        elif choice < 0.5:
+            characters.append(rng.choice(MARKS))
+        elif choice < 0.9:
+            characters.append(chr(rng.randrange(*rng.choice(BLOCKS))))
+        else:
+            code = rng.randrange(0x110000 - 0x800)
+            characters.append(chr(code + 0x800 * (code >= 0xD800)))
+    return "".join(characters)
+
+
+def random_bytes(rng):
+    """UTF-8 with holes, or leading and following bytes in any order."""
+    if rng.random() < 0.5:
+        raw = bytearray(random_text(rng).encode())
+        for _ in range(rng.randrange(1, 8)):
+            raw[rng.randrange(len(raw))] = rng.randrange(256)
+            del raw[rng.randrange(len(raw)) : rng.randrange(len(raw) + 1)]
+            raw.append(rng.choice(b"a \xc3\xe2\xf0\x9f"))
+        return bytes(raw)
+    some = b"a \x80\x8f\x90\x9f\xa0\xbf\xc0\xc2\xe0\xe1\xed\xef\xf0\xf1\xf4\xf5"
+    return bytes(rng.choice(some) for _ in range(rng.randrange(1, 12)))
+
+
+def pair(texts, lower, folder, strip=None):
+    """Both tokenizers; each character of the texts is a piece, so that every
+    difference shows.
+    """
+    basic = tokenization.BasicTokenizer(lower, strip)
+    letters = sorted(
+        {c for text in texts for c in "".join(basic.tokenize(text))}
+    )
+    tokens = [
+        *vocabulary.SPECIAL_TOKENS,
+        *letters,
+        *(f"##{c}" for c in letters),
+    ]
+    path = folder / "letters.txt"
+    path.write_bytes("".join(f"{token}\n" for token in tokens).encode())
+    reference = tokenization.FullTokenizer(str(path), lower, strip)
+    return text_ops.GraphTokenizer(str(path), lower, strip), reference
+
+
+def differences(texts, lower, folder, strip=None):
+    """Texts of which the graph makes other ids than the reference."""
+    graph, reference = pair(texts, lower, folder, strip)
+    ids = graph.tokenize(tf.constant([as_bytes(t) for t in texts]))
+    return [
+        text
+        for text, found in zip(texts, ids.merge_dims(1, 2).to_list())
+        if found != reference_ids(reference, text)
+    ]
+
+
+def as_bytes(text):
+    return text.encode() if isinstance(text, str) else text
+
+
+def reference_ids(reference, text):
+    return reference.convert_tokens_to_ids(reference.tokenize(text))
+
+
+def assert_frozen_tables_are_computed(lower, strip, stop):
+    strip = tokenization.strips_accents(lower, strip)
+    table, expansions = original_tokenization.compute(lower, strip, stop)
+    frozen = unicode_tables.entries(lower, strip)[:stop]
+    different = np.flatnonzero(table != frozen).tolist()
+    if unicodedata.unidata_version != unicode_tables.UNICODE_VERSION:
+        different = original_tokenization.known("".join(map(chr, different)))
+    assert not different
+    parts = unicode_tables.expansions(strip)[: len(expansions)]
+    assert list(expansions.values()) == parts
