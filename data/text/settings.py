@@ -1,0 +1,43 @@
+"""Settings of text and its tokens; each field is a flag."""
+
+import dataclasses
+
+from common.flags import flag, group
+
+
+@dataclasses.dataclass(frozen=True)
+class Casing:
+    """The normalization of text."""
+
+    do_lower_case: bool = flag(
+        True,
+        "Lower-case the text. True for uncased models.",
+        resume=True,
+        cache_key=True,
+    )
+    strip_accents: bool | None = flag(
+        None,
+        "Strip accents; default: as --do_lower_case.",
+        resume=True,
+        cache_key=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """The text and its tokens."""
+
+    vocab_file: str | None = flag(
+        None, "Vocabulary, one token a line.", required=True, path=True
+    )
+    casing: Casing = group(Casing)
+
+    @property
+    def do_lower_case(self) -> bool:
+        """--do_lower_case."""
+        return self.casing.do_lower_case
+
+    @property
+    def strip_accents(self) -> bool | None:
+        """--strip_accents."""
+        return self.casing.strip_accents
