@@ -11,7 +11,7 @@ import pytest
 
 import prepare_corpus
 from data.corpus import documents as corpus
-from data.corpus import raw_text
+from data.corpus import preparation, raw_text
 
 BOOK = "The cat sleeps. It\nis old.\n\nThe dog\tsees it.\n"
 ARTICLES = [
@@ -49,7 +49,7 @@ def test_a_folder_becomes_a_corpus(run_script, raw, tmp_path):
     assert out == f"wrote 8 sentences of 3 documents (0.0 MB) to {output}\n"
     assert err.splitlines() == [
         "reading 2 files",
-        "note: 1 of 4 documents have no text and are left out",
+        "note: 1 of 4 documents have no text and are dropped",
     ]
     assert [len(d) for d in corpus.documents(str(output))] == [3, 2, 3]
     assert sorted(tmp_path.iterdir()) == [output, raw]
@@ -74,7 +74,7 @@ def test_files_of_a_folder_are_sorted_by_their_paths(tmp_path):
     for name in reversed(names):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    found = prepare_corpus.files_below(str(tmp_path))
+    found = preparation.files_below(str(tmp_path))
     assert found == [f"{tmp_path}/{name}" for name in names]
 
 

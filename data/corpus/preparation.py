@@ -1,0 +1,184 @@
+"""Raw text -> a corpus: the files to read, the settings, and warnings."""
+
+import dataclasses
+import os
+
+from common import storage
+from common.errors import UserError
+from common.flags import flag
+from common.progress import Progress, say
+from data.corpus import corpus_writer, raw_text
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Preparation of a corpus."""
+
+    input_file: str | None = flag(
+        None,
+        "Raw text: files, globs, folders, comma-separated.",
+        required=True,
+        path=True,
+    )
+    output_file: str | None = flag(
+        None,
+        "The corpus to write; compressed if it ends in .gz.",
+        required=True,
+        path=True,
+    )
+    document_boundary: str = flag(
+        "file",
+        "Plain text: a file is a document, or each paragraph is one.",
+        choices=("file", "blank_line"),
+    )
+    text_field: str = flag("text", "Field of JSON lines that holds the text.")
+    language: str = flag(
+        "en",
+        f"Language whose rules end sentences: {' '.join(raw_text.LANGUAGES)}.",
+    )
+    max_bad_lines: int = flag(
+        0,
+        "Maximum number of lines that cannot be read and are dropped.",
+        at_least=0,
+    )
+    num_processes: int | None = flag(
+        None,
+        "Processes that split sentences; default: one for each core.",
+        at_least=1,
+    )
+
+    def check(self) -> None:
+        """Checks the language, and that the output can become a file.
+
+        Raises:
+            UserError: it cannot, or the language is unknown.
+        """
+        output = self.output_file
+        storage.check_output_file(output, "output_file")
+        if os.path.exists(output) and not os.path.isfile(output):
+            raise UserError(  # a device, say, would be replaced by a file
+                "is no ordinary file",
+                path=output,
+                expected="the name of a file",
+            )
+        if self.language not in raw_text.LANGUAGES:
+            raise UserError(
+                f"--language={self.language!r} is unknown",
+                expected=f"one of {', '.join(raw_text.LANGUAGES)}",
+                fix="pass the nearest; en serves those without relatives here",
+            )
+
+
+def list_inputs(settings: Settings) -> list[str]:
+    """Files of a comma-separated list of paths, globs and folders.
+
+    Raises:
+        UserError: a pattern matches nothing, a folder has no file, or the
+            output is among the files.
+    """
+    files = []
+    for pattern in settings.input_file.split(","):
+        exists = storage.exists(pattern)  # its name may look like a glob
+        matches = [pattern] if exists else storage.glob(pattern)
+        for match in matches or storage.list_files(pattern, "input_file"):
+            is_folder = storage.is_folder(match)
+            files += files_below(match) if is_folder else [match]
+    output = settings.output_file
+    written = {
+        os.path.realpath(output),
+        os.path.realpath(corpus_writer.temporary_name(output)),
+    }
+    for path in files:
+        if os.path.realpath(path) in written:
+            raise UserError(
+                "is input and output",
+                path=path,
+                fix="write the corpus to another folder",
+            )
+    return files
+
+
+def files_below(folder: str) -> list[str]:
+    """Sorted files of a folder and those below it, without hidden ones.
+
+    Raises:
+        UserError: there is none.
+    """
+    files = []
+    for path, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files += [
+            os.path.join(path, name)
+            for name in names
+            if not name.startswith(".")
+        ]
+    files = sorted(filter(os.path.isfile, files))
+    if not files:
+        raise UserError("no file in this folder", path=folder)
+    return files
+
+
+def prepare(
+    settings: Settings, files: list[str]
+) -> tuple[corpus_writer.Counts, int]:
+    """Writes the corpus, and warns of what is unusual in it.
+
+    Args:
+        settings: of the command line.
+        files: from `list_inputs`.
+
+    Returns:
+        counts, and the bytes of the text.
+
+    Raises:
+        UserError: a file cannot be read or written, or there is no text.
+    """
+    say(f"reading {len(files):,} files")
+    progress = Progress("corpus", sum(map(storage.size, files)) / 1e6, "MB")
+    counts = corpus_writer.Counts()
+    bad = raw_text.BadLines(settings.max_bad_lines, say)
+    paragraphs = raw_text.read_paragraphs(
+        files,
+        settings.document_boundary,
+        settings.text_field,
+        lambda size: progress.update(size / 1e6),
+        bad.add,
+    )
+    sentences = raw_text.split_all(
+        paragraphs,
+        settings.language,
+        settings.num_processes or os.cpu_count() or 1,
+    )
+    size = corpus_writer.write_text(
+        settings.output_file,
+        corpus_writer.join_documents(sentences, counts, settings.input_file),
+    )
+    if bad.count:
+        say(
+            f"warning: dropped {bad.count:,} bad lines "
+            f"(--max_bad_lines={settings.max_bad_lines})"
+        )
+    if counts.empty:
+        say(
+            f"note: {counts.empty:,} of {counts.documents + counts.empty:,} "
+            "documents have no text and are dropped"
+        )
+    for line in warnings(counts):
+        say(f"warning: {line}")
+    return counts, size
+
+
+def warnings(counts: corpus_writer.Counts) -> list[str]:
+    """Messages on a corpus that next sentence prediction cannot use well."""
+    found = []
+    if counts.documents == 1:
+        found.append(
+            "one document; next sentence prediction needs two or more: pass "
+            "more files, or --document_boundary=blank_line"
+        )
+    if 2 * counts.single > counts.documents:
+        found.append(
+            f"{counts.single:,} of {counts.documents:,} documents have one "
+            "sentence; next sentence prediction needs several"
+        )
+    return found
