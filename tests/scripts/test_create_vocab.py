@@ -184,10 +184,10 @@ def test_a_vocabulary_of_the_other_case_is_told(extended):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"num_new_tokens": 0}, "flag --num_new_tokens=0"),
+        ({"num_new_tokens": 0}, "--num_new_tokens=0; expected at least 1"),
         ({"num_new_tokens": None}, "--num_new_tokens need each other"),
         ({"base_vocab": None}, "--num_new_tokens need each other"),
-        ({"num_processes": 0}, "flag --num_processes=0"),
+        ({"num_processes": 0}, "--num_processes=0; expected at least 1"),
         ({"vocab_size": 30522}, "--vocab_size contradicts --base_vocab"),
         ({"num_unused": 99}, "--num_unused contradicts --base_vocab"),
         ({"limit_alphabet": 99}, "--limit_alphabet contradicts --base_vocab"),
