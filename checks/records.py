@@ -13,7 +13,7 @@ from common.findings import Finding, fine, suspicious, wrong
 from common.progress import Progress
 from data import features
 from data.pretraining import partitions
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 from data.records import manifest
 from data.records.shard_check import check_shard
 from data.text import vocabulary, vocabulary_checks
@@ -69,7 +69,7 @@ def check_listing(files: list[str]) -> list[Finding]:
 
 def check_statistics(
     statistics: Statistics,
-    settings: Settings,
+    settings: InstanceSettings,
     where: str,
     documents: dict[str, int] | None = None,
 ) -> list[Finding]:
@@ -435,11 +435,14 @@ def _compare(schemas: dict[str, dict]) -> list[Finding]:
 def _judge(result: Scan, where: str) -> list[Finding]:
     """What the counts of all rows tell."""
     made = result.runs[0] if result.runs else {}
-    names = {field.name for field in dataclasses.fields(Settings)}
+    names = {field.name for field in dataclasses.fields(InstanceSettings)}
     settings = {name: value for name, value in made.items() if name in names}
     settings["max_seq_length"] = result.max_seq_length
     found = check_statistics(
-        result.statistics, Settings(**settings), where, made.get("statistics")
+        result.statistics,
+        InstanceSettings(**settings),
+        where,
+        made.get("statistics"),
     )
     if result.vocab:
         found += check_pieces(result.statistics, result.vocab, where)

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from data import features, sequences
 from data.pretraining import masking
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 from data.records import pipelines
 
 _REPLACED = (
@@ -24,7 +24,7 @@ _REPLACED = (
 
 def remask_batches(
     batches: tf.data.Dataset,
-    settings: Settings,
+    settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
     num_records: int,
     step: int,
@@ -76,7 +76,7 @@ def remask_batches(
 
 def remask_rows(
     arrays: tuple[np.ndarray, ...],
-    settings: Settings,
+    settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
     num_records: int,
     first: int,

@@ -12,7 +12,7 @@ import numpy as np
 
 from data import features, sequences
 from data.pretraining import masking
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 
 Document = list[list[int]]  # sentences of ids
 
@@ -40,7 +40,7 @@ def bucket_instances(
     documents: list[Document],
     copy: int,
     bucket: int,
-    settings: Settings,
+    settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
     share: float = 1.0,
 ) -> list[Instance]:
@@ -70,7 +70,7 @@ def bucket_instances(
 def create_instances_from_document(
     documents: list[Document],
     index: int,
-    settings: Settings,
+    settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
     rng: random.Random,
 ) -> list[Instance]:
@@ -125,7 +125,7 @@ def create_instances_from_document(
 
 
 def to_arrays(
-    instances: list[Instance], settings: Settings
+    instances: list[Instance], settings: InstanceSettings
 ) -> dict[str, np.ndarray]:
     """Pads instances to the arrays of `features.pretraining_schema`.
 

@@ -8,7 +8,7 @@ spans it draws the numbers of google-research/bert
 import dataclasses
 import random
 
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Vocabulary:
 
 def mask_tokens(
     ids: list[int],
-    settings: Settings,
+    settings: InstanceSettings,
     vocabulary: Vocabulary,
     rng: random.Random,
 ) -> tuple[list[int], list[int], list[int]]:
@@ -93,7 +93,7 @@ def _places(ids: list[int], vocabulary: Vocabulary) -> list[int]:
 
 
 def _words(
-    ids: list[int], settings: Settings, vocabulary: Vocabulary
+    ids: list[int], settings: InstanceSettings, vocabulary: Vocabulary
 ) -> list[list[int]]:
     """Places of each word, or of each piece."""
     places = _places(ids, vocabulary)

@@ -15,7 +15,7 @@ import numpy as np
 
 from data import features, sequences
 from data.pretraining.instances import Instance, instance_rows
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 
 
 def max_sequences_per_row(max_seq_length: int) -> int:
@@ -24,7 +24,7 @@ def max_sequences_per_row(max_seq_length: int) -> int:
 
 
 def pack(
-    instances: list[Instance], settings: Settings, rng: random.Random
+    instances: list[Instance], settings: InstanceSettings, rng: random.Random
 ) -> list[list[Instance]]:
     """Puts each instance into the first row that has room for it.
 
@@ -62,7 +62,7 @@ def pack(
 
 
 def to_arrays(
-    rows: list[list[Instance]], settings: Settings
+    rows: list[list[Instance]], settings: InstanceSettings
 ) -> dict[str, np.ndarray]:
     """Joins and pads rows to the arrays of `features.packed_schema`.
 

@@ -15,7 +15,7 @@ from common.errors import UserError
 from data.corpus import documents as corpus
 from data.pretraining import instances as pretraining
 from data.pretraining import masking, packing
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 from data.text import fast_tokenization, vocabulary, word_boundaries
 
 _ENCODED_AT_ONCE = 1024  # rows: larger batches only take more memory
@@ -36,7 +36,7 @@ class Recipe:
     vocab_file: str
     do_lower_case: bool
     strip_accents: bool | None
-    settings: Settings
+    settings: InstanceSettings
     source: str
 
 
@@ -221,7 +221,7 @@ def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:
     }
 
 
-def warnings(counts: dict[str, int], settings: Settings) -> list[str]:
+def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
     """What looks wrong in a corpus, one line each, with what to look at."""
     share = shares(counts, settings.max_seq_length)
     per_document = counts["sentences"] / counts["documents"]

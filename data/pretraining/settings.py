@@ -6,7 +6,7 @@ from common.flags import flag
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class InstanceSettings:
     """How pre-training instances are made; each field is a flag."""
 
     max_seq_length: int = flag(

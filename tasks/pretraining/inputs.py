@@ -12,11 +12,11 @@ from common import flags, storage
 from common.errors import UserError
 from common.progress import Progress, say
 from data import features
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 from data.records import manifest
 from data.text import vocabulary
 from modeling.config import BertConfig
-from tasks.pretraining.settings import Settings as RunSettings
+from tasks.pretraining.settings import Settings
 
 _HASHED_BYTES = 4 << 30  # some seconds
 
@@ -56,7 +56,7 @@ class Phase:
     """
 
     records: Records
-    masks: Settings | None
+    masks: InstanceSettings | None
     batch_size: int
     first: int
     last: int
@@ -86,7 +86,7 @@ class Inputs:
         return features.SEQUENCE_IDS in self.phases[0].records.schema
 
 
-def read_inputs(settings: RunSettings, config: BertConfig) -> Inputs:
+def read_inputs(settings: Settings, config: BertConfig) -> Inputs:
     """Finds the records that the flags name.
 
     Raises:
@@ -132,7 +132,7 @@ def read_inputs(settings: RunSettings, config: BertConfig) -> Inputs:
 
 
 def read_phases(
-    settings: RunSettings,
+    settings: Settings,
 ) -> list[tuple[str, str, int, int, int]]:
     """What is trained on, in order, from --phases or --input_file.
 
@@ -191,7 +191,7 @@ def read_phases(
 
 
 def length_from(
-    settings: RunSettings, files: list[str], runs: list[dict], name: str
+    settings: Settings, files: list[str], runs: list[dict], name: str
 ) -> int:
     """A length from the flag, the manifests and the first record.
 
@@ -229,7 +229,7 @@ def check_packing(listed: list[dict | None]) -> None:
 
 
 def read_schema(
-    settings: RunSettings,
+    settings: Settings,
     files: list[str],
     listed: list[dict | None],
     config: BertConfig,
@@ -252,14 +252,14 @@ def read_schema(
     )
 
 
-def read_masks(settings: RunSettings, train: Records) -> Settings:
+def read_masks(settings: Settings, train: Records) -> InstanceSettings:
     """How the records were masked, from their manifest.
 
     Raises:
         UserError: there is no manifest, the records were masked in different
             ways, or by words that the records do not show.
     """
-    masking = [x for x in flags.flags_of(Settings) if x.masking]
+    masking = [x for x in flags.flags_of(InstanceSettings) if x.masking]
     made = set()
     for path, run in zip(train.files, train.listed, strict=True):
         if run is None:
@@ -276,7 +276,7 @@ def read_masks(settings: RunSettings, train: Records) -> Settings:
                 fix="raise --dupe_factor of the records instead",
             )
         made.add(
-            Settings(
+            InstanceSettings(
                 **{x.name: run[x.name] for x in masking if x.name in run},
                 random_seed=settings.training.random_seed,
             )
@@ -333,7 +333,7 @@ def check_vocabulary(
 
 
 def check_text_flags(
-    settings: RunSettings, runs: list[dict], config: BertConfig
+    settings: Settings, runs: list[dict], config: BertConfig
 ) -> None:
     """Compares --vocab_file and the flags of the casing with the records."""
     for run in runs:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from data.pretraining import instances, masking
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 
 CLS, SEP, MASK, FIRST = 2, 3, 4, 5
 S, P, DOCUMENTS, COPIES = 67, 11, 53, 59
@@ -34,7 +34,7 @@ def make_corpus():
 @pytest.fixture(scope="module")
 def made():
     documents, size = make_corpus()
-    settings = Settings(max_seq_length=S, max_predictions_per_seq=P)
+    settings = InstanceSettings(max_seq_length=S, max_predictions_per_seq=P)
     known = masking.Vocabulary(size, CLS, SEP, MASK, frozenset())
     copies = [
         instances.bucket_instances(documents, copy, 0, settings, known)

@@ -9,14 +9,14 @@ import tensorflow as tf
 
 from data.pretraining import instances as pretraining
 from data.pretraining import masking, packing
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 from modeling import dropout, losses
 from modeling.models import build_pretraining_model
 from tests.helpers import small, tiny
 from training import steps
 from training.optimization import AdamWeightDecay
 
-OPTIONS = Settings(max_seq_length=61, max_predictions_per_seq=11)
+OPTIONS = InstanceSettings(max_seq_length=61, max_predictions_per_seq=11)
 CONFIG = small.config(max_position_embeddings=61)
 CLS, SEP, MASK, FIRST = 2, 3, 4, 5
 

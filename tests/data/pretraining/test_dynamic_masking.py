@@ -9,10 +9,10 @@ import tensorflow as tf
 from data import features
 from data.pretraining import dynamic_masking, masking, packing
 from data.pretraining import instances as pretraining
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 
 CLS, SEP, MASK, FIRST, V = 2, 3, 4, 5, 997
-OPTIONS = Settings(max_seq_length=61, max_predictions_per_seq=11)
+OPTIONS = InstanceSettings(max_seq_length=61, max_predictions_per_seq=11)
 KNOWN = masking.Vocabulary(V, CLS, SEP, MASK, frozenset())
 NAMES = [
     features.INPUT_IDS,
@@ -119,7 +119,10 @@ def test_masks_depend_on_seed_epoch_and_record_alone(plain):
     np.testing.assert_array_equal(again["input_ids"], whole["input_ids"])
     for other in (
         remask(plain, first=rows),  # the next epoch
-        remask(plain, options=Settings(**{**vars(OPTIONS), "random_seed": 7})),
+        remask(
+            plain,
+            options=InstanceSettings(**{**vars(OPTIONS), "random_seed": 7}),
+        ),
     ):
         differ = other["masked_lm_positions"] != whole["masked_lm_positions"]
         assert differ.any(axis=1).mean() > 0.9
@@ -128,7 +131,7 @@ def test_masks_depend_on_seed_epoch_and_record_alone(plain):
 def test_words_are_masked_whole(plain):
     continuation = frozenset(range(FIRST, V, 2))
     known = masking.Vocabulary(V, CLS, SEP, MASK, continuation)
-    options = Settings(**{**vars(OPTIONS), "do_whole_word_mask": True})
+    options = InstanceSettings(**{**vars(OPTIONS), "do_whole_word_mask": True})
     after = remask(plain, options=options, known=known)
     for ids, places, weights in zip(
         texts(after), after["masked_lm_positions"], after["masked_lm_weights"]

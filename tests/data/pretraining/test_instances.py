@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from data.pretraining import instances as pretraining
 from data.pretraining import masking
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
 FIRST = 5  # ids below are special tokens
@@ -72,7 +72,7 @@ LENGTHS = st.lists(
     max_size=7,
 )
 SETTINGS = st.builds(
-    Settings,
+    InstanceSettings,
     max_seq_length=st.sampled_from([5, 7, 13, 31, 61]),
     max_predictions_per_seq=st.sampled_from([1, 3, 11]),
     masked_lm_prob=st.sampled_from([0.0, 0.02, 0.15, 0.3]),
@@ -123,7 +123,7 @@ def test_every_sentence_is_used_in_its_turn(sentences, seed):
     # Sentences of one token fill rows exactly, so nothing is truncated: the
     # first segments, with the second ones that follow them, are the document.
     documents = numbered([[1] * count for count in sentences])
-    options = Settings(max_seq_length=13, random_seed=seed)
+    options = InstanceSettings(max_seq_length=13, random_seed=seed)
     used = []
     for instance in instances_of(documents, options):
         a, b = unmasked(instance)
@@ -133,7 +133,7 @@ def test_every_sentence_is_used_in_its_turn(sentences, seed):
 
 def test_single_sentences_are_followed_by_another_document():
     documents = numbered([[3]] * 101)
-    options = Settings(max_seq_length=17)
+    options = InstanceSettings(max_seq_length=17)
     instances = instances_of(documents, options)
     assert [unmasked(x)[0] for x in instances] == [d[0] for d in documents]
     assert all(x.is_random_next for x in instances)
@@ -143,7 +143,7 @@ def test_the_random_document_is_never_the_same():
     # Of two documents the draw misses ten times in a row about every 1024th
     # time; the original then takes the document itself.
     documents = numbered([[1] * 1009, [1] * 1009])
-    options = Settings(max_seq_length=5, short_seq_prob=0.0)
+    options = InstanceSettings(max_seq_length=5, short_seq_prob=0.0)
     randoms = 0
     for copy in range(7):
         for instance in instances_of(documents, options, copy):
@@ -167,7 +167,7 @@ def test_ten_failed_draws_take_the_next_document(index):
     (instance,) = pretraining.create_instances_from_document(
         documents,
         index,
-        Settings(max_seq_length=11),
+        InstanceSettings(max_seq_length=11),
         vocabulary(97),
         _Stuck(3),
     )
@@ -192,7 +192,7 @@ def corpus(seed, documents=401):
 
 
 def test_15_percent_of_the_rows_is_masked():
-    instances = instances_of(corpus(3), Settings())
+    instances = instances_of(corpus(3), InstanceSettings())
     rows = sum(len(x.ids) for x in instances)
     masks = sum(len(x.masked_lm_ids) for x in instances)
     assert rows > 100_000
@@ -203,7 +203,7 @@ def test_half_of_the_pairs_are_random():
     # A document of two sentences gives one pair if the next is the actual
     # one; else it gives two, since the second sentence is put back.
     documents = numbered([[1, 1]] * 4001)
-    options = Settings(max_seq_length=11)
+    options = InstanceSettings(max_seq_length=11)
     instances = instances_of(documents, options)
     actual = sum(not x.is_random_next for x in instances)
     assert len(instances) == 2 * 4001 - actual
@@ -214,7 +214,7 @@ def test_10_percent_of_the_documents_are_cut_short():
     # Sentences of one token: the first actual pair is as long as its target,
     # which is drawn from 2 to 10 for short ones.
     documents = numbered([[1] * 10] * 8009)
-    options = Settings(max_seq_length=13)
+    options = InstanceSettings(max_seq_length=13)
     lengths = Counter(
         len(x.ids) - 3
         for x in instances_of(documents, options)
@@ -227,7 +227,7 @@ def test_10_percent_of_the_documents_are_cut_short():
 
 
 def test_a_bucket_is_a_function_of_its_arguments():
-    documents, options = corpus(11, documents=7), Settings()
+    documents, options = corpus(11, documents=7), InstanceSettings()
     known = vocabulary(FIRST + sum(len(flat(d)) for d in documents))
 
     def make(copy=3, bucket=5, options=options):
@@ -265,7 +265,7 @@ def test_instances_are_padded_to_the_schema():
             masked_lm_ids=[13],
         ),
     ]
-    options = Settings(max_seq_length=11, max_predictions_per_seq=3)
+    options = InstanceSettings(max_seq_length=11, max_predictions_per_seq=3)
     arrays = pretraining.to_arrays(instances, options)
     assert {name: array.tolist() for name, array in arrays.items()} == {
         "input_ids": [
@@ -304,7 +304,7 @@ def test_instances_equal_those_of_the_original_release():
         ]
         for _ in range(41)
     ]
-    options = Settings(max_seq_length=31, max_predictions_per_seq=5)
+    options = InstanceSettings(max_seq_length=31, max_predictions_per_seq=5)
     rng = random.Random(12345)
     rows = [
         [

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.pretraining import masking
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
 FIRST = 5  # ids below are special tokens
@@ -45,7 +45,7 @@ def test_vocabulary_knows_special_tokens_and_continuations():
 def masked_row(length, size, rng, **options):
     row = [CLS, *(rng.randrange(FIRST, size) for _ in range(length)), SEP]
     return row, masking.mask_tokens(
-        row, Settings(**options), vocabulary(size), rng
+        row, InstanceSettings(**options), vocabulary(size), rng
     )
 
 
@@ -88,7 +88,7 @@ def test_every_place_is_masked_as_often():
 def test_random_pieces_come_from_the_whole_vocabulary():
     rng, seen = random.Random(5), set()
     row = [CLS, *[FIRST] * 997, SEP]
-    options = Settings(masked_lm_prob=1.0, max_predictions_per_seq=997)
+    options = InstanceSettings(masked_lm_prob=1.0, max_predictions_per_seq=997)
     for _ in range(7):
         ids, places, _ = masking.mask_tokens(row, options, vocabulary(97), rng)
         assert places == list(range(1, 998))
@@ -105,7 +105,7 @@ def test_random_pieces_come_from_the_whole_vocabulary():
 def test_whole_words_are_masked_or_left(body, most, seed):
     continuation = 7
     row = [CLS, *body, 5, SEP]
-    options = Settings(
+    options = InstanceSettings(
         max_predictions_per_seq=most,
         masked_lm_prob=0.3,
         do_whole_word_mask=True,
@@ -131,7 +131,7 @@ def test_whole_words_are_masked_or_left(body, most, seed):
 def test_pieces_are_masked_one_by_one_without_whole_words():
     # 1 of 5 pieces of one word.
     row = [CLS, 5, 7, 7, 7, 7, SEP]
-    options = Settings()
+    options = InstanceSettings()
     _, places, _ = masking.mask_tokens(
         row, options, vocabulary(97, [7]), random.Random(3)
     )
@@ -159,7 +159,7 @@ def spans_of(places):
 
 def test_spans_are_chosen_with_a_chance_of_one_by_their_length():
     # Few spans in a long row, so that they hardly meet.
-    options = Settings(max_ngram=3, max_predictions_per_seq=8)
+    options = InstanceSettings(max_ngram=3, max_predictions_per_seq=8)
     rng, counts = random.Random(5), Counter()
     for _ in range(3000):
         _, places, _ = masking.mask_tokens(
@@ -184,7 +184,7 @@ def test_spans_are_chosen_with_a_chance_of_one_by_their_length():
 def test_spans_hold_whole_words_of_one_segment(body, ngram, whole, seed):
     continuation = 7
     row = [CLS, 5, *body, 5, SEP]
-    options = Settings(
+    options = InstanceSettings(
         max_predictions_per_seq=11,
         masked_lm_prob=0.3,
         do_whole_word_mask=whole,
@@ -212,7 +212,7 @@ def test_spans_hold_whole_words_of_one_segment(body, ngram, whole, seed):
 
 def test_spans_do_not_cross_a_separator():
     row = [CLS, 5, SEP, 5, SEP]
-    options = Settings(max_ngram=2, masked_lm_prob=1.0)
+    options = InstanceSettings(max_ngram=2, masked_lm_prob=1.0)
     firsts = Counter()
     for seed in range(101):
         options = dataclasses.replace(options, max_predictions_per_seq=1)
@@ -226,7 +226,7 @@ def test_spans_do_not_cross_a_separator():
 def test_marked_pieces_are_masked_with_their_word():
     size = 97
     row = [CLS, 5, 6 + size, 7 + size, 8, SEP, 9, 10 + size, SEP]
-    options = Settings(
+    options = InstanceSettings(
         do_whole_word_mask=True, word_boundaries=True, masked_lm_prob=0.34
     )
     plain = [token % size for token in row]

@@ -8,7 +8,7 @@ import numpy as np
 from data import features
 from data.pretraining import instances as pretraining
 from data.pretraining import packing
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 
 CLS, SEP, MASK = 2, 3, 4
 
@@ -37,7 +37,7 @@ def key(x):
 
 
 def test_every_instance_is_in_one_row_and_rows_have_room():
-    options = Settings(max_seq_length=211, max_predictions_per_seq=31)
+    options = InstanceSettings(max_seq_length=211, max_predictions_per_seq=31)
     instances = some(301, 3, 211)
     rows = packing.pack(instances, options, random.Random(1))
     assert Counter(key(x) for row in rows for x in row) == Counter(
@@ -50,7 +50,7 @@ def test_every_instance_is_in_one_row_and_rows_have_room():
 
 
 def test_the_first_row_that_has_room_is_taken():
-    options = Settings(max_seq_length=128, max_predictions_per_seq=20)
+    options = InstanceSettings(max_seq_length=128, max_predictions_per_seq=20)
     instances = some(97, 5, 100)
     rows = packing.pack(instances, options, random.Random(1))
     order = list(instances)
@@ -71,7 +71,7 @@ def test_the_first_row_that_has_room_is_taken():
 
 
 def test_short_instances_fill_the_rows():
-    options = Settings(max_seq_length=512, max_predictions_per_seq=77)
+    options = InstanceSettings(max_seq_length=512, max_predictions_per_seq=77)
     instances = some(401, 7, 200)
     rows = packing.pack(instances, options, random.Random(1))
     tokens = sum(len(x.ids) for x in instances)
@@ -79,11 +79,11 @@ def test_short_instances_fill_the_rows():
 
 
 def test_nothing_is_packed_into_no_rows():
-    assert packing.pack([], Settings(), random.Random(1)) == []
+    assert packing.pack([], InstanceSettings(), random.Random(1)) == []
 
 
 def test_rows_are_joined_and_padded():
-    options = Settings(max_seq_length=13, max_predictions_per_seq=3)
+    options = InstanceSettings(max_seq_length=13, max_predictions_per_seq=3)
     rows = [[instance(11, 5, 1), instance(20, 6, 2)], [instance(31, 7, 1)]]
     arrays = packing.to_arrays(rows, options)
     assert {name: array.tolist() for name, array in arrays.items()} == {

@@ -3,9 +3,9 @@
 import pytest
 
 from data.pretraining import instances, partitions
-from data.pretraining.settings import Settings
+from data.pretraining.settings import InstanceSettings
 
-SETTINGS = Settings(max_seq_length=31, max_predictions_per_seq=5)
+SETTINGS = InstanceSettings(max_seq_length=31, max_predictions_per_seq=5)
 GOOD = {
     "documents": 10,
     "sentences": 100,
