@@ -236,6 +236,7 @@ class Scan:
     """What is known of records.
 
     Attributes:
+        files: the shards.
         findings: what is wrong, suspicious or fine.
         listed: the manifest's entry of each file, or None.
         vocab: token -> id of the records, if it is known.
@@ -243,6 +244,7 @@ class Scan:
         statistics: of the files whose rows can be used, if there are any.
     """
 
+    files: list[str] = dataclasses.field(default_factory=list)
     findings: list[Finding] = dataclasses.field(default_factory=list)
     listed: list[dict | None] = dataclasses.field(default_factory=list)
     vocab: dict[str, int] | None = None
@@ -267,7 +269,9 @@ def scan(
     """
     from data.records import reader  # noqa: F401  its import is no part of the work
 
-    result = Scan(check_listing(files), [_listed(path) for path in files])
+    result = Scan(
+        files, check_listing(files), [_listed(path) for path in files]
+    )
     result.vocab = vocab = _read_vocabulary(result) or vocab
     limit = vocab_size or (len(vocab) if vocab else _ANY_ID)
     counter = Counter(max(limit, len(vocab or ())), vocab)

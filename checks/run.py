@@ -1,14 +1,16 @@
-"""What doctor.py says of a checkpoint, and of the folder of a run."""
+"""Checks of all files of a run, alone and together; its folder and curves."""
 
 import dataclasses
 import fnmatch
 import math
 import os
+import pathlib
 
 from checks import records
-from common import storage
+from common import flags, storage
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
+from common.flags import flag
 from data.text import vocabulary_checks
 from modeling.config import BertConfig
 from tasks import output_dir
@@ -18,23 +20,162 @@ CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
-    """What is examined.
+class Settings:
+    """The files to examine; each may be missing, not all."""
 
-    Attributes:
-        files: of records.
-        vocab_file, config_file, checkpoint, folder: paths or None; what is
-            not given is taken from the folder of the run.
-        do_lower_case, strip_accents: None if they are not given.
+    input_file: str | None = flag(
+        None, "Records to examine: files and globs, with commas.", path=True
+    )
+    vocab_file: str | None = flag(
+        None, "Vocabulary, one token a line.", path=True
+    )
+    bert_config_file: str | None = flag(
+        None, "JSON file with the sizes of the network.", path=True
+    )
+    init_checkpoint: str | None = flag(
+        None, "Checkpoint: its prefix, such as bert_model.ckpt.", path=True
+    )
+    output_dir: str | None = flag(
+        None, "Folder of a run of run_pretraining.py.", path=True
+    )
+    do_lower_case: bool | None = flag(
+        None, "Lower-casing of the other scripts; default: as of the records."
+    )
+    strip_accents: bool | None = flag(
+        None,
+        "Stripping of accents of the other scripts; default: as "
+        "--do_lower_case, or of the records.",
+    )
+
+    @property
+    def files(self) -> list[str]:
+        """Files of records.
+
+        Raises:
+            UserError: --input_file matches none.
+        """
+        if not self.input_file:
+            return []
+        return storage.list_files(self.input_file, "input_file")
+
+    def check(self) -> None:
+        """Checks that there is something to examine.
+
+        Raises:
+            UserError: no file is given, or one is missing.
+        """
+        paths = flags.as_dict(self, "path")
+        if not any(paths.values()):
+            raise UserError(
+                "nothing to examine", fix=f"pass one of --{', --'.join(paths)}"
+            )
+        for name in ("vocab_file", "bert_config_file"):
+            path = paths[name]
+            if path and not os.path.isfile(path):
+                raise UserError(
+                    "no such file", path=path, fix=f"check --{name}"
+                )
+        folder = self.output_dir
+        if folder and not os.path.isdir(folder):
+            raise UserError(
+                "no such folder", path=folder, fix="check --output_dir"
+            )
+
+    def with_files_of_run(self) -> "Settings":
+        """These settings, with the missing files of the run's folder."""
+        folder = self.output_dir
+        return dataclasses.replace(
+            self,
+            vocab_file=self.vocab_file or find(folder, output_dir.VOCABULARY),
+            bert_config_file=self.bert_config_file or find(folder, CONFIG),
+        )
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Examines everything that is given, alone and together.
+
+    Args:
+        settings: of the command line.
+
+    Raises:
+        UserError: --input_file matches no file.
     """
+    settings, files = settings.with_files_of_run(), settings.files
+    found, config, vocab, scan = [], None, None, records.Scan()
+    config_file, vocab_file = settings.bert_config_file, settings.vocab_file
+    if config_file:
+        config = read_config(config_file, found)
+    if config:
+        from checks import model  # with TensorFlow, which takes seconds
 
-    files: list[str]
-    vocab_file: str | None
-    config_file: str | None
-    checkpoint: str | None
-    folder: str | None
-    do_lower_case: bool | None
-    strip_accents: bool | None
+        found += model.check_sizes(config, config_file, published())
+    if vocab_file:
+        more, vocab = vocabulary_checks.check_file(vocab_file)
+        found += more
+    if files:
+        size = config.vocab_size if config else None
+        scan = records.scan(files, vocab, size)
+        found += scan.findings
+    found += _check_text(settings, config, vocab, scan)
+    if config:
+        found += model.check_length(
+            config, config_file, scan.max_seq_length, "the records"
+        )
+    if settings.init_checkpoint:
+        found += examine_checkpoint(
+            settings.init_checkpoint, config, config_file
+        )
+    if settings.output_dir:
+        found += examine_run(settings, config, scan)
+    return found
+
+
+def _check_text(
+    settings: Settings,
+    config: BertConfig | None,
+    vocab: dict[str, int] | None,
+    scan: records.Scan,
+) -> list[Finding]:
+    """Whether vocabulary, casing, records and checkpoint go together."""
+    found = []
+    if vocab:
+        found += vocabulary_checks.check_hash(settings.vocab_file, scan.runs)
+    if vocab and settings.init_checkpoint:
+        try:
+            output_dir.check_beside(
+                settings.init_checkpoint, settings.vocab_file
+            )
+        except UserError as error:
+            found.append(wrong(str(error)))
+    made = scan.runs[0] if scan.runs else {}
+    for name in ("do_lower_case", "strip_accents"):
+        given = getattr(settings, name)
+        if made and given not in (None, made[name]):
+            found.append(
+                wrong(
+                    f"--{name}={given}",
+                    expected=f"{not given}, as the records were made",
+                )
+            )
+    if vocab or scan.vocab:
+        lower = settings.do_lower_case
+        found += vocabulary_checks.check_use(
+            settings.vocab_file if vocab else made["vocab_file"],
+            vocab or scan.vocab,
+            made.get("do_lower_case") if lower is None else lower,
+            config.vocab_size if config else None,
+            settings.bert_config_file,
+        )
+    return found
+
+
+def published() -> dict[str, BertConfig]:
+    """Name -> config, of those that come with the project."""
+    configs = pathlib.Path(__file__).parents[1] / "configs"
+    return {
+        path.stem: BertConfig.from_json_file(str(path))
+        for path in sorted(configs.glob("*.json"))
+    }
 
 
 def read_config(path: str, found: list[Finding]) -> BertConfig | None:
@@ -50,7 +191,7 @@ def examine_checkpoint(
     prefix: str, config: BertConfig | None, config_file: str | None
 ) -> list[Finding]:
     """Looks at a checkpoint, and whether the config belongs to it."""
-    from checks import model as checkpoint_checks
+    from checks import model as model_checks
     from modeling import checkpoints, models
 
     shapes = None
@@ -60,75 +201,83 @@ def examine_checkpoint(
             name: tuple(variable.shape)
             for name, variable in checkpoints.model_variables(model).items()
         }
-    return checkpoint_checks.examine(prefix, config, config_file, shapes)
+    return model_checks.examine(prefix, config, config_file, shapes)
 
 
 def examine_run(
-    job: Job, config: BertConfig | None, scan: records.Scan
+    settings: Settings, config: BertConfig | None, scan: records.Scan
 ) -> list[Finding]:
     """Looks at the folder of a run: files, settings, curves."""
     from checks import curves as curve_checks
-    from checks import run
     from training import saver
 
-    found, description = run.check_files(job.folder)
-    best = os.path.join(job.folder, output_dir.BEST)
+    folder = where = settings.output_dir
+    found, description = check_files(folder)
+    best = os.path.join(folder, output_dir.BEST)
     if os.path.isdir(best):
-        found += run.check_files(best)[0]
-    settings, where = description.get("settings", {}), job.folder
+        found += check_files(best)[0]
+    made_with = description.get("settings", {})
     if description:
-        newest = os.path.join(
-            job.folder, f"{saver.PREFIX}-{description['step']}"
-        )
+        newest = os.path.join(folder, f"{saver.PREFIX}-{description['step']}")
         where = f"{newest}.json"
-        if not job.checkpoint:
-            found += examine_checkpoint(newest, config, job.config_file)
-    found += compare_run(job, config, scan, settings, where)
-    curves = find(job.folder, CURVES)
+        if not settings.init_checkpoint:
+            found += examine_checkpoint(
+                newest, config, settings.bert_config_file
+            )
+    found += compare_run(settings, config, scan, made_with, where)
+    curves = find(folder, CURVES)
     if not curves:
         return found
     try:
         points = curve_checks.read_curves(curves)
     except UserError as error:
         return [*found, wrong(str(error))]
-    found += curve_checks.check_schedule(settings, points, where)
+    found += curve_checks.check_schedule(made_with, points, where)
     return found + curve_checks.check(
         points,
-        objectives(config, scan, settings.get("num_warmup_steps", 0)),
+        objectives(config, scan, made_with.get("num_warmup_steps", 0)),
         curves,
-        started_fresh=not settings.get("init_checkpoint"),
+        started_fresh=not made_with.get("init_checkpoint"),
     )
 
 
 def compare_run(
-    job: Job,
+    settings: Settings,
     config: BertConfig | None,
     scan: records.Scan,
-    settings: dict,
+    made_with: dict,
     where: str,
 ) -> list[Finding]:
-    """Whether a run has the config and the records that were given."""
+    """Whether a run has the config and the records that are given.
+
+    Args:
+        settings: of the command line.
+        config: of `settings.bert_config_file`, if it is known.
+        scan: of the records.
+        made_with: the run's own settings.
+        where: their file, for messages.
+    """
     found = []
-    own = find(job.folder, CONFIG)
-    if config and own and own != job.config_file:
+    own = find(settings.output_dir, CONFIG)
+    if config and own and own != settings.bert_config_file:
         theirs = read_config(own, found)
         if theirs and theirs != config:
             found.append(
                 wrong(
                     "is another config than the run's",
-                    path=job.config_file,
+                    path=settings.bert_config_file,
                     expected=own,
                 )
             )
-    own = find(job.folder, output_dir.VOCABULARY)
-    if own and own != job.vocab_file:
+    own = find(settings.output_dir, output_dir.VOCABULARY)
+    if own and own != settings.vocab_file:
         more, vocab = vocabulary_checks.check_file(own)
         found += more
         if vocab:
             found += vocabulary_checks.check_hash(own, scan.runs)
     for name in ("do_lower_case", "strip_accents"):
         made = {run[name] for run in scan.runs}
-        run_with = settings.get(name)
+        run_with = made_with.get(name)
         if made and run_with is not None and made != {run_with}:
             found.append(
                 wrong(
@@ -137,10 +286,10 @@ def compare_run(
                     expected=f"{not run_with}, as the records were made",
                 )
             )
-    files = trained_on(job.files, settings.get("input_file"))
-    listed = dict(zip(job.files, scan.listed, strict=True))
+    files = trained_on(scan.files, made_with.get("input_file"))
+    listed = dict(zip(scan.files, scan.listed, strict=True))
     read = inputs.Records(files, [listed[x] for x in files], {})
-    if files and settings.get("records") not in (None, fingerprint(read)):
+    if files and made_with.get("records") not in (None, fingerprint(read)):
         found.append(
             suspicious(
                 "the run's records had the same names and other contents",

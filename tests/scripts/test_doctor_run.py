@@ -1,6 +1,5 @@
 """doctor on the folder of a run: files, settings, curves."""
 
-import dataclasses
 import json
 import math
 
@@ -117,9 +116,7 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
     files = [str(tmp_path / name) for name in ("0.tfrecord", "1.tfrecord")]
     for path in files:
         writer.write_records(path, [path.encode()])
-    job = doctor.read_flags(
-        ["doctor.py", f"--output_dir={run_folder}", f"--input_file={files[0]}"]
-    )
+    given = doctor.Settings(output_dir=str(run_folder)).with_files_of_run()
     read = inputs.Records(files[:1], [None], {})
     settings = {
         "input_file": "records/0.tf*",
@@ -128,9 +125,9 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
 
     def compare(**changed):
         found = run_diagnosis.compare_run(
-            job,
+            given,
             None,
-            records.Scan(listed=[None]),
+            records.Scan(files[:1], listed=[None]),
             {**settings, **changed},
             "model.ckpt-7.json",
         )
@@ -145,13 +142,13 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
 
 
 def test_records_of_another_casing(run_folder):
-    job = doctor.read_flags(["doctor.py", f"--output_dir={run_folder}"])
-    job = dataclasses.replace(job, files=["0.tfrecord"])
+    given = doctor.Settings(output_dir=str(run_folder)).with_files_of_run()
     scan = records.Scan(
-        listed=[{"do_lower_case": False, "strip_accents": False}]
+        ["0.tfrecord"],
+        listed=[{"do_lower_case": False, "strip_accents": False}],
     )
     (found,) = run_diagnosis.compare_run(
-        job, None, scan, {"do_lower_case": True}, "model.ckpt-7.json"
+        given, None, scan, {"do_lower_case": True}, "model.ckpt-7.json"
     )
     assert (found.level, found.message) == (
         "wrong",
