@@ -108,7 +108,7 @@ def test_kept_words_have_pieces_and_the_size_holds(words, size, alphabet):
 LEARN = """
 import sys
 from collections import Counter
-from data import vocabulary_learner
+from data.corpus import vocabulary_learner
 letters = "abcdefghijk"
 words = {a + b + c for a in letters for b in letters for c in letters}
 tokens = vocabulary_learner.learn_vocabulary(
