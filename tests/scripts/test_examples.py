@@ -1,10 +1,11 @@
 """The quickstart's corpus, and its script's commands."""
 
+import importlib
 import pathlib
 import re
 import runpy
 
-from tasks import common_flags
+from common import flags
 
 ROOT = pathlib.Path(__file__).parents[2]
 corpus = runpy.run_path(str(ROOT / "examples" / "docstring_corpus.py"))
@@ -77,8 +78,8 @@ def test_the_quickstart_passes_flags_that_exist():
         "predict.py",
     ]
     for name, command in list(zip(names, commands))[1:]:
-        values = common_flags.flags.FlagValues()
-        __import__(name.removesuffix(".py")).define_flags(values)
+        script = importlib.import_module(name.removesuffix(".py"))
+        declared = {one.name for one in flags.flags_of(script.Settings)}
         used = re.findall(r" --(\w+)", command)
         assert used
-        assert set(used) <= set(values), name
+        assert set(used) <= declared, name

@@ -5,10 +5,9 @@ import os
 import pathlib
 
 import pytest
-from absl import flags
 
 import create_vocab
-from tasks import common_flags
+from common import flags
 from tests.helpers import text
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -34,20 +33,18 @@ def home(monkeypatch, tmp_path):
 def test_every_path_flag_of_every_script_knows_the_home_folder(name, home):
     """A new flag of text is a path, or is named in `NO_PATHS`."""
     script = importlib.import_module(name)
-    values = flags.FlagValues()
-    script.define_flags(values)
-    argv, paths = [name], []
-    for flag in values:
-        kind = values[flag].flag_type()
-        if kind == "string enum":
-            argv.append(f"--{flag}={values[flag].parser.enum_values[0]}")
-        elif kind not in ("int", "float", "bool") and flag not in NO_PATHS:
-            paths.append(flag)
-    argv += [f"--{flag}=~/a*,b~,~/c" for flag in paths]
-    found = common_flags.parse(argv, script.define_flags, "")
+    declared = list(flags.flags_of(script.Settings))
+    paths = {
+        one.name
+        for one in declared
+        if one.kind in (str, tuple) and not one.choices
+    } - NO_PATHS
+    argv = [f"--{flag}=~/a*,b~,~/c" for flag in paths]
+    argv += [f"--{x.name}={x.choices[0]}" for x in declared if x.choices]
+    found = flags.parse([name, *argv], script.Settings, "")
     expected = f"{home}/a*,b~,{home}/c"
     assert paths
-    assert {x: found[x].value for x in paths} == dict.fromkeys(paths, expected)
+    assert flags.as_dict(found, "path") == dict.fromkeys(paths, expected)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +59,14 @@ def test_every_path_flag_of_every_script_knows_the_home_folder(name, home):
 )
 def test_where_a_tilde_stands_for_the_home_folder(home, given, expected):
     argv = ["", f"--input_file={given}", "--output_file=x"]
-    values = common_flags.parse(argv, create_vocab.define_flags, "")
-    assert values.input_file == expected.format(home=home)
+    settings = flags.parse(argv, create_vocab.Settings, "")
+    assert settings.input_file == expected.format(home=home)
 
 
 def test_no_folder_is_named_by_a_tilde(home, tmp_path, run_script):
     text.write_corpus(home / "corpus.txt", 7)
-    flags = {"input_file": "~/corpus.txt", "output_file": "~/vocab.txt"}
-    code, _, error = run_script(create_vocab, **flags, vocab_size=149)
+    named = {"input_file": "~/corpus.txt", "output_file": "~/vocab.txt"}
+    code, _, error = run_script(create_vocab, **named, vocab_size=149)
     assert code == 0, error
     assert (home / "vocab.txt").is_file()
     assert os.listdir(tmp_path) == ["home"]
