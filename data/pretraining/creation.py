@@ -238,9 +238,7 @@ def make_parts(
         counts of each partition, in the order of `work`.
     """
     recipe = partitions.Recipe(
-        settings.text.vocab_file,
-        settings.text.do_lower_case,
-        settings.text.strip_accents,
+        settings.text,
         settings.instances,
         source=",".join(path for files in inputs.values() for path in files),
     )

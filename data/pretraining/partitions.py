@@ -17,6 +17,7 @@ from data.pretraining import instances as pretraining
 from data.pretraining import masking, packing
 from data.pretraining.settings import InstanceSettings
 from data.text import fast_tokenization, vocabulary, word_boundaries
+from data.text.settings import Text
 
 _ENCODED_AT_ONCE = 1024  # rows: larger batches only take more memory
 
@@ -26,16 +27,12 @@ class Recipe:
     """How text becomes records.
 
     Attributes:
-        vocab_file: the vocabulary.
-        do_lower_case: whether text is lower-cased.
-        strip_accents: whether accents are stripped; None: as do_lower_case.
+        text: the vocabulary and the casing.
         settings: of the instances.
         source: the corpus' files, for messages.
     """
 
-    vocab_file: str
-    do_lower_case: bool
-    strip_accents: bool | None
+    text: Text
     settings: InstanceSettings
     source: str
 
@@ -70,8 +67,9 @@ class Worker:
         kind = fast_tokenization.FastTokenizer
         if recipe.settings.word_boundaries:
             kind = word_boundaries.SegmentedTokenizer
+        text = recipe.text
         self._tokenizer = kind(
-            recipe.vocab_file, recipe.do_lower_case, recipe.strip_accents
+            text.vocab_file, text.do_lower_case, text.strip_accents
         )
         self._masking = masking.Vocabulary.of(self._tokenizer.vocab)
 

@@ -91,7 +91,7 @@ def run_beam(
 
     Args:
         work: the buckets; workers must reach the paths.
-        recipe: how text becomes records; workers must reach `vocab_file`.
+        recipe: how text becomes records; workers must reach its vocabulary.
         runner: Beam's name of the engine, such as `DirectRunner`.
         options: Beam's own command line.
 
