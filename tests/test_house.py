@@ -251,6 +251,7 @@ def test_the_network_is_made_of_keras_ops_alone():
 def test_only_formats_and_surgery_know_checkpoint_names():
     known = {
         "checkpoints",
+        "conversion",
         "huggingface",
         "model_garden",
         "saved_models",

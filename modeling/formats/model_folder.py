@@ -98,7 +98,14 @@ def check_casing(
     tokenization.validate_case_matches_checkpoint(
         do_lower_case, init_checkpoint
     )
-    recorded, recorded_strip = recorded_casing(init_checkpoint)
+    check_recorded_casing(do_lower_case, strip_accents, init_checkpoint)
+
+
+def check_recorded_casing(
+    do_lower_case: bool, strip_accents: bool | None, prefix: str
+) -> None:
+    """As `check_casing`, but ignores the names of released models."""
+    recorded, recorded_strip = recorded_casing(prefix)
     if recorded is None:
         return
     trained = tokenization.strips_accents(recorded, recorded_strip)
@@ -110,7 +117,7 @@ def check_casing(
         if given != expected:
             raise UserError(
                 f"--{name}={given}",
-                path=init_checkpoint,
+                path=prefix,
                 expected=f"{expected}, which it was trained with",
             )
 

@@ -27,6 +27,11 @@ def is_entity_label(label: str) -> bool:
     return label == OUTSIDE or bool(_ENTITY.fullmatch(label))
 
 
+def kind_of(labels: Iterable[str]) -> str:
+    """The kind of these labels: `ENTITIES` if all are entity labels."""
+    return ENTITIES if all(map(is_entity_label, labels)) else ANY
+
+
 def find(labels: Iterable[str]) -> list[Entity]:
     """Entities of a sentence, in their order.
 

@@ -6,11 +6,11 @@ import os
 import numpy as np
 import pytest
 
-import convert_checkpoint
 from common import storage
 from data import vector_files
 from data.corpus import corpus_writer
 from data.records import example_files, writer
+from modeling.formats import conversion
 from serving import export_folder
 from tasks.squad import answers
 from training.saver import Saver
@@ -116,11 +116,11 @@ def convert(folder):
             file.write("[PAD]")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convert_checkpoint, "write", write)
-        patch.setitem(convert_checkpoint.READERS, "none", lambda *_: None)
-        patch.setattr(convert_checkpoint, "outputs_of", lambda _: {"x": 1})
-        patch.setattr(convert_checkpoint, "largest_difference", lambda *_: 0)
-        convert_checkpoint.convert(None, "none", folder)
+        patch.setattr(conversion, "write", write)
+        patch.setitem(conversion.READERS, "none", lambda *_: None)
+        patch.setattr(conversion, "outputs_of", lambda _: {"x": 1})
+        patch.setattr(conversion, "largest_difference", lambda *_: 0)
+        conversion.convert(None, "none", folder)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from common import tensor_files
 from data.text import tokenizer_files
 from modeling import checkpoints, models
 from modeling.config import BertConfig
-from modeling.formats import model_folder, model_garden
+from modeling.formats import conversion, model_folder, model_garden
 from tests.helpers import small, text
 
 SIZE = len(text.VOCABULARY)
@@ -302,14 +302,14 @@ def test_outputs_that_differ_are_refused(
     convert, tmp_path, google, monkeypatch
 ):
     """Nothing is written when a side is wrong."""
-    write = convert_checkpoint.write
+    write = conversion.write
 
     def write_wrong(bert, target, folder):
         bias = bert.values["bert/pooler/dense/bias"]
         bert.values["bert/pooler/dense/bias"] = bias + 0.01
         write(bert, target, folder)
 
-    monkeypatch.setattr(convert_checkpoint, "write", write_wrong)
+    monkeypatch.setattr(conversion, "write", write_wrong)
     err = convert("google", google, "huggingface", tmp_path / "hf", code=2)
     assert "outputs differ by" in err
     assert not (tmp_path / "hf").exists()

@@ -8,7 +8,7 @@ import pytest
 import convert_checkpoint
 from data.text import tokenizer_files
 from modeling import checkpoints, models
-from modeling.formats import huggingface
+from modeling.formats import conversion, huggingface
 from tests.helpers import small, text
 
 
@@ -31,18 +31,18 @@ def source(tmp_path, values):
 
 
 @pytest.mark.parametrize("strip", [None, True, False])
-@pytest.mark.parametrize("target", convert_checkpoint.TARGETS)
+@pytest.mark.parametrize("target", conversion.TARGETS)
 def test_accents_go_all_the_way(tmp_path, source, target, strip):
     tokenizer_files.write_config(str(source), True, strip)
-    bert = convert_checkpoint.read_huggingface(str(source), None)
-    convert_checkpoint.find_vocabulary(bert, str(source), None)
+    bert = conversion.read_huggingface(str(source), None)
+    conversion.find_vocabulary(bert, str(source), None)
     folder = tmp_path / target
     folder.mkdir()
-    convert_checkpoint.write(bert, target, str(folder))
+    conversion.write(bert, target, str(folder))
     config = json.loads((folder / "tokenizer_config.json").read_text())
     assert config["do_lower_case"] is True
     assert config["strip_accents"] is strip
-    back = convert_checkpoint.READERS[target](str(folder), None)
+    back = conversion.READERS[target](str(folder), None)
     assert (back.do_lower_case, back.strip_accents) == (True, strip)
 
 
@@ -53,8 +53,8 @@ def test_accents_go_all_the_way(tmp_path, source, target, strip):
 def test_the_casing_is_guessed_from_the_vocabulary(source, tokens, expected):
     lines = [*text.VOCABULARY[: -len(tokens)], *tokens]
     (source / "vocab.txt").write_text("\n".join(dict.fromkeys(lines)) + "\n")
-    bert = convert_checkpoint.read_huggingface(str(source), None)
-    convert_checkpoint.find_vocabulary(bert, str(source), None)
+    bert = conversion.read_huggingface(str(source), None)
+    conversion.find_vocabulary(bert, str(source), None)
     assert (bert.do_lower_case, bert.strip_accents) == (expected, None)
 
 

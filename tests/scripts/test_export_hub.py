@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import convert_checkpoint
 import export_hub
 from common import tensor_files
 from common.errors import UserError
 from modeling import hub, models
+from modeling.formats import conversion
+from serving import export_hub as hub_export
 from serving import hub as serving_hub
 from tests.helpers import hub_exports, text
 from tests.helpers.small import H, S
@@ -122,7 +123,8 @@ def test_the_casing_is_the_checkpoints(export, folder, tmp_path):
         "--do_lower_case", model_checkpoint_path=copy / "bert_model.ckpt"
     )
     assert code == 2
-    assert "--do_lower_case=True; expected False, with which" in err
+    checkpoint = copy / "bert_model.ckpt"
+    assert f"{checkpoint}: --do_lower_case=True; expected False, which" in err
 
 
 def test_a_full_disk_leaves_nothing_behind(export, tmp_path, monkeypatch):
@@ -170,7 +172,7 @@ def test_an_encoder_for_serving(export, folder, tmp_path):
     with pytest.raises(ValueError, match="Could not find matching"):
         loaded({name: x[:, 1:] for name, x in rows.items()})
     # The weights come back without the graph, as the original's are.
-    values = convert_checkpoint.read_hub(str(path), None).values
+    values = conversion.read_hub(str(path), None).values
     for name, value in kept.items():
         np.testing.assert_array_equal(values[name], np.float16(value))
     kernel = values["bert/encoder/layer_0/attention/self/query/kernel"]
@@ -186,15 +188,15 @@ def test_an_export_of_other_weights_is_refused(tmp_path_factory):
     ]
     read = tensor_files.read(str(exports.folder / "bert_model.ckpt"))
     path = exports.folder / "bert_model.ckpt"
-    values = export_hub.read_flags(
-        ["", f"--model_checkpoint_path={path}", "--export_path=never"]
+    settings = hub_export.Settings(model_checkpoint_path=str(path))
+    compare = hub_export.Comparison(
+        settings, exports.config, exports.model, read
     )
-    compare = export_hub.Comparison(values, exports.config, exports.model, read)
     compare(exports.encoder)
     assert compare.difference < 1e-5
     other = models.build_pretraining_model(exports.config, seed=7)
     with pytest.raises(UserError, match="once it is loaded"):
-        export_hub.Comparison(values, exports.config, other, read)(
+        hub_export.Comparison(settings, exports.config, other, read)(
             exports.encoder
         )
     assert keras.config.dtype_policy().name == "float32"

@@ -13,7 +13,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 import convert_checkpoint
 from common.errors import UserError
 from modeling import hub
-from modeling.formats import saved_model_scan
+from modeling.formats import conversion, saved_model_scan
 
 SPEC = [tf.TensorSpec([None], tf.float32)]
 
@@ -241,7 +241,7 @@ def test_it_is_refused_and_does_nothing(make, tmp_path):
         with pytest.raises(UserError, match=BAD[make]):
             use(str(folder), trust_model=True)
     with pytest.raises(UserError):  # reads weights, and here there are none
-        convert_checkpoint.read_hub(str(folder), None)
+        conversion.read_hub(str(folder), None)
     assert not list(tmp_path.glob("marker*"))
 
 
