@@ -12,6 +12,8 @@ import pytest
 import tensorflow as tf
 
 import predict
+from common.errors import UserError
+from serving import asking
 from tasks.classification.examples import MULTI_LABEL, REGRESSION
 from tests.helpers.classifier_files import write_export
 
@@ -113,16 +115,16 @@ def half(model, rows, batch_size):
     return [{"value": [odd.get(x, x)]} for x in lengths]
 
 
-LENGTHS = predict.Model(lambda _: {}, ["text"])
+LENGTHS = asking.Model(lambda _: {}, ["text"])
 MIXED = [b'{"text": "1"}', b"[]", b'{"text": "22"}', b'{"text": "\\ud800"}']
 MIXED += [b'{"text": "333"}', b'{"text": "\xe9"}', b'{"text": "55555"}']
 MIXED += [b'{"text": "\\ud83d\\ude00"}', b'{"text": "' + b"4" * 97 + b'"}']
 
 
 def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
-    monkeypatch.setattr(predict, "answer", half)
-    monkeypatch.setattr(predict, "_LONGEST", 89)
-    asked = predict.Asking(LENGTHS, is_json=True, batch_size=2, strict=False)
+    monkeypatch.setattr(asking, "answer", half)
+    monkeypatch.setattr(asking, "_LONGEST", 89)
+    asked = asking.Asking(LENGTHS, is_json=True, batch_size=2, strict=False)
     asked.print_answers(MIXED[:2])
     asked.print_answers(MIXED[2:])
     lines = capsys.readouterr().out.splitlines()
@@ -147,10 +149,10 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
 
 @pytest.mark.parametrize("bad", [1, 3, 4])
 def test_strict_ends_at_the_first_bad_line(monkeypatch, capsys, bad):
-    monkeypatch.setattr(predict, "answer", half)
-    asked = predict.Asking(LENGTHS, is_json=True, batch_size=2, strict=True)
+    monkeypatch.setattr(asking, "answer", half)
+    asked = asking.Asking(LENGTHS, is_json=True, batch_size=2, strict=True)
     lines = [MIXED[0], MIXED[2], MIXED[bad], MIXED[1]]
-    with pytest.raises(predict.UserError, match="^stdin:3: "):
+    with pytest.raises(UserError, match="^stdin:3: "):
         asked.print_answers(lines)
     assert capsys.readouterr().out == '{"value": [1.0]}\n{"value": [2.0]}\n'
 
@@ -167,7 +169,7 @@ def test_bad_lines_are_counted_and_are_no_failure(single, ask):
     assert err == "warning: 1 of 5 lines have an error instead of an answer\n"
 
 
-CHOOSER = predict.Model(lambda x: {}, ["context", "choices"], True)
+CHOOSER = asking.Model(lambda x: {}, ["context", "choices"], True)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ CHOOSER = predict.Model(lambda x: {}, ["context", "choices"], True)
     ],
 )
 def test_choices_are_all_fields_that_are_left(line, is_json, fields):
-    assert predict.fields_of(line, 1, CHOOSER, is_json) == fields
+    assert asking.fields_of(line, 1, CHOOSER, is_json) == fields
 
 
 @pytest.mark.parametrize(
@@ -192,8 +194,8 @@ def test_choices_are_all_fields_that_are_left(line, is_json, fields):
     ],
 )
 def test_a_line_without_choices_is_refused(line, is_json):
-    with pytest.raises(predict.UserError, match="stdin:1: "):
-        predict.fields_of(line, 1, CHOOSER, is_json)
+    with pytest.raises(UserError, match="stdin:1: "):
+        asking.fields_of(line, 1, CHOOSER, is_json)
 
 
 def test_nothing_is_loaded_without_trust(single, run_script, tmp_path):
@@ -210,12 +212,12 @@ def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
         def read1(self, _):
             return self.parts.pop(0)
 
-    arriving = predict.arriving(Stream())
+    arriving = asking.arriving(Stream())
     assert list(arriving) == [[b"one", b"two"], [b"three"]]
-    monkeypatch.setattr(predict, "_LONGEST", 13)
-    monkeypatch.setattr(predict, "_CHUNK", 5)
+    monkeypatch.setattr(asking, "_LONGEST", 13)
+    monkeypatch.setattr(asking, "_CHUNK", 5)
     stream = io.BytesIO(b"one\n" + b"2" * 97 + b"\nthree\n" + b"4" * 31)
-    found = [line for lines in predict.arriving(stream) for line in lines]
+    found = [line for lines in asking.arriving(stream) for line in lines]
     assert [line[:5] for line in found] == [
         b"one",
         b"22222",
