@@ -13,6 +13,7 @@ from common import tensor_files
 from modeling import checkpoints
 from modeling.formats import model_folder
 from modeling.models import build_pretraining_model
+from tasks.fill_mask import run
 from tests.helpers import small, text
 
 
@@ -116,7 +117,7 @@ def test_masks_are_kept_whole():
         def tokenize(self, part):
             return part.split()
 
-    tokens = fill_mask.tokenize("[MASK] sees[MASK]. [MASK]", Tokenizer())
+    tokens = run.tokenize("[MASK] sees[MASK]. [MASK]", Tokenizer())
     assert tokens == ["[MASK]", "sees", "[MASK]", ".", "[MASK]"]
 
 
@@ -127,7 +128,7 @@ def test_masks_are_kept_whole():
         ("\n", ": no sentence; expected one sentence a line"),
         (
             "cat " * 12 + "[MASK]\n",
-            "a sentence has 15 pieces; expected at most",
+            "a sentence has 15 tokens; expected at most",
         ),
     ],
 )

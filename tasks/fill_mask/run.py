@@ -1,0 +1,170 @@
+"""Sentences with [MASK] -> the most probable words."""
+
+import dataclasses
+
+from common.errors import UserError
+from data import features, sequences
+from data.text import tokenization, vocabulary
+from modeling.config import BertConfig
+from modeling.formats import model_folder
+from tasks import output_dir
+from tasks.fill_mask.settings import Settings
+
+
+def find_files(settings: Settings) -> Settings:
+    """Settings with the files that are beside the checkpoint.
+
+    Raises:
+        UserError: a file is missing, or the vocabulary is another one.
+    """
+    found = {
+        flag: model_folder.find(
+            settings.init_checkpoint, name, getattr(settings, flag), flag
+        )
+        for flag, name in (
+            ("bert_config_file", "bert_config.json"),
+            ("vocab_file", "vocab.txt"),
+        )
+    }
+    output_dir.check_beside(settings.init_checkpoint, found["vocab_file"])
+    return dataclasses.replace(settings, **found)
+
+
+def read_sentences(path: str | None) -> list[str]:
+    """Reads the sentences; each must hold [MASK]."""
+    name = path or "standard input"
+    try:
+        with open(path or 0, encoding="utf-8") as file:
+            lines = [line.strip() for line in file]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot be read: {error}", path=name) from None
+    for number, line in enumerate(lines, start=1):
+        if line and vocabulary.MASK not in line:
+            raise UserError(
+                f"{line[:60]!r} has no mask",
+                path=name,
+                line=number,
+                expected=f"{vocabulary.MASK} where the word is missing",
+            )
+    sentences = [line for line in lines if line]
+    if not sentences:
+        raise UserError(
+            "no sentence", path=name, expected="one sentence a line"
+        )
+    return sentences
+
+
+def tokenize(sentence: str, tokenizer: tokenization.FullTokenizer) -> list[str]:
+    """Splits a sentence into tokens, [MASK] kept whole."""
+    parts = sentence.split(vocabulary.MASK)
+    tokens = tokenizer.tokenize(parts[0])
+    for part in parts[1:]:
+        tokens += [vocabulary.MASK, *tokenizer.tokenize(part)]
+    return tokens
+
+
+def fill(
+    model, tokenizer: tokenization.FullTokenizer, tokens: list[str], top_k: int
+) -> list[list[tuple[str, float]]]:
+    """The best words for each mask of a sentence.
+
+    Args:
+        model: from `build_pretraining_model`.
+        tokenizer: of the model's vocabulary.
+        tokens: of the sentence.
+        top_k: words for each mask.
+
+    Returns:
+        for each mask, (word, probability), best first.
+    """
+    import tensorflow as tf
+
+    vocab = tokenizer.vocab
+    ids, segments = sequences.join_pair(
+        tokenizer.convert_tokens_to_ids(tokens),
+        [],
+        vocab[vocabulary.CLS],
+        vocab[vocabulary.SEP],
+    )
+    masks = [i for i, token in enumerate(ids) if token == vocab["[MASK]"]]
+    logits = model(
+        {
+            features.INPUT_IDS: tf.constant([ids]),
+            features.INPUT_MASK: tf.ones([1, len(ids)], tf.int32),
+            features.SEGMENT_IDS: tf.constant([segments]),
+            features.MASKED_LM_POSITIONS: tf.constant([masks]),
+        }
+    )["masked_lm_logits"][0]  # [masks, V]
+    best = tf.math.top_k(tf.nn.softmax(logits), min(top_k, len(vocab)))
+    return [
+        # A config may have more ids than the vocabulary has tokens.
+        [(tokenizer.inv_vocab.get(i, f"id {i}"), p) for i, p in zip(*pair)]
+        for pair in zip(
+            best.indices.numpy().tolist(),
+            best.values.numpy().tolist(),
+        )
+    ]
+
+
+def load_model(config: BertConfig, path: str):
+    """Builds the model with a checkpoint's weights."""
+    from modeling import checkpoints, models
+
+    model = models.build_pretraining_model(config)
+    checkpoints.assign(
+        checkpoints.model_variables(model),
+        checkpoints.read(path),
+        path,
+        required=(*checkpoints.ENCODER, "cls/predictions/"),
+    )
+    return model
+
+
+def print_words(settings: Settings) -> None:
+    """Prints each sentence and the best words for its masks.
+
+    Args:
+        settings: from `find_files`.
+
+    Raises:
+        UserError: a sentence or a file cannot be used.
+    """
+    config = BertConfig.from_json_file(settings.bert_config_file)
+    sentences = read_sentences(settings.input_file)
+
+    from modeling import checkpoints
+
+    path = checkpoints.resolve(settings.init_checkpoint)
+    lower, strip = settings.do_lower_case, settings.strip_accents
+    recorded, strips = model_folder.recorded_casing(path)
+    if lower is None:
+        lower = recorded is not False
+    if strip is None:
+        strip = strips
+    model_folder.check_casing(lower, strip, path)
+    tokenizer = tokenization.FullTokenizer(settings.vocab_file, lower, strip)
+    rows = [tokenize(sentence, tokenizer) for sentence in sentences]
+    longest = max(map(len, rows)) + 2
+    if longest > config.max_position_embeddings:
+        raise UserError(
+            f"a sentence has {longest} tokens",
+            expected=f"at most {config.max_position_embeddings}, "
+            "max_position_embeddings",
+        )
+    config.check_vocabulary(
+        tokenizer.vocab, settings.vocab_file, settings.bert_config_file
+    )
+    model_folder.warn_vocabulary(
+        settings.vocab_file,
+        lower,
+        strip,
+        config,
+        settings.bert_config_file,
+        (x.replace(vocabulary.MASK, " ") for x in sentences),
+    )
+    model = load_model(config, path)
+    for sentence, tokens in zip(sentences, rows):
+        print(sentence)
+        for words in fill(model, tokenizer, tokens, settings.top_k):
+            shown = [f"{word} {p:.3f}" for word, p in words]
+            print(f"    {', '.join(shown)}")
