@@ -3,7 +3,7 @@
     python -m benchmarks.features LINES MODEL_FOLDER [MAX_SEQ_LENGTH]
 
 MODEL_FOLDER holds a checkpoint, bert_config.json and vocab.txt. Both ways run
-in turns (A B A B ...) over the same lines, vectors of the pieces' mean.
+in turns (A B A B ...) over the same lines, the mean of the tokens' vectors.
 """
 
 import json
@@ -14,8 +14,10 @@ import time
 
 import tensorflow as tf
 
-import extract_features
+from common import flags
 from data import batching
+from tasks.features import run
+from tasks.features.settings import Settings, check
 
 RUNS = 3
 
@@ -33,7 +35,7 @@ def measure(lines: str, model: str, length: int, runs: int = RUNS) -> dict:
     ways = {"by length": by_length, "padded": lambda longest: [longest]}
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory() as folder:
-        job = extract_features.read_flags(
+        settings = flags.parse(
             [
                 "extract_features.py",
                 f"--input_file={lines}",
@@ -44,14 +46,17 @@ def measure(lines: str, model: str, length: int, runs: int = RUNS) -> dict:
                 f"--max_seq_length={length}",
                 "--layers=-1",
                 "--pooling=mean",
-            ]
+            ],
+            Settings,
+            "",
         )
+        extraction = check(settings)
         for _ in range(runs):
             for way, lengths in ways.items():
                 batching.bucket_lengths = lengths
                 start = time.perf_counter()
-                reader = extract_features.Reader(job)
-                count = sum(1 for _ in extract_features.extract(job, reader))
+                reader = run.Reader(extraction)
+                count = sum(1 for _ in run.extract(extraction, reader))
                 seconds[way].append(time.perf_counter() - start)
         batching.bucket_lengths = by_length
     ratios = [b / a for a, b in zip(seconds["by length"], seconds["padded"])]

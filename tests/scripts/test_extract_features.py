@@ -116,8 +116,8 @@ def read(path):
 
 def test_lines_are_the_originals(extract, expected):
     path, out, err = extract(layers="-1,0")
-    assert out == f"wrote the vectors of the pieces of 9 lines to {path}\n"
-    assert "2 lines were cut to 13 pieces" in err
+    assert out == f"wrote the vectors of the tokens of 9 lines to {path}\n"
+    assert "2 lines were truncated to 13 tokens" in err
     for number, (line, (tokens, values)) in enumerate(
         zip(read(path), expected, strict=True)
     ):

@@ -19,7 +19,10 @@ import run_squad
 import run_swag
 from common import flags
 from common.errors import UserError
+from modeling.formats import model_folder
 from tasks.classification import hub_module
+from tasks.features import run as features
+from tasks.features import settings as features_settings
 from tests.helpers import classifier_files, small, text
 
 TASKS = (run_classifier, run_ner, run_squad, run_swag)
@@ -103,13 +106,6 @@ SCRIPTS = (
 )
 
 
-def read(script, argv):
-    """Runs the part of a script that comes before its work."""
-    if script is convert_checkpoint:
-        return script.main(argv)
-    return script.read_flags(argv)
-
-
 @pytest.fixture
 def command(folder, flags_of, tmp_path, request):
     """The command line of a script with a checkpoint and a vocabulary."""
@@ -176,7 +172,7 @@ def test_another_vocabulary_than_the_one_beside_the_checkpoint_is_refused(
     path = write_tokens(tmp_path / "other.txt", OTHER)
     line = text.VOCABULARY.index("tree") + 1
     with pytest.raises(UserError) as caught:
-        read(script, command(script, folder / "bert_model.ckpt", path))
+        script.main(command(script, folder / "bert_model.ckpt", path))
     assert str(caught.value) == (
         f"{path}:{line}: token 'house'; expected 'tree', as in "
         f"{folder}/vocab.txt; pass --vocab_file={folder}/vocab.txt"
@@ -247,14 +243,14 @@ def test_unknown_words_of_sentences_are_warned_of(
         shutil.copy(path, tmp_path / "model")
     model = tmp_path / "model" / "bert_model.ckpt"
     vocab_file = write_tokens(tmp_path / "other.txt", changed(tree="Tree"))
-    job = extract_features.read_flags(
-        command(extract_features, model, vocab_file)
-    )
+    argv = command(extract_features, model, vocab_file)
+    settings = flags.parse(argv, extract_features.Settings, "")
+    extraction = features_settings.check(settings)
     warning = "texts are [UNK]; expected at most 1%"
     with pytest.MonkeyPatch.context() as patch:
         said = []
-        patch.setattr("model_folder.say", said.append)
-        assert len(list(extract_features.Reader(job).rows())) > 1
+        patch.setattr(model_folder, "say", said.append)
+        assert len(list(features.Reader(extraction).rows())) > 1
     assert sum(warning in line for line in said) == 1
     (tmp_path / "lines.txt").write_text("the tree sees [MASK]\n")
     _, _, error = run_script(
@@ -295,7 +291,8 @@ def test_unknown_words_of_records_are_warned_of(
         run_pretraining, tmp_path / "model" / "x.ckpt", folder / "other.txt"
     )
     argv.append(f"--input_file={tmp_path}/records/0.tfrecord")
-    run_pretraining.read_flags(argv)
+    with pytest.raises(UserError, match="no such checkpoint"):
+        run_pretraining.main(argv)
     error = capsys.readouterr().err
     warning = "warning: 6.1% of the tokens of the records are [UNK]; "
     assert error.count(warning) == error.count("[UNK]") == count

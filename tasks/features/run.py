@@ -1,0 +1,233 @@
+"""Text lines -> vectors of an encoder's layers."""
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from common import storage
+from common.errors import UserError
+from common.progress import Progress, say
+from data import batching, features, sequences, vector_files
+from data.corpus import documents
+from data.text import fast_tokenization, vocabulary
+from modeling import checkpoints, encoder
+from modeling.formats import model_folder
+from tasks.features.settings import Extraction
+from training import distribution, prediction
+
+_WINDOW_BYTES = 1 << 28  # of vectors that wait for their turn
+_WINDOW_BATCHES = 64
+_LINES_AT_ONCE = 1024
+
+
+class Reader:
+    """Lines of the input as rows of ids.
+
+    Args:
+        extraction: the texts, their tokenizer and the maximum length.
+
+    Attributes:
+        truncated: lines that were longer than --max_seq_length so far.
+    """
+
+    def __init__(self, extraction: Extraction):
+        settings = extraction.settings
+        self._config_file = settings.model.bert_config_file
+        self._config, self._text = extraction.config, settings.text
+        self._files = storage.list_files(settings.input_file, "input_file")
+        self._max_seq_length = settings.max_seq_length
+        self._tokenizer = fast_tokenization.FastTokenizer(
+            settings.text.vocab_file,
+            settings.text.do_lower_case,
+            settings.text.strip_accents,
+        )
+        self.truncated = 0
+        self._position = 0
+        self._is_first = True
+
+    def rows(self) -> Iterator[batching.Row]:
+        """Yields a row for each line, blank ones too."""
+        megabytes = [storage.size(path) / 1e6 for path in self._files]
+        progress, done = Progress("vectors", sum(megabytes), "MB"), 0.0
+        for path, size in zip(self._files, megabytes, strict=True):
+            self._position = 0
+            lines = documents.lines(path, self._set_position)
+            while some := list(itertools.islice(lines, _LINES_AT_ONCE)):
+                yield from self._tokenize(some)
+                progress.update(done + self._position / 1e6)
+            done += size
+
+    def _set_position(self, position: int) -> None:
+        self._position = position
+
+    def _tokenize(self, lines: list[str]) -> Iterator[batching.Row]:
+        pairs = [re.fullmatch(r"(.*) \|\|\| (.*)", line) for line in lines]
+        texts = [
+            text
+            for line, pair in zip(lines, pairs)
+            for text in (pair.groups() if pair else (line, ""))
+        ]
+        if self._is_first:
+            self._is_first = False
+            model_folder.warn_vocabulary(
+                self._text.vocab_file,
+                self._text.do_lower_case,
+                self._text.strip_accents,
+                self._config,
+                self._config_file,
+                filter(None, texts),
+            )
+        ids = iter(self._tokenizer.ids_of_lines(texts))
+        for a, b in zip(ids, ids):
+            room = self._max_seq_length - (3 if b else 2)
+            self.truncated += len(a) + len(b) > room
+            a, b = sequences.truncate_pair(a, b, room)
+            vocab = self._tokenizer.vocab
+            yield sequences.join_pair(
+                a, b, vocab[vocabulary.CLS], vocab[vocabulary.SEP]
+            )
+
+
+def make_predictor(extraction: Extraction):
+    """The encoder with its checkpoint, and the vectors of its layers."""
+    settings = extraction.settings
+    strategy = distribution.make_strategy(
+        **dataclasses.asdict(settings.devices)
+    )
+    path = checkpoints.resolve(settings.model.init_checkpoint)
+    model_folder.check_casing(
+        settings.text.do_lower_case, settings.text.strip_accents, path
+    )
+    with strategy.scope():
+        model = encoder.build_encoder(extraction.config)
+    fresh = checkpoints.assign(
+        checkpoints.encoder_variables(model), checkpoints.read(path), path
+    )
+    if fresh:
+        say(f"not in {path}, and not needed here: {', '.join(fresh)}")
+
+    def vectors(batch):
+        outputs = model(batch)
+        every = outputs["encoder_outputs"]
+        x = tf.stack(
+            [every[layer] for layer in extraction.layers], 2
+        )  # [B, S, K, H]
+        if settings.mix_layers == "concat":
+            x = tf.concat(tf.unstack(x, axis=2), -1)  # [B, S, K * H]
+        elif settings.mix_layers != "none":
+            mix = {"sum": tf.reduce_sum, "mean": tf.reduce_mean}
+            x = mix[settings.mix_layers](x, 2)
+        x = pool(x, batch[features.INPUT_MASK], settings.pooling)
+        return {
+            "vectors": tf.nn.l2_normalize(x, -1) if settings.normalize else x
+        }
+
+    return prediction.Predictor(vectors, strategy, settings.batch_size)
+
+
+def pool(x, mask, pooling: str):
+    """One vector for each text.
+
+    Args:
+        x: float32 [B, S, ...].
+        mask: int32 [B, S], 1 = token.
+        pooling: `cls`: that of the first token; `mean`, `max`: over all
+            tokens, `[CLS]` and `[SEP]` included; `none`.
+
+    Returns:
+        float32 [B, ...], or `x`.
+    """
+    if pooling == "none":
+        return x
+    if pooling == "cls":
+        return x[:, 0]
+    shape = tf.concat([tf.shape(mask), tf.ones(tf.rank(x) - 2, tf.int32)], 0)
+    mask = tf.cast(tf.reshape(mask, shape), x.dtype)
+    if pooling == "max":
+        return tf.reduce_max(x + (1.0 - mask) * x.dtype.min, 1)
+    return tf.reduce_sum(x * mask, 1) / tf.reduce_sum(mask, 1)
+
+
+def extract(
+    extraction: Extraction, reader: Reader
+) -> Iterator[vector_files.Vectors]:
+    """Yields the vectors of each line, in the order of the input."""
+    settings = extraction.settings
+    predictor = make_predictor(extraction)
+    tokens = list(extraction.vocab)
+
+    def run(batch):
+        found = predictor(batch)["vectors"]
+        lengths = batch[features.INPUT_MASK].sum(1)
+        rows = []
+        for ids, length, x in zip(batch[features.INPUT_IDS], lengths, found):
+            ids = ids[:length].tolist()
+            x = x if settings.pooling != "none" else x[:length].copy()
+            rows.append(vector_files.Vectors([tokens[i] for i in ids], ids, x))
+        return rows
+
+    return batching.in_order(
+        reader.rows(),
+        run,
+        batching.bucket_lengths(settings.max_seq_length),
+        settings.batch_size,
+        window(extraction),
+    )
+
+
+def window(extraction: Extraction) -> int:
+    """Lines that are sorted by length at a time; their vectors must fit."""
+    settings = extraction.settings
+    size = 4 * len(extraction.layers) * extraction.config.hidden_size
+    if settings.pooling == "none":
+        size *= settings.max_seq_length
+    batches = _WINDOW_BYTES // (size * settings.batch_size)
+    return settings.batch_size * max(1, min(_WINDOW_BATCHES, batches))
+
+
+def write(extraction: Extraction) -> str:
+    """Writes the output.
+
+    Args:
+        extraction: from `settings.check`.
+
+    Returns:
+        a line about the output.
+
+    Raises:
+        UserError: the input is empty, or the output cannot be written.
+    """
+    settings, reader = extraction.settings, Reader(extraction)
+    is_pooled = settings.pooling != "none"
+    try:
+        with vector_files.Writer(
+            settings.output_file,
+            settings.output_format,
+            extraction.layers if settings.mix_layers == "none" else None,
+            is_pooled,
+        ) as writer:
+            for vectors in extract(extraction, reader):
+                writer.write(vectors)
+            if not writer.count:
+                raise UserError(
+                    "no line",
+                    path=settings.input_file,
+                    expected="text, a line each",
+                )
+    except OSError as error:
+        raise UserError(
+            f"cannot be written: {error.strerror}", path=settings.output_file
+        ) from None
+    if reader.truncated:
+        say(
+            f"{reader.truncated:,} lines were truncated to "
+            f"{settings.max_seq_length} tokens; see --max_seq_length"
+        )
+    of_what = "" if is_pooled else " of the tokens"
+    return (
+        f"wrote the vectors{of_what} of {writer.count:,} lines to "
+        f"{settings.output_file}"
+    )

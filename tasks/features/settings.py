@@ -1,0 +1,113 @@
+"""Settings of extract_features.py, and what they are checked with."""
+
+import dataclasses
+import re
+
+from common import storage
+from common.errors import UserError
+from common.flags import flag, group
+from data.text import vocabulary
+from modeling.config import BertConfig
+from tasks import output_dir
+from tasks.settings import Devices, Model, Text
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of extract_features.py: the original's 13 and a few more."""
+
+    input_file: str | None = flag(
+        None,
+        "Text, a line each; `first ||| second` for two.",
+        required=True,
+        path=True,
+    )
+    output_file: str | None = flag(
+        None, "The file to write.", required=True, path=True
+    )
+    model: Model = group(
+        Model,
+        init_checkpoint={
+            "required": True,
+            "help": "A checkpoint's prefix, or its folder.",
+        },
+    )
+    text: Text = group(Text)
+    devices: Devices = group(Devices)
+    layers: tuple[str, ...] = flag(
+        ("-1", "-2", "-3", "-4"), "Layers: 0 the first, -1 the last."
+    )
+    max_seq_length: int = flag(
+        128,
+        "Maximum number of tokens of a sequence; longer texts are truncated.",
+        at_least=3,
+    )
+    batch_size: int = flag(
+        32, "Sequences of a batch, over all devices.", at_least=1
+    )
+    output_format: str = flag(
+        "jsonl", "Format of the output.", choices=("jsonl", "npz", "tfrecord")
+    )
+    pooling: str = flag(
+        "none",
+        "One vector for each text, pooled over its tokens; none: a vector "
+        "for each token.",
+        choices=("none", "cls", "mean", "max"),
+    )
+    mix_layers: str = flag(
+        "none",
+        "One vector from those of --layers; none: one for each.",
+        choices=("none", "sum", "mean", "concat"),
+    )
+    normalize: bool = flag(False, "Scale each vector to length 1.")
+    use_one_hot_embeddings: bool = flag(False, "Accepted; changes nothing.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Extraction:
+    """Checked settings, and what was read to check them.
+
+    Attributes:
+        settings: of the script.
+        config: sizes of the network.
+        layers: whose vectors are written.
+        vocab: token -> id.
+    """
+
+    settings: Settings
+    config: BertConfig
+    layers: list[int]
+    vocab: dict[str, int]
+
+
+def check(settings: Settings) -> Extraction:
+    """Checks the settings and the files that they name.
+
+    Raises:
+        UserError: a file is missing or does not fit the others, or a flag
+            cannot be read.
+    """
+    storage.check_output_file(settings.output_file, "output_file")
+    storage.list_files(settings.input_file, "input_file")
+    config_file = settings.model.bert_config_file
+    config = BertConfig.from_json_file(config_file)
+    vocab_file = settings.text.vocab_file
+    vocab = vocabulary.read_vocabulary(vocab_file)
+    config.check_vocabulary(vocab, vocab_file, config_file)
+    config.check_length(settings.max_seq_length, "max_seq_length", config_file)
+    output_dir.check_beside(settings.model.init_checkpoint, vocab_file)
+    layers = [read_layer(x, config.num_hidden_layers) for x in settings.layers]
+    if not layers:
+        raise UserError("--layers is empty", expected="such as -1,-2")
+    return Extraction(settings, config, layers, vocab)
+
+
+def read_layer(text: str, num_layers: int) -> int:
+    """A number of --layers: 0 is the first, -1 the last."""
+    found = int(text) if re.fullmatch(r"-?\d{1,9}", text) else num_layers
+    if not -num_layers <= found < num_layers:
+        raise UserError(
+            f"--layers: {text!r}",
+            expected=f"numbers from {-num_layers} to {num_layers - 1}",
+        )
+    return found
