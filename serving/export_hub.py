@@ -141,15 +141,10 @@ def find_casing(
         vocabulary; strip_accents, of the flag, or of the checkpoint.
     """
     lower, strip = settings.do_lower_case, settings.strip_accents
-    recorded, trained = None, None
     if prefix:
-        recorded, trained = model_folder.recorded_casing(prefix)
-    if lower is None:
-        lower = recorded
+        lower, strip = model_folder.fill_casing(lower, strip, prefix)
     if lower is None:
         lower = model_folder.guess_casing(tokens)
-    if strip is None:
-        strip = trained
     if prefix:
         model_folder.check_recorded_casing(lower, strip, prefix)
     return lower, tokenization.strips_accents(lower, strip)
@@ -196,16 +191,16 @@ def export_model(settings: Settings, tokens: list[str]) -> str:
         module = hub.build_encoder(
             model, config, asset, *casing, with_mlm, length
         )
-        compare = Comparison(settings, config, model, read)
+        rows = conversion.seeded_rows(config, length)
+        differences = []
 
         def save(path: str) -> None:
             hub.save(module, path)
-            compare(path)
+            differences.append(compare(path, settings, model, read, rows))
 
         export_folder.write(settings.export_path, save)
     if settings.precision != "float32":
         exact = build_model(config, "float32", read, prefix)
-        rows = compare.rows
         loss = conversion.largest_difference(
             outputs_of(exact, rows), outputs_of(model, rows)
         )
@@ -216,7 +211,7 @@ def export_model(settings: Settings, tokens: list[str]) -> str:
     return (
         f"wrote an {what} ({len(variables)} variables, {count:,} numbers) to "
         f"{settings.export_path}; loaded again, its outputs differ by at most "
-        f"{compare.difference:.1e}"
+        f"{differences[0]:.1e}"
     )
 
 
@@ -249,88 +244,62 @@ def outputs_of(model, rows: dict) -> dict:
     return {name: x.astype(np.float32) for name, x in arrays.items()}
 
 
-class Comparison:
+def compare(
+    folder: str, settings: Settings, model, read: dict, rows: dict
+) -> float:
     """Loads an encoder again and compares it with the Keras model.
 
     Args:
+        folder: of the SavedModel.
         settings: of the export.
-        config: sizes.
         model: the Keras model.
         read: original name -> array of the checkpoint.
+        rows: inputs, from `conversion.seeded_rows`.
 
-    Attributes:
-        rows: that are compared.
-        difference: the largest of the outputs, float32.
+    Returns:
+        the largest difference of the outputs, float32.
+
+    Raises:
+        UserError: it is too large.
     """
-
-    def __init__(
-        self, settings: Settings, config: BertConfig, model, read: dict
-    ):
-        self._settings, self._model, self._read = settings, model, read
-        rows = conversion.seeded_rows(config)
-        if settings.static_seq_length:
-            rows = with_length(rows, settings.static_seq_length)
-        self.rows = rows
-        self.difference = 0.0
-
-    def __call__(self, folder: str) -> None:
-        """Compares; refuses a difference that is too large."""
-        import numpy as np
-
-        from modeling import hub
-
-        settings = self._settings
-        expected = outputs_of(self._model, self.rows)
-        loaded = hub.load(folder, trust_model=True)
-        inputs = {hub.NAMES.get(n, n): x for n, x in self.rows.items()}
-        positions = inputs.pop(features.MASKED_LM_POSITIONS)
-        parts = [loaded(inputs)]
-        if settings.export_type == WITH_MLM:
-            inputs[features.MASKED_LM_POSITIONS] = positions
-            parts.append(loaded.mlm(inputs))
-        for found in parts:
-            for index, layer in enumerate(found.pop("encoder_outputs")):
-                found[f"encoder_outputs {index}"] = layer
-            np.testing.assert_array_equal(
-                found.pop("default"), found["pooled_output"]
-            )
-            some = {name: expected[name] for name in found}
-            worst = conversion.largest_difference(
-                some, {name: x.numpy() for name, x in found.items()}
-            )
-            self.difference = max(self.difference, worst)
-        self._compare_weights(folder)
-        tolerance = TOLERANCE[settings.precision]
-        if not self.difference <= tolerance:
-            raise UserError(
-                f"outputs differ by {self.difference:.1e} once it is loaded",
-                path=settings.model_checkpoint_path,
-                expected=f"at most {tolerance:.0e}",
-            )
-
-    def _compare_weights(self, folder: str) -> None:
-        import numpy as np
-        import tensorflow as tf
-
-        kind = tf.as_dtype(self._settings.precision).as_numpy_dtype
-        written = conversion.read_hub(folder, None).values
-        for name, value in written.items():
-            if name in self._read:  # a pooler may be fresh
-                expected = self._read[name].astype(kind).astype(np.float32)
-                np.testing.assert_array_equal(value, expected, name)
-
-
-def with_length(rows: dict, length: int) -> dict:
-    """Cuts rows or pads them."""
     import numpy as np
+    import tensorflow as tf
 
-    cut = {name: rows[name][:, :length] for name in features.ENCODER_INPUTS}
-    padded = {
-        name: np.pad(x, [(0, 0), (0, length - x.shape[1])])
-        for name, x in cut.items()
-    }
-    positions = rows[features.MASKED_LM_POSITIONS] % length
-    return {**padded, features.MASKED_LM_POSITIONS: positions}
+    from modeling import hub
+
+    expected = outputs_of(model, rows)
+    loaded = hub.load(folder, trust_model=True)
+    inputs = {hub.NAMES.get(n, n): x for n, x in rows.items()}
+    positions = inputs.pop(features.MASKED_LM_POSITIONS)
+    parts = [loaded(inputs)]
+    if settings.export_type == WITH_MLM:
+        inputs[features.MASKED_LM_POSITIONS] = positions
+        parts.append(loaded.mlm(inputs))
+    difference = 0.0
+    for found in parts:
+        for index, layer in enumerate(found.pop("encoder_outputs")):
+            found[f"encoder_outputs {index}"] = layer
+        np.testing.assert_array_equal(
+            found.pop("default"), found["pooled_output"]
+        )
+        some = {name: expected[name] for name in found}
+        worst = conversion.largest_difference(
+            some, {name: x.numpy() for name, x in found.items()}
+        )
+        difference = max(difference, worst)
+    kind = tf.as_dtype(settings.precision).as_numpy_dtype
+    for name, value in conversion.read_hub(folder, None).values.items():
+        if name in read:  # a pooler may be fresh
+            stored = read[name].astype(kind).astype(np.float32)
+            np.testing.assert_array_equal(value, stored, name)
+    tolerance = TOLERANCE[settings.precision]
+    if not difference <= tolerance:
+        raise UserError(
+            f"outputs differ by {difference:.1e} once it is loaded",
+            path=settings.model_checkpoint_path,
+            expected=f"at most {tolerance:.0e}",
+        )
+    return difference
 
 
 def export_preprocessor(settings: Settings, tokens: list[str]) -> str:

@@ -330,12 +330,17 @@ def outputs_of(bert: Bert) -> dict:
     return {name: np.array(value) for name, value in outputs.items()}
 
 
-def seeded_rows(config: BertConfig) -> dict:
-    """A batch of 4 rows with padding and two segments."""
+def seeded_rows(config: BertConfig, length: int | None = None) -> dict:
+    """A batch of 4 rows with padding and two segments.
+
+    Args:
+        config: sizes of the network.
+        length: S of the rows; default: 32, or what the network has.
+    """
     import numpy as np
 
     rng = np.random.default_rng(0)
-    length = min(config.max_position_embeddings, 32)
+    length = length or min(config.max_position_embeddings, 32)
     real = np.array([[length], [length - 1], [2], [1]])
     mask = np.arange(length) < real  # [4, length]
     rows = {

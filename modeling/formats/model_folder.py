@@ -56,6 +56,17 @@ def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
     return settings["do_lower_case"], settings.get("strip_accents")
 
 
+def fill_casing(
+    do_lower_case: bool | None, strip_accents: bool | None, prefix: str
+) -> tuple[bool | None, bool | None]:
+    """The casing, where it is None as a checkpoint was trained."""
+    recorded, strips = recorded_casing(prefix)
+    return (
+        recorded if do_lower_case is None else do_lower_case,
+        strips if strip_accents is None else strip_accents,
+    )
+
+
 def recorded_task(folder: str) -> dict | None:
     """What the network in a folder was trained for, if it says so.
 

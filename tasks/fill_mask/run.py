@@ -135,12 +135,10 @@ def print_words(settings: Settings) -> None:
     from modeling import checkpoints
 
     path = checkpoints.resolve(settings.init_checkpoint)
-    lower, strip = settings.do_lower_case, settings.strip_accents
-    recorded, strips = model_folder.recorded_casing(path)
-    if lower is None:
-        lower = recorded is not False
-    if strip is None:
-        strip = strips
+    lower, strip = model_folder.fill_casing(
+        settings.do_lower_case, settings.strip_accents, path
+    )
+    lower = lower is not False
     model_folder.check_casing(lower, strip, path)
     tokenizer = tokenization.FullTokenizer(settings.vocab_file, lower, strip)
     rows = [tokenize(sentence, tokenizer) for sentence in sentences]
