@@ -2,6 +2,6 @@
 
 import os
 
-# As `common_flags.run` does for the scripts.
+# As `common.main.run` does for the scripts.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from common import storage
 from common.errors import UserError
 from data.corpus import documents as corpus
-from tasks import common_flags
 
 
 def write(path, content):
@@ -108,8 +108,8 @@ def test_a_corpus_without_documents_is_refused(tmp_path):
 def test_globs_are_sorted_and_commas_keep_their_order(tmp_path):
     b, a, z = (write(tmp_path / f"{name}.txt", "x") for name in "baz")
     pattern = f"{tmp_path}/[ab].txt"
-    assert common_flags.list_files(pattern, "input_file") == [a, b]
-    assert common_flags.list_files(f"{z},{pattern}", "input_file") == [z, a, b]
+    assert storage.list_files(pattern, "input_file") == [a, b]
+    assert storage.list_files(f"{z},{pattern}", "input_file") == [z, a, b]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_patterns_without_files_are_refused(tmp_path, pattern, message):
     write(tmp_path / "a.txt", "x")
     (tmp_path / "folder").mkdir()
     with pytest.raises(UserError) as error:
-        common_flags.list_files(pattern.format(tmp_path), "input_file")
+        storage.list_files(pattern.format(tmp_path), "input_file")
     assert str(error.value).startswith(message.format(tmp_path))
 
 
