@@ -12,20 +12,15 @@ No sentence crosses a paragraph. Paragraphs of more than 100,000 characters
 are worked on in parts, so that memory and time stay bounded.
 """
 
-import collections
-import concurrent.futures
+import functools
 import itertools
 import json
-import multiprocessing
 import operator
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator
 
 import sentencex
 
-from common import storage
+from common import processes, storage
 from common.errors import UserError
 from data.corpus import documents
 from data.text import surrogates
@@ -38,7 +33,6 @@ LANGUAGES = (
 # sentencex takes time that grows with the square of the quotes and brackets.
 _PART = 100_000  # characters
 _CHUNK = 500_000  # characters that a process gets at once
-_IN_FLIGHT = 3  # chunks of a process, worked on and waiting
 
 Paragraph = tuple[int, str]  # number of its document, text
 Sentences = tuple[int, str, int]  # number of their document, lines, how many
@@ -168,27 +162,10 @@ def split_all(
         sentences of consecutive paragraphs of one document; the next item
         may go on with the same document.
     """
+    worker = functools.partial(_splitter, language)
     chunks = _chunks(paragraphs)
-    if num_processes == 1:
-        for chunk in chunks:
-            yield from _split_chunk(chunk, language)
-        return
-    waiting = collections.deque()
-    with concurrent.futures.ProcessPoolExecutor(
-        num_processes,
-        multiprocessing.get_context("spawn"),
-        _start_worker,
-    ) as pool:
-        try:
-            for chunk in chunks:
-                waiting.append(pool.submit(_split_chunk, chunk, language))
-                if len(waiting) == _IN_FLIGHT * num_processes:
-                    yield from waiting.popleft().result()
-            while waiting:
-                yield from waiting.popleft().result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    for found in processes.map_in_order(worker, chunks, num_processes):
+        yield from found
 
 
 def _plain_paragraphs(
@@ -282,15 +259,8 @@ def _chunks(paragraphs: Iterable[Paragraph]) -> Iterator[list[Paragraph]]:
     yield chunk
 
 
-def _start_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process' task
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """A killed run would leave its workers waiting forever."""
-    multiprocessing.parent_process().join()
-    os._exit(1)
+def _splitter(language: str) -> Callable[[list[Paragraph]], list[Sentences]]:
+    return functools.partial(_split_chunk, language=language)
 
 
 def _split_chunk(chunk: list[Paragraph], language: str) -> list[Sentences]:

@@ -7,17 +7,15 @@ Chunks depend on the corpus alone and are added in their order, so the counts
 are the same for any number of processes.
 """
 
-import collections
-import concurrent.futures
 import dataclasses
+import functools
 import itertools
-import multiprocessing
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from common import storage
+from common import processes, storage
 from common.errors import UserError
 from common.progress import Progress
 from data.corpus import documents
@@ -31,8 +29,6 @@ FEWEST_LINES = 1000  # of a corpus that lines are held out of
 LONGEST_WORD = 200  # characters; the tokenizer makes longer ones [UNK]
 
 _ASCII_WORDS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
-
-_worker: "WordCounter"  # of a process in the pool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,22 +181,20 @@ def count_corpus(
     """
     held_out, table = HeldOut(), WordTable(TABLE_SIZE)
     casing = (do_lower_case, strip_accents)
-    counter = WordCounter(*casing)
     chunks = _chunks(held_out.filter(_lines(files)))
     first = list(itertools.islice(chunks, num_processes))
     chunks = itertools.chain(first, chunks)
-    if len(first) < 2:
-        for chunk in chunks:
-            table.add(counter.count(chunk))
-    else:
-        _count_in_pool(chunks, casing, len(first), table)
+    for counts in processes.map_in_order(
+        functools.partial(_counting, *casing), chunks, max(1, len(first))
+    ):
+        table.add(counts)
     if not held_out.seen:
         raise UserError(
             "no document", path=",".join(files), expected="lines of text"
         )
     words = table.words
     if held_out.lines:
-        words = counter.count(" ".join(held_out.lines))
+        words = WordCounter(*casing).count(" ".join(held_out.lines))
     return Counts(table.words, words, bool(held_out.lines), table.dropped_below)
 
 
@@ -229,39 +223,10 @@ def _chunks(lines: Iterable[str]) -> Iterator[str]:
         yield " ".join(held)
 
 
-def _count_in_pool(
-    chunks: Iterable[str],
-    casing: tuple[bool, bool | None],
-    num_processes: int,
-    table: WordTable,
-) -> None:
-    """Adds the counts of all chunks in their order, a few at a time."""
-    waiting: collections.deque = collections.deque()
-    with concurrent.futures.ProcessPoolExecutor(
-        num_processes,
-        multiprocessing.get_context("spawn"),
-        _start_worker,
-        casing,
-    ) as pool:
-        try:
-            for chunk in chunks:
-                waiting.append(pool.submit(_count, chunk))
-                if len(waiting) > num_processes + 1:
-                    table.add(waiting.popleft().result())
-            while waiting:
-                table.add(waiting.popleft().result())
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-def _start_worker(do_lower_case: bool, strip_accents: bool | None) -> None:
-    global _worker
-    _worker = WordCounter(do_lower_case, strip_accents)
-
-
-def _count(chunk: str) -> Counter:
-    return _worker.count(chunk)
+def _counting(
+    do_lower_case: bool, strip_accents: bool | None
+) -> Callable[[str], Counter]:
+    return WordCounter(do_lower_case, strip_accents).count
 
 
 def _size(word: str) -> int:

@@ -1,17 +1,12 @@
 """Buckets on the processes of this machine, or on an engine through Beam."""
 
-import concurrent.futures
+import functools
 import json
-import multiprocessing
-import os
 from collections.abc import Callable
 
-from common import storage
+from common import processes, storage
 from common.errors import UserError
 from data.pretraining import partitions
-
-_worker: partitions.Worker  # of a process in the pool
-_copies = None  # copies that all processes have made
 
 
 def run_local(
@@ -38,26 +33,15 @@ def run_local(
     num_processes = min(num_processes, len(work))
     if num_processes == 1:
         return _run_here(work, recipe, on_copies)
-    # TensorFlow's threads do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    made = context.Value("q", 0)
-    with concurrent.futures.ProcessPoolExecutor(
-        num_processes, context, _start_worker, (recipe, made)
-    ) as pool:
-        futures = [pool.submit(_make_part, bucket) for bucket in work]
-        waiting = set(futures)
-        try:
-            while waiting:
-                done, waiting = concurrent.futures.wait(
-                    waiting, 1, concurrent.futures.FIRST_EXCEPTION
-                )
-                on_copies(made.value)
-                for future in done:
-                    future.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-        return [future.result() for future in futures]
+    made = processes.SPAWN.Value("q", 0)
+    return list(
+        processes.map_in_order(
+            functools.partial(_maker, recipe, made),
+            work,
+            num_processes,
+            lambda: on_copies(made.value),
+        )
+    )
 
 
 def check_beam(runner: str) -> None:
@@ -146,17 +130,15 @@ def _run_here(work, recipe, on_copies) -> list[dict[str, int]]:
     return counts
 
 
-def _start_worker(recipe: partitions.Recipe, made) -> None:
-    global _worker, _copies
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # its errors are raised too
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no memory of a GPU for this
-    _worker, _copies = partitions.Worker(recipe), made
+def _maker(
+    recipe: partitions.Recipe, made
+) -> Callable[[partitions.Bucket], dict[str, int]]:
+    """Makes parts, and counts in `made` the copies of all processes."""
 
+    def on_copy():
+        with made.get_lock():
+            made.value += 1
 
-def _make_part(bucket: partitions.Bucket) -> dict[str, int]:
-    return _worker.make_part(bucket, _on_copy)
-
-
-def _on_copy() -> None:
-    with _copies.get_lock():
-        _copies.value += 1
+    return functools.partial(
+        partitions.Worker(recipe).make_part, on_copy=on_copy
+    )

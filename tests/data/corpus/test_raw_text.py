@@ -5,6 +5,7 @@ import sentencex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common import processes
 from data.corpus import raw_text
 
 # Text as hypothesis draws it seldom ends a sentence.
@@ -164,4 +165,4 @@ def test_chunks_in_flight_are_bounded(monkeypatch, text, lines, sentences):
         assert found == (done, lines, sentences)
         ahead.append(drawn - done)
     assert len(ahead) == 97
-    assert max(ahead) < 2 * raw_text._IN_FLIGHT
+    assert max(ahead) < 2 * processes.AHEAD
