@@ -24,9 +24,9 @@ import tensorflow as tf
 from benchmarks import transformers_trainer
 from data import batching, features
 from data.records import example_files
-from modeling import checkpoints, fused_ops, losses, models
+from modeling import checkpoints, fused_ops, losses, models, precision
 from modeling.config import BertConfig
-from training import logs, loop, optimization, precision, steps
+from training import logs, loop, optimization, steps
 
 BATCH_SIZE = 32
 RUNS = 3

@@ -19,9 +19,9 @@ import tensorflow as tf
 
 from benchmarks import flops
 from benchmarks.peers.rows import training_rows
-from modeling import fused_ops, losses, models
+from modeling import fused_ops, losses, models, precision
 from modeling.config import BertConfig
-from training import precision, steps
+from training import steps
 from training.optimization import AdamWeightDecay
 
 MATMUL_SIZE = 2048

@@ -18,8 +18,8 @@ import tempfile
 import tensorflow as tf
 
 from benchmarks import pretraining_step
+from modeling import precision as precisions
 from modeling.config import BertConfig
-from training import precision as precisions
 
 _COMPILER = os.path.join(os.path.dirname(__file__), "peers", "tpu_compiler.py")
 

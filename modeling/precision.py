@@ -1,13 +1,56 @@
-"""The precision of a network for serving: of weights and computation."""
+"""Precisions of a network: in training, and of what is served."""
 
 import contextlib
 from collections.abc import Iterator
 
 import keras
 
+from common.progress import say
 
-@contextlib.contextmanager
-def stored_in(precision: str) -> Iterator[None]:
+_CPU_INFO = "/proc/cpuinfo"
+_BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16"}
+_FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability
+
+
+def choose(precision: str, strategy) -> str:
+    """The precision that `auto` means on the devices of a strategy; logs it.
+
+    Args:
+        precision: "float32", "bfloat16", "float16" or "auto": bfloat16 if
+            the devices have instructions for it, else float32.
+        strategy: the `tf.distribute.Strategy`.
+    """
+    import tensorflow as tf
+
+    if precision != "auto":
+        return precision
+    gpus = tf.config.list_physical_devices("GPU")
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        has, where = True, "the TPU"
+    elif gpus:
+        has = all(map(_gpu_has_bfloat16, gpus))
+        where = "the GPU"
+    else:
+        has, where = _cpu_has_bfloat16(), "the processor"
+    chosen = "bfloat16" if has else "float32"
+    say(f"precision {chosen}: {where} has {'' if has else 'no '}bfloat16")
+    return chosen
+
+
+def computing_in(precision: str) -> contextlib.AbstractContextManager[None]:
+    """Layers that are made inside compute in this precision.
+
+    Their variables stay float32. The precision stays theirs when the context
+    is left, and is nobody else's.
+
+    Args:
+        precision: "float32", "bfloat16" or "float16".
+    """
+    mixed = precision != "float32"
+    return _policy(f"mixed_{precision}" if mixed else "float32")
+
+
+def stored_in(precision: str) -> contextlib.AbstractContextManager[None]:
     """Layers that are made inside store their weights in this precision.
 
     They compute in it too, but for sums, norms and softmax; it stays theirs
@@ -16,9 +59,34 @@ def stored_in(precision: str) -> Iterator[None]:
     Args:
         precision: a dtype's name.
     """
+    return _policy(precision)
+
+
+@contextlib.contextmanager
+def _policy(name: str) -> Iterator[None]:
     before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(precision)
+    keras.config.set_dtype_policy(name)
     try:
         yield
     finally:
         keras.config.set_dtype_policy(before)
+
+
+def _cpu_has_bfloat16() -> bool:
+    try:
+        with open(_CPU_INFO, encoding="utf-8") as file:
+            return any(
+                _BFLOAT16_INSTRUCTIONS & set(line.split())
+                for line in file
+                if line.startswith("flags")
+            )
+    except OSError:  # not Linux
+        return False
+
+
+def _gpu_has_bfloat16(gpu) -> bool:
+    import tensorflow as tf
+
+    details = tf.config.experimental.get_device_details(gpu)
+    capability = details.get("compute_capability", (0, 0))
+    return capability >= _FIRST_GPU_WITH_BFLOAT16

@@ -67,8 +67,8 @@ class TrainingRun:
         config: BertConfig,
         task: Task,
     ):
-        from modeling import checkpoints, layer_decay
-        from training import distribution, optimization, precision
+        from modeling import checkpoints, layer_decay, precision
+        from training import distribution, optimization
 
         self._training, self._config, self._task = training, config, task
         self.strategy = distribution.make_strategy(

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from modeling import dropout
-from training import precision, steps
+from modeling import dropout, precision
+from training import steps
 from training.optimization import AdamWeightDecay
 
 ROWS, WIDTH = 8, 5

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import dropout, fused_ops, layers, losses, models
+from modeling import dropout, fused_ops, layers, losses, models, precision
 from modeling.models import build_pretraining_model
 from tests.helpers import small
-from training import precision, steps
+from training import steps
 from training.optimization import AdamWeightDecay
 
 ISLANDS, REMAT = fused_ops.Ways(islands=True), fused_ops.Ways(remat=True)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import fused_ops, losses
+from modeling import fused_ops, losses, precision
 from modeling.models import build_pretraining_model
 from tests.helpers import small, tiny
-from training import precision, steps
+from training import steps
 from training.optimization import AdamWeightDecay
 
 pytestmark = pytest.mark.slow

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import heads, losses
+from modeling import heads, losses, precision
 from modeling.models import build_pretraining_model
 from tests.helpers import small, tiny
-from training import precision
 
 ONE = tf.distribute.OneDeviceStrategy("CPU:0")
 
