@@ -146,7 +146,7 @@ def _direction(gradient, m, v, step, beta_1, beta_2, epsilon):
 
 
 def reduce_and_clip(
-    gradients: list, loss_scale=None, clip_norm: float = CLIP_NORM
+    gradients: list, loss_scale=None
 ) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
     """Sums gradients over replicas, and finds what clips their global norm.
 
@@ -158,7 +158,6 @@ def reduce_and_clip(
     Args:
         gradients: one a variable, sparse or dense.
         loss_scale: float32 scalar that the loss was multiplied by, or None.
-        clip_norm: largest global norm that is left as it is.
 
     Returns:
         (dense gradients, their float32 norm, the factor that clips them: NaN
@@ -171,7 +170,7 @@ def reduce_and_clip(
     if loss_scale is not None:
         gradients = [gradient / loss_scale for gradient in gradients]
     norm = tf.linalg.global_norm(gradients)
-    factor = clip_norm * tf.minimum(1.0 / norm, 1.0 / clip_norm)
+    factor = CLIP_NORM * tf.minimum(1.0 / norm, 1.0 / CLIP_NORM)
     factor = tf.where(tf.math.is_finite(norm), factor, float("nan"))
     return gradients, norm, factor
 

@@ -53,7 +53,6 @@ def write(
     schema: Schema,
     max_seq_length: int,
     settings: dict,
-    choices: int = 1,
 ) -> int:
     """Writes rows, whole or not at all.
 
@@ -62,8 +61,7 @@ def write(
         rows: see above; at most `max_seq_length` pieces each.
         schema: features besides the encoder's inputs.
         max_seq_length: S of the file.
-        settings: JSON values that the rows depend on, for `is_current`.
-        choices: sequences of a row.
+        settings: JSON values that the rows depend on, for `current_count`.
 
     Returns:
         the number of rows.
@@ -77,7 +75,7 @@ def write(
             os.remove(_sidecar(path))
         with tf.io.TFRecordWriter(temporary) as writer:
             while some := list(itertools.islice(rows, _AT_ONCE)):
-                arrays = _padded(some, schema, max_seq_length, choices)
+                arrays = _padded(some, schema, max_seq_length)
                 for record in records.encode_examples(arrays):
                     writer.write(record)
                 count += len(some)
@@ -107,20 +105,18 @@ def current_count(path: str, settings: dict) -> int | None:
     return None
 
 
-def read(
-    path: str, schema: Schema, max_seq_length: int, choices: int = 1
-) -> Iterator[dict]:
+def read(path: str, schema: Schema, max_seq_length: int) -> Iterator[dict]:
     """Yields the rows of a file, a batch of them in memory at a time.
 
     Args:
-        path, schema, max_seq_length, choices: as they were written.
+        path, schema, max_seq_length: as they were written.
 
     Raises:
         UserError: the file is damaged or has other features.
     """
     parsing = {
         name: tf.io.FixedLenFeature(
-            [_width(feature, max_seq_length, choices)], feature.kind
+            [max_seq_length if feature.sequence else feature.size], feature.kind
         )
         for name, feature in {**INPUTS, **schema}.items()
     }
@@ -129,7 +125,7 @@ def read(
     dataset = pipelines.untuned(dataset.prefetch(1))
     try:
         for batch in dataset.as_numpy_iterator():
-            yield from _stripped(batch, schema, max_seq_length, choices)
+            yield from _stripped(batch, schema)
     except tf.errors.OpError as error:
         raise UserError(
             f"cannot be read: {error.message}",
@@ -204,34 +200,26 @@ class Rows:
         return arrays
 
 
-def _padded(rows, schema, length, choices) -> dict[str, np.ndarray]:
+def _padded(rows, schema, length) -> dict[str, np.ndarray]:
     """The arrays of a file's records, features in their order."""
-    batch = Rows(rows, schema, choices).batch(np.arange(len(rows)), length)
+    batch = Rows(rows, schema).batch(np.arange(len(rows)), length)
     return {
         name: batch[name].reshape(len(rows), -1).astype(feature.kind)
         for name, feature in {**INPUTS, **schema}.items()
     }
 
 
-def _stripped(batch, schema, length, choices) -> Iterator[dict]:
+def _stripped(batch, schema) -> Iterator[dict]:
     """The rows of a parsed batch without their padding."""
-    mask = batch.pop(features.INPUT_MASK)
-    lengths = mask.reshape(-1, choices, length).sum(-1)  # [N, C]
+    lengths = batch.pop(features.INPUT_MASK).sum(-1)
     known = {**INPUTS, **schema}
-    for index, sizes in enumerate(lengths):
-        row = {}
-        for name, values in batch.items():
-            value = values[index]
-            if known[name].sequence:
-                parts = zip(value.reshape(choices, length), sizes)
-                value = [part[:size] for part, size in parts]
-                value = value if choices > 1 else value[0]
-            row[name] = value
-        yield row
-
-
-def _width(feature: Feature, length: int, choices: int) -> int:
-    return length * choices if feature.sequence else feature.size
+    for index, length in enumerate(lengths):
+        yield {
+            name: values[index, :length]
+            if known[name].sequence
+            else values[index]
+            for name, values in batch.items()
+        }
 
 
 def _sidecar(path: str) -> str:

@@ -156,16 +156,3 @@ class RowMaker:
                 features.LABEL_IDS: [0, *marks, 0],
                 features.LABEL_WEIGHTS: [0.0, *weights, 0.0],
             }
-
-
-def labels_of_words(
-    rows: Iterable[dict], choices: Iterable[np.ndarray]
-) -> Iterator[int]:
-    """Yields one prediction for each word, in the order of the words.
-
-    Args:
-        rows: from `RowMaker.rows`.
-        choices: int [S] of each row, the best label at each piece.
-    """
-    for row, best in zip(rows, choices, strict=True):
-        yield from best[np.flatnonzero(row[features.LABEL_WEIGHTS])].tolist()
