@@ -24,7 +24,7 @@ import tensorflow as tf
 from benchmarks import transformers_trainer
 from data import batching, features
 from data.records import example_files
-from modeling import checkpoints, fused_ops, losses, models, precision
+from modeling import checkpoints, fused_ops, precision, task_losses, task_models
 from modeling.config import BertConfig
 from training import logs, loop, optimization, steps
 
@@ -35,15 +35,15 @@ _INT = example_files.Feature()
 TASKS = {
     "classifier": (
         {features.LABEL_IDS: _INT, features.IS_REAL_EXAMPLE: _INT},
-        lambda config: models.build_classifier(config, 2),
-        (losses.LABELS, losses.label_weights, losses.class_sums),
+        lambda config: task_models.build_classifier(config, 2),
+        (task_losses.LABELS, task_losses.label_weights, task_losses.class_sums),
         "BertForSequenceClassification",
         {features.LABEL_IDS: "labels"},
     ),
     "span": (
         {features.START_POSITIONS: _INT, features.END_POSITIONS: _INT},
-        models.build_span_model,
-        (losses.SPAN, losses.span_weights, losses.span_sums),
+        task_models.build_span_model,
+        (task_losses.SPAN, task_losses.span_weights, task_losses.span_sums),
         "BertForQuestionAnswering",
         {
             features.START_POSITIONS: "start_positions",

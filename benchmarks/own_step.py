@@ -14,7 +14,7 @@ import tensorflow as tf
 from benchmarks import pretraining_step
 from benchmarks.peers.rows import encoder_rows
 from benchmarks.peers.serve import serve
-from modeling import models
+from modeling import task_models
 from modeling.config import BertConfig
 
 
@@ -25,7 +25,7 @@ def make(task, path, precision, mode, *sizes):
     config = BertConfig.from_json_file(path)
     versions = {"tensorflow": tf.__version__, "keras": keras.__version__}
     if task == "infer":
-        model = models.build_classifier(config, 2)
+        model = task_models.build_classifier(config, 2)
         call = tf.function(
             lambda x: tf.reduce_sum(model(x, training=False)["logits"]),
             jit_compile=mode == "xla",

@@ -1,179 +1,9 @@
-"""Sums of loss and of hits in fine-tuning, over the rows of a batch.
-
-What they return is told in `modeling.losses`.
-"""
+"""Sums of loss and of hits in pre-training, over the examples of a batch."""
 
 from keras import ops
 
 from data import features
 from modeling import fused_ops
-
-LABELS = "labels"
-TOKEN = "token"
-CHOICE = "choice"
-SPAN = "span"
-_NO_CHOICE = -1e9  # added to the score of what is no choice
-
-
-def label_weights(batch: dict) -> dict:
-    """Weight of the labels in a batch: its rows.
-
-    Args:
-        batch: with `is_real_example`, [B].
-
-    Returns:
-        labels: float32 scalar.
-    """
-    real = ops.cast(batch[features.IS_REAL_EXAMPLE], "float32")
-    return {LABELS: ops.sum(real)}
-
-
-def class_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over a batch where each row has one class of C.
-
-    Args:
-        batch: label_ids, int32 [B]; is_real_example, [B].
-        outputs: logits, float32 [B, C].
-
-    Returns:
-        float32 scalars: `labels_loss`, the sum of cross entropies in nats;
-        `labels_accuracy`, the number of right answers; `labels_weight`,
-        what to divide both by.
-    """
-    label, logits = batch[features.LABEL_IDS], outputs["logits"]
-    loss = ops.sparse_categorical_crossentropy(label, logits, from_logits=True)
-    return _label_sums(batch, loss, ops.argmax(logits, -1) == label)
-
-
-def multi_label_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over a batch where each row has any of C labels.
-
-    Args:
-        batch: label_ids, int32 [B, C], 0 or 1; is_real_example, [B].
-        outputs: logits, float32 [B, C].
-
-    Returns:
-        as `class_sums`: the cross entropies' mean over the labels, and rows
-        with every label right.
-    """
-    label, logits = batch[features.LABEL_IDS], outputs["logits"]
-    positive = ops.cast(label, logits.dtype)
-    loss = ops.mean(ops.softplus(logits) - positive * logits, -1)
-    hits = ops.all(ops.cast(logits >= 0, label.dtype) == label, -1)
-    return _label_sums(batch, loss, hits)
-
-
-def number_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over a batch where each row has a number.
-
-    Args:
-        batch: label_ids, float32 [B]; is_real_example, [B].
-        outputs: logits, float32 [B, 1].
-
-    Returns:
-        as `class_sums`, without accuracy: squared errors.
-    """
-    error = outputs["logits"][:, 0] - batch[features.LABEL_IDS]
-    weight = ops.cast(batch[features.IS_REAL_EXAMPLE], "float32")
-    return {
-        f"{LABELS}_loss": ops.sum(error * error * weight),
-        f"{LABELS}_weight": ops.sum(weight),
-    }
-
-
-def _label_sums(batch: dict, loss, hits) -> dict:
-    weight = ops.cast(batch[features.IS_REAL_EXAMPLE], "float32")
-    return {
-        f"{LABELS}_loss": ops.sum(loss * weight),
-        f"{LABELS}_accuracy": ops.sum(ops.cast(hits, "float32") * weight),
-        f"{LABELS}_weight": ops.sum(weight),
-    }
-
-
-def token_weights(batch: dict) -> dict:
-    """Weight of the one objective: words that have their label here.
-
-    Args:
-        batch: `label_weights`, float32 [B, S].
-    """
-    return {TOKEN: ops.sum(batch[features.LABEL_WEIGHTS])}
-
-
-def token_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over the words of a batch; see `pretraining_sums`.
-
-    Args:
-        batch: `label_ids`, int32 [B, S], and `label_weights`, float32
-            [B, S]; pieces of weight 0 have no loss.
-        outputs: logits, float32 [B, S, C].
-    """
-    weight, label = batch[features.LABEL_WEIGHTS], batch[features.LABEL_IDS]
-    return weighted_sums(TOKEN, outputs["logits"], label, weight)
-
-
-def choice_weights(batch: dict) -> dict:
-    """Weight of the one objective: rows.
-
-    Args:
-        batch: `label_ids`, int32 [B].
-    """
-    label = batch[features.LABEL_IDS]
-    return {CHOICE: ops.sum(ops.ones_like(label, "float32"))}
-
-
-def choice_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over the rows of a batch; see `pretraining_sums`.
-
-    Args:
-        batch: `label_ids`, int32 [B], and `choice_weights`, float32 [B, C],
-            0 where a row has no such choice.
-        outputs: logits, float32 [B, C].
-    """
-    missing = 1.0 - batch[features.CHOICE_WEIGHTS]
-    logits = outputs["logits"] + missing * _NO_CHOICE
-    label = batch[features.LABEL_IDS]
-    return weighted_sums(CHOICE, logits, label, ops.ones_like(label, "float32"))
-
-
-def span_weights(batch: dict) -> dict:
-    """Weight of the one objective: rows.
-
-    Args:
-        batch: `start_positions`, int32 [B].
-    """
-    start = batch[features.START_POSITIONS]
-    return {SPAN: ops.sum(ops.ones_like(start, "float32"))}
-
-
-def span_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over the rows of a batch; see `pretraining_sums`.
-
-    The loss of a row is the mean of those of start and end, as in
-    google-research/bert `run_squad.py`; but padding takes no part in it, so
-    that it does not depend on how long the batch is. A hit is both right.
-
-    Args:
-        batch: `start_positions` and `end_positions`, int32 [B]; `input_mask`,
-            int32 [B, S].
-        outputs: start_logits and end_logits, float32 [B, S].
-    """
-    padding = 1.0 - ops.cast(batch[features.INPUT_MASK], "float32")
-    loss, hits = 0.0, True
-    for label, logits in (
-        (batch[features.START_POSITIONS], outputs["start_logits"]),
-        (batch[features.END_POSITIONS], outputs["end_logits"]),
-    ):
-        logits = logits + padding * _NO_CHOICE
-        loss = loss + ops.sparse_categorical_crossentropy(
-            label, logits, from_logits=True
-        )
-        hits = ops.logical_and(hits, ops.argmax(logits, -1) == label)
-    return {
-        f"{SPAN}_loss": ops.sum(loss) / 2.0,
-        f"{SPAN}_accuracy": ops.sum(ops.cast(hits, "float32")),
-        f"{SPAN}_weight": ops.sum(ops.ones_like(loss)),
-    }
-
 
 MASKED_LM = "masked_lm"
 NEXT_SENTENCE = "next_sentence"
@@ -225,6 +55,15 @@ def pretraining_sums(batch: dict, outputs: dict) -> dict:
         logits = ops.reshape(logits, (*ops.shape(label), logits.shape[-1]))
         sums |= weighted_sums(objective, logits, label, weight)
     return sums
+
+
+def batch_tokens(batch: dict):
+    """float32 scalar, tokens of a batch that are not padding.
+
+    Args:
+        batch: `input_mask`, int32 [..., S].
+    """
+    return ops.sum(ops.cast(batch[features.INPUT_MASK], "float32"))
 
 
 def weighted_sums(objective: str, logits, label, weight) -> dict:

@@ -99,7 +99,7 @@ class TrainingRun:
 
     def _make_session(self, optimizer, everything) -> None:
         """Makes the steps, and what keeps their results."""
-        from modeling import counts, fused_ops
+        from modeling import fused_ops, losses
         from training import loop, saver, session, state, steps
 
         training, task = self._training, self._task
@@ -117,7 +117,7 @@ class TrainingRun:
             fused_ops.step_scope(
                 self._config, not training.use_xla, training.remat
             ),
-            counts.batch_tokens,
+            losses.batch_tokens,
             task.measures,
         )
         self.trainer = loop.Trainer(

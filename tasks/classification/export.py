@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from data import features
-from modeling import models
+from modeling import task_models
 from modeling.config import BertConfig
 from modeling.precision import stored_in
 from serving import graphs, shared_rows
@@ -72,7 +72,7 @@ class Classifier(tf.train.Checkpoint):
         super().__init__()
         self._settings = settings
         with stored_in(settings.precision):
-            model = models.build_classifier(
+            model = task_models.build_classifier(
                 settings.config, settings.labels.size, packed=True
             )
         self._model, self._tokenizer = graphs.equip(

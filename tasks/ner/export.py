@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from data import features
 from data.text import word_ops
-from modeling import models
+from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
 from tasks.ner import entities, windows
@@ -75,7 +75,7 @@ class Labeller(tf.train.Checkpoint):
         self._settings = settings
         self._model, self._tokenizer = graphs.equip(
             self,
-            models.build_token_classifier(
+            task_models.build_token_classifier(
                 settings.config, len(settings.labels)
             ),
             weights,

@@ -129,7 +129,7 @@ class Labelling:
     ):
         from data.records import example_files
         from data.text import tokenization
-        from modeling import losses, models
+        from modeling import task_losses, task_models
 
         self._settings, self._setup = settings, setup
         self._sentences = sentences
@@ -162,12 +162,12 @@ class Labelling:
             settings,
             setup,
             finetuning.Network(
-                lambda: models.build_token_classifier(
+                lambda: task_models.build_token_classifier(
                     setup.config, len(self._labels), tuning.training.random_seed
                 ),
-                (losses.TOKEN,),
-                losses.token_weights,
-                losses.token_sums,
+                (task_losses.TOKEN,),
+                task_losses.token_weights,
+                task_losses.token_sums,
                 len(self._rows),
             ),
         )

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from data import features
-from modeling import models
+from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
 
@@ -140,7 +140,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         self._settings = settings
         self._model, self._tokenizer = graphs.equip(
             self,
-            models.build_span_model(settings.config),
+            task_models.build_span_model(settings.config),
             weights,
             settings.vocab_file,
             settings.do_lower_case,

@@ -13,7 +13,7 @@ from common.errors import UserError
 from common.progress import Progress, say
 from common.storage import sync_and_hash, to_json, write_whole
 from data.records import example_files
-from modeling import checkpoints, losses, models
+from modeling import checkpoints, task_losses, task_models
 from tasks import finetuning, output_dir
 from tasks.squad import answers as spans
 from tasks.squad import examples as squad
@@ -87,12 +87,12 @@ class Squad:
             settings,
             setup,
             finetuning.Network(
-                lambda: models.build_span_model(
+                lambda: task_models.build_span_model(
                     setup.config, tuning.training.random_seed
                 ),
-                (losses.SPAN,),
-                losses.span_weights,
-                losses.span_sums,
+                (task_losses.SPAN,),
+                task_losses.span_weights,
+                task_losses.span_sums,
                 count,
             ),
         )

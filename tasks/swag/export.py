@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from modeling import models
+from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
 
@@ -60,7 +60,7 @@ class Chooser(tf.train.Checkpoint):
         self._settings = settings
         self._model, self._tokenizer = graphs.equip(
             self,
-            models.build_choice_model(settings.config),
+            task_models.build_choice_model(settings.config),
             weights,
             settings.vocab_file,
             settings.do_lower_case,

@@ -32,7 +32,7 @@ class Choosing:
     ):
         from data.records import example_files
         from data.text import tokenization
-        from modeling import losses, models
+        from modeling import task_losses, task_models
 
         self._settings, self._setup = settings, setup
         self._examples = examples
@@ -67,12 +67,12 @@ class Choosing:
             settings,
             setup,
             finetuning.Network(
-                lambda: models.build_choice_model(
+                lambda: task_models.build_choice_model(
                     setup.config, tuning.training.random_seed
                 ),
-                (losses.CHOICE,),
-                losses.choice_weights,
-                losses.choice_sums,
+                (task_losses.CHOICE,),
+                task_losses.choice_weights,
+                task_losses.choice_sums,
                 len(self._rows),
                 self._choices,
             ),

@@ -20,7 +20,7 @@ def write_model(folder: pathlib.Path) -> None:
     text.write_vocabulary(folder / "vocab.txt")
     config = small.config(vocab_size=len(text.VOCABULARY))
     (folder / "bert_config.json").write_text(config.to_json())
-    model = models.build_classifier(config, 2)
+    model = task_models.build_classifier(config, 2)
     rng = np.random.default_rng(3)
     values = {
         name: np.array(v) + rng.normal(0, 0.1, v.shape).astype("f4")

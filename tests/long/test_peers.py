@@ -11,7 +11,7 @@ import convert_checkpoint
 import extract_features
 from common import tensor_files
 from data.text import tokenization
-from modeling import checkpoints, models
+from modeling import checkpoints, models, task_models
 from modeling.config import BertConfig
 from tests.helpers import small, text
 
@@ -170,19 +170,19 @@ def written(tmp_path):
         ),
         (
             "BertForSequenceClassification",
-            models.build_classifier,
+            task_models.build_classifier,
             (5,),
             {"logits": "logits"},
         ),
         (
             "BertForQuestionAnswering",
-            models.build_span_model,
+            task_models.build_span_model,
             (),
             {"start_logits": "start_logits", "end_logits": "end_logits"},
         ),
         (
             "BertForTokenClassification",
-            models.build_token_classifier,
+            task_models.build_token_classifier,
             (5,),
             {"logits": "logits"},
         ),

@@ -8,11 +8,8 @@ from common import tensor_files
 from common.errors import UserError
 from modeling import checkpoints
 from modeling.config import BertConfig
-from modeling.models import (
-    build_classifier,
-    build_pretraining_model,
-    build_span_model,
-)
+from modeling.models import build_pretraining_model
+from modeling.task_models import build_classifier, build_span_model
 from tests.helpers import small
 from training import optimization, saver, state
 

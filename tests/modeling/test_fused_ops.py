@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import dropout, fused_ops, layers, losses, models, precision
+from modeling import dropout, fused_ops, layers, losses, precision, task_models
 from modeling.models import build_pretraining_model
 from tests.helpers import small
 from training import steps
@@ -266,7 +266,9 @@ def test_mirrored_devices_give_what_one_gives():
 
 
 def test_islands_take_rows_of_any_length():
-    classifier = models.build_classifier(small.config(num_hidden_layers=1), 2)
+    classifier = task_models.build_classifier(
+        small.config(num_hidden_layers=1), 2
+    )
     spec = {
         name: tf.TensorSpec([None, None], tf.int32) for name in classifier.input
     }

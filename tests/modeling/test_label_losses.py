@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import losses
+from modeling import task_losses
 from tasks.classification import metrics
 from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 
 B, C = 7, 3
 SUMS = {
-    CLASSES: losses.class_sums,
-    MULTI_LABEL: losses.multi_label_sums,
-    REGRESSION: losses.number_sums,
+    CLASSES: task_losses.class_sums,
+    MULTI_LABEL: task_losses.multi_label_sums,
+    REGRESSION: task_losses.number_sums,
 }
 
 
@@ -37,7 +37,7 @@ def test_sums_equal_the_scores_and_leave_filling_rows_out(kind):
     expected = metrics.losses(logits, labels, kind)[:5].sum()
     np.testing.assert_allclose(sums["labels_loss"], expected, rtol=1e-5)
     assert sums["labels_weight"] == 5
-    assert losses.label_weights(batch) == {"labels": 5.0}
+    assert task_losses.label_weights(batch) == {"labels": 5.0}
     answers = metrics.answers(logits, kind)[:5]
     if kind == REGRESSION:
         assert sums.keys() == {"labels_loss", "labels_weight"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import losses
+from modeling import task_losses
 from tests.helpers.numpy_bert import log_softmax
 
 B, S = 3, 7
@@ -32,7 +32,7 @@ def example(padding):
 @pytest.mark.parametrize("padding", [0, 4])
 def test_sums_equal_numpy_with_any_padding(padding):
     batch, outputs = example(padding)
-    sums = losses.span_sums(batch, outputs)
+    sums = task_losses.span_sums(batch, outputs)
     loss, hits = 0.0, 0
     for row, length in enumerate([7, 5, 7]):
         right = []
@@ -45,7 +45,7 @@ def test_sums_equal_numpy_with_any_padding(padding):
     assert float(sums["span_loss"]) == pytest.approx(loss, rel=1e-6)
     assert float(sums["span_accuracy"]) == hits
     assert float(sums["span_weight"]) == B
-    assert float(losses.span_weights(batch)["span"]) == B
+    assert float(task_losses.span_weights(batch)["span"]) == B
 
 
 def test_a_hit_is_start_and_end():
@@ -53,6 +53,8 @@ def test_a_hit_is_start_and_end():
     for side in ("start", "end"):
         label = batch[f"{side}_positions"]
         outputs[f"{side}_logits"] = 9.0 * tf.one_hot(label, S)
-    assert float(losses.span_sums(batch, outputs)["span_accuracy"]) == B
+    assert float(task_losses.span_sums(batch, outputs)["span_accuracy"]) == B
     outputs["end_logits"] = 9.0 * tf.one_hot([1, 4, 6], S)
-    assert float(losses.span_sums(batch, outputs)["span_accuracy"]) == B - 1
+    assert (
+        float(task_losses.span_sums(batch, outputs)["span_accuracy"]) == B - 1
+    )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from modeling import checkpoints, dropout, models
+from modeling import checkpoints, dropout, task_models
 from tests.helpers import numpy_bert, small
 from tests.helpers.small import A, B, H, L, S
 
@@ -34,7 +34,7 @@ def inputs_of(model):
 
 
 def test_the_classifier_reads_the_pooled_vector():
-    model = models.build_classifier(small.config(), C)
+    model = task_models.build_classifier(small.config(), C)
     weights, expected = randomized(model)
     logits = expected["pooled_output"] @ weights["output_weights"].T
     outputs = model(inputs_of(model))
@@ -45,7 +45,7 @@ def test_the_classifier_reads_the_pooled_vector():
 
 
 def test_the_span_model_scores_every_piece():
-    model = models.build_span_model(small.config())
+    model = task_models.build_span_model(small.config())
     weights, expected = randomized(model)
     logits = expected["encoder_outputs"][-1] @ (
         weights["cls/squad/output_weights"].T
@@ -59,7 +59,7 @@ def test_the_span_model_scores_every_piece():
 
 def test_the_classifier_drops_a_tenth_of_the_pooled_vector():
     """Fixed in the original, whatever the config says."""
-    model = models.build_classifier(small.config(), C)
+    model = task_models.build_classifier(small.config(), C)
     weights, expected = randomized(model)
     inputs = inputs_of(model)
     plain = np.array(model(inputs)["logits"])

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from modeling import checkpoints, losses, models
+from modeling import checkpoints, task_losses, task_models
 from tests.helpers import numpy_bert, small
 from tests.helpers.numpy_bert import log_softmax
 from tests.helpers.small import A, B, H, L, S
@@ -35,7 +35,7 @@ def randomized(model, batch):
 
 
 def test_every_piece_gets_a_score_for_each_label():
-    model = models.build_token_classifier(small.config(), C)
+    model = task_models.build_token_classifier(small.config(), C)
     batch = small.batch()
     weights, expected = randomized(model, batch)
     logits = expected["encoder_outputs"][-1] @ (
@@ -50,7 +50,7 @@ def test_every_piece_gets_a_score_for_each_label():
 
 
 def test_every_choice_gets_a_score_from_its_own_row():
-    model = models.build_choice_model(small.config())
+    model = task_models.build_choice_model(small.config())
     batch = small.batch(rows=B * CHOICES)
     weights, expected = randomized(model, batch)
     assert weights["cls/swag/output_weights"].shape == (1, H)
@@ -68,7 +68,7 @@ def test_scores_keep_their_bits_in_half_precision():
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        model = models.build_choice_model(small.config())
+        model = task_models.build_choice_model(small.config())
     finally:
         keras.config.set_dtype_policy(before)
     batch = small.batch(rows=B * CHOICES)
@@ -86,7 +86,7 @@ def test_pieces_without_a_label_have_no_loss():
     labels = rng.integers(0, C, (B, S), np.int32)
     weights = rng.integers(0, 2, (B, S)).astype("f4")
     batch = {"label_ids": labels, "label_weights": weights}
-    sums = losses.token_sums(batch, {"logits": logits})
+    sums = task_losses.token_sums(batch, {"logits": logits})
     log_p = log_softmax(logits.astype("f8"))
     places = [(b, s) for b in range(B) for s in range(S) if weights[b, s]]
     expected = -sum(log_p[b, s, labels[b, s]] for b, s in places)
@@ -95,7 +95,7 @@ def test_pieces_without_a_label_have_no_loss():
     assert float(sums["token_loss"]) == pytest.approx(expected, rel=1e-6)
     assert float(sums["token_accuracy"]) == right
     assert float(sums["token_weight"]) == len(places)
-    assert float(losses.token_weights(batch)["token"]) == len(places)
+    assert float(task_losses.token_weights(batch)["token"]) == len(places)
 
 
 def test_choices_that_are_not_there_share_no_probability():
@@ -106,11 +106,11 @@ def test_choices_that_are_not_there_share_no_probability():
         "label_ids": np.array([2, 1], np.int32),
         "choice_weights": np.array([[1, 1, 1], [1, 1, 0]], np.float32),
     }
-    sums = losses.choice_sums(batch, {"logits": logits})
+    sums = task_losses.choice_sums(batch, {"logits": logits})
     first, second = log_softmax(logits[:1]), log_softmax(logits[1:, :2])
     expected = -first[0, 2] - second[0, 1]
     right = (first[0].argmax() == 2) + (second[0].argmax() == 1)
     assert float(sums["choice_loss"]) == pytest.approx(expected, rel=1e-5)
     assert float(sums["choice_accuracy"]) == right
     assert float(sums["choice_weight"]) == B
-    assert float(losses.choice_weights(batch)["choice"]) == B
+    assert float(task_losses.choice_weights(batch)["choice"]) == B

@@ -10,7 +10,7 @@ import tensorflow as tf
 import convert_checkpoint
 from common import tensor_files
 from data.text import tokenizer_files
-from modeling import checkpoints, models
+from modeling import checkpoints, models, task_models
 from modeling.config import BertConfig
 from modeling.formats import conversion, model_folder, model_garden
 from tests.helpers import small, text
@@ -42,7 +42,7 @@ def values():
     """Encoder, pre-training heads and classifier."""
     config = small.config(vocab_size=SIZE)
     values = random_values(models.build_pretraining_model(config))
-    model = models.build_classifier(config, 5)
+    model = task_models.build_classifier(config, 5)
     heads = random_values(model, 7)
     heads = {n: v for n, v in heads.items() if n.startswith("output_")}
     return {**values, **heads}
@@ -119,7 +119,7 @@ def test_each_format_has_its_files(good):
 
 @pytest.mark.long
 def test_a_span_head_goes_all_the_way_too(convert, tmp_path):
-    model = models.build_span_model(small.config(vocab_size=SIZE))
+    model = task_models.build_span_model(small.config(vocab_size=SIZE))
     google = write_google(tmp_path / "google", random_values(model))
     convert("google", google, "model_garden", tmp_path / "mg")
     convert("model_garden", tmp_path / "mg", "huggingface", tmp_path / "hf")
@@ -129,7 +129,7 @@ def test_a_span_head_goes_all_the_way_too(convert, tmp_path):
 
 def test_labels_of_words_go_all_the_way_with_their_names(convert, tmp_path):
     config = small.config(vocab_size=SIZE)
-    values = random_values(models.build_token_classifier(config, 3))
+    values = random_values(task_models.build_token_classifier(config, 3))
     google = write_google(tmp_path / "google", values)
     task = {"kind": "entities", "labels": ["O", "B-Ö", "I-Ö"]}
     described = json.dumps(task, indent=2, ensure_ascii=False)
@@ -145,7 +145,7 @@ def test_labels_of_words_go_all_the_way_with_their_names(convert, tmp_path):
 
 def test_a_multiple_choice_is_theirs_with_a_bias_of_0(convert, tmp_path):
     config = small.config(vocab_size=SIZE)
-    values = random_values(models.build_choice_model(config))
+    values = random_values(task_models.build_choice_model(config))
     google = write_google(tmp_path / "google", values)
     told = convert("google", google, "huggingface", tmp_path / "hf")
     assert "encoder, pooler, multiple choice" in told

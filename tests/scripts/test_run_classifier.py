@@ -14,7 +14,7 @@ import run_classifier
 from common import main as main_lib
 from common import tensor_files
 from data.text import tokenization
-from modeling import checkpoints, models
+from modeling import checkpoints, task_models
 from modeling.config import BertConfig
 from modeling.formats import model_garden
 from tests.helpers import classifier_files, small
@@ -85,7 +85,7 @@ def results_of(folder):
 def numpy_logits(folder, prefix, rows):
     """Logits of texts, tokenized one by one as the original does."""
     config = BertConfig.from_json_file(f"{folder}/bert_config.json")
-    model = models.build_classifier(config, 2)
+    model = task_models.build_classifier(config, 2)
     named = checkpoints.model_variables(model)
     checkpoints.assign(named, tensor_files.read(prefix), prefix, tuple(named))
     tokenizer = tokenization.FullTokenizer(f"{folder}/vocab.txt")

@@ -11,7 +11,7 @@ import pytest
 
 import run_classifier
 import run_pretraining
-from modeling import models
+from modeling import task_models
 from tests.helpers import classifier_files, small, workers
 from tests.helpers.pretraining_files import (
     assert_same_bits,
@@ -324,7 +324,7 @@ def test_mirrored_devices_fine_tune_as_one_does(
     classify, monkeypatch, tmp_path
 ):
     _, run = classify
-    monkeypatch.setattr(models, "POOLED_DROPOUT", 0.0)
+    monkeypatch.setattr(task_models, "POOLED_DROPOUT", 0.0)
     found = {
         kind: run(
             tmp_path / kind,

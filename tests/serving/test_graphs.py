@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from data import features
-from modeling import models
+from modeling import task_models
 from serving import graphs
 from tests.helpers import small
 from tests.helpers.small import rows_of
@@ -13,7 +13,7 @@ from tests.helpers.small import rows_of
 
 @pytest.fixture(scope="module")
 def logits_of():
-    model = models.build_classifier(small.config(), 3)
+    model = task_models.build_classifier(small.config(), 3)
     return lambda inputs: model(inputs, training=False)["logits"]
 
 
@@ -40,7 +40,7 @@ def test_a_row_is_not_padded_to_a_much_longer_one():
 
 
 def test_logits_of_each_piece_are_filled_up_with_0():
-    model = models.build_token_classifier(small.config(), 2)
+    model = task_models.build_token_classifier(small.config(), 2)
 
     def logits_of(inputs):
         return model(inputs, training=False)["logits"]

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from data import features
-from modeling import models
+from modeling import task_models
 from serving import shared_rows
 from tests.helpers import small
 from tests.helpers.small import rows_of
@@ -17,7 +17,7 @@ SIZE = 3
 def networks():
     """The same classifier for rows of one text and of several."""
     alone, shared = (
-        models.build_classifier(small.config(), SIZE, packed=packed)
+        task_models.build_classifier(small.config(), SIZE, packed=packed)
         for packed in (False, True)
     )
     shared.set_weights(alone.get_weights())

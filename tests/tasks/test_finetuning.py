@@ -22,7 +22,7 @@ SCHEMA = dict.fromkeys(
 
 def build():
     config = small.config(num_hidden_layers=1, hidden_dropout_prob=0.1)
-    return models.build_classifier(config, CLASSES)
+    return task_models.build_classifier(config, CLASSES)
 
 
 def train(folder):
@@ -43,9 +43,9 @@ def train(folder):
         finetuning.Setup(small.config(num_hidden_layers=1), {}, [5, S]),
         finetuning.Network(
             build,
-            (losses.LABELS,),
-            losses.label_weights,
-            losses.class_sums,
+            (task_losses.LABELS,),
+            task_losses.label_weights,
+            task_losses.class_sums,
             ROWS,
         ),
     )

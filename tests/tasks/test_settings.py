@@ -254,7 +254,7 @@ def test_a_run_in_float16_goes_on_with_the_same_bits(pretrain, tmp_path):
 
 
 def test_layers_have_rates_and_some_are_frozen():
-    model = models.build_classifier(small.config(), 5)
+    model = task_models.build_classifier(small.config(), 5)
     named = checkpoints.model_variables(model)
     layer_decay.freeze(named, 0)
     assert len(model.trainable_variables) == len(named)

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from data import batching, features
 from data.records import example_files, reader
-from modeling import counts, fused_ops, losses, models
+from modeling import fused_ops, losses, models, task_losses, task_models
 from tasks.classification import examples
 from tests.helpers import small
 from training import optimization, steps
@@ -59,7 +59,7 @@ def pretraining(packed, remat=False):
         losses.pretraining_weights,
         losses.pretraining_sums,
         fused_ops.step_scope(CONFIG, islands=False, remat=remat),
-        counts.batch_tokens,
+        losses.batch_tokens,
     )
     return task, reader.training_batches(["none"], 1, schema, ROWS, 3, 0)
 
@@ -75,12 +75,12 @@ def classifier():
         [{name: [1] for name in schema} | row] * ROWS, schema
     )
     task = steps.Task(
-        models.build_classifier(CONFIG, len(LABELS.names)),
-        (losses.LABELS,),
-        losses.label_weights,
-        losses.class_sums,
+        task_models.build_classifier(CONFIG, len(LABELS.names)),
+        (task_losses.LABELS,),
+        task_losses.label_weights,
+        task_losses.class_sums,
         fused_ops.step_scope(CONFIG, islands=False, remat=False),
-        counts.batch_tokens,
+        losses.batch_tokens,
     )
     return task, batching.training_batches(rows, [small.S], ROWS, 3, 0)
 

@@ -8,7 +8,7 @@ import pytest
 import safetensors.numpy
 
 from common.errors import UserError
-from modeling import checkpoints, models
+from modeling import checkpoints, models, task_models
 from modeling.formats import huggingface
 from tests.helpers import small
 from tests.helpers.small import H
@@ -48,8 +48,8 @@ def values():
     named = {}
     for model in (
         models.build_pretraining_model(small.config()),
-        models.build_classifier(small.config(), 5),
-        models.build_span_model(small.config()),
+        task_models.build_classifier(small.config(), 5),
+        task_models.build_span_model(small.config()),
     ):
         named |= checkpoints.model_variables(model)
     return {
@@ -197,25 +197,25 @@ def test_a_classifier_says_how_many_labels_it_has(folder):
     ("build", "name", "task", "known"),
     [
         (
-            lambda config: models.build_classifier(config, 2),
+            lambda config: task_models.build_classifier(config, 2),
             "BertForSequenceClassification",
             {"kind": "multi_label", "labels": ["no", "yes"]},
             {"kind": "multi_label", "labels": ["no", "yes"]},
         ),
         (
-            lambda config: models.build_classifier(config, 1),
+            lambda config: task_models.build_classifier(config, 1),
             "BertForSequenceClassification",
             {"kind": "regression", "labels": []},
             {"kind": "regression", "labels": []},
         ),
         (
-            lambda config: models.build_token_classifier(config, 2),
+            lambda config: task_models.build_token_classifier(config, 2),
             "BertForTokenClassification",
             {"kind": "any", "labels": ["no", "yes"]},
             {"kind": None, "labels": ["no", "yes"]},
         ),
         (
-            models.build_choice_model,
+            task_models.build_choice_model,
             "BertForMultipleChoice",
             None,
             None,

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from common import tensor_files
 from common.errors import UserError
-from modeling import checkpoints, models
+from modeling import checkpoints, models, task_models
 from modeling.formats import model_garden
 from tests.helpers import small
 from tests.helpers.small import INTERMEDIATE, POSITIONS, A, H, L, V
@@ -85,9 +85,9 @@ def test_keys_and_shapes_are_theirs(tmp_path, values):
     "build",
     [
         models.build_pretraining_model,
-        lambda config: models.build_classifier(config, 5),
-        models.build_span_model,
-        lambda config: models.build_token_classifier(config, 5),
+        lambda config: task_models.build_classifier(config, 5),
+        task_models.build_span_model,
+        lambda config: task_models.build_token_classifier(config, 5),
     ],
 )
 def test_what_is_written_is_read_bit_for_bit(tmp_path, build):
@@ -124,8 +124,8 @@ def test_the_newer_encoder_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("build", "name", "inside"),
     [
-        (models.build_classifier, "output_weights", True),
-        (models.build_token_classifier, "cls/ner/output_weights", False),
+        (task_models.build_classifier, "output_weights", True),
+        (task_models.build_token_classifier, "cls/ner/output_weights", False),
     ],
 )
 def test_both_of_their_classifiers_restore_the_head(
@@ -179,8 +179,8 @@ def test_a_hub_module_of_the_first_format_holds_names_below_module(
 
 def test_two_task_heads_are_refused(tmp_path):
     config = small.config()
-    values = random_values(models.build_classifier(config, 5))
-    values |= random_values(models.build_span_model(config))
+    values = random_values(task_models.build_classifier(config, 5))
+    values |= random_values(task_models.build_span_model(config))
     with pytest.raises(UserError, match="hold one"):
         write(tmp_path, values)
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from data import features
 from data.text import text_ops, vocabulary
-from modeling import checkpoints, models
+from modeling import checkpoints, task_models
 from tasks.squad import answers as spans
 from tasks.squad import export as serving
 from tasks.squad import windows as squad_windows
@@ -26,7 +26,7 @@ SIZES = (23, 3, 5)  # of a row, the stride, a question
 @pytest.fixture(scope="module")
 def network():
     """Weights of a network that is sure of what it says, and the network."""
-    model = models.build_span_model(config(), 7)
+    model = task_models.build_span_model(config(), 7)
     rng = np.random.default_rng(3)
     named = checkpoints.model_variables(model)
     weights = {

@@ -1,0 +1,141 @@
+"""Encoder and heads together for fine-tuning."""
+
+import keras
+from keras import ops
+
+from data import features
+from modeling import encoder as encoder_lib
+from modeling import heads, layers
+from modeling.config import BertConfig
+
+POOLED_DROPOUT = 0.1  # below the head; fixed in the original
+
+
+def build_classifier(
+    config: BertConfig,
+    num_labels: int,
+    seed: int = 12345,
+    packed: bool = False,
+) -> keras.Model:
+    """Builds encoder and classifier on `[CLS]`.
+
+    Args:
+        config: sizes.
+        num_labels: C; 1 for regression.
+        seed: of the initial weights.
+        packed: rows hold several sequences.
+
+    Returns:
+        a functional model that takes the encoder's inputs and returns a
+        dict: logits, float32 [B, C]; if `packed`, [B, K, C].
+    """
+    encoder = encoder_lib.build_encoder(config, seed, packed)
+    pooled = encoder_lib.pooled_output(encoder, encoder.input)
+    dropout = layers.Factory(config, seed, "classifier").dropout(
+        POOLED_DROPOUT, "dropout"
+    )
+    head = heads.OutputHead(config, seed, num_labels, "classifier")
+    return keras.Model(
+        encoder.input, {"logits": head(dropout(pooled))}, name="sentence"
+    )
+
+
+def build_span_model(config: BertConfig, seed: int = 12345) -> keras.Model:
+    """Builds encoder and the start and end vectors of question answering.
+
+    Args:
+        config: sizes.
+        seed: of the initial weights.
+
+    Returns:
+        a functional model that takes the encoder's inputs and returns a
+        dict: start_logits and end_logits, float32 [B, S] each.
+    """
+    encoder = encoder_lib.build_encoder(config, seed)
+    _leave_pooler(encoder)
+    sequence = encoder(encoder.input)["sequence_output"]
+    logits = heads.OutputHead(config, seed, 2, "squad")(sequence)  # [B, S, 2]
+    outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+    return keras.Model(encoder.input, outputs, name="span")
+
+
+def build_token_classifier(
+    config: BertConfig, num_labels: int, seed: int = 12345
+) -> keras.Model:
+    """Builds encoder and a classifier on every piece.
+
+    Args:
+        config: sizes.
+        num_labels: C.
+        seed: of the initial weights.
+
+    Returns:
+        a functional model that takes the encoder's inputs and returns a
+        dict: logits, float32 [B, S, C].
+    """
+    encoder = encoder_lib.build_encoder(config, seed)
+    _leave_pooler(encoder)
+    sequence = encoder(encoder.input)["sequence_output"]
+    dropout = layers.Factory(config, seed, "ner").dropout(
+        POOLED_DROPOUT, "dropout"
+    )
+    head = heads.OutputHead(config, seed, num_labels, "ner")
+    return keras.Model(
+        encoder.input, {"logits": head(dropout(sequence))}, name="token"
+    )
+
+
+def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
+    """Builds encoder and a vector that scores each choice.
+
+    The vector has no bias: choices are compared with each other.
+
+    Args:
+        config: sizes.
+        seed: of the initial weights.
+
+    Returns:
+        a functional model that takes the encoder's inputs, but int32
+        [B, C, S], and returns a dict: logits, float32 [B, C].
+    """
+    encoder = encoder_lib.build_encoder(config, seed)
+    inputs = {
+        name: keras.Input((None, None), dtype="int32", name=name)
+        for name in encoder.input
+    }
+    fold = FoldChoices(name="fold")
+    rows = {name: fold(x) for name, x in inputs.items()}  # [B * C, S]
+    dropout = layers.Factory(config, seed, "swag").dropout(
+        POOLED_DROPOUT, "dropout"
+    )
+    head = heads.OutputHead(config, seed, 1, "swag", bias=False)
+    pooled = encoder_lib.pooled_output(encoder, rows)
+    scores = head(dropout(pooled))  # [B * C, 1]
+    # Scores that are to be compared keep all their bits.
+    unfold = UnfoldChoices(name="unfold", dtype="float32")
+    logits = unfold(scores, inputs[features.INPUT_IDS])
+    return keras.Model(inputs, {"logits": logits}, name="choice")
+
+
+class FoldChoices(keras.layers.Layer):
+    """Makes the choices of a batch its rows."""
+
+    def call(self, x):
+        """[B, C, S] -> [B * C, S]."""
+        return ops.reshape(x, (-1, ops.shape(x)[-1]))
+
+
+class UnfoldChoices(keras.layers.Layer):
+    """Makes the rows of a batch its choices again."""
+
+    def call(self, scores, x):
+        """[B * C, 1], and what was folded, [B, C, S] -> [B, C]."""
+        return ops.reshape(scores, ops.shape(x)[:2])
+
+
+def _leave_pooler(encoder: keras.Model) -> None:
+    """Keeps what no gradient reaches as it is, as the original does.
+
+    Else weight decay would shrink it.
+    """
+    encoder.get_layer("pooler").trainable = False
