@@ -72,25 +72,6 @@ def build_encoder(
     return keras.Model(inputs, outputs, name="bert")
 
 
-def pooled_output(encoder: keras.Model, inputs: dict) -> keras.KerasTensor:
-    """The pooled output, without the last layer's other places.
-
-    Args:
-        encoder: from `build_encoder`.
-        inputs: as the encoder's.
-
-    Returns:
-        float [B, H]; if the encoder is packed, [B, K, H].
-    """
-    packed = features.NEXT_SENTENCE_POSITIONS in inputs
-    if packed:
-        first = inputs[features.NEXT_SENTENCE_POSITIONS]
-    else:
-        first = ops.zeros_like(inputs[features.INPUT_IDS][:, :1])  # [CLS]
-    read = last_layer_at(encoder, inputs, first)
-    return encoder.get_layer("pooler")(read if packed else read[:, 0])
-
-
 def last_layer_at(
     encoder: keras.Model, inputs: dict, places
 ) -> keras.KerasTensor:

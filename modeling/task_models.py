@@ -30,7 +30,7 @@ def build_classifier(
         dict: logits, float32 [B, C]; if `packed`, [B, K, C].
     """
     encoder = encoder_lib.build_encoder(config, seed, packed)
-    pooled = encoder_lib.pooled_output(encoder, encoder.input)
+    pooled = _pooled_output(encoder, encoder.input)
     dropout = layers.Factory(config, seed, "classifier").dropout(
         POOLED_DROPOUT, "dropout"
     )
@@ -109,7 +109,7 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
         POOLED_DROPOUT, "dropout"
     )
     head = heads.OutputHead(config, seed, 1, "swag", bias=False)
-    pooled = encoder_lib.pooled_output(encoder, rows)
+    pooled = _pooled_output(encoder, rows)
     scores = head(dropout(pooled))  # [B * C, 1]
     # Scores that are to be compared keep all their bits.
     unfold = UnfoldChoices(name="unfold", dtype="float32")
@@ -131,6 +131,25 @@ class UnfoldChoices(keras.layers.Layer):
     def call(self, scores, x):
         """[B * C, 1], and what was folded, [B, C, S] -> [B, C]."""
         return ops.reshape(scores, ops.shape(x)[:2])
+
+
+def _pooled_output(encoder: keras.Model, inputs: dict) -> keras.KerasTensor:
+    """The pooled output, without the last layer's other positions.
+
+    Args:
+        encoder: from `build_encoder`.
+        inputs: as the encoder's.
+
+    Returns:
+        float [B, H]; if the encoder is packed, [B, K, H].
+    """
+    packed = features.NEXT_SENTENCE_POSITIONS in inputs
+    if packed:
+        first = inputs[features.NEXT_SENTENCE_POSITIONS]
+    else:
+        first = ops.zeros_like(inputs[features.INPUT_IDS][:, :1])  # [CLS]
+    read = encoder_lib.last_layer_at(encoder, inputs, first)
+    return encoder.get_layer("pooler")(read if packed else read[:, 0])
 
 
 def _leave_pooler(encoder: keras.Model) -> None:

@@ -16,7 +16,7 @@ from data.text import vocabulary, vocabulary_checks
 from modeling.config import BertConfig
 from modeling.formats import model_folder
 from serving import export_folder
-from tasks import output_dir, settings, training_run
+from tasks import finetuning_settings, output_dir, training_run
 
 _WINDOW = 64  # batches of predictions that are sorted together
 
@@ -37,7 +37,7 @@ class Setup:
 
 
 def check(
-    tuning: settings.FineTuning, config: BertConfig | None = None
+    tuning: finetuning_settings.FineTuning, config: BertConfig | None = None
 ) -> Setup:
     """Checks the settings against each other and the files.
 
@@ -96,7 +96,7 @@ def check(
 
 
 def warn_of_vocabulary(
-    tuning: settings.FineTuning, setup: Setup, texts: Iterable[str]
+    tuning: finetuning_settings.FineTuning, setup: Setup, texts: Iterable[str]
 ) -> None:
     """Warns if the vocabulary does not seem to fit the network or the texts.
 
@@ -141,7 +141,7 @@ def wanted_files(script_settings) -> dict[str, str]:
     return {name: getattr(script_settings, name) for name in names}
 
 
-def check_wanted(tuning: settings.FineTuning, wanted) -> None:
+def check_wanted(tuning: finetuning_settings.FineTuning, wanted) -> None:
     """Checks that there is something to do, and room for the export.
 
     Args:
@@ -285,7 +285,7 @@ class FineTuning:
             training.train_batch_size,
             self.num_train_steps,
             eval_steps=training.eval_steps,
-            records_of=lambda step: batching.tell_rows(
+            records_of=lambda step: batching.describe_rows(
                 examples, training.train_batch_size, training.random_seed, step
             ),
         )
@@ -314,7 +314,7 @@ class FineTuning:
             say(f"step {step} held out | {shown}")
 
         best = self._run.best(best_metric) if best_metric else None
-        return validation.HeldOut(evaluate, log, best)
+        return validation.Validation(evaluate, log, best)
 
     def restore_best(self) -> None:
         """Restores the best weights, if there are any."""
@@ -408,7 +408,7 @@ class Task(Protocol):
         """Writes a SavedModel."""
 
 
-def run(tuning: settings.FineTuning, task: Task) -> list[str]:
+def run(tuning: finetuning_settings.FineTuning, task: Task) -> list[str]:
     """Trains, evaluates, predicts and exports, as the settings ask.
 
     Returns:

@@ -220,10 +220,7 @@ class TrainingRun:
 
     def restore_best(self) -> int | None:
         """Restores the best weights; returns their step, None without any."""
-        from training import saver
-
-        folder = os.path.join(self._training.output_dir, output_dir.BEST)
-        found = saver.Saver(folder, 1).restore_latest()
+        found = self._best.restore_latest()
         if found is None:
             return None
         for name, variable in self.named.items():

@@ -4,8 +4,8 @@ import dataclasses
 
 from common.errors import UserError
 from common.flags import flag, group
+from tasks.finetuning_settings import FineTuning
 from tasks.ner.entities import ANY, ENTITIES
-from tasks.settings import FineTuning
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import dataclasses
 
 from common.flags import flag, group
-from tasks.settings import FineTuning
+from tasks.finetuning_settings import FineTuning
 
 
 @dataclasses.dataclass(frozen=True)
