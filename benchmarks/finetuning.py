@@ -83,7 +83,7 @@ class Side:
                     (name,),
                     weights,
                     sums,
-                    fused_ops.step_scope(config, islands=True, remat=False),
+                    fused_ops.step_scope(config, fused=True, remat=False),
                 ),
                 optimizer,
                 tf.distribute.OneDeviceStrategy("CPU:0"),

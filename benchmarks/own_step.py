@@ -39,7 +39,7 @@ def make(task, path, precision, mode, *sizes):
     training, data = pretraining_step.make_steps(
         config,
         *sizes,
-        islands=mode in ("islands", "remat"),
+        fused=mode in ("islands", "remat"),
         remat=mode == "remat",
         use_xla=mode == "xla",
     )

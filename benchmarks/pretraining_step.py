@@ -30,7 +30,7 @@ KINDS = ("float32", "bfloat16")
 
 def make_training(
     config: BertConfig,
-    islands: bool = True,
+    fused: bool = True,
     remat: bool = False,
     use_xla: bool = False,
     packed: bool = False,
@@ -39,7 +39,8 @@ def make_training(
 
     Args:
         config: sizes.
-        islands, remat, use_xla: flags of run_pretraining.py.
+        fused, remat: see `fused_ops.step_scope`.
+        use_xla: flag of run_pretraining.py.
         packed: rows hold several sequences.
     """
     model = models.build_pretraining_model(config, packed=packed)
@@ -51,7 +52,7 @@ def make_training(
             losses.OBJECTIVES,
             losses.pretraining_weights,
             losses.pretraining_sums,
-            fused_ops.step_scope(config, islands and not use_xla, remat),
+            fused_ops.step_scope(config, fused and not use_xla, remat),
         ),
         optimizer,
         tf.distribute.OneDeviceStrategy("CPU:0"),

@@ -3,8 +3,8 @@
     python -m benchmarks.step_profile [configs/bert_small.json [B S P]]
 
 Shares are of the time that operations run, added up over threads. What is
-inside of compiled programs, the islands and the optimizer's update, is told by
-the names that XLA gives it.
+inside of compiled programs, the fused operations and the optimizer's update,
+is told by the names that XLA gives it.
 """
 
 import collections

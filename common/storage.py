@@ -40,7 +40,7 @@ def size(path: str) -> int:
     return os.path.getsize(path)
 
 
-def tell_free(path: str) -> str:
+def describe_free_space(path: str) -> str:
     """The space left where a path is, as `, 12.3 MB free`, if it is known."""
     if is_remote(path):
         return ""

@@ -130,7 +130,7 @@ def training_batches(
     return pipelines.untuned(dataset.prefetch(pipelines.BATCHES_AHEAD))
 
 
-def tell_rows(
+def describe_rows(
     rows: example_files.Rows, batch_size: int, seed: int, step: int
 ) -> str:
     """Says which rows are in the batch of a step, from 1.

@@ -1,6 +1,6 @@
 """What makes a training step fast, or small: TensorFlow only.
 
-    with training_step(seed, Ways(islands=True)):
+    with training_step(seed, Ways(fused=True)):
         outputs = model(inputs, training=True)
 
 No number changes by it. It is off where no step asks for it: under `Model.fit`,
@@ -27,11 +27,11 @@ class Ways:
     """How a training step computes what it computes.
 
     Attributes:
-        islands: elementwise work is compiled, see `elementwise`.
+        fused: elementwise operations are compiled, see `elementwise`.
         remat: a layer keeps its input alone, see `recomputed`.
     """
 
-    islands: bool = False
+    fused: bool = False
     remat: bool = False
 
 
@@ -39,12 +39,13 @@ _PLAIN = Ways()
 _scope = threading.local()
 
 
-def step_scope(config: BertConfig, islands: bool, remat: bool) -> Callable:
+def step_scope(config: BertConfig, fused: bool, remat: bool) -> Callable:
     """`training_step` of a run, for the devices that are there.
 
     Args:
         config: sizes of the network.
-        islands: whether islands are wanted where they are of use: on CPUs.
+        fused: whether elementwise operations are fused where that is of
+            use: on CPUs.
             On GPUs and TPUs the whole step is one program (--use_xla).
         remat: whether layers are computed again.
 
@@ -57,7 +58,7 @@ def step_scope(config: BertConfig, islands: bool, remat: bool) -> Callable:
         if device.device_type != "CPU"
     ]
     large = config.hidden_size >= SMALLEST_HIDDEN_SIZE
-    ways = Ways(islands and large and not accelerators, remat)
+    ways = Ways(fused and large and not accelerators, remat)
     return functools.partial(training_step, ways=ways)
 
 
@@ -79,22 +80,21 @@ def training_step(seed: tf.Tensor, ways: Ways = _PLAIN):
 
 
 def elementwise(function: Callable, *tensors, **settings) -> tf.Tensor:
-    """`function(*tensors, **settings)`, compiled where islands are wanted.
+    """`function(*tensors, **settings)`, compiled if the step is fused.
 
     Matrix products are fastest in oneDNN, one by one, which XLA on CPU does
     not call; everything between two of them is fastest as one XLA program,
-    which reads and writes memory once. So the step is a sea of operations
-    with islands in it. The backward pass is an island too and computes the
-    forward pass again: only the inputs are kept.
+    which reads and writes memory once. The backward pass is one program
+    too and computes the forward pass again: only the inputs are kept.
 
     Args:
         function: of a module; makes a tensor with operations alone.
         tensors: its inputs; those of integers get no gradient.
         settings: hashable; a program is compiled for each.
     """
-    if not _ways().islands:
+    if not _ways().fused:
         return function(*tensors, **settings)
-    return _island(function, **settings)(*map(tf.convert_to_tensor, tensors))
+    return _fused(function, **settings)(*map(tf.convert_to_tensor, tensors))
 
 
 def recomputed(function: Callable, x: tf.Tensor) -> tf.Tensor:
@@ -120,7 +120,7 @@ def _ways() -> Ways:
 
 
 @functools.cache
-def _island(function: Callable, **settings) -> Callable:
+def _fused(function: Callable, **settings) -> Callable:
     """The function and its gradient as two compiled programs."""
 
     def run(*tensors):
@@ -137,7 +137,7 @@ def _island(function: Callable, **settings) -> Callable:
         return tape.gradient(outputs, real, upstream)
 
     @tf.custom_gradient
-    def island(*tensors):
+    def fused(*tensors):
         def gradient(upstream):
             found = iter(backward(tensors, upstream))
             return [
@@ -146,4 +146,4 @@ def _island(function: Callable, **settings) -> Callable:
 
         return forward(*tensors), gradient
 
-    return island
+    return fused

@@ -1,4 +1,4 @@
-"""Watches the steps of a run: what is not finite, and losses that leap.
+"""Watches the steps of a run: what is not finite, and spikes of the loss.
 
 The steps themselves leave weights and moments as they are where the loss or
 the gradient is not finite; here it is told, and the run is ended if it does
@@ -55,7 +55,7 @@ class Guard:
                 if limit is not None:
                     say(
                         f"warning: step {number}: loss {losses['loss']:.4f} "
-                        f"leaps above {limit:.4f}, the mean of the last steps "
+                        f"spikes above {limit:.4f}, the mean of the last steps "
                         "and six standard deviations; its rows: "
                         f"{records_of(number)}"
                     )

@@ -85,7 +85,7 @@ def _drop_events_after(folder: str, step: int) -> None:
         os.replace(temporary, path)
 
 
-def tell_training(
+def log_training(
     step: int,
     last_step: int,
     values: dict[str, float],
@@ -106,7 +106,7 @@ def tell_training(
     )
 
 
-def tell_evaluation(
+def log_evaluation(
     step: int, values: dict[str, float], objectives: tuple[str, ...]
 ) -> None:
     """Prints one line on an evaluation."""

@@ -9,7 +9,7 @@ import tensorflow as tf
 from training import logs, workers
 from training.guard import Guard
 from training.steps import TOKENS, Steps
-from training.throughput import Pace, Window
+from training.throughput import Throughput, Window
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,17 +115,19 @@ class Trainer:
             should_stop: asked every few seconds whether to save and return.
         """
         iterator = iter(batches)
-        pace = Pace(schedule.batch_size, schedule.iterations_per_loop)
+        throughput = Throughput(
+            schedule.batch_size, schedule.iterations_per_loop
+        )
         step = self.steps.optimizer.step
         while step < schedule.num_train_steps:
             stop = schedule.next_stop(step)
             room = min(stop - step, schedule.steps_to_skip(step))
             if room:
-                count = workers.fewest(
-                    self.steps.strategy, pace.steps_a_call(room)
+                count = workers.all_reduce_min(
+                    self.steps.strategy, throughput.steps_a_call(room)
                 )
                 rows = self.steps.train(iterator, tf.constant(count)).numpy()
-                pace.called(count)
+                throughput.called(count)
                 rows = self._guard.check(step, rows, schedule.records_of)
                 self._window.add(rows)
             else:
@@ -133,16 +135,19 @@ class Trainer:
                 self.steps.skip(iterator)
             step += count
             report = step == stop
-            if self._window.steps and (report or pace.is_time_for_a_line()):
-                values = self._report(step, schedule, pace)
-                logs.tell_training(
+            if self._window.steps and (
+                report or throughput.is_time_for_a_line()
+            ):
+                values = self._report(step, schedule, throughput)
+                logs.log_training(
                     step,
                     schedule.num_train_steps,
                     values,
                     self.objectives,
-                    pace.seconds_a_step * (schedule.num_train_steps - step),
+                    throughput.seconds_a_step
+                    * (schedule.num_train_steps - step),
                 )
-                pace.told()
+                throughput.told()
                 if report:
                     log.write(step, "train", values)
                     self._window = Window(self.steps.sum_names)
@@ -154,30 +159,32 @@ class Trainer:
                 save()
             if stop:
                 return
-            pace.resume()
+            throughput.resume()
 
-    def _report(self, step: int, schedule: Schedule, pace: Pace) -> dict:
+    def _report(
+        self, step: int, schedule: Schedule, throughput: Throughput
+    ) -> dict:
         """Means since the last report, and how fast it goes."""
         values = self._window.means(self.objectives)
         values["learning_rate"] = float(schedule.learning_rate(step - 1))
-        rate = pace.examples_per_second
+        rate = throughput.examples_per_second
         values["examples_per_second"] = rate
         tokens = self._window.mean(TOKENS)
         if tokens is not None:
             values["tokens_per_second"] = rate * tokens / schedule.batch_size
         return values
 
-    def state(self) -> dict:
-        """JSON values for `take_state`: of the steps, and since a report."""
+    def state_dict(self) -> dict:
+        """JSON values for `load_state_dict`: of the steps, and since a report."""
         return {
-            "window": self._window.state(),
-            "steps": self.steps.extra_state(),
+            "window": self._window.state_dict(),
+            "steps": self.steps.state_dict(),
         }
 
-    def take_state(self, state: dict) -> None:
+    def load_state_dict(self, state: dict) -> None:
         """Goes on where a run was interrupted."""
-        self._window.take_state(state["window"])
-        self.steps.take_extra_state(state["steps"])
+        self._window.load_state_dict(state["window"])
+        self.steps.load_state_dict(state["steps"])
 
     def evaluate(self, batches: Iterable[dict]) -> dict[str, float]:
         """Means over all rows of the batches, each objective apart.

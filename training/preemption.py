@@ -19,7 +19,7 @@ class Abandoned(Exception):
     """An evaluation was left unfinished, because the run is to stop."""
 
 
-class Interruption:
+class Preemption:
     """Catches signals while it is entered, and watches the clock.
 
     Args:

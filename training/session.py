@@ -8,10 +8,10 @@ from common.progress import say
 from training import workers
 from training.logs import TrainingLog
 from training.loop import Schedule, Trainer
-from training.preemption import Interruption
+from training.preemption import Preemption
 from training.saver import Restored, Saver
 from training.state import TrainingState
-from training.validation import HeldOut
+from training.validation import Validation
 
 # Makes the batches from the present step on, up to the schedule's last step.
 Part = tuple[Callable[[], tf.data.Dataset], Schedule]
@@ -38,8 +38,8 @@ class Session:
     ):
         self._trainer, self._state, self._best = trainer, state, best
         self._folder, self._settings = folder, settings
-        self._held_out = None
-        self._held_out_state = None
+        self._validation = None
+        self._validation_state = None
 
     def resume(self, will_train: bool) -> Restored | None:
         """Takes up the run in the folder, if there is one.
@@ -51,18 +51,18 @@ class Session:
             self._state.sweep()
             self._state.check_space()
         strategy = self._trainer.steps.strategy
-        workers.wait(strategy)  # until the chief has tidied up
+        workers.barrier(strategy)  # until the chief has tidied up
         restored = self._state.restore()
         workers.check_step(strategy, self._state.step, self._folder)
         if restored and restored.state:
-            self._trainer.take_state(restored.state["trainer"])
-            self._held_out_state = restored.state["held_out"]
+            self._trainer.load_state_dict(restored.state["trainer"])
+            self._validation_state = restored.state["held_out"]
         return restored
 
     def train(
         self,
         parts: Iterable[Part],
-        held_out: HeldOut | None = None,
+        validation: Validation | None = None,
         train_for: float | None = None,
     ) -> None:
         """Trains to the last step, or until it is to stop.
@@ -73,7 +73,7 @@ class Session:
 
         Args:
             parts: what is trained on, one after the other.
-            held_out: evaluates while training.
+            validation: evaluates while training.
             train_for: stop after so many seconds.
 
         Raises:
@@ -83,26 +83,26 @@ class Session:
         strategy = self._trainer.steps.strategy
         self._state.forget_later()
         self._best.forget_after(self._state.step)
-        workers.wait(strategy)  # until the chief has removed them
-        self._held_out = held_out
-        if held_out and self._held_out_state:
-            held_out.take_state(self._held_out_state)
+        workers.barrier(strategy)  # until the chief has removed them
+        self._validation = validation
+        if validation and self._validation_state:
+            validation.load_state_dict(self._validation_state)
         log = TrainingLog(self._folder, self._state.step)
-        with Interruption(train_for, not workers.is_joined()) as interruption:
+        with Preemption(train_for, not workers.is_joined()) as preemption:
 
             def evaluate():
-                if held_out:
-                    held_out.add(
-                        self._state.step, log, self._settings, interruption
+                if validation:
+                    validation.add(
+                        self._state.step, log, self._settings, preemption
                     )
 
             def should_stop():
-                wish = workers.most(strategy, interruption.wish)
-                interruption.adopt(wish)
-                is_over = held_out is not None and held_out.is_over
+                wish = workers.all_reduce_max(strategy, preemption.wish)
+                preemption.adopt(wish)
+                is_over = validation is not None and validation.is_over
                 return is_over or wish > 0
 
-            if held_out and held_out.is_owed:
+            if validation and validation.is_owed:
                 evaluate()
                 self._save()
             for make_batches, schedule in parts:
@@ -120,16 +120,16 @@ class Session:
                 )
             last_step = parts[-1][1].num_train_steps
             should_stop()  # all have come this far, and go on alike
-            interruption.end(self._state.step, last_step)
-        if held_out and held_out.is_over:
+            preemption.end(self._state.step, last_step)
+        if validation and validation.is_over:
             say(
                 f"finished: stopped early at step {self._state.step} of "
                 f"{last_step}, no better evaluation came"
             )
 
     def _save(self) -> None:
-        held_out = self._held_out.state() if self._held_out else None
+        validation = self._validation.state_dict() if self._validation else None
         self._state.save(
             self._settings,
-            {"trainer": self._trainer.state(), "held_out": held_out},
+            {"trainer": self._trainer.state_dict(), "held_out": validation},
         )

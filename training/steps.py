@@ -141,7 +141,7 @@ class Steps:
         next(iterator)
         self.optimizer.iterations.assign_add(1)
 
-    def extra_state(self) -> dict:
+    def state_dict(self) -> dict:
         """What a checkpoint's tensors do not hold, as JSON values."""
         state = {"bad_steps": self.bad_steps}
         if self._scaling is not None:
@@ -149,8 +149,8 @@ class Steps:
             state |= {"loss_scale": scale.hex(), "loss_scale_steps": int(steps)}
         return state
 
-    def take_extra_state(self, state: dict) -> None:
-        """Sets what `extra_state` returned."""
+    def load_state_dict(self, state: dict) -> None:
+        """Sets what `state_dict` returned."""
         self.bad_steps = state.get("bad_steps", 0)
         if self._scaling is not None and "loss_scale" in state:
             scale = float.fromhex(state["loss_scale"])

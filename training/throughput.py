@@ -46,17 +46,17 @@ class Window:
         sums = dict(zip(self._names, self._sums))
         return sums[name] / self.steps if name in sums else None
 
-    def state(self) -> dict:
-        """JSON values for `take_state`."""
+    def state_dict(self) -> dict:
+        """JSON values for `load_state_dict`."""
         return {"steps": self.steps, "sums": [x.hex() for x in self._sums]}
 
-    def take_state(self, state: dict) -> None:
+    def load_state_dict(self, state: dict) -> None:
         """Takes up the sums that a run had when it was interrupted."""
         self.steps = state["steps"]
         self._sums = [float.fromhex(x) for x in state["sums"]]
 
 
-class Pace:
+class Throughput:
     """How fast it goes; pauses for checkpoints and evaluation are left out.
 
     The first call traces and compiles, so it takes one step and its time is

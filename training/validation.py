@@ -8,7 +8,7 @@ import keras
 
 from common.progress import say
 from training.logs import TrainingLog
-from training.preemption import Abandoned, Interruption
+from training.preemption import Abandoned, Preemption
 from training.saver import Saver
 
 
@@ -60,11 +60,11 @@ class Best:
         """Whether the run has waited long enough for better weights."""
         return 0 < self._patience <= self._waited
 
-    def state(self) -> dict:
-        """JSON values for `take_state`."""
+    def state_dict(self) -> dict:
+        """JSON values for `load_state_dict`."""
         return {"value": self._value.hex(), "waited": self._waited}
 
-    def take_state(self, state: dict) -> None:
+    def load_state_dict(self, state: dict) -> None:
         """Goes on where a run was interrupted.
 
         Where the best weights are gone, the search for them starts anew.
@@ -74,7 +74,7 @@ class Best:
             self._waited = state["waited"]
 
 
-class HeldOut:
+class Validation:
     """Evaluates when the loop says so.
 
     An evaluation that a signal cuts short is made up for when the run goes
@@ -100,7 +100,7 @@ class HeldOut:
         step: int,
         log: TrainingLog,
         settings: dict,
-        interruption: Interruption,
+        preemption: Preemption,
     ) -> None:
         """Evaluates the weights of a step.
 
@@ -108,11 +108,11 @@ class HeldOut:
             step: of the weights.
             log: takes the metrics.
             settings: JSON values that describe the run.
-            interruption: may cut the evaluation short.
+            preemption: may cut the evaluation short.
         """
         self.is_owed = True
         try:
-            with interruption.abandoning():
+            with preemption.abandoning():
                 metrics = self._evaluate()
         except Abandoned:
             return
@@ -127,13 +127,13 @@ class HeldOut:
         """Whether the run has waited long enough for better weights."""
         return self._best is not None and self._best.is_over
 
-    def state(self) -> dict:
-        """JSON values for `take_state`."""
-        best = self._best.state() if self._best else None
+    def state_dict(self) -> dict:
+        """JSON values for `load_state_dict`."""
+        best = self._best.state_dict() if self._best else None
         return {"is_owed": self.is_owed, "best": best}
 
-    def take_state(self, state: dict) -> None:
+    def load_state_dict(self, state: dict) -> None:
         """Goes on where a run was interrupted."""
         self.is_owed = state["is_owed"]
         if self._best and state["best"]:
-            self._best.take_state(state["best"])
+            self._best.load_state_dict(state["best"])

@@ -206,17 +206,17 @@ def gather(strategy, *values: float) -> np.ndarray:
     return _gatherer(strategy)(said).numpy()
 
 
-def most(strategy, number: int) -> int:
+def all_reduce_max(strategy, number: int) -> int:
     """The largest number of all workers'."""
     return int(gather(strategy, number).max())
 
 
-def fewest(strategy, number: int) -> int:
+def all_reduce_min(strategy, number: int) -> int:
     """The smallest number of all workers'."""
     return int(gather(strategy, number).min())
 
 
-def wait(strategy) -> None:
+def barrier(strategy) -> None:
     """Waits until every worker is here."""
     gather(strategy, 0)
 

@@ -215,7 +215,7 @@ def _append(held: dict[int, list[str]], paths: list[str]) -> None:
                 f"cannot be written: {error.strerror}",
                 path=path,
                 fix="make room for a copy of the corpus' text"
-                f"{storage.tell_free(path)}",
+                f"{storage.describe_free_space(path)}",
             ) from None
     held.clear()
 

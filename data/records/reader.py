@@ -54,7 +54,7 @@ def training_batches(
     )
 
 
-def tell_records(
+def describe_records(
     files: list[str], num_records: int, batch_size: int, seed: int, step: int
 ) -> str:
     """Says which records are in the batch of a step.

@@ -234,7 +234,7 @@ def _cannot_write(path: str, error: Exception, size: int = 0) -> UserError:
     cause = str(cause).removeprefix(f"{path}; ")  # TensorFlow names it too
     found = f"cannot be written: {cause}"
     if size:
-        found += f" ({size / 1e6:.1f} MB{storage.tell_free(path)})"
+        found += f" ({size / 1e6:.1f} MB{storage.describe_free_space(path)})"
     return UserError(
         found,
         path=path,

@@ -80,7 +80,7 @@ class Pretraining:
             phase.batch_size,
             phase.last,
             eval_steps=training.eval_steps if self._inputs.held_out else 0,
-            records_of=lambda step: reader.tell_records(
+            records_of=lambda step: reader.describe_records(
                 phase.records.files,
                 num_records,
                 phase.batch_size,
@@ -133,9 +133,9 @@ class Pretraining:
         if not self._inputs.held_out:
             return None
         objectives = self.run.trainer.objectives
-        return validation.HeldOut(
+        return validation.Validation(
             self.evaluate,
-            lambda step, result: logs.tell_evaluation(step, result, objectives),
+            lambda step, result: logs.log_evaluation(step, result, objectives),
             self.run.best("loss", is_loss=True),
         )
 

@@ -63,7 +63,7 @@ def test_stopped_fine_tuning_ends_with_the_same_bits(
 ):
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
     tune(straight)
-    tell = logs.tell_training
+    tell = logs.log_training
 
     def told(now, *rest):
         tell(now, *rest)
@@ -72,7 +72,7 @@ def test_stopped_fine_tuning_ends_with_the_same_bits(
 
     err = tune(stopped, train_for="0.2s")
     assert "stopped at step 1 of 13, which is saved: the time of" in err
-    monkeypatch.setattr(logs, "tell_training", told)
+    monkeypatch.setattr(logs, "log_training", told)
     err = tune(stopped, 75)
     assert "stopped at step 8 of 13, which is saved: SIGTERM" in err
     tune(stopped)

@@ -12,8 +12,8 @@ from tests.helpers import small
 from training import steps
 from training.optimization import AdamWeightDecay
 
-ISLANDS, REMAT = fused_ops.Ways(islands=True), fused_ops.Ways(remat=True)
-BOTH = fused_ops.Ways(islands=True, remat=True)
+FUSED, REMAT = fused_ops.Ways(fused=True), fused_ops.Ways(remat=True)
+BOTH = fused_ops.Ways(fused=True, remat=True)
 SEED = tf.constant([5, 7])
 FUNCTIONS = {
     "attention_probs": (
@@ -56,7 +56,7 @@ def values_and_gradients(function, tensors, settings, ways):
     ("dtype", "atol"), [("float32", 1e-5), ("bfloat16", 0.13)]
 )
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_an_island_equals_its_function(name, dtype, atol):
+def test_a_fused_operation_equals_its_function(name, dtype, atol):
     function, shapes, settings = FUNCTIONS[name]
     rng = np.random.default_rng(3)
     tensors = [
@@ -66,33 +66,33 @@ def test_an_island_equals_its_function(name, dtype, atol):
         for shape in shapes
     ]
     plain = values_and_gradients(function, tensors, settings, fused_ops.Ways())
-    island = values_and_gradients(function, tensors, settings, ISLANDS)
-    assert len(plain) == len(island) > 1
-    for ours, theirs in zip(island, plain, strict=True):
+    fused = values_and_gradients(function, tensors, settings, FUSED)
+    assert len(plain) == len(fused) > 1
+    for ours, theirs in zip(fused, plain, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=atol, atol=atol)
 
 
-def test_the_loss_island_equals_its_function():
+def test_the_fused_loss_equals_its_function():
     logits = np.random.default_rng(3).normal(0, 3, (7, 5)).astype("f4")
     logits[0] = 1.5  # of equal scores the first is the highest
     logits[1] = 1.5
     label = np.array([0, 1, 2, 3, 4, 0, 1], "i4")
     label[5] = logits[5].argmax()
-    plain, island = (
+    plain, fused = (
         values_and_gradients(
             losses._loss_and_hit,
             [tf.constant(logits), tf.constant(label)],
             {},
             ways,
         )
-        for ways in (fused_ops.Ways(), ISLANDS)
+        for ways in (fused_ops.Ways(), FUSED)
     )
     loss = tf.nn.sparse_softmax_cross_entropy_with_logits(label, logits)
     hits = logits.argmax(-1) == label
     assert hits[0] and not hits[1] and hits[5]
-    for found in (plain, island):
+    for found in (plain, fused):
         np.testing.assert_allclose(found[0], [loss, hits], atol=1e-5)
-    np.testing.assert_allclose(island[1], plain[1], atol=1e-5)
+    np.testing.assert_allclose(fused[1], plain[1], atol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -127,10 +127,10 @@ def plain(model):
 @pytest.mark.parametrize(
     ("ways", "xla"),
     [
-        *[(ISLANDS, False), (REMAT, False), (BOTH, False)],
+        *[(FUSED, False), (REMAT, False), (BOTH, False)],
         pytest.param(BOTH, True, marks=pytest.mark.long),
     ],
-    ids=["islands", "remat", "both", "one program"],
+    ids=["fused", "remat", "both", "one program"],
 )
 def test_every_way_gives_the_plain_loss_and_gradients(model, plain, ways, xla):
     loss, gradients = loss_of(model, ways, jit_compile=xla)(small.batch())
@@ -141,13 +141,13 @@ def test_every_way_gives_the_plain_loss_and_gradients(model, plain, ways, xla):
 
 
 @pytest.mark.long
-def test_in_bfloat16_islands_are_as_near_as_its_bits_allow():
+def test_in_bfloat16_fused_operations_are_as_near_as_its_bits_allow():
     """The same masks of dropout; products round in another order."""
     with precision.computing_in("bfloat16"):
         model = build_pretraining_model(small.config(hidden_dropout_prob=0.2))
     (loss, gradients), (expected, others) = (
         loss_of(model, ways)(small.batch())
-        for ways in (ISLANDS, fused_ops.Ways())
+        for ways in (FUSED, fused_ops.Ways())
     )
     np.testing.assert_allclose(loss, expected, rtol=0.01)
     norm = tf.linalg.global_norm(others)
@@ -179,9 +179,9 @@ def test_remat_computes_the_layers_again(model):
     assert operations(model, REMAT).count("Softmax") == count + small.L
 
 
-def test_without_a_step_there_is_no_island(model):
+def test_without_a_step_there_is_no_fused_operation(model):
     """So that an export holds none."""
-    assert "PartitionedCall" in operations(model, ISLANDS)
+    assert "PartitionedCall" in operations(model, FUSED)
     assert "PartitionedCall" not in operations(model, fused_ops.Ways())
 
 
@@ -205,7 +205,7 @@ def test_what_nobody_reads_of_the_last_layer_changes_nothing(model):
 
 
 @pytest.mark.parametrize(
-    ("width", "wanted", "device", "islands"),
+    ("width", "wanted", "device", "fused"),
     [
         (128, True, "CPU", True),
         (128, False, "CPU", False),
@@ -214,8 +214,8 @@ def test_what_nobody_reads_of_the_last_layer_changes_nothing(model):
         (128, True, "TPU", False),
     ],
 )
-def test_islands_are_for_large_networks_on_cpus(
-    monkeypatch, width, wanted, device, islands
+def test_fused_operations_are_for_large_networks_on_cpus(
+    monkeypatch, width, wanted, device, fused
 ):
     found = [
         tf.config.LogicalDevice(f"/device:{x}:0", x) for x in ("CPU", device)
@@ -223,7 +223,7 @@ def test_islands_are_for_large_networks_on_cpus(
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda: found)
     config = small.config(hidden_size=width, num_attention_heads=1)
     with fused_ops.step_scope(config, wanted, True)(SEED):
-        assert fused_ops._ways() == fused_ops.Ways(islands, True)
+        assert fused_ops._ways() == fused_ops.Ways(fused, True)
         assert dropout.current_seed() is SEED
 
 
@@ -265,7 +265,7 @@ def test_mirrored_devices_give_what_one_gives():
     np.testing.assert_allclose(train(mirrored, BOTH), plain, rtol=1e-5)
 
 
-def test_islands_take_rows_of_any_length():
+def test_fused_operations_take_rows_of_any_length():
     classifier = task_models.build_classifier(
         small.config(num_hidden_layers=1), 2
     )
@@ -281,9 +281,9 @@ def test_islands_take_rows_of_any_length():
 
         return run
 
-    plain, islands = scores(fused_ops.Ways()), scores(ISLANDS)
+    plain, fused = scores(fused_ops.Ways()), scores(FUSED)
     for length in (5, small.S):
         inputs = {
             name: small.batch()[name][:, :length] for name in classifier.input
         }
-        np.testing.assert_allclose(islands(inputs), plain(inputs), atol=1e-5)
+        np.testing.assert_allclose(fused(inputs), plain(inputs), atol=1e-5)

@@ -169,9 +169,9 @@ def test_an_overflow_on_the_last_replica_is_seen(replicas):
 
 def test_the_scale_doubles_after_many_good_steps():
     made = tiny.make_steps(kind="float16")
-    made.take_extra_state({"loss_scale": (4.0).hex(), "loss_scale_steps": 1998})
+    made.load_state_dict({"loss_scale": (4.0).hex(), "loss_scale_steps": 1998})
     assert tiny.take(made, None, None, None)[:, -1].tolist() == [4, 4, 8]
-    assert made.extra_state() == {
+    assert made.state_dict() == {
         "bad_steps": 0,
         "loss_scale": (8.0).hex(),
         "loss_scale_steps": 1,
@@ -180,7 +180,7 @@ def test_the_scale_doubles_after_many_good_steps():
 
 def test_the_scale_falls_no_further_than_one():
     made = tiny.make_steps(kind="float16")
-    made.take_extra_state({"loss_scale": (2.0).hex(), "loss_scale_steps": 0})
+    made.load_state_dict({"loss_scale": (2.0).hex(), "loss_scale_steps": 0})
     scales = tiny.take(made, np.nan, np.nan, np.nan)[:, -1]
     assert scales.tolist() == [2, 1, 1]
 
@@ -191,7 +191,7 @@ def test_a_resumed_run_in_float16_has_the_same_bits():
     first = tiny.make_steps(kind="float16", rate=0.3)
     tiny.take(first, None, 300.0)
     again = tiny.make_steps(kind="float16", rate=0.3)
-    again.take_extra_state(json.loads(json.dumps(first.extra_state())))
+    again.load_state_dict(json.loads(json.dumps(first.state_dict())))
     for target, value in zip(
         again.task.model.trainable_variables
         + again.optimizer.adam_m
@@ -206,4 +206,4 @@ def test_a_resumed_run_in_float16_has_the_same_bits():
         next(data)
     again.train(data, tf.constant(2))
     assert tiny.bits(again) == tiny.bits(straight)
-    assert again.extra_state() == straight.extra_state()
+    assert again.state_dict() == straight.state_dict()

@@ -59,7 +59,7 @@ def pretrain(folder, run_script):
 @pytest.fixture
 def send(monkeypatch):
     """Lets a signal come when a line on a step is printed."""
-    tell = logs.tell_training
+    tell = logs.log_training
 
     def at(step, number):
         def told(now, *rest):
@@ -67,7 +67,7 @@ def send(monkeypatch):
             if now == step:
                 os.kill(os.getpid(), number)
 
-        monkeypatch.setattr(logs, "tell_training", told)
+        monkeypatch.setattr(logs, "log_training", told)
 
     return at
 

@@ -27,19 +27,19 @@ def test_a_process_alone_agrees_with_itself():
         ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
     )
     assert workers.gather(strategy, 3, 0.5).tolist() == [[3.0, 0.5]]
-    assert workers.most(strategy, 15) == 15
-    assert workers.fewest(strategy, 7) == 7
+    assert workers.all_reduce_max(strategy, 15) == 15
+    assert workers.all_reduce_min(strategy, 7) == 7
     workers.check_step(strategy, 11, "run")
 
 
 def test_one_that_wants_to_stop_stops_all(said):
     said([0], [15], [0])
-    assert workers.most(None, 0) == 15
+    assert workers.all_reduce_max(None, 0) == 15
 
 
 def test_the_slowest_decides_on_the_steps_of_a_call(said):
     said([31], [7], [13])
-    assert workers.fewest(None, 31) == 7
+    assert workers.all_reduce_min(None, 31) == 7
 
 
 def test_workers_at_different_steps_are_refused(said):

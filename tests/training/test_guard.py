@@ -75,7 +75,7 @@ def test_bad_steps_are_counted_over_an_interruption():
     made = tiny.make_steps()
     made.bad_steps = 2
     again = tiny.make_steps()
-    again.take_extra_state(json.loads(json.dumps(made.extra_state())))
+    again.load_state_dict(json.loads(json.dumps(made.state_dict())))
     assert again.bad_steps == 2
 
 
@@ -125,7 +125,7 @@ def test_a_spike_is_told(tmp_path, capsys, monkeypatch):
     made = tiny.make_steps()
     made.optimizer.learning_rate = 0.0
     train(made, tmp_path, None, None, None, 1e4, None)
-    told = [x for x in capsys.readouterr().err.splitlines() if "leaps" in x]
+    told = [x for x in capsys.readouterr().err.splitlines() if "spikes" in x]
     assert len(told) == 1
     assert "warning: step 4: loss " in told[0]
 

@@ -13,9 +13,9 @@ def test_an_objective_without_answers_has_no_accuracy(capsys):
     window.add(np.array([[6.0, 2.0, 1.5, 1.0], [2.0, 3.0, 0.5, 1.0]]))
     values = window.means(("error",))
     assert values == {"loss": 1.6, "error_loss": 1.6, "gradient_norm": 1.0}
-    logs.tell_evaluation(7, values, ("error",))
+    logs.log_evaluation(7, values, ("error",))
     rates = {"examples_per_second": 0, "learning_rate": 0.5}
-    logs.tell_training(7, 11, values | rates, ("error",), 0)
+    logs.log_training(7, 11, values | rates, ("error",), 0)
     held_out, trained = capsys.readouterr().err.splitlines()
     assert held_out == "step 7 held out | loss 1.6000 = error 1.6000"
     assert trained.startswith("step 7/11 | loss 1.6000 = error 1.6000 | lr 0.5")

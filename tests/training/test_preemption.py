@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from training.preemption import Interruption
+from training.preemption import Preemption
 
 PROGRAM = """
 import os, signal, sys
-from training.preemption import Abandoned, Interruption
+from training.preemption import Abandoned, Preemption
 def send(name):
     os.kill(os.getpid(), getattr(signal, name))
-with Interruption() as interruption:
+with Preemption() as preemption:
     {body}
 print("went on")
 """
@@ -33,8 +33,8 @@ def run(body):
 def test_a_signal_waits_for_the_end_of_the_step(name, code):
     found = run(
         f"send('{name}')\n"
-        "print('saved', interruption.is_asked())\n"
-        "interruption.end(7, 11)"
+        "print('saved', preemption.is_asked())\n"
+        "preemption.end(7, 11)"
     )
     assert found.returncode == code
     assert found.stdout == "saved True\n"
@@ -55,13 +55,13 @@ def test_a_second_signal_ends_at_once(second):
 def test_an_evaluation_is_left_but_nothing_else():
     found = run(
         "try:\n"
-        "    with interruption.abandoning():\n"
+        "    with preemption.abandoning():\n"
         "        send('SIGTERM')\n"
         "        print('evaluated')\n"
         "except Abandoned:\n"
         "    print('left')\n"
         "try:\n"
-        "    with interruption.abandoning():\n"
+        "    with preemption.abandoning():\n"
         "        print('evaluated')\n"
         "except Abandoned:\n"
         "    print('not begun')"
@@ -71,11 +71,11 @@ def test_an_evaluation_is_left_but_nothing_else():
 
 
 def test_the_time_is_up_before_the_last_step(capsys):
-    interruption = Interruption(train_for=0.0)
-    assert interruption.is_asked()
-    interruption.end(11, 11)  # done: not stopped
+    preemption = Preemption(train_for=0.0)
+    assert preemption.is_asked()
+    preemption.end(11, 11)  # done: not stopped
     with pytest.raises(SystemExit) as caught:
-        interruption.end(7, 11)
+        preemption.end(7, 11)
     assert caught.value.code == 0
     assert capsys.readouterr().err == (
         "stopped at step 7 of 11, which is saved: the time of --train_for is "
@@ -85,8 +85,8 @@ def test_the_time_is_up_before_the_last_step(capsys):
 
 def test_nothing_is_asked_and_nothing_ends():
     before = signal.getsignal(signal.SIGTERM)
-    with Interruption(train_for=1000.0) as interruption:
-        assert not interruption.is_asked()
-        interruption.end(7, 11)
+    with Preemption(train_for=1000.0) as preemption:
+        assert not preemption.is_asked()
+        preemption.end(7, 11)
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before

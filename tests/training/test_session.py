@@ -46,13 +46,13 @@ class Run:
             batch_size=tiny.ROWS,
             learning_rate=lambda step: tf.constant(0.0),
         )
-        evaluation = validation.HeldOut(
+        evaluation = validation.Validation(
             lambda: {"score": self._scores[self.state.step]},
             lambda step, metrics: None,
             best,
         )
         self.session.train([(self._batches, plan)], evaluation)
-        return best.state()
+        return best.state_dict()
 
     def _batches(self):
         data = tf.data.Dataset.from_tensors(tiny.batch(self.state.step))

@@ -69,7 +69,7 @@ def test_what_it_waited_and_for_what_survive_a_restart(make):
     add(1, 2.0)
     add(2, 2.5)
     again, add = make(True, patience=2)
-    again.take_state(first.state())
+    again.load_state_dict(first.state_dict())
     assert not again.is_over
     assert add(3, 2.0).step == 1
     assert again.is_over

@@ -68,7 +68,7 @@ def test_the_records_of_a_step_are_named(tmp_path):
     files = shards(tmp_path, [11, 7, 5])
     first = [0, 11, 18]  # of each file, numbered through
     for step, batch in enumerate(take(train(files, 23), 11), 1):
-        told = reader.tell_records(files, 23, 5, 3, step)
+        told = reader.describe_records(files, 23, 5, 3, step)
         named = []
         for part in told.split("; "):
             path, _, found = part.rpartition(": ")
