@@ -178,11 +178,12 @@ class TrainingRun:
             UserError: there is nothing to start from, or it does not fit.
         """
         from modeling import checkpoints
+        from training import workers
 
         training = self._training
-        output_dir.check_workers(
-            self.strategy, self._decisive, self._task.records
-        )
+        decisive = {f"--{name}": x for name, x in self._decisive.items()}
+        decisive["records"] = self._task.records
+        workers.check_settings(self.strategy, decisive)
         restored = self.session.resume(training.do_train)
         if restored:
             if training.do_train:

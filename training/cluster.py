@@ -200,10 +200,10 @@ class _Wait:
     def __init__(self, cluster: Cluster, timeout: float):
         self.cluster, self._timeout = cluster, timeout
         self.missing = [0]
-        self._start = self._told = time.monotonic()
+        self._start = self._logged = time.monotonic()
 
     def check(self) -> None:
-        """Tells who is missing, now and then; gives up after the timeout."""
+        """Logs who is missing, now and then; gives up after the timeout."""
         now = time.monotonic()
         names = ", ".join(map(self.cluster.describe, self.missing))
         if now - self._start > self._timeout:
@@ -211,13 +211,13 @@ class _Wait:
                 f"{names} did not start within {self._timeout:g} s "
                 "(--cluster_timeout)"
             )
-        if now - self._told > _SECONDS_BETWEEN_LINES:
-            self._told = now
+        if now - self._logged > _SECONDS_BETWEEN_LINES:
+            self._logged = now
             say(f"waiting for {names}")
 
 
 def _gather(server: socket.socket, wait: _Wait) -> None:
-    """The chief's part: tells all who is missing, until nobody is."""
+    """The chief's part: reports to all who is missing, until nobody is."""
     here: dict[int, socket.socket] = {}
     count = len(wait.cluster.tasks)
     try:

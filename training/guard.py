@@ -1,7 +1,7 @@
 """Watches the steps of a run: what is not finite, and spikes of the loss.
 
 The steps themselves leave weights and moments as they are where the loss or
-the gradient is not finite; here it is told, and the run is ended if it does
+the gradient is not finite; here it is logged, and the run is ended if it does
 not pass.
 """
 
@@ -33,7 +33,7 @@ class Guard:
     def check(
         self, step: int, rows: np.ndarray, records_of: Callable[[int], str]
     ) -> np.ndarray:
-        """Tells what is wrong with some steps.
+        """Warns of bad steps and of spikes.
 
         Args:
             step: before the first of them.

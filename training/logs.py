@@ -1,4 +1,4 @@
-"""What a run tells: a line a report, TensorBoard, `metrics.jsonl`."""
+"""Logs of a run: a line a report, TensorBoard, `metrics.jsonl`."""
 
 import glob
 import json

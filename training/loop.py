@@ -26,7 +26,7 @@ class Schedule:
         learning_rate: step -> rate, for the reports.
         skip_steps: (first, last) of steps that draw a batch and do not learn
             from it.
-        records_of: step -> where the rows of its batch come from; told if
+        records_of: step -> where the rows of its batch come from; logged if
             something is wrong with them.
     """
 
@@ -147,7 +147,7 @@ class Trainer:
                     throughput.seconds_a_step
                     * (schedule.num_train_steps - step),
                 )
-                throughput.told()
+                throughput.logged()
                 if report:
                     log.write(step, "train", values)
                     self._window = Window(self.steps.sum_names)
@@ -175,7 +175,7 @@ class Trainer:
         return values
 
     def state_dict(self) -> dict:
-        """JSON values for `load_state_dict`: of the steps, and since a report."""
+        """JSON values for `load_state_dict`."""
         return {
             "window": self._window.state_dict(),
             "steps": self.steps.state_dict(),

@@ -48,8 +48,7 @@ class Session:
             will_train: tidy up there, and see that checkpoints have room.
         """
         if will_train:
-            self._state.sweep()
-            self._state.check_space()
+            self._state.prepare()
         strategy = self._trainer.steps.strategy
         workers.barrier(strategy)  # until the chief has tidied up
         restored = self._state.restore()

@@ -35,10 +35,6 @@ class TrainingState:
         """Steps that were taken."""
         return self._optimizer.step
 
-    def check_space(self) -> None:
-        """Refuses a disk that is too small for checkpoints of this run."""
-        self._saver.check_space(self._variables)
-
     def save(self, settings: dict, extra: dict | None = None) -> None:
         """Writes a checkpoint and says so.
 
@@ -50,9 +46,10 @@ class TrainingState:
         if path:
             say(f"saved {path}")
 
-    def sweep(self) -> None:
-        """Tidies up after a run that was killed; only for a run that trains."""
+    def prepare(self) -> None:
+        """Tidies up after a killed run; rejects a disk that is too small."""
         self._saver.sweep()
+        self._saver.check_space(self._variables)
 
     def forget_later(self) -> None:
         """Removes checkpoints after the present step: the run went back."""

@@ -73,7 +73,7 @@ class Throughput:
         self._seconds = 0.0
         self._steps = 0
         self._calls = 0
-        self._start = self._told = time.monotonic()
+        self._start = self._logged = time.monotonic()
 
     def steps_a_call(self, room: int) -> int:
         """Steps that fit into a call, at most `room`."""
@@ -97,11 +97,11 @@ class Throughput:
 
     def is_time_for_a_line(self) -> bool:
         """Whether the user has waited long enough."""
-        return self._start - self._told >= _SECONDS_BETWEEN_LINES
+        return self._start - self._logged >= _SECONDS_BETWEEN_LINES
 
-    def told(self) -> None:
+    def logged(self) -> None:
         """Notes that a line was printed."""
-        self._told = time.monotonic()
+        self._logged = time.monotonic()
 
     @property
     def seconds_a_step(self) -> float:

@@ -1,4 +1,4 @@
-"""Evaluations while training: told, logged, and the best weights kept."""
+"""Evaluations during training; keeps the best weights."""
 
 import math
 import os
@@ -82,17 +82,18 @@ class Validation:
 
     Args:
         evaluate: gives metrics of the present weights.
-        tell: prints a line on them.
-        best: is told of them, or None.
+        log_line: prints a line on them.
+        best: keeps the best weights, or None.
     """
 
     def __init__(
         self,
         evaluate: Callable[[], dict[str, float]],
-        tell: Callable[[int, dict[str, float]], None],
+        log_line: Callable[[int, dict[str, float]], None],
         best: Best | None,
     ):
-        self._evaluate, self._tell, self._best = evaluate, tell, best
+        self._evaluate, self._best = evaluate, best
+        self._log_line = log_line
         self.is_owed = False
 
     def add(
@@ -116,7 +117,7 @@ class Validation:
                 metrics = self._evaluate()
         except Abandoned:
             return
-        self._tell(step, metrics)
+        self._log_line(step, metrics)
         log.write(step, "eval", metrics)
         if self._best:
             self._best.add(step, metrics, settings)

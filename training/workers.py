@@ -156,7 +156,7 @@ def _end_together() -> int:
     except errors.OpError as error:
         if _joined.is_chief:  # which has written everything
             return 0
-        say(f"error: {_lost(error)} lost at the end; see what it tells")
+        say(f"error: {_lost(error)} lost at the end; see its log")
         return RUN_AGAIN
     end = time.monotonic() + _SECONDS_TO_LEAVE
     while _joined.is_chief and time.monotonic() < end:
@@ -243,7 +243,7 @@ def check_step(strategy, step: int, folder: str) -> None:
 
 
 def check_settings(strategy, settings: dict[str, object]) -> None:
-    """Refuses workers that were not told the same.
+    """Refuses workers with different settings.
 
     Args:
         strategy: of the run.
