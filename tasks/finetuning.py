@@ -419,7 +419,7 @@ def run(tuning: finetuning_settings.FineTuning, task: Task) -> list[str]:
 
 
 def train_and_evaluate(
-    tuning: settings.FineTuning, task: Task
+    tuning: finetuning_settings.FineTuning, task: Task
 ) -> tuple[list[str], dict[str, float]]:
     """The first half of `run`.
 
@@ -441,7 +441,9 @@ def train_and_evaluate(
     return wrote, scores
 
 
-def predict_and_export(tuning: settings.FineTuning, task: Task) -> list[str]:
+def predict_and_export(
+    tuning: finetuning_settings.FineTuning, task: Task
+) -> list[str]:
     """The second half of `run`; returns the paths that were written."""
     wrote = task.predict()
     if tuning.export_dir:

@@ -3,28 +3,8 @@
 import dataclasses
 
 from common.flags import flag, group
+from data.text.settings import Text
 from tasks.settings import Training
-
-
-@dataclasses.dataclass(frozen=True)
-class Text:
-    """The text and its tokens."""
-
-    vocab_file: str | None = flag(
-        None, "Vocabulary, one token a line.", required=True, path=True
-    )
-    do_lower_case: bool = flag(
-        True,
-        "Lower-case the text. True for uncased models.",
-        resume=True,
-        cache_key=True,
-    )
-    strip_accents: bool | None = flag(
-        None,
-        "Strip accents; default: as --do_lower_case.",
-        resume=True,
-        cache_key=True,
-    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,6 @@ import re
 
 from common.errors import UserError
 from common.flags import flag, group
-from data.text.settings import Text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,49 +193,3 @@ class Training:
             )
         assert self.ranges_to_skip is not None
         assert self.seconds is None or self.seconds >= 0
-
-
-@dataclasses.dataclass(frozen=True)
-class FineTuning:
-    """What the fine-tuning scripts share."""
-
-    training: Training = group(Training)
-    text: Text = group(Text)
-    do_eval: bool = flag(False, "Evaluate on labelled examples.")
-    do_predict: bool = flag(False, "Write predictions.")
-    length_buckets: bool = flag(
-        True, "Pad to a few lengths, not all to one.", resume=True
-    )
-    max_seq_length: int = flag(
-        128,
-        "Maximum number of tokens of a sequence.",
-        at_least=3,
-        resume=True,
-        cache_key=True,
-    )
-    predict_batch_size: int = flag(
-        8, "Examples of a batch in prediction.", at_least=1
-    )
-    freeze_layers: int = flag(
-        0,
-        "Number of layers that are not trained, from the embeddings up; 0: "
-        "all are trained.",
-        at_least=0,
-        resume=True,
-    )
-    num_train_epochs: float = flag(
-        3.0, "Number of training epochs.", at_least=0.0, resume=True
-    )
-    warmup_proportion: float = flag(
-        0.1, "Share of the steps that warm up.", at_least=0.0, resume=True
-    )
-    layer_decay: float = flag(
-        1.0,
-        "Learning rate of each layer, as a share of the rate of the layer "
-        "above.",
-        at_least=0.0,
-        resume=True,
-    )
-    export_dir: str | None = flag(
-        None, "Folder for the exported SavedModel.", path=True
-    )

@@ -15,7 +15,7 @@ from common.progress import say
 from common.storage import write_whole
 from data import features
 from data.records import example_files
-from modeling import losses, models
+from modeling import task_losses, task_models
 from tasks import finetuning, output_dir
 from tasks.classification import answers, examples, inputs, metrics
 from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
@@ -23,9 +23,9 @@ from tasks.classification.inputs import DEV, TEST, TRAIN
 from tasks.classification.settings import Settings
 
 _BATCH_SUMS = {
-    CLASSES: losses.class_sums,
-    MULTI_LABEL: losses.multi_label_sums,
-    REGRESSION: losses.number_sums,
+    CLASSES: task_losses.class_sums,
+    MULTI_LABEL: task_losses.multi_label_sums,
+    REGRESSION: task_losses.number_sums,
 }
 
 
@@ -62,11 +62,11 @@ class Classification:
             settings,
             setup,
             finetuning.Network(
-                lambda: models.build_classifier(
+                lambda: task_models.build_classifier(
                     setup.config, labels.size, tuning.training.random_seed
                 ),
-                (losses.LABELS,),
-                losses.label_weights,
+                (task_losses.LABELS,),
+                task_losses.label_weights,
                 _BATCH_SUMS[labels.kind],
                 sum(part.count for part in data.of(TRAIN)),
                 measures=("loss",) if is_number else ("loss", "accuracy"),

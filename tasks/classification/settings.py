@@ -5,7 +5,7 @@ import dataclasses
 from common.errors import UserError
 from common.flags import flag, group
 from tasks import finetuning
-from tasks.settings import FineTuning
+from tasks.finetuning_settings import FineTuning
 
 OWN = "tsv"  # --task_name of the user's own tables
 

@@ -7,9 +7,10 @@ from common import storage
 from common.errors import UserError
 from common.flags import flag, group
 from data.text import vocabulary
+from data.text.settings import Text
 from modeling.config import BertConfig
 from tasks import output_dir
-from tasks.settings import Devices, Model, Text
+from tasks.settings import Devices, Model
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ import random
 import numpy as np
 
 from common import tensor_files
-from modeling import checkpoints, models
+from modeling import checkpoints, task_models
 from tasks.classification import export
 from tasks.classification.examples import CLASSES, Labels
 from tests.helpers import small, text
@@ -77,7 +77,7 @@ def write_export(
     text.write_vocabulary(folder / "vocab.txt")
     config = small.config(vocab_size=len(text.VOCABULARY))
     labels = Labels(kind, names)
-    model = models.build_classifier(config, labels.size)
+    model = task_models.build_classifier(config, labels.size)
     rng = np.random.default_rng(3)
     weights = {
         name: rng.normal(0, 0.5, v.shape).astype("f4")

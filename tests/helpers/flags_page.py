@@ -6,7 +6,7 @@ python -m tests.helpers.flags_page > docs/flags.md
 import importlib
 
 from common import flags
-from tasks import settings
+from tasks import finetuning_settings, settings
 
 SCRIPTS = (
     "prepare_corpus",
@@ -26,7 +26,7 @@ SCRIPTS = (
 )
 SHARED = {  # title -> settings, and the title of those they contain
     "Training": (settings.Training, None),
-    "Fine-tuning": (settings.FineTuning, "Training"),
+    "Fine-tuning": (finetuning_settings.FineTuning, "Training"),
 }
 HEAD = """# Flags
 

@@ -8,7 +8,7 @@ import pytest
 from common import flags, tensor_files
 from data import batching, features
 from data.records import example_files
-from modeling import checkpoints, losses, models
+from modeling import checkpoints, task_losses, task_models
 from tasks import finetuning
 from tasks.swag.settings import Settings
 from tests.helpers import killed_runs, small

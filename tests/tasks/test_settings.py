@@ -12,7 +12,7 @@ from common import flags, tensor_files
 from common.errors import UserError
 from data import features
 from data.records import writer as records
-from modeling import checkpoints, layer_decay, models
+from modeling import checkpoints, layer_decay, task_models
 from modeling.config import BertConfig
 from tasks import finetuning, settings
 from tasks.pretraining import inputs as pretraining_inputs
