@@ -31,12 +31,12 @@ def main(argv: list[str]) -> None:
         label = None if name == "predict_file" else settings.label_column
         columns = conll.Columns(settings.word_column, label)
         sentences[name] = conll.read(path, columns)
+    kind, labels = run.find_labels(settings, sentences)
     finetuning.warn_of_vocabulary(
         settings.tuning,
         setup,
         (" ".join(x.words) for some in sentences.values() for x in some),
     )
-    kind, labels = run.find_labels(settings, sentences)
     task = run.Labelling(settings, setup, sentences, kind, labels)
     finetuning.print_written(finetuning.run(settings.tuning, task))
 
