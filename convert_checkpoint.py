@@ -1,9 +1,9 @@
-r"""A BERT's weights from one format to another: all heads, and checked.
+r"""Converts BERT weights from one format to another, all heads included.
 
     python convert_checkpoint.py --from=huggingface --input=minilm \
         --to=google --output=minilm_google
 
-The outputs of both sides are compared before anything gets its name.
+The outputs of both models are compared before the files get their names.
 """
 
 import sys
@@ -31,12 +31,12 @@ def main(argv: list[str]) -> None:
         conversion.add_words(bert, settings.extend_vocab)
     if settings.extend_positions:
         conversion.add_positions(bert, settings.extend_positions)
-    if bert.left_out:
-        say(f"left out: {', '.join(bert.left_out)}")
+    if bert.skipped:
+        say(f"skipped variables: {', '.join(bert.skipped)}")
     if not any(name.startswith("bert/pooler/") for name in bert.values):
-        say("warning: the input has no pooler; fine-tuning starts it fresh")
+        say("warning: the input has no pooler; fine-tuning adds a new one")
     difference = conversion.convert(bert, settings.target, settings.output)
-    say(f"largest difference of the outputs of both sides: {difference:.1e}")
+    say(f"largest difference of the outputs of both models: {difference:.1e}")
     count = sum(value.size for value in bert.values.values())
     heads = ", ".join(["encoder", *conversion.heads_of(bert.values)])
     print(

@@ -191,7 +191,7 @@ def export_model(settings: Settings, tokens: list[str]) -> str:
         module = hub.build_encoder(
             model, config, asset, *casing, with_mlm, length
         )
-        rows = conversion.seeded_rows(config, length)
+        rows = conversion.seeded_inputs(config, length)
         differences = []
 
         def save(path: str) -> None:
@@ -254,7 +254,7 @@ def compare(
         settings: of the export.
         model: the Keras model.
         read: original name -> array of the checkpoint.
-        rows: inputs, from `conversion.seeded_rows`.
+        rows: inputs, from `conversion.seeded_inputs`.
 
     Returns:
         the largest difference of the outputs, float32.

@@ -1,4 +1,4 @@
-"""A BERT's weights from one format to another: all heads, and compared."""
+"""Conversion of BERT weights between formats, all heads included."""
 
 import dataclasses
 import json
@@ -22,15 +22,15 @@ from modeling.formats import model_folder
 
 SOURCES = ("google", "huggingface", "model_garden", "hub")
 TARGETS = ("google", "huggingface", "model_garden")
-TOLERANCE = 1e-4  # of outputs, float32
+TOLERANCE = 1e-4  # absolute difference of outputs in float32
 _SCRATCH = ".partial-conversion"
-_HEADS = {  # name in the last line of the output -> a variable of the head
+_HEADS = {  # name that is printed -> a variable of the head
     "pooler": "bert/pooler/dense/kernel",
     "masked LM": "cls/predictions/output_bias",
     "next sentence": "cls/seq_relationship/output_bias",
     "classifier": "output_bias",
     "span": "cls/squad/output_bias",
-    "labels of words": "cls/ner/output_bias",
+    "token classifier": "cls/ner/output_bias",
     "multiple choice": "cls/swag/output_weights",
 }
 
@@ -67,7 +67,7 @@ class Settings:
     )
     vocab_file: str | None = flag(None, "Default: beside the input.", path=True)
     extend_vocab: str | None = flag(
-        None, "File of words to add, one a line.", path=True
+        None, "File of words to add, one per line.", path=True
     )
     do_lower_case: bool | None = flag(
         None,
@@ -89,7 +89,8 @@ class Settings:
         """Checks the paths before anything is read.
 
         Raises:
-            UserError: there is no input, or the output is not an empty folder.
+            UserError: the input is missing, or the output is not an empty
+                folder.
         """
         if not os.path.exists(self.input) and self.source in (
             "huggingface",
@@ -111,23 +112,23 @@ class Settings:
 
 @dataclasses.dataclass
 class Bert:
-    """A model outside of any format.
+    """A model, independent of any format.
 
     Attributes:
-        path: where it was read, for messages.
-        config: sizes.
+        path: path of the input, for messages.
+        config: sizes of the network.
         values: original name -> float32 array.
-        left_out: names of what no model here has.
-        tokens: of its vocabulary, or None.
-        do_lower_case: its casing, or None if that is not known.
+        skipped: names of variables that no model of ours has.
+        tokens: tokens of the vocabulary, or None.
+        do_lower_case: casing, or None if unknown.
         strip_accents: whether accents are stripped; None: as do_lower_case.
-        task: kind and names of its labels, as `task.json` has them, or None.
+        task: kind and names of the labels, as in `task.json`, or None.
     """
 
     path: str
     config: BertConfig
     values: dict
-    left_out: list[str]
+    skipped: list[str]
     tokens: list[str] | None = None
     do_lower_case: bool | None = None
     strip_accents: bool | None = None
@@ -135,7 +136,7 @@ class Bert:
 
 
 def read_google(path: str, config_file: str | None) -> Bert:
-    """Reads a checkpoint of the original's format, ours included."""
+    """Reads a checkpoint of the original or of this project."""
     from modeling import checkpoints
 
     def read(prefix):
@@ -151,7 +152,7 @@ def read_google(path: str, config_file: str | None) -> Bert:
 
 
 def read_model_garden(path: str, config_file: str | None) -> Bert:
-    """Reads a checkpoint of Model Garden."""
+    """Reads a Model Garden checkpoint."""
     from modeling.formats import model_garden
 
     return _read_checkpoint(path, config_file, model_garden.read)
@@ -167,12 +168,12 @@ def _read_checkpoint(
     config = model_folder.find(
         prefix, "bert_config.json", config_file, "bert_config_file"
     )
-    values, left_out = read(prefix)
+    values, skipped = read(prefix)
     return Bert(
         prefix,
         BertConfig.from_json_file(config),
         values,
-        left_out,
+        skipped,
         None,
         *model_folder.recorded_casing(prefix),
         task=model_folder.task_of(prefix),
@@ -180,7 +181,7 @@ def _read_checkpoint(
 
 
 def read_huggingface(path: str, config_file: str | None) -> Bert:
-    """Reads a folder of transformers."""
+    """Reads a folder of Hugging Face transformers."""
     from modeling.formats import huggingface
 
     tokenizer = tokenizer_files.read(path)
@@ -188,25 +189,25 @@ def read_huggingface(path: str, config_file: str | None) -> Bert:
         config = BertConfig.from_json_file(config_file)
     else:
         config = huggingface.read_config(os.path.join(path, huggingface.CONFIG))
-    values, left_out = huggingface.read(path)
-    bert = Bert(path, config, values, left_out, *tokenizer)
+    values, skipped = huggingface.read(path)
+    bert = Bert(path, config, values, skipped, *tokenizer)
     bert.task = huggingface.read_task(path)
     return bert
 
 
 def read_hub(path: str, config_file: str | None) -> Bert:
-    """Reads a SavedModel of TF-Hub without loading its graph."""
+    """Reads a TF-Hub SavedModel without loading its graph."""
     from modeling.formats import model_garden, saved_models
 
     variables = saved_models.variables_of(path)
-    values, left_out = model_garden.read(variables)
+    values, skipped = model_garden.read(variables)
     if config_file:
         config = BertConfig.from_json_file(config_file)
     else:
         heads = model_garden.attention_heads(variables)
         config = saved_models.read_config(path, values, heads)
     casing = saved_models.read_casing(variables)
-    bert = Bert(path, config, values, left_out, None, *casing)
+    bert = Bert(path, config, values, skipped, None, *casing)
     asset = os.path.join(path, "assets", "vocab.txt")
     if os.path.isfile(asset):
         bert.tokens = list(vocabulary.read_vocabulary(asset))
@@ -222,7 +223,7 @@ READERS = {
 
 
 def read(settings: Settings) -> Bert:
-    """Reads the input; flags overrule the casing that it records."""
+    """Reads the input; flags override its recorded casing."""
     path = settings.input
     bert = READERS[settings.source](path, settings.bert_config_file)
     if settings.do_lower_case is not None:
@@ -233,12 +234,21 @@ def read(settings: Settings) -> Bert:
 
 
 def find_vocabulary(bert: Bert, path: str, vocab_file: str | None) -> None:
-    """Sets the model's tokens and casing, if they are to be found."""
+    """Sets the tokens and the casing of a model, if they can be found.
+
+    Args:
+        bert: the model, which is changed.
+        path: path of the input.
+        vocab_file: path of the vocabulary; None: the file beside the input.
+
+    Raises:
+        UserError: the vocabulary does not fit the network.
+    """
     beside = os.path.join(model_folder.folder_of(path), "vocab.txt")
     if vocab_file or (bert.tokens is None and os.path.isfile(beside)):
         bert.tokens = list(vocabulary.read_vocabulary(vocab_file or beside))
     if bert.tokens is None:
-        say("warning: no vocabulary beside the input; none is written")
+        say("warning: no vocabulary beside the input, so none is written")
         return
     bert.config.check_vocabulary(
         bert.tokens, vocab_file or bert.path, bert.path
@@ -248,7 +258,15 @@ def find_vocabulary(bert: Bert, path: str, vocab_file: str | None) -> None:
 
 
 def add_words(bert: Bert, path: str) -> None:
-    """Gives the words of a file rows of their own."""
+    """Adds the words of a file to the vocabulary and the embeddings.
+
+    Args:
+        bert: the model, which is changed.
+        path: file with one word per line.
+
+    Raises:
+        UserError: there is no vocabulary, or the tokenizer splits a word.
+    """
     from modeling.formats import extend_embeddings
 
     if bert.tokens is None:
@@ -275,13 +293,18 @@ def add_words(bert: Bert, path: str) -> None:
     bert.config = dataclasses.replace(bert.config, vocab_size=size)
     bert.tokens = tokens
     say(
-        f"added {len(new)} words: {reused} in unused rows, "
-        f"{len(new) - reused} in new ones; {len(words) - len(new)} were there"
+        f"added {len(new)} words: {reused} in unused slots, "
+        f"{len(new) - reused} at the end; {len(words) - len(new)} words were "
+        "already in the vocabulary"
     )
 
 
 def add_positions(bert: Bert, length: int) -> None:
-    """Repeats the position embeddings."""
+    """Repeats the position embeddings of a model up to `length`.
+
+    Raises:
+        UserError: the model has `length` positions or more.
+    """
     from modeling.formats import extend_embeddings
 
     old = bert.config.max_position_embeddings
@@ -296,10 +319,13 @@ def add_positions(bert: Bert, length: int) -> None:
 
 
 def outputs_of(bert: Bert) -> dict:
-    """Outputs of the encoder and of every head on seeded rows.
+    """Computes the outputs of the encoder and of every head on seeded inputs.
+
+    Returns:
+        name -> float32 array.
 
     Raises:
-        UserError: a variable of the encoder is missing or of another shape.
+        UserError: a variable of the encoder is missing or has another shape.
     """
     import numpy as np
 
@@ -308,7 +334,7 @@ def outputs_of(bert: Bert) -> dict:
     config, values = bert.config, bert.values
     model = models.build_pretraining_model(config)
     checkpoints.assign(checkpoints.model_variables(model), values, bert.path)
-    batch = seeded_rows(config)
+    batch = seeded_inputs(config)
     encoder = model.get_layer("bert")
     vectors = encoder({name: batch[name] for name in encoder.input})
     outputs = {"sequence_output": vectors["sequence_output"], **model(batch)}
@@ -330,12 +356,15 @@ def outputs_of(bert: Bert) -> dict:
     return {name: np.array(value) for name, value in outputs.items()}
 
 
-def seeded_rows(config: BertConfig, length: int | None = None) -> dict:
-    """A batch of 4 rows with padding and two segments.
+def seeded_inputs(config: BertConfig, length: int | None = None) -> dict:
+    """Random batch of 4 sequences with padding and two segments.
 
     Args:
         config: sizes of the network.
-        length: S of the rows; default: 32, or what the network has.
+        length: S; default: 32, or the positions of the network if fewer.
+
+    Returns:
+        feature name -> int32 array, [4, S] or [4, 2].
     """
     import numpy as np
 
@@ -343,17 +372,17 @@ def seeded_rows(config: BertConfig, length: int | None = None) -> dict:
     length = length or min(config.max_position_embeddings, 32)
     real = np.array([[length], [length - 1], [2], [1]])
     mask = np.arange(length) < real  # [4, length]
-    rows = {
+    inputs = {
         features.INPUT_IDS: rng.integers(0, config.vocab_size, mask.shape),
         features.INPUT_MASK: mask,
         features.SEGMENT_IDS: (np.arange(length) > length // 2) & mask,
         features.MASKED_LM_POSITIONS: rng.integers(0, length, (4, 2)),
     }
-    return {name: value.astype(np.int32) for name, value in rows.items()}
+    return {name: value.astype(np.int32) for name, value in inputs.items()}
 
 
 def write(bert: Bert, target: str, folder: str) -> None:
-    """Writes a model's files into an empty folder."""
+    """Writes the files of a model into an empty folder."""
     from common import tensor_files
     from modeling.formats import huggingface, model_garden
 
@@ -385,18 +414,23 @@ def write(bert: Bert, target: str, folder: str) -> None:
 
 
 def largest_difference(before: dict, after: dict) -> float:
-    """The largest absolute difference of any output."""
+    """Returns the largest absolute difference of any output."""
     return max(float(abs(before[name] - after[name]).max()) for name in before)
 
 
 def convert(bert: Bert, target: str, output: str) -> float:
-    """Writes a model, reads it back, compares, and gives the files names.
+    """Writes a model, and compares its outputs before naming the files.
+
+    Args:
+        bert: the model.
+        target: one of `TARGETS`.
+        output: folder to write to.
 
     Returns:
-        the largest difference of the outputs of both sides.
+        the largest difference between the outputs of both models.
 
     Raises:
-        UserError: they differ by more than `TOLERANCE`, or the disk is full.
+        UserError: it exceeds `TOLERANCE`, or the disk is full.
     """
     before = outputs_of(bert)
     scratch = os.path.join(output, _SCRATCH)
@@ -427,5 +461,5 @@ def convert(bert: Bert, target: str, output: str) -> float:
 
 
 def heads_of(values: dict) -> list[str]:
-    """Names of the heads whose weights are there."""
+    """Returns the names of the heads that have weights."""
     return [name for name, variable in _HEADS.items() if variable in values]

@@ -1,4 +1,4 @@
-"""Weights made to fit more words or longer rows. Pure functions on arrays."""
+"""Extension of embeddings to more words or positions, on arrays."""
 
 import numpy as np
 
@@ -8,20 +8,20 @@ _POSITIONS = "bert/embeddings/position_embeddings"
 
 
 def extend_vocabulary(
-    values: dict[str, np.ndarray], rows: list[int], pieces: list[list[int]]
+    values: dict[str, np.ndarray], rows: list[int], parts: list[list[int]]
 ) -> dict[str, np.ndarray]:
-    """Gives new words rows of their own, each the mean of its old pieces.
+    """Adds word embeddings, each the mean of the old tokens of the word.
 
-    The output of the masked LM is the same table, so that it follows; its
-    bias does too, where there is one.
+    The masked-LM output shares this table; its bias, if there is one, is
+    extended in the same way.
 
     Args:
         values: original name -> array.
-        rows: id of each new word: that of an unused row, or from V on.
-        pieces: ids that each new word was split into before.
+        rows: id of each new word: an unused one, or V and above.
+        parts: ids of the tokens that each new word was split into.
 
     Returns:
-        name -> array, with max(V, last new id + 1) words.
+        original name -> array, with max(V, largest new id + 1) words.
     """
     changed = dict(values)
     for name in (_WORDS, _OUTPUT_BIAS):
@@ -31,7 +31,7 @@ def extend_vocabulary(
         size = max([len(old), *(row + 1 for row in rows)])
         new = np.zeros((size, *old.shape[1:]), old.dtype)
         new[: len(old)] = old
-        for row, ids in zip(rows, pieces, strict=True):
+        for row, ids in zip(rows, parts, strict=True):
             new[row] = old[ids].mean(axis=0)
         changed[name] = new
     return changed
@@ -40,17 +40,17 @@ def extend_vocabulary(
 def extend_positions(
     values: dict[str, np.ndarray], length: int
 ) -> dict[str, np.ndarray]:
-    """Repeats the position embeddings up to a greater length.
+    """Repeats the position embeddings up to a larger number of positions.
 
     Position i takes the vector of i modulo the old length (as Longformer
     starts, Beltagy et al. 2020, arXiv:2004.05150).
 
     Args:
         values: original name -> array.
-        length: rows of the new table.
+        length: number of positions of the new table.
 
     Returns:
-        name -> array.
+        original name -> array.
     """
     old = values[_POSITIONS]
     index = np.arange(length) % len(old)

@@ -1,9 +1,9 @@
-"""Weights in the files of Hugging Face transformers: safetensors and JSON.
+"""Hugging Face transformers: weights in safetensors, sizes in JSON.
 
     bert/encoder/layer_0/attention/self/query/kernel   [in, out]
     bert.encoder.layer.0.attention.self.query.weight   [out, in]
 
-Nothing here reads a pickle.
+Pickles are never read.
 """
 
 import json
@@ -23,7 +23,7 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
 _INDEX = "model.safetensors.index.json"
 
-# Their "gelu" is the erf form, the original's the tanh form.
+# "gelu" is the erf form in transformers, the tanh form in the original.
 _ACTIVATIONS = {
     "gelu": "gelu_erf",
     "gelu_python": "gelu_erf",
@@ -60,7 +60,7 @@ _HEADS = {
     "cls/squad/output_bias": "qa_outputs.bias",
 }
 _THEIR_HEADS = {theirs: ours for ours, theirs in _HEADS.items()}
-# Three of their heads have the same names; a folder holds one of them.
+# These three heads share one name, so a folder holds one of them.
 _CLASSIFIERS = {
     "": "BertForSequenceClassification",
     "cls/ner/": "BertForTokenClassification",
@@ -75,7 +75,7 @@ _HEADS |= {
     for scope in _CLASSIFIERS
     for theirs, ours in _CLASSIFIER.items()
 }
-_PROBLEMS = {  # kind of a task's labels -> their name of it
+_PROBLEMS = {  # kind of labels -> its name in transformers
     "classes": "single_label_classification",
     "multi_label": "multi_label_classification",
     "regression": "regression",
@@ -92,10 +92,10 @@ _TIED = {
 
 
 def read_config(path: str) -> BertConfig:
-    """Reads a `config.json`; the activation is kept, not its name.
+    """Reads a `config.json`; the activation gets its name in the original.
 
     Raises:
-        UserError: it is missing, not JSON, or of another network than BERT.
+        UserError: it is missing, not JSON, or describes another network.
     """
     values = read_json(path)
     for key, expected in _FIXED.items():
@@ -120,22 +120,21 @@ def read_config(path: str) -> BertConfig:
 
 
 def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Reads the weights of a folder, of one file or of several.
+    """Reads the weights of a folder, from one file or several.
 
-    Names with and without `bert.`, and `gamma` and `beta`, are understood;
-    buffers are passed over, and so is the bias of a multiple choice, which
-    moves all choices alike. Which head `classifier` is, `config.json` says.
+    Accepts names with and without `bert.`, and `gamma` and `beta`. Skips
+    buffers, and the bias of a multiple-choice head, which shifts all choices
+    alike. `config.json` decides which head `classifier` is.
 
     Args:
-        folder: with `model.safetensors`, or with its index and its parts.
+        folder: holds `model.safetensors`, or its index and its parts.
 
     Returns:
-        original name -> float32 array, and the names of tensors that belong
-        to no head that is known here.
+        original name -> float32 array, and the names of unknown tensors.
 
     Raises:
-        UserError: no safetensors, a damaged file, or a masked-LM output that
-            is not the word embeddings.
+        UserError: there are no safetensors, a file is damaged, or the
+            masked-LM output differs from the word embeddings.
     """
     theirs: dict[str, np.ndarray] = {}
     for path in _files(folder):
@@ -150,7 +149,7 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     theirs = {_canonical(name): value for name, value in theirs.items()}
     _check_tied(theirs, folder)
     scope = _classifier_scope(_config_values(folder))
-    values, left_out = {}, []
+    values, skipped = {}, []
     for name, value in theirs.items():
         if name in _TIED or name.endswith((".position_ids", ".token_type_ids")):
             continue
@@ -158,7 +157,7 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
             continue
         original = _original_name(name, scope)
         if original is None:
-            left_out.append(name)
+            skipped.append(name)
             continue
         if value.dtype.kind not in "fV" and value.dtype.name != "bfloat16":
             raise UserError(
@@ -169,15 +168,15 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
             )
         value = value.T if original.endswith("/kernel") else value
         values[original] = np.ascontiguousarray(value, np.float32)
-    return values, sorted(left_out)
+    return values, sorted(skipped)
 
 
 def read_task(folder: str) -> dict | None:
-    """What the labels of a classifier are, if `config.json` names them.
+    """Reads the labels of a classifier, if `config.json` names them.
 
     Returns:
-        their kind and their names in order, as `task.json` has them; of
-        words, the kind is None: the names tell it.
+        `kind` and `labels`, as in `task.json`; for a token classifier the
+        kind is None, since it follows from the names.
     """
     values = _config_values(folder)
     scope = _classifier_scope(values)
@@ -185,7 +184,7 @@ def read_task(folder: str) -> dict | None:
     if scope not in ("", "cls/ner/") or not isinstance(named, dict):
         return None
     labels = [named.get(str(i)) for i in range(len(named))]
-    if scope == "" and len(labels) == 1:  # a number, to them too
+    if scope == "" and len(labels) == 1:  # as in transformers
         return {"kind": "regression", "labels": []}
     if None in labels or labels == _numbered(len(labels)):
         return None
@@ -203,20 +202,20 @@ def write(
     """Writes `config.json` and `model.safetensors`.
 
     Args:
-        folder: that holds neither.
-        config: sizes.
+        folder: holds neither of them.
+        config: sizes of the network.
         values: original name -> array.
-        task: of the labels of a classifier, see `read_task`.
+        task: labels of a classifier, see `read_task`.
 
     Raises:
-        UserError: there are two heads that have one name there.
+        UserError: two heads would have the same name.
     """
     scopes = _classifier_scopes(values)
     if len(scopes) > 1:
         names = ", ".join(_CLASSIFIERS[scope] for scope in scopes)
         raise UserError(
-            f"there are heads of {names}",
-            expected="one of them: a folder of transformers holds one",
+            f"{len(scopes)} task heads: {names}",
+            expected="one, since a folder of transformers holds one",
         )
     with open(os.path.join(folder, CONFIG), "w", encoding="utf-8") as file:
         file.write(_config_json(config, values, task))
@@ -257,7 +256,7 @@ def read_json(path: str) -> dict:
 def _config_json(
     config: BertConfig, values: dict[str, np.ndarray], task: dict | None
 ) -> str:
-    """The text of the `config.json` of a model with these weights."""
+    """Formats the `config.json` of a model with these weights."""
     theirs = {
         key: getattr(config, key)
         for key in BertConfig.__annotations__
@@ -270,7 +269,7 @@ def _config_json(
     for scope in set(_classifier_scopes(values)) - {"cls/swag/"}:
         labels = _numbered(len(values[f"{scope}output_weights"]))
         if task and len(task["labels"] or labels) == len(labels):
-            labels = task["labels"] or labels  # a number has none
+            labels = task["labels"] or labels  # regression has none
             if task["kind"] in _PROBLEMS:
                 theirs["problem_type"] = _PROBLEMS[task["kind"]]
         theirs["id2label"] = {str(i): label for i, label in enumerate(labels)}
@@ -279,7 +278,7 @@ def _config_json(
 
 
 def _numbered(count: int) -> list[str]:
-    """Their names of labels that have none."""
+    """Names that transformers gives to unnamed labels."""
     return [f"LABEL_{i}" for i in range(count)]
 
 
@@ -308,14 +307,14 @@ def _files(folder: str) -> list[str]:
             f"holds {pickles[0]}, a pickle, which could run any code",
             path=folder,
             expected=WEIGHTS,
-            fix="where you trust it, make one with transformers: "
+            fix="if you trust it, convert it with transformers: "
             "AutoModel.from_pretrained(folder).save_pretrained(folder)",
         )
     raise UserError(f"no {WEIGHTS}", path=folder, expected="a model's folder")
 
 
 def _canonical(name: str) -> str:
-    """Their present name of a tensor, from any they have used."""
+    """Current name of a tensor in transformers, from any earlier one."""
     if name.startswith(("embeddings.", "encoder.", "pooler.")):
         name = f"bert.{name}"
     name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
@@ -328,7 +327,7 @@ def _config_values(folder: str) -> dict:
 
 
 def _classifier_scope(config: dict) -> str | None:
-    """Scope of the head that is called `classifier`, if a config says."""
+    """Scope of the head that is called `classifier`, if it is known."""
     found = config.get("architectures") or []
     for scope, architecture in _CLASSIFIERS.items():
         if architecture in found:
@@ -375,14 +374,14 @@ def _check_tied(theirs: dict[str, np.ndarray], folder: str) -> None:
             theirs[source] = theirs[copy]
         elif not np.array_equal(theirs[copy], theirs[source]):
             raise UserError(
-                f"{copy} is not {source}",
+                f"{copy} differs from {source}",
                 path=folder,
                 expected="the word embeddings as masked-LM output",
             )
 
 
 def _architectures(values: dict[str, np.ndarray]) -> list[str]:
-    """Their models that these weights are all of."""
+    """Classes of transformers that have exactly these weights."""
     masked_lm = "cls/predictions/output_bias" in values
     next_sentence = "cls/seq_relationship/output_bias" in values
     found = [_CLASSIFIERS[scope] for scope in _classifier_scopes(values)]

@@ -1,4 +1,4 @@
-"""What stands beside a checkpoint: its config, vocabulary and casing."""
+"""Files beside a checkpoint: config, vocabulary, casing and task."""
 
 import json
 import os
@@ -12,20 +12,23 @@ from modeling.config import BertConfig
 
 
 def folder_of(path: str) -> str:
-    """The folder of a checkpoint, given as folder or prefix."""
+    """Returns the folder of a checkpoint, given as folder or prefix."""
     if os.path.isdir(path):
         return path
     return os.path.dirname(os.path.abspath(path))
 
 
 def find(path: str, name: str, given: str | None, flag: str) -> str:
-    """A file beside a checkpoint, unless a flag gives another.
+    """Finds a file beside a checkpoint, unless a flag gives another.
 
     Args:
         path: the checkpoint, as folder or prefix.
-        name: of the file.
-        given: the flag's value.
-        flag: its name, for the message.
+        name: name of the file.
+        given: value of the flag, or None.
+        flag: name of the flag, for the message.
+
+    Returns:
+        its path.
 
     Raises:
         UserError: there is no such file.
@@ -37,15 +40,15 @@ def find(path: str, name: str, given: str | None, flag: str) -> str:
 
 
 def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
-    """The casing that a checkpoint was trained with, if a file says.
+    """Reads the casing that a checkpoint was trained with.
 
     Args:
-        prefix: of the checkpoint. The JSON file of ours is asked first, then
-            `tokenizer_config.json` beside it.
+        prefix: prefix of the checkpoint. The JSON of our own checkpoints is
+            read first, then `tokenizer_config.json` beside it.
 
     Returns:
-        do_lower_case, None if it is not known, and strip_accents, None if it
-        is as do_lower_case.
+        do_lower_case, or None if unknown, and strip_accents, or None if it
+        equals do_lower_case.
     """
     path, settings = f"{prefix}.json", {}
     if os.path.exists(path):
@@ -59,7 +62,7 @@ def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
 def fill_casing(
     do_lower_case: bool | None, strip_accents: bool | None, prefix: str
 ) -> tuple[bool | None, bool | None]:
-    """The casing, where it is None as a checkpoint was trained."""
+    """Replaces a casing of None by the one that a checkpoint records."""
     recorded, strips = recorded_casing(prefix)
     return (
         recorded if do_lower_case is None else do_lower_case,
@@ -68,10 +71,10 @@ def fill_casing(
 
 
 def recorded_task(folder: str) -> dict | None:
-    """What the network in a folder was trained for, if it says so.
+    """Reads the `task.json` of a folder, if there is a valid one.
 
     Returns:
-        `kind` of its labels and `labels`, their names in order.
+        `kind` of the labels, and `labels`, their names in order.
     """
     try:
         with open(os.path.join(folder, "task.json"), encoding="utf-8") as file:
@@ -83,7 +86,9 @@ def recorded_task(folder: str) -> dict | None:
 
 
 def task_of(path: str) -> dict | None:
-    """What a checkpoint was trained for; the best one is below its run's.
+    """Reads the `task.json` beside a checkpoint, or one folder above.
+
+    The best checkpoint of a run is in a folder below that of the run.
 
     Args:
         path: the checkpoint, as folder or prefix.
@@ -93,10 +98,10 @@ def task_of(path: str) -> dict | None:
 
 
 def guess_casing(tokens: list[str]) -> bool:
-    """The casing that a vocabulary looks made for, and says so."""
+    """Guesses the casing from a vocabulary, and logs it."""
     found = tokenization.looks_lower_case(tokens)
     say(
-        f"do_lower_case={found}, as the vocabulary looks; "
+        f"guessed do_lower_case={found} from the vocabulary; "
         "pass --do_lower_case if that is wrong"
     )
     return found
@@ -105,7 +110,11 @@ def guess_casing(tokens: list[str]) -> bool:
 def check_casing(
     do_lower_case: bool, strip_accents: bool | None, init_checkpoint: str
 ) -> None:
-    """Checks that the casing is the one that a checkpoint was trained with."""
+    """Checks that a checkpoint was trained with this casing.
+
+    Raises:
+        UserError: it was trained with another.
+    """
     tokenization.validate_case_matches_checkpoint(
         do_lower_case, init_checkpoint
     )
@@ -115,7 +124,7 @@ def check_casing(
 def check_recorded_casing(
     do_lower_case: bool, strip_accents: bool | None, prefix: str
 ) -> None:
-    """As `check_casing`, but ignores the names of released models."""
+    """Checks as `check_casing`, but ignores names of released models."""
     recorded, recorded_strip = recorded_casing(prefix)
     if recorded is None:
         return
@@ -144,11 +153,11 @@ def warn_vocabulary(
     """Warns if a vocabulary does not seem to fit the network or the texts.
 
     Args:
-        vocab_file: the vocabulary.
+        vocab_file: path of the vocabulary.
         do_lower_case, strip_accents: the casing.
-        config: sizes of the network; None without one.
-        config_file: its file, for messages.
-        texts: the first thousand are tokenized.
+        config: sizes of the network, or None.
+        config_file: path of the config, for messages.
+        texts: texts, of which the first thousand are tokenized.
     """
     tokenizer = tokenization.FullTokenizer(
         vocab_file, do_lower_case, strip_accents

@@ -1,8 +1,8 @@
-"""Weights of TensorFlow Model Garden, and of the TF-Hub models made with it.
+"""Weights of TensorFlow Model Garden and of TF-Hub models made with it.
 
-Their checkpoints are graphs of objects. Each variable has a path of edges
-from the root, which restoring follows, and a full name, which is the same in
-every model that holds the encoder; reading goes by the full name.
+Its checkpoints are object graphs. Each variable has a path of edges from the
+root, which restoring follows, and a full name, which is the same in every
+model with this encoder. Variables are read by full name.
 
     encoder/layer_with_weights-4/_attention_layer/_query_dense/kernel
     transformer/layer_0/self_attention/query/kernel            [H, A, D]
@@ -31,8 +31,8 @@ _NOT_WEIGHTS = (
 _GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 KEY_END = "/.ATTRIBUTES/VARIABLE_VALUE"
 
-# Ends of full names -> the original's names. What an older exporter wrote
-# stands second.
+# Ends of full names -> the original's names. The second alternative is the
+# name that an older exporter wrote.
 _NAMES = (
     (r"word_embeddings/embeddings", "bert/embeddings/word_embeddings"),
     (
@@ -84,24 +84,24 @@ _NAMES = (
     (r"sentence_prediction/logits/kernel", "output_weights"),
     (r"sentence_prediction/logits/bias", "output_bias"),
 )
-# A head with a pooler of its own has trained that one, not the encoder's.
+# A head with its own pooler has trained that one, not the encoder's.
 _HEAD_POOLER = re.compile(r"(?:^|/)pooler_dense/(kernel|bias)$")
-# Token classifier and span labeler give their variables the same names.
+# The token classifier and the span labeler share variable names.
 _LOGITS = re.compile(r"predictions/transform/logits/(kernel|bias)")
 _SPAN_KEY = "model/layer_with_weights-1/layer_with_weights-0/"
 
 
 def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Reads a checkpoint of objects, or of names below `module/`.
+    """Reads an object-based checkpoint, or one with names below `module/`.
 
     Args:
-        path: its prefix.
+        path: prefix of the checkpoint.
 
     Returns:
-        original name -> float32 array, and names that are not known here.
+        original name -> float32 array, and the names of unknown variables.
 
     Raises:
-        UserError: it is damaged.
+        UserError: the checkpoint is damaged.
     """
     try:
         reader = tensor_files.open_reader(path)
@@ -117,26 +117,26 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
             path=path,
             fix="the checkpoint is damaged: copy it again",
         ) from None
-    values, poolers, left_out = {}, {}, []
+    values, poolers, skipped = {}, {}, []
     for key, array in arrays.items():
         pooler = _HEAD_POOLER.search(named[key])
         if not np.issubdtype(array.dtype, np.integer):
-            array = np.asarray(array, np.float32)  # of half precision
+            array = np.asarray(array, np.float32)  # may be half precision
         if pooler:
             poolers[f"bert/pooler/dense/{pooler.group(1)}"] = array
             continue
         name = _original_name(named[key], key)
         if name is None:
-            left_out.append(named[key])
+            skipped.append(named[key])
         elif key == named[key]:
             values[name] = array
         else:
             values[name] = _original_shape(name, array)
-    return {**values, **poolers}, sorted(left_out)
+    return {**values, **poolers}, sorted(skipped)
 
 
 def attention_heads(path: str) -> int | None:
-    """A, if the checkpoint's queries are [H, A, D] and so tell it."""
+    """Reads A from the shape of the queries, [H, A, D]; None if [H, H]."""
     reader = tensor_files.open_reader(path)
     shapes = reader.get_variable_to_shape_map()
     if _GRAPH in shapes:
@@ -156,20 +156,20 @@ def write(
     `BertClassifier`, `BertTokenClassifier` or `BertSpanLabeler`.
 
     Args:
-        prefix: `-1` is added to it.
-        config: sizes.
+        prefix: path, to which `-1` is added.
+        config: sizes of the network.
         values: original name -> array.
 
     Returns:
         the prefix that was written.
 
     Raises:
-        UserError: there are two task heads, of which a checkpoint of theirs
-            holds one, or one of multiple choice, which none holds.
+        UserError: there is more than one task head, or a multiple-choice
+            head, which Model Garden does not have.
     """
     if "cls/swag/output_weights" in values:
         raise UserError(
-            "there is a head of multiple choice, which Model Garden has not",
+            "multiple-choice heads are not supported by Model Garden",
             fix="--to=huggingface",
         )
     found = [
@@ -179,8 +179,8 @@ def write(
     ]
     if len(found) > 1:
         raise UserError(
-            f"there are heads of {', '.join(found)}",
-            expected="one of them: Model Garden's checkpoints hold one",
+            f"{len(found)} task heads: {', '.join(found)}",
+            expected="one, since Model Garden's checkpoints hold one",
         )
     return _root(config, named_variables(config, values)).save(prefix)
 
@@ -188,11 +188,11 @@ def write(
 def named_variables(
     config: BertConfig, values: dict[str, np.ndarray]
 ) -> dict[str, tf.Variable]:
-    """Variables with the names and shapes of published models.
+    """Creates variables with the names and shapes of published models.
 
     Args:
-        config: sizes.
-        values: original name -> array; what is not float32 is not trained.
+        config: sizes of the network.
+        values: original name -> array; only float32 is trainable.
 
     Returns:
         original name -> variable.
@@ -209,7 +209,7 @@ def named_variables(
 
 def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
     def layer(scope, *names):
-        """A node with those variables of a scope that there are."""
+        """Node of the variables of a scope that exist."""
         found = {n: variables.get(f"{scope}/{n}") for n in names}
         return _node({n: v for n, v in found.items() if v is not None})
 
@@ -236,7 +236,7 @@ def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
         )
     if "cls/seq_relationship/output_bias" in variables:
         pooler = _node(
-            {  # copies: their two poolers are variables of their own
+            {  # copies: the encoder and the head have separate poolers
                 part: tf.Variable(
                     variables[f"bert/pooler/dense/{part}"],
                     name=f"next_sentence/pooler_dense/{part}",
@@ -263,7 +263,7 @@ def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
 
 
 def _encoder(config: BertConfig, variables: dict, layer):
-    """The node of their functional `BertEncoder`."""
+    """Node of their functional `BertEncoder`."""
 
     def table(name):
         return _node({"embeddings": variables[f"bert/embeddings/{name}"]})
@@ -312,7 +312,7 @@ def _node(children: dict) -> tf.train.Checkpoint:
 
 
 def _full_names(serialized: bytes) -> dict[str, str]:
-    """Key in the checkpoint -> full name, optimizers left out."""
+    """Key in the checkpoint -> full name, without optimizers."""
     graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
         serialized
     )
@@ -342,7 +342,7 @@ def _original_name(full_name: str, key: str) -> str | None:
 
 
 def _full_name(name: str) -> str:
-    """Their full name of one of the original's."""
+    """Full name in Model Garden of a variable of the original."""
     simple = {
         "bert/embeddings/word_embeddings": "word_embeddings/embeddings",
         "bert/embeddings/position_embeddings": "position_embedding/embeddings",

@@ -1,12 +1,12 @@
-"""What a SavedModel's graph could do, told from its proto alone.
+"""Scan of the operations of a SavedModel, from its proto alone.
 
-A graph that is loaded builds its tables, and one that is called runs: either
-can write files. So the operations are compared with those that BERTs need,
-which compute and do nothing else.
+A graph builds its tables when it is loaded and runs when it is called; either
+can write files. So its operations are compared with those that BERTs need,
+which only compute.
 
-Three kinds of operations touch files in every SavedModel, and each stands in
-one place only: variables are saved and restored by functions that only
-TensorFlow's saver calls, and a table is read from the model's own asset.
+Three kinds of operations touch files in every SavedModel. Variables are saved
+and restored by functions that only TensorFlow's saver calls, and a table is
+read from an asset of the model.
 """
 
 import math
@@ -15,7 +15,7 @@ import os
 from common.errors import UserError
 from modeling.formats import saved_models
 
-# By TensorFlow Text, which must be imported before such a graph is loaded.
+# Of TensorFlow Text, which must be imported before such a graph is loaded.
 TEXT = frozenset(
     "CaseFoldUTF8 FastBertNormalize FastWordpieceTokenizeWithOffsets "
     "NormalizeUTF8 NormalizeUTF8WithOffsetsMap RegexSplitWithOffsets "
@@ -46,27 +46,27 @@ _COMPUTE = frozenset(
     "UnsortedSegmentJoin UnsortedSegmentMax UnsortedSegmentMin "
     "UnsortedSegmentSum UpperBound Where While ZerosLike".split()
 )
-# Of the graph around the functions, and of the saver's functions.
+# In the graph outside of functions, and in the saver's functions.
 _STORE = frozenset(
     "Assign AssignVariableOp DisableCopyOnRead MergeV2Checkpoints Placeholder "
     "RestoreV2 SaveV2 ShardedFilename VarHandleOp VarIsInitializedOp".split()
 )
 _TABLE = "InitializeTableFromTextFileV2"
-_MOST_VALUES = 1 << 31  # of a constant; a proto has two gigabytes at most
+_MAX_VALUES = 1 << 31  # of a constant; a proto has at most two gigabytes
 
 
 def scan(folder: str) -> frozenset[str]:
-    """Refuses a SavedModel whose graph could do more than compute.
+    """Rejects a SavedModel whose graph could do more than compute.
 
     Args:
-        folder: of the SavedModel.
+        folder: folder of the SavedModel.
 
     Returns:
         names of its operations.
 
     Raises:
-        UserError: it has other operations than BERTs need, it is of
-            TensorFlow 1's format, or it is damaged.
+        UserError: it has operations that BERTs do not need, has the format
+            of TensorFlow 1, or is damaged.
     """
     path = os.path.join(folder, "saved_model.pb")
     saved = saved_models.read_proto(folder)
@@ -78,7 +78,7 @@ def scan(folder: str) -> frozenset[str]:
             path=path,
             expected="a SavedModel of TensorFlow 2",
             fix="convert_checkpoint.py --from=hub reads the weights of "
-            "TensorFlow 1's",
+            "a TensorFlow 1 module",
         )
     meta = saved.meta_graphs[0]
     functions = {f.signature.name: f for f in meta.graph_def.library.function}
@@ -95,18 +95,18 @@ def scan(folder: str) -> frozenset[str]:
             if not of_asset and node.op not in allowed | functions.keys():
                 found[node.op] = name
     if found:
-        some = [f"{op!a} (in {place!a})" for op, place in sorted(found.items())]
+        some = [f"{op!a} (in {where!a})" for op, where in sorted(found.items())]
         raise UserError(
             f"operations that no BERT needs: {', '.join(some[:5])}",
             path=path,
-            fix="such a graph can do more than compute: it is not loaded",
+            fix="the graph could do more than compute, so it is not loaded",
         )
     _check_sizes(meta, path)
     return frozenset(node.op for node in _nodes(meta))
 
 
 def _nodes(meta):
-    """Nodes of the graph and of its functions."""
+    """Yields the nodes of the graph and of its functions."""
     yield from meta.graph_def.node
     for function in meta.graph_def.library.function:
         yield from function.node_def
@@ -121,10 +121,9 @@ def _called(node) -> set[str]:
 
 
 def _only_for_the_saver(meta) -> set[str]:
-    """Functions that nothing calls but the nodes of the saver.
+    """Names of the functions that only the saver calls.
 
-    TensorFlow's own loader does not call those: it reads the variables
-    itself.
+    TensorFlow's loader does not call them: it reads the variables itself.
     """
     library, objects = meta.graph_def.library, meta.object_graph_def
     saver = {
@@ -146,12 +145,12 @@ def _only_for_the_saver(meta) -> set[str]:
 
 
 def _reads_an_asset(meta, name: str, node) -> bool:
-    """Whether a table's file is an asset, and not any file of the machine.
+    """Whether a table is read from an asset, not from any other file.
 
     Args:
         meta: the graph.
-        name: of the function in which the table is read.
-        node: that reads it.
+        name: name of the function that contains the node.
+        node: the node that reads the table.
     """
     objects, library = meta.object_graph_def, meta.graph_def.library.function
     inner = (other for function in library for other in function.node_def)
@@ -163,7 +162,7 @@ def _reads_an_asset(meta, name: str, node) -> bool:
     arguments = [argument.name for argument in function.signature.input_arg]
     bound = list(objects.concrete_functions[name].bound_inputs)
     if len(bound) != len(arguments) or node.input[1] not in arguments:
-        return False  # a caller chooses the file, or the graph makes its name
+        return False  # the caller or the graph chooses the file
     which = bound[arguments.index(node.input[1])]
     if objects.nodes[which].WhichOneof("kind") != "asset":
         return False
@@ -173,12 +172,12 @@ def _reads_an_asset(meta, name: str, node) -> bool:
 
 
 def _check_sizes(meta, path: str) -> None:
-    """Refuses constants that claim more than a file can hold."""
+    """Rejects constants that claim more than a file can hold."""
     for node in _nodes(meta):
         shape = node.attr["value"].tensor.tensor_shape
-        if math.prod(abs(dim.size) for dim in shape.dim) > _MOST_VALUES:
+        if math.prod(abs(dim.size) for dim in shape.dim) > _MAX_VALUES:
             raise UserError(
                 f"a constant of {[dim.size for dim in shape.dim]}",
                 path=path,
-                fix="the file is damaged or made to fill the memory",
+                fix="the file is damaged, or made to exhaust the memory",
             )

@@ -1,7 +1,6 @@
 """Weights and sizes of a BERT in a SavedModel, without loading its graph.
 
-A graph that is loaded can run code; variables and a proto that are read
-cannot.
+Loading a graph can run code; reading variables and a proto cannot.
 """
 
 import os
@@ -15,19 +14,19 @@ from modeling.config import BertConfig
 
 
 def read_config(folder: str, values: dict, heads: int | None) -> BertConfig:
-    """Sizes of a BERT, from its variables and its proto alone.
+    """Infers the sizes of a BERT from its variables and its proto.
 
-    The activation is that of the operations in the graph; dropout rates,
+    The activation follows from the operations of the graph; dropout rates,
     which only training needs, are the defaults.
 
     Args:
-        folder: of the SavedModel.
+        folder: folder of the SavedModel.
         values: original name -> array.
-        heads: attention heads; None takes one for each 64 of the width, as
-            every published model has.
+        heads: number of attention heads; None: a 64th of the width, as in
+            every published model.
 
     Raises:
-        UserError: it holds no BERT, or is damaged.
+        UserError: it is not a BERT, or is damaged.
     """
     try:
         words, width = values["bert/embeddings/word_embeddings"].shape
@@ -54,10 +53,10 @@ def read_config(folder: str, values: dict, heads: int | None) -> BertConfig:
 
 
 def variables_of(folder: str) -> str:
-    """The prefix of a SavedModel's variables.
+    """Returns the prefix of the variables of a SavedModel.
 
     Raises:
-        UserError: the folder is no SavedModel.
+        UserError: the folder is not a SavedModel.
     """
     for part in ("saved_model.pb", "variables/variables.index"):
         if not os.path.isfile(os.path.join(folder, part)):
@@ -68,13 +67,13 @@ def variables_of(folder: str) -> str:
 
 
 def read_casing(path: str) -> tuple[bool | None, bool | None]:
-    """Reads `do_lower_case` and `strip_accents`, which may be variables.
+    """Reads `do_lower_case` and `strip_accents`, if they are variables.
 
     Args:
-        path: the prefix of a SavedModel's variables.
+        path: prefix of the variables of a SavedModel.
 
     Returns:
-        their values, None for one that is none.
+        their values, None for one that is missing.
     """
     reader = tensor_files.open_reader(path)
     found = []
@@ -86,7 +85,7 @@ def read_casing(path: str) -> tuple[bool | None, bool | None]:
 
 
 def read_proto(folder: str) -> saved_model_pb2.SavedModel:
-    """Parses a SavedModel's graph; nothing is loaded.
+    """Parses the graph of a SavedModel without loading it.
 
     Raises:
         UserError: it is missing or damaged.
@@ -100,7 +99,7 @@ def read_proto(folder: str) -> saved_model_pb2.SavedModel:
 
 
 def _activation(folder: str) -> str:
-    """The activation that the graph's operations compute."""
+    """Activation that the operations of the graph compute."""
     used = set()
     for meta in read_proto(folder).meta_graphs:
         graph = meta.graph_def

@@ -91,10 +91,12 @@ def bytes_of(folder):
 def test_google_huggingface_model_garden_google_is_the_identity(
     convert, tmp_path, good
 ):
-    """The way from google to huggingface is that of `good`."""
+    """The fixture `good` has converted google to huggingface."""
     output = tmp_path / "model_garden"
-    told = convert("huggingface", good / "huggingface", "model_garden", output)
-    assert "encoder, pooler, masked LM, next sentence, classifier" in told
+    printed = convert(
+        "huggingface", good / "huggingface", "model_garden", output
+    )
+    assert "encoder, pooler, masked LM, next sentence, classifier" in printed
     assert bytes_of(output) == bytes_of(good / "model_garden")
     convert("model_garden", output, "google", tmp_path / "google")
     assert bytes_of(tmp_path / "google") == bytes_of(good / "google")
@@ -118,8 +120,8 @@ def test_each_format_has_its_files(good):
 
 
 @pytest.mark.long
-def test_a_span_head_goes_all_the_way_too(convert, tmp_path):
-    model = task_models.build_span_model(small.config(vocab_size=SIZE))
+def test_a_span_head_survives_every_conversion(convert, tmp_path):
+    model = models.build_span_model(small.config(vocab_size=SIZE))
     google = write_google(tmp_path / "google", random_values(model))
     convert("google", google, "model_garden", tmp_path / "mg")
     convert("model_garden", tmp_path / "mg", "huggingface", tmp_path / "hf")
@@ -127,15 +129,17 @@ def test_a_span_head_goes_all_the_way_too(convert, tmp_path):
     assert bytes_of(tmp_path / "new") == bytes_of(google)
 
 
-def test_labels_of_words_go_all_the_way_with_their_names(convert, tmp_path):
+def test_a_token_classifier_survives_with_the_names_of_its_labels(
+    convert, tmp_path
+):
     config = small.config(vocab_size=SIZE)
     values = random_values(task_models.build_token_classifier(config, 3))
     google = write_google(tmp_path / "google", values)
     task = {"kind": "entities", "labels": ["O", "B-Ö", "I-Ö"]}
     described = json.dumps(task, indent=2, ensure_ascii=False)
     (google / "task.json").write_text(f"{described}\n")
-    told = convert("google", google, "huggingface", tmp_path / "hf")
-    assert "encoder, pooler, labels of words" in told
+    printed = convert("google", google, "huggingface", tmp_path / "hf")
+    assert "encoder, pooler, token classifier" in printed
     convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
     assert bytes_of(tmp_path / "new") == bytes_of(google)
     convert("google", google, "model_garden", tmp_path / "mg")
@@ -143,20 +147,22 @@ def test_labels_of_words_go_all_the_way_with_their_names(convert, tmp_path):
     assert bytes_of(tmp_path / "again") == bytes_of(google)
 
 
-def test_a_multiple_choice_is_theirs_with_a_bias_of_0(convert, tmp_path):
+def test_a_multiple_choice_head_gets_a_bias_of_0_in_transformers(
+    convert, tmp_path
+):
     config = small.config(vocab_size=SIZE)
     values = random_values(task_models.build_choice_model(config))
     google = write_google(tmp_path / "google", values)
-    told = convert("google", google, "huggingface", tmp_path / "hf")
-    assert "encoder, pooler, multiple choice" in told
+    printed = convert("google", google, "huggingface", tmp_path / "hf")
+    assert "encoder, pooler, multiple choice" in printed
     convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
     assert bytes_of(tmp_path / "new") == bytes_of(google)
     err = convert("google", google, "model_garden", tmp_path / "mg", code=2)
-    assert "multiple choice, which Model Garden has not" in err
+    assert "multiple-choice heads are not supported by Model Garden" in err
     assert not (tmp_path / "mg").exists()
 
 
-def test_a_checkpoint_of_ours_comes_without_slots_and_with_its_casing(
+def test_our_checkpoint_is_converted_without_slots_and_with_its_casing(
     convert, tmp_path, google, values
 ):
     prefix = str(google / "bert_model.ckpt")
@@ -192,10 +198,10 @@ def test_the_activation_survives(convert, tmp_path, values, activation):
     assert BertConfig.from_json_file(path).hidden_act == activation
 
 
-def test_a_model_without_pooler_is_carried_as_it_is(
+def test_a_model_without_pooler_stays_without_pooler(
     convert, tmp_path, values, capsys
 ):
-    """As transformers saves its masked language models."""
+    """Transformers saves masked language models in this way."""
     kept = {n: v for n, v in values.items() if "pooler" not in n}
     google = write_google(tmp_path / "google", kept)
     out = convert("google", google, "huggingface", tmp_path / "hf")
@@ -256,7 +262,7 @@ def test_a_hub_model_is_read_without_its_graph(
     assert vocabulary == (google / "vocab.txt").read_text()
 
 
-def test_words_are_added_to_unused_rows_and_then_behind(
+def test_words_are_added_to_unused_slots_and_then_at_the_end(
     convert, tmp_path, google, values, capsys
 ):
     tokens = list(text.VOCABULARY)
@@ -276,8 +282,8 @@ def test_words_are_added_to_unused_rows_and_then_behind(
     assert lines == [*tokens[:8], "trees", *tokens[9:], "houses"]
     found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
     ids = {token: i for i, token in enumerate(tokens)}
-    for row, pieces in ((8, ["tree", "##s"]), (SIZE, ["house", "##s"])):
-        old = [ids[piece] for piece in pieces]
+    for row, parts in ((8, ["tree", "##s"]), (SIZE, ["house", "##s"])):
+        old = [ids[token] for token in parts]
         for name in (WORDS, "cls/predictions/output_bias"):
             np.testing.assert_allclose(
                 found[name][row], values[name][old].mean(0), atol=1e-6
@@ -298,10 +304,10 @@ def test_positions_are_repeated(convert, tmp_path, google, values):
     assert config.max_position_embeddings == 31
 
 
-def test_outputs_that_differ_are_refused(
+def test_outputs_that_differ_are_rejected(
     convert, tmp_path, google, monkeypatch
 ):
-    """Nothing is written when a side is wrong."""
+    """Nothing is written when the outputs differ."""
     write = conversion.write
 
     def write_wrong(bert, target, folder):

@@ -1,4 +1,4 @@
-"""convert_checkpoint keeps a tokenizer, or refuses it by name."""
+"""convert_checkpoint keeps a tokenizer, or rejects it by name."""
 
 import json
 
@@ -32,7 +32,9 @@ def source(tmp_path, values):
 
 @pytest.mark.parametrize("strip", [None, True, False])
 @pytest.mark.parametrize("target", conversion.TARGETS)
-def test_accents_go_all_the_way(tmp_path, source, target, strip):
+def test_strip_accents_survives_every_conversion(
+    tmp_path, source, target, strip
+):
     tokenizer_files.write_config(str(source), True, strip)
     bert = conversion.read_huggingface(str(source), None)
     conversion.find_vocabulary(bert, str(source), None)
@@ -58,7 +60,7 @@ def test_the_casing_is_guessed_from_the_vocabulary(source, tokens, expected):
     assert (bert.do_lower_case, bert.strip_accents) == (expected, None)
 
 
-def test_a_flag_says_how_accents_are_treated(run_script, tmp_path, source):
+def test_a_flag_overrides_strip_accents(run_script, tmp_path, source):
     tokenizer_files.write_config(str(source), True, True)
     code, _, err = run_script(
         convert_checkpoint,
@@ -72,12 +74,12 @@ def test_a_flag_says_how_accents_are_treated(run_script, tmp_path, source):
     assert tokenizer_files.read_casing(str(tmp_path / "out")) == (True, False)
 
 
-def test_a_tokenizer_that_cannot_be_kept_is_refused_first(
+def test_an_unsupported_tokenizer_is_rejected_first(
     run_script, tmp_path, source
 ):
     config = source / "tokenizer_config.json"
     config.write_text('{"tokenize_chinese_chars": false}')
-    (source / "model.safetensors").unlink()  # is not looked at
+    (source / "model.safetensors").unlink()  # is not read
     code, _, err = run_script(
         convert_checkpoint,
         "--from=huggingface",

@@ -189,7 +189,7 @@ def test_an_export_of_other_weights_is_refused(tmp_path_factory):
     read = tensor_files.read(str(exports.folder / "bert_model.ckpt"))
     path = exports.folder / "bert_model.ckpt"
     settings = hub_export.Settings(model_checkpoint_path=str(path))
-    rows = conversion.seeded_rows(exports.config)
+    rows = conversion.seeded_inputs(exports.config)
 
     def compare(model):
         return hub_export.compare(exports.encoder, settings, model, read, rows)

@@ -1,4 +1,4 @@
-"""Weights that are made to fit more words or longer rows."""
+"""Embeddings are extended to more words and positions."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ VALUES = {
 }
 
 
-def test_new_words_are_the_mean_of_their_pieces():
+def test_new_words_are_the_mean_of_their_tokens():
     changed = extend_embeddings.extend_vocabulary(VALUES, [0, 4], [[1, 2], [3]])
     expected = {
         **VALUES,

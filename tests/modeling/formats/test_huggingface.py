@@ -73,15 +73,15 @@ def rewrite(folder, tensors):
 
 
 def assert_read(folder, values):
-    found, left_out = huggingface.read(str(folder))
-    assert left_out == []
+    found, skipped = huggingface.read(str(folder))
+    assert skipped == []
     assert set(found) == set(values)
     for name, value in found.items():
         assert value.tobytes() == values[name].tobytes(), name
         assert value.flags.c_contiguous
 
 
-def test_names_and_transposes_are_theirs(folder, values):
+def test_names_and_transposes_are_those_of_transformers(folder, values):
     tensors = tensors_of(folder)
     assert len(tensors) == len(values)
     for theirs, ours in THEIRS.items():
@@ -89,7 +89,7 @@ def test_names_and_transposes_are_theirs(folder, values):
         np.testing.assert_array_equal(tensors[theirs], expected, theirs)
 
 
-def test_what_is_written_is_read_bit_for_bit(folder, values):
+def test_a_round_trip_keeps_every_bit(folder, values):
     assert_read(folder, values)
 
 
@@ -153,7 +153,7 @@ def test_other_floats_become_float32(folder, values, dtype):
         np.testing.assert_array_equal(value, expected, name)
 
 
-def test_tensors_of_other_heads_are_named(folder):
+def test_tensors_of_other_heads_are_listed(folder):
     tensors = {**tensors_of(folder), "my_head.weight": np.zeros(3, "f4")}
     rewrite(folder, tensors)
     assert huggingface.read(str(folder))[1] == ["my_head.weight"]
@@ -168,7 +168,9 @@ def test_tensors_of_other_heads_are_named(folder):
         ("relu", "relu", "relu"),
     ],
 )
-def test_the_activation_is_kept_not_its_name(tmp_path, theirs, ours, back):
+def test_the_activation_is_kept_under_its_other_name(
+    tmp_path, theirs, ours, back
+):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"hidden_act": theirs, "hidden_size": 24}))
     config = huggingface.read_config(str(path))
@@ -180,14 +182,14 @@ def test_the_activation_is_kept_not_its_name(tmp_path, theirs, ours, back):
     assert huggingface.read_config(str(path)) == config
 
 
-def test_missing_sizes_are_their_defaults_not_ours(tmp_path):
+def test_missing_sizes_are_the_defaults_of_transformers(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     config = huggingface.read_config(str(tmp_path / "config.json"))
     assert (config.vocab_size, config.type_vocab_size) == (30522, 2)
     assert config.hidden_act == "gelu_erf"
 
 
-def test_a_classifier_says_how_many_labels_it_has(folder):
+def test_a_classifier_has_a_number_of_labels(folder):
     config = json.loads((folder / "config.json").read_text())
     assert config["id2label"] == {str(i): f"LABEL_{i}" for i in range(5)}
     assert config["label2id"] == {f"LABEL_{i}": i for i in range(5)}
@@ -222,7 +224,7 @@ def test_a_classifier_says_how_many_labels_it_has(folder):
         ),
     ],
 )
-def test_what_is_called_classifier_is_known_by_the_architecture(
+def test_the_architecture_decides_which_head_classifier_is(
     tmp_path, build, name, task, known
 ):
     config = small.config()
@@ -255,7 +257,7 @@ def test_labels_without_names_are_not_named(tmp_path, id2label):
     assert huggingface.read_task(str(tmp_path)) is None
 
 
-def test_two_heads_of_one_name_are_refused(tmp_path, values):
+def test_two_heads_of_one_name_are_rejected(tmp_path, values):
     both = {**values, "cls/ner/output_weights": np.zeros([3, H], "f4")}
     with pytest.raises(UserError, match="BertForTokenClassification; expected"):
         huggingface.write(str(tmp_path), small.config(), both)

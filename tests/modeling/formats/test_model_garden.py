@@ -16,7 +16,7 @@ END = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def published() -> dict[str, list[int]]:
-    """Keys and shapes that its `BertPretrainerV2` saves, seen with 2.20."""
+    """Keys and shapes that `BertPretrainerV2` of 2.20 saves."""
 
     def dense(scope, *shape):
         return {
@@ -73,7 +73,7 @@ def write(folder, values):
     return model_garden.write(prefix, small.config(), values)
 
 
-def test_keys_and_shapes_are_theirs(tmp_path, values):
+def test_keys_and_shapes_are_those_of_model_garden(tmp_path, values):
     path = write(tmp_path, values)
     assert path == str(tmp_path / "bert_model.ckpt-1")
     found = dict(tf.train.list_variables(path))
@@ -90,17 +90,17 @@ def test_keys_and_shapes_are_theirs(tmp_path, values):
         lambda config: task_models.build_token_classifier(config, 5),
     ],
 )
-def test_what_is_written_is_read_bit_for_bit(tmp_path, build):
+def test_a_round_trip_keeps_every_bit(tmp_path, build):
     values = random_values(build(small.config()))
-    found, left_out = model_garden.read(write(tmp_path, values))
-    assert left_out == []
+    found, skipped = model_garden.read(write(tmp_path, values))
+    assert skipped == []
     assert set(found) == set(values)
     for name, value in found.items():
         assert value.tobytes() == values[name].tobytes(), name
 
 
 def restored(path, **children):
-    """Restores variables below a root, as their models would."""
+    """Restores variables below a root, as models of Model Garden do."""
     root = tf.train.Checkpoint(**children)
     root.restore(path).assert_existing_objects_matched()
 
@@ -142,7 +142,7 @@ def test_both_of_their_classifiers_restore_the_head(
 
 
 def test_the_pooler_of_a_head_is_the_trained_one(tmp_path):
-    """Their pre-training leaves the encoder's own pooler as it was."""
+    """Their pre-training does not train the encoder's own pooler."""
     named = {
         "encoder": ("pooler_transform/kernel", np.zeros([H, H], "f4")),
         "head": ("bert/next_sentence/pooler_dense/kernel", np.ones([H, H])),
@@ -156,7 +156,7 @@ def test_the_pooler_of_a_head_is_the_trained_one(tmp_path):
     assert (values["bert/pooler/dense/kernel"] == 1).all()
 
 
-def test_what_is_not_known_is_named_and_optimizers_are_not(tmp_path):
+def test_unknown_variables_are_listed_and_optimizers_are_not(tmp_path):
     slot = tf.Variable(1.0, name="Adam/m/word_embeddings/embeddings")
     other = tf.Variable(1.0, name="my_head/kernel")
     root = node(optimizer=node(m=slot), head=node(kernel=other))
@@ -170,14 +170,14 @@ def test_a_hub_module_of_the_first_format_holds_names_below_module(
     prefix = str(tmp_path / "variables")
     named = {f"module/{name}": value for name, value in values.items()}
     tensor_files.write(prefix, named)
-    found, left_out = model_garden.read(prefix)
-    assert left_out == []
+    found, skipped = model_garden.read(prefix)
+    assert skipped == []
     assert set(found) == set(values)
     for name, value in found.items():
         np.testing.assert_array_equal(value, values[name], name)
 
 
-def test_two_task_heads_are_refused(tmp_path):
+def test_two_task_heads_are_rejected(tmp_path):
     config = small.config()
     values = random_values(task_models.build_classifier(config, 5))
     values |= random_values(task_models.build_span_model(config))

@@ -1,4 +1,4 @@
-"""SavedModels that would do harm, or are broken, are refused unread."""
+"""Harmful and broken SavedModels are rejected without being loaded."""
 
 import json
 import pathlib
@@ -19,7 +19,7 @@ SPEC = [tf.TensorSpec([None], tf.float32)]
 
 
 class Table(tf.saved_model.experimental.TrackableResource):
-    """A resource that does what it is told when it is loaded."""
+    """A resource that runs a function when it is loaded."""
 
     def __init__(self, task):
         super().__init__()
@@ -33,12 +33,12 @@ class Table(tf.saved_model.experimental.TrackableResource):
 
 
 def save(folder, call, table=None, **options):
-    """A SavedModel whose call is that function of float32 [N]."""
+    """Saves a model that calls a function of float32 [N]."""
     root = tf.train.Checkpoint(variable=tf.Variable([1.0, 2.0]))
     root.__call__ = tf.function(call, SPEC)
     if table is not None:
         root.table = table
-        table.resource_handle  # noqa: B018 makes it
+        table.resource_handle  # noqa: B018 creates it
     options = tf.saved_model.SaveOptions(**options)
     tf.saved_model.save(root, str(folder), options=options)
 
@@ -118,7 +118,7 @@ def table_of_any_file(folder, marker):
 
 
 def good_table(folder, marker=None):
-    """As published preprocessors have it."""
+    """A table like that of published preprocessors."""
     (folder.parent / "vocab.txt").write_text("a\nb\n")
     table = tf.lookup.StaticHashTable(
         tf.lookup.TextFileInitializer(
@@ -182,7 +182,7 @@ def claim_four_terabytes(folder, marker):
 
 
 def call_the_saver(folder, marker):
-    """What saves variables becomes what is called."""
+    """The function that saves variables becomes the call."""
 
     def change(meta):
         savers = [
@@ -208,7 +208,7 @@ def code_in_a_keras_file(folder, marker):
     inputs = keras.Input((2,))
     code = keras.layers.Lambda(lambda x: (pathlib.Path(marker).touch(), x)[1])
     model = keras.Model(inputs, code(inputs))
-    pathlib.Path(marker).unlink()  # building it has run it
+    pathlib.Path(marker).unlink()  # building the model has run the code
     model.save(f"{folder}.keras")
     pathlib.Path(f"{folder}.keras").rename(folder)
 
@@ -234,13 +234,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("make", BAD, ids=lambda make: make.__name__)
-def test_it_is_refused_and_does_nothing(make, tmp_path):
+def test_it_is_rejected_and_does_nothing(make, tmp_path):
     folder, marker = tmp_path / "model", tmp_path / "marker"
     make(folder, str(marker))
     for use in (hub.load, hub.HubEncoder):
         with pytest.raises(UserError, match=BAD[make]):
             use(str(folder), trust_model=True)
-    with pytest.raises(UserError):  # reads weights, and here there are none
+    with pytest.raises(UserError):  # there are no weights
         conversion.read_hub(str(folder), None)
     assert not list(tmp_path.glob("marker*"))
 
@@ -250,7 +250,7 @@ def test_there_are_sixteen():
 
 
 def test_tensorflow_itself_would_have_done_it(tmp_path):
-    """That the artefacts are live: the test above could fail."""
+    """The artefacts are live, so the test above can fail."""
     marker = tmp_path / "marker"
     write_when_loaded(tmp_path / "loaded", str(marker))
     tf.saved_model.load(str(tmp_path / "loaded"))
@@ -267,7 +267,7 @@ def test_tensorflow_itself_would_have_done_it(tmp_path):
     assert marker.exists()
 
 
-def test_a_table_of_its_own_asset_is_let_through(tmp_path):
+def test_a_table_from_an_asset_is_accepted(tmp_path):
     good_table(tmp_path / "model")
     found = saved_model_scan.scan(str(tmp_path / "model"))
     assert {"HashTableV2", "LookupTableFindV2"} < found
@@ -307,7 +307,7 @@ class Exploit:
 
 
 def test_weights_that_are_programs_are_not_read(tmp_path, run_script):
-    """As transformers' old files are; and sizes that only a header claims."""
+    """Pickles of transformers, and headers that claim too large sizes."""
     marker = tmp_path / "marker"
     header = {"x": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 4]}}
     raw = json.dumps(header).encode()

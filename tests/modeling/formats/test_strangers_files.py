@@ -1,4 +1,4 @@
-"""Checkpoints of strangers: what they claim is compared with what is there."""
+"""The shapes of untrusted checkpoints are compared with their data."""
 
 import json
 import struct
@@ -40,7 +40,7 @@ def bomb(tmp_path):
     return prefix
 
 
-def assert_says(message, prefix):
+def assert_reports(message, prefix):
     assert f"{prefix}: cannot be read: a {[CLAIMED] * 9}: " in message
     assert f" of {4 * CLAIMED**9:,} bytes" in message
     assert "; the data files have 4;" in message
@@ -50,12 +50,12 @@ def assert_says(message, prefix):
 def test_a_shape_is_compared_with_the_data_before_it_is_allocated(bomb, read):
     with pytest.raises(UserError) as caught:
         read(bomb)
-    assert_says(str(caught.value), bomb)
+    assert_reports(str(caught.value), bomb)
 
 
-def test_the_doctor_says_so_too(bomb):
+def test_the_doctor_reports_it_too(bomb):
     (found,) = model.examine(bomb, None, None, None)
-    assert_says(str(found), bomb)
+    assert_reports(str(found), bomb)
 
 
 def test_strings_and_slices_are_no_bombs(tmp_path):
@@ -71,7 +71,7 @@ def test_strings_and_slices_are_no_bombs(tmp_path):
     assert found["sliced"].shape == (7, 3)
 
 
-def test_safetensors_that_claim_more_than_they_hold_are_refused(tmp_path):
+def test_safetensors_that_claim_more_than_they_hold_are_rejected(tmp_path):
     entry = {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 4]}
     header = json.dumps({"a": entry}).encode()
     content = struct.pack("<Q", len(header)) + header + bytes(4)
@@ -84,12 +84,12 @@ def test_safetensors_that_claim_more_than_they_hold_are_refused(tmp_path):
     "named", ["{outside}/other.ckpt", "../outside/other.ckpt"]
 )
 def test_the_file_checkpoint_names_no_path(tmp_path, named):
-    """Of what it names the base name counts, beside it."""
+    """Only the base name counts, in the folder of the file."""
     outside, folder = tmp_path / "outside", tmp_path / "model"
-    for place, names in ((outside, ["other"]), (folder, ["other", "newer"])):
-        place.mkdir()
+    for parent, names in ((outside, ["other"]), (folder, ["other", "newer"])):
+        parent.mkdir()
         for name in names:
-            prefix = str(place / f"{name}.ckpt")
+            prefix = str(parent / f"{name}.ckpt")
             tensor_files.write(prefix, {"a": np.ones(3, "f4")})
     named = named.format(outside=outside)
     (folder / "checkpoint").write_text(f'model_checkpoint_path: "{named}"\n')
