@@ -1,4 +1,4 @@
-"""Ratios, not tests; each script prints a JSON line a figure."""
+"""Benchmarks; each script prints one JSON line per figure."""
 
 import os
 

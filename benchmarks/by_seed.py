@@ -1,4 +1,4 @@
-"""Scores of two systems that learn the same, one seed after the other."""
+"""Scores of two systems on the same task, one seed after the other."""
 
 import json
 import statistics
@@ -16,13 +16,13 @@ def train(script: str, folder: str, model: str, **flags) -> dict[str, float]:
     """Runs one of our scripts from a checkpoint.
 
     Args:
-        script: its path.
-        folder: of the run, which keeps the records.
+        script: path of the script.
+        folder: output folder of the run, which keeps the records.
         model: folder of a checkpoint, bert_config.json and vocab.txt.
-        flags: more of them.
+        flags: further flags.
 
     Returns:
-        eval_results.txt, and `seconds` of the whole command.
+        the values of eval_results.txt, and `seconds` of the whole command.
     """
     flags = {
         "vocab_file": f"{model}/vocab.txt",
@@ -60,15 +60,15 @@ def compare(
     """Trains each side with each seed; prints a JSON line for each.
 
     Args:
-        what: is learned.
-        metrics: of it.
-        sides: name -> function of a seed and of a folder that the sides of a
-            seed share, which returns `seconds` and the metrics.
-        seeds: how many.
+        what: name of the task, which is printed.
+        metrics: names of its metrics.
+        sides: name -> function of a seed and a folder, which returns
+            `seconds` and the metrics. The sides share the folder of a seed.
+        seeds: number of seeds.
 
     Returns:
-        side -> the median of seconds; metric -> the value of each seed, their
-        mean and deviation.
+        side -> median of seconds, and for each metric the value of each
+        seed, their mean and deviation.
     """
     runs = {side: [] for side in sides}
     for seed in range(1, seeds + 1):
@@ -86,11 +86,11 @@ def compare(
 
 
 def main(measure: Callable[..., dict]) -> None:
-    """Prints a JSON line for each run, and one of all.
+    """Prints a JSON line for each run, and a summary.
 
     Args:
-        measure: function of what the first two arguments name, of the folder
-            of our weights, epochs, seeds, and the peer's Python with the
+        measure: function of the first two arguments, the folder of our
+            weights, epochs, seeds, and the Python of the peer with the
             folder of its weights, or None.
     """
     first, second, model, epochs, seeds, *peer = sys.argv[1:]

@@ -1,9 +1,10 @@
-"""Speed of extract_features by length, beside rows padded to the maximum.
+"""Speed of extract_features in length buckets and padded to the maximum.
 
     python -m benchmarks.features LINES MODEL_FOLDER [MAX_SEQ_LENGTH]
 
-MODEL_FOLDER holds a checkpoint, bert_config.json and vocab.txt. Both ways run
-in turns (A B A B ...) over the same lines, the mean of the tokens' vectors.
+MODEL_FOLDER holds a checkpoint, bert_config.json and vocab.txt. Both modes run
+in turns (A B A B ...) over the same lines; the output is the mean of the token
+vectors.
 """
 
 import json
@@ -23,17 +24,17 @@ RUNS = 3
 
 
 def measure(lines: str, model: str, length: int, runs: int = RUNS) -> dict:
-    """Times both ways.
+    """Times both modes.
 
     Args:
-        lines: the input file.
+        lines: path of the input file.
         model: folder of the model.
         length: maximum sequence length.
-        runs: of each way.
+        runs: number of runs of each mode.
     """
     by_length = batching.bucket_lengths
-    ways = {"by length": by_length, "padded": lambda longest: [longest]}
-    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    modes = {"by length": by_length, "padded": lambda longest: [longest]}
+    seconds: dict[str, list[float]] = {mode: [] for mode in modes}
     with tempfile.TemporaryDirectory() as folder:
         settings = flags.parse(
             [
@@ -52,12 +53,12 @@ def measure(lines: str, model: str, length: int, runs: int = RUNS) -> dict:
         )
         extraction = check(settings)
         for _ in range(runs):
-            for way, lengths in ways.items():
+            for mode, lengths in modes.items():
                 batching.bucket_lengths = lengths
                 start = time.perf_counter()
                 reader = run.Reader(extraction)
                 count = sum(1 for _ in run.extract(extraction, reader))
-                seconds[way].append(time.perf_counter() - start)
+                seconds[mode].append(time.perf_counter() - start)
         batching.bucket_lengths = by_length
     ratios = [b / a for a, b in zip(seconds["by length"], seconds["padded"])]
     return {
@@ -65,7 +66,7 @@ def measure(lines: str, model: str, length: int, runs: int = RUNS) -> dict:
         "lines": count,
         "max_seq_length": length,
         "seconds": {
-            way: round(statistics.median(s), 2) for way, s in seconds.items()
+            mode: round(statistics.median(s), 2) for mode, s in seconds.items()
         },
         "ratio": round(statistics.median(ratios), 2),
         "min_max": [round(min(ratios), 2), round(max(ratios), 2)],

@@ -1,14 +1,14 @@
-r"""An epoch of fine-tuning: batches of like lengths, padded ones, the peer.
+r"""Time of an epoch: length buckets, padding to the maximum, and a peer.
 
     python -m benchmarks.finetuning TASK RECORDS MODEL_FOLDER MAX_SEQ_LENGTH \
-        [ROWS [PEER_PYTHON PEER_FOLDER]]
+        [EXAMPLES [PEER_PYTHON PEER_FOLDER]]
 
-TASK is `classifier` or `span`; RECORDS a train.tf_record that run_classifier.py
-or run_squad.py wrote, of which the first ROWS (10,000) are trained on, in
-batches of 32. MODEL_FOLDER holds a checkpoint and bert_config.json,
+TASK is `classifier` or `span`. RECORDS is a train.tf_record that
+run_classifier.py or run_squad.py wrote; its first EXAMPLES (10,000) are trained
+on, in batches of 32. MODEL_FOLDER holds a checkpoint and bert_config.json,
 PEER_FOLDER the same weights for transformers. All sides run in turns, A B C A B
-C, with PRECISION=bfloat16 in that; starting, compiling and reading are not
-counted.
+C; PRECISION=bfloat16 in the environment sets the precision. Start-up,
+compilation and reading are not counted.
 """
 
 import itertools
@@ -53,21 +53,21 @@ TASKS = {
 }
 
 
-class Side:
-    """One of our ways to train.
+class OwnTraining:
+    """Training with this project.
 
     Args:
         task: entry of `TASKS`.
-        rows: what is trained on.
+        examples: `example_files.Rows` to train on.
         model: folder of the weights.
-        lengths: S of the batches.
+        lengths: values of S that batches may have.
     """
 
-    def __init__(self, task, rows, model: str, lengths: list[int]):
+    def __init__(self, task, examples, model: str, lengths: list[int]):
         _, build, (name, weights, sums), _, _ = task
-        self._rows, self._lengths = rows, lengths
+        self._examples, self._lengths = examples, lengths
         config = BertConfig.from_json_file(f"{model}/bert_config.json")
-        self._steps = len(rows) // BATCH_SIZE
+        self._steps = len(examples) // BATCH_SIZE
         self._rate = optimization.WarmupLinearDecay(2e-5, 10**9, 0)
         with precision.computing_in(PRECISION):
             network = build(config)
@@ -90,11 +90,11 @@ class Side:
                 1,
             )
         )
-        # Each length is compiled when it first comes.
+        # Each length is compiled when it first occurs.
         self._train(2 if len(lengths) == 1 else self._steps)
 
     def seconds(self) -> float:
-        """Trains one epoch more."""
+        """Trains another epoch and returns its time."""
         start = time.perf_counter()
         self._train(self._steps)
         return time.perf_counter() - start
@@ -105,7 +105,7 @@ class Side:
             last, count, count, 0, 1000, BATCH_SIZE, self._rate
         )
         batches = batching.training_batches(
-            self._rows, self._lengths, BATCH_SIZE, 1, last - count
+            self._examples, self._lengths, BATCH_SIZE, 1, last - count
         )
         with tempfile.TemporaryDirectory() as folder:
             log = logs.TrainingLog(folder, last - count)
@@ -125,32 +125,32 @@ def measure(
     """Times all sides in turns.
 
     Args:
-        task_name: of `TASKS`.
-        records: file of training rows.
+        task_name: key of `TASKS`.
+        records: path of the training records.
         model: folder of the weights.
         max_seq_length: S of the records.
-        count: rows of an epoch.
-        peer: its Python, and the folder of the same weights, or None.
-        runs: of each side.
+        count: number of examples of an epoch.
+        peer: Python of the peer and folder of the same weights, or None.
+        runs: number of runs of each side.
     """
     task = TASKS[task_name]
     found = example_files.read(records, task[0], max_seq_length)
     chosen = list(itertools.islice(found, count))
-    rows = example_files.Rows(chosen, task[0])
+    examples = example_files.Rows(chosen, task[0])
     by_length = batching.bucket_lengths(max_seq_length)
     sides = {
-        "by length": Side(task, rows, model, by_length).seconds,
-        "padded": Side(task, rows, model, [max_seq_length]).seconds,
+        "by length": OwnTraining(task, examples, model, by_length).seconds,
+        "padded": OwnTraining(task, examples, model, [max_seq_length]).seconds,
     }
     with tempfile.TemporaryDirectory() as folder:
         if peer:
-            path = os.path.join(folder, "rows.npz")
-            transformers_trainer.write_rows(path, chosen, task[-1])
+            path = os.path.join(folder, "examples.npz")
+            transformers_trainer.write_examples(path, chosen, task[-1])
             sides["transformers"] = lambda: transformers_trainer.run(
                 peer[0],
                 model_class=task[3],
                 folder=peer[1],
-                rows=path,
+                examples=path,
                 bf16=PRECISION == "bfloat16",
             )["seconds"]
         seconds: dict[str, list[float]] = {side: [] for side in sides}
@@ -161,11 +161,13 @@ def measure(
     return {
         "what": f"an epoch of {task_name}",
         "precision": PRECISION,
-        "rows": len(rows),
+        "examples": len(examples),
         "max_seq_length": max_seq_length,
-        "full": round(float(rows.lengths.mean()) / max_seq_length, 3),
+        "full": round(float(examples.lengths.mean()) / max_seq_length, 3),
         "seconds": round(statistics.median(ours), 1),
-        "rows_per_second": round(len(rows) / statistics.median(ours), 1),
+        "examples_per_second": round(
+            len(examples) / statistics.median(ours), 1
+        ),
         "beside": {side: _beside(ours, x) for side, x in seconds.items()},
         "tensorflow": tf.__version__,
     }

@@ -1,13 +1,14 @@
-r"""Scores of GLUE tasks: run_classifier.py, and transformers on the same rows.
+r"""GLUE scores of run_classifier.py and of transformers on the same examples.
 
     python -m benchmarks.glue TASK DATA_DIR MODEL_FOLDER EPOCHS SEEDS \
         [PEER_PYTHON PEER_FOLDER]
 
 DATA_DIR has the task's train.tsv and dev.tsv, MODEL_FOLDER a checkpoint with
 bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
-Batches of 16 rows, rate 5e-5, a tenth of the steps warm up. The peer trains on
-the records that our run wrote, so on the same pieces. Our seconds are those of
-the whole command, the peer's those of training.
+The batch size is 16, the learning rate 5e-5, and a tenth of the steps are
+warm-up. The peer trains on the records that our run wrote, so on the same
+tokens. Our seconds are those of the whole command, the peer's those of
+training.
 """
 
 import numpy as np
@@ -28,11 +29,11 @@ def theirs(
     """Seconds of training and metric of the peer.
 
     Args:
-        task: of `tasks.classification.tasks.TASKS`.
-        records: folder of the rows.
-        seed: of the peer.
-        epochs: of training.
-        peer: its Python, and the folder of its weights.
+        task: key of `tasks.classification.tasks.TASKS`.
+        records: folder of the records.
+        seed: seed of the peer.
+        epochs: epochs of training.
+        peer: Python of the peer and folder of its weights.
     """
     kind = TASKS[task].labels.kind
     number = kind == examples.REGRESSION
@@ -48,8 +49,8 @@ def theirs(
         for name in ("train", "eval")
     )
     learned, labels = (
-        np.array([x[features.LABEL_IDS][0] for x in rows])
-        for rows in (train, held_out)
+        np.array([x[features.LABEL_IDS][0] for x in part])
+        for part in (train, held_out)
     )
     seconds, logits = transformers_trainer.logits(
         peer,
@@ -74,15 +75,15 @@ def measure(
     seeds: int,
     peer: tuple[str, str] | None = None,
 ) -> dict:
-    """Scores and times of both sides.
+    """Measures scores and times of both sides.
 
     Args:
-        task: of `tasks.classification.tasks.TASKS`.
+        task: key of `tasks.classification.tasks.TASKS`.
         data: folder of its files.
         model: folder of our weights.
-        epochs: of training.
-        seeds: how many.
-        peer: its Python, and the folder of the same weights, or None.
+        epochs: epochs of training.
+        seeds: number of seeds.
+        peer: Python of the peer and folder of the same weights, or None.
     """
     metric = TASKS[task].metrics[0]
 

@@ -1,14 +1,13 @@
-"""Cost of being careful: the guard, checkpoints, and the check of records.
+"""Cost of the guard, of checkpoints, and of the check of records.
 
     python -m benchmarks.guard [configs/bert_mini.json [B S P]]
 
-A guarded step keeps the old numbers where the loss or the gradient is not
-finite, and every step's losses are looked at for spikes. It and a bare one,
-which clips the gradient alike and learns from anything, run
-in turns, A B A B; the ratio is the median over pairs. A checkpoint is written
-as a run does it: synced, hashed, named last. It costs a share of the 1,000
-steps from one to the next. Records are compared with their manifest once, so
-they cost a share of their first epoch.
+A guarded step keeps the old weights if the loss or the gradient is not finite,
+and checks the losses for spikes. A bare step clips the gradient in the same
+way, but always updates. Both run in turns, A B A B; the ratio is the median
+over pairs. Checkpoints are written as in a run: synced, hashed, named last. The
+cost is given as a share of the 1,000 steps between two checkpoints. Records are
+compared with their manifest once, which costs a share of the first epoch.
 """
 
 import os
@@ -29,19 +28,19 @@ from training.saver import Saver
 
 
 def guarded(training, data):
-    """A function that takes a step as the training loop does."""
+    """Returns a function that takes a step as the training loop does."""
     guard = Guard(training)
 
     def run():
         step = training.optimizer.step
-        rows = training.train(data, tf.constant(1)).numpy()
-        guard.check(step, rows, str)
+        sums = training.train(data, tf.constant(1)).numpy()
+        guard.check(step, sums, str)
 
     return run
 
 
 def bare(training, data):
-    """A function that takes a step that learns from anything."""
+    """Returns a function that takes a step without the guard."""
     update = training.optimizer.update
 
     def learn(gradients, variables, rate, learn, factor):
@@ -52,7 +51,7 @@ def bare(training, data):
 
 
 def save_seconds(config: BertConfig) -> float:
-    """Median of three checkpoints of weights and moments."""
+    """Median time of saving weights and moments, over three checkpoints."""
     network = models.build_pretraining_model(config)
     optimizer = optimization.AdamWeightDecay(1e-4)
     optimizer.build(network.trainable_variables)
@@ -68,9 +67,9 @@ def save_seconds(config: BertConfig) -> float:
     return statistics.median(seconds)
 
 
-def check_seconds(length: int, places: int, count: int = 10_000) -> float:
-    """Of comparing a record with its manifest, as long as one may be."""
-    size = 8 * (3 * length + 3 * places)
+def check_seconds(length: int, masks: int, count: int = 10_000) -> float:
+    """Time per record of comparing records of full size with a manifest."""
+    size = 8 * (3 * length + 3 * masks)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "shard.tfrecord")
         with tf.io.TFRecordWriter(path) as writer:
@@ -86,10 +85,10 @@ def check_seconds(length: int, places: int, count: int = 10_000) -> float:
         return (time.perf_counter() - start) / count
 
 
-def measure(config, rows, length, places, runs=31) -> dict:
+def measure(config, batch_size, length, masks, runs=31) -> dict:
     """Medians over alternating runs, after two of each to warm up."""
     sides = [
-        make(*pretraining_step.make_steps(config, rows, length, places))
+        make(*pretraining_step.make_steps(config, batch_size, length, masks))
         for make in (guarded, bare)
     ]
     times = [[], []]
@@ -103,8 +102,8 @@ def measure(config, rows, length, places, runs=31) -> dict:
     step = statistics.median(with_it)
     saving = save_seconds(config)
     return {
-        "what": f"guarded step beside a bare one, B={rows} S={length} "
-        f"P={places}",
+        "what": f"guarded step beside a bare one, B={batch_size} "
+        f"S={length} P={masks}",
         "seconds": round(step, 4),
         "bare_seconds": round(statistics.median(without), 4),
         "ratio": round(statistics.median(ratios), 4),
@@ -112,11 +111,11 @@ def measure(config, rows, length, places, runs=31) -> dict:
         "save_seconds": round(saving, 3),
         "saving_of_1000_steps": round(saving / (1000 * step), 5),
         "checking_of_an_epoch": round(
-            check_seconds(length, places) / (step / rows), 6
+            check_seconds(length, masks) / (step / batch_size), 6
         ),
         "tensorflow": tf.__version__,
     }
 
 
 if __name__ == "__main__":
-    pretraining_step.tell(measure, "configs/bert_mini.json")
+    pretraining_step.print_figures(measure, "configs/bert_mini.json")

@@ -1,9 +1,9 @@
-"""Our side of benchmarks.peers_in_turns, with the same command line.
+"""This project in benchmarks.peers_in_turns, with the same command line.
 
     python -m benchmarks.own_step TASK CONFIG.json PRECISION MODE B S P
 
 TASK is `train` or `infer`, PRECISION `float32` or `bfloat16`, MODE one of
-`islands`, `plain`, `remat` and `xla`.
+`fused`, `plain`, `remat` and `xla`.
 """
 
 import sys
@@ -12,14 +12,14 @@ import keras
 import tensorflow as tf
 
 from benchmarks import pretraining_step
-from benchmarks.peers.rows import encoder_rows
+from benchmarks.peers.batches import encoder_batch
 from benchmarks.peers.serve import serve
 from modeling import task_models
 from modeling.config import BertConfig
 
 
 def make(task, path, precision, mode, *sizes):
-    """The function to run, and versions."""
+    """Returns the function to run, and versions."""
     if precision == "bfloat16":
         keras.config.set_dtype_policy("mixed_bfloat16")
     config = BertConfig.from_json_file(path)
@@ -31,15 +31,15 @@ def make(task, path, precision, mode, *sizes):
             jit_compile=mode == "xla",
         )
 
-        def infer(rows: int, length: int) -> float:
-            arrays = encoder_rows(config.vocab_size, rows, length)
+        def infer(batch_size: int, length: int) -> float:
+            arrays = encoder_batch(config.vocab_size, batch_size, length)
             return call({k: tf.constant(v) for k, v in arrays.items()})
 
         return infer, versions
     training, data = pretraining_step.make_steps(
         config,
         *sizes,
-        fused=mode in ("islands", "remat"),
+        fused=mode in ("fused", "remat"),
         remat=mode == "remat",
         use_xla=mode == "xla",
     )

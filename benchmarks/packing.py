@@ -1,11 +1,11 @@
-"""Packed pre-training rows beside rows of one instance, in turns.
+"""Speed of packed pre-training rows and of unpacked ones, in turns.
 
     python -m benchmarks.packing UNPACKED.tfrecord PACKED.tfrecord \
         [CONFIG.json [B [STEPS]]]
 
-Both files are of create_pretraining_data.py, of the same text and lengths,
-with and without --pack_sequences. Counted are useful pieces, not padding. The
-time that a step waits for its batch is told apart.
+create_pretraining_data.py wrote both files from the same text with the same
+lengths, with and without --pack_sequences. Padding is not counted as tokens.
+The time that a step waits for its batch is reported separately.
 """
 
 import json
@@ -25,12 +25,12 @@ from modeling.config import BertConfig
 RUNS = 3
 
 
-class Side:
+class FileTraining:
     """Training on one file.
 
     Args:
-        path: of the records.
-        config: sizes.
+        path: path of the records.
+        config: sizes of the network.
         batch_size: B.
     """
 
@@ -53,20 +53,20 @@ class Side:
         self.run(2)
 
     def run(self, steps: int) -> dict[str, float]:
-        """Takes steps; tells pieces a second, how full, and the waiting."""
-        pieces = waited = trained = 0.0
+        """Trains, and returns tokens/s, the share of tokens and of waiting."""
+        tokens = waited = trained = 0.0
         for _ in range(steps):
             start = time.perf_counter()
             batch = next(self._batches)
             waited += time.perf_counter() - start
-            pieces += float(losses.batch_tokens(batch))
+            tokens += float(counts.batch_tokens(batch))
             data = iter(tf.data.Dataset.from_tensors(batch))
             start = time.perf_counter()
             self._steps.train(data, tf.constant(1)).numpy()
             trained += time.perf_counter() - start
         return {
-            "pieces_per_second": pieces / (waited + trained),
-            "full": pieces / (steps * self._slots),
+            "tokens_per_second": tokens / (waited + trained),
+            "full": tokens / (steps * self._slots),
             "waited": waited / (waited + trained),
         }
 
@@ -83,14 +83,16 @@ def measure(
 
     Args:
         unpacked, packed: paths of the records.
-        config: sizes.
+        config: sizes of the network.
         batch_size: B.
-        steps: of a turn.
-        runs: turns of each.
+        steps: number of steps of a turn.
+        runs: number of turns of each.
     """
-    sides = [Side(path, config, batch_size) for path in (unpacked, packed)]
+    sides = [
+        FileTraining(path, config, batch_size) for path in (unpacked, packed)
+    ]
     found = [[side.run(steps) for side in sides] for _ in range(runs)]
-    ratios = [b["pieces_per_second"] / a["pieces_per_second"] for a, b in found]
+    ratios = [b["tokens_per_second"] / a["tokens_per_second"] for a, b in found]
 
     def median(side: int, name: str) -> float:
         return round(statistics.median(turn[side][name] for turn in found), 4)

@@ -1,19 +1,20 @@
-r"""A step, or inference, beside the peers': all in turns, A B C A B C.
+r"""Training steps or inference of all systems, in turns, A B C A B C.
 
     python -m benchmarks.peers_in_turns train CONFIG.json B S P [SIDE ...]
     python -m benchmarks.peers_in_turns infer CONFIG.json B S,S,... [SIDE ...]
     python -m benchmarks.peers_in_turns alone CONFIG.json B S P [SIDE ...]
 
 A side is SYSTEM/PRECISION/MODE: `ours`, `huggingface`, `keras_hub` or
-`model_garden`; `float32` or `bfloat16`; a mode of the system's script, which
-is own_step.py or peers/SYSTEM_step.py. `+onednn` behind the mode sets
-TF_ENABLE_ONEDNN_OPTS=1, which TensorFlow does by itself on some machines only.
-Without sides: ours and the ways of each peer that were found to be its best.
+`model_garden`; `float32` or `bfloat16`; a mode of the script of the system,
+own_step.py or peers/SYSTEM_step.py. The suffix `+onednn` of a mode sets
+TF_ENABLE_ONEDNN_OPTS=1, which is TensorFlow's default on some machines only.
+The default sides are ours and the fastest known modes of each peer.
 
-Every side has the same rows, sizes, places, dropout, clipping and AdamW. Each
-is a process that holds its network and waits for its turn; the first turn of
-each, which compiles, is not counted. With `alone` the sides train one after the
-other, each in an empty memory. RUNS in the environment is the number of turns.
+All sides have the same batches, sizes, masked positions, dropout, clipping and
+AdamW. Each is a process that holds its network and waits for its turn; the
+first turn, which compiles, is not counted. With `alone` the sides train one
+after the other, each in empty memory. RUNS in the environment is the number of
+turns.
 """
 
 import json
@@ -26,7 +27,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 SIDES = (
-    "ours/float32/islands",
+    "ours/float32/fused",
     "keras_hub/float32/graph",
     "keras_hub/float32/graph+onednn",
     "model_garden/float32/graph",
@@ -38,21 +39,21 @@ WARM_UP = 1
 
 
 def command_of(system: str) -> list[str]:
-    """The program of a side."""
+    """Returns the command of a system."""
     if system == "ours":
         return [sys.executable, "-m", "benchmarks.own_step"]
     python = f"{ROOT}/.venv-peers/{system}/bin/python"
     return [python, f"{HERE}/peers/{system}_step.py"]
 
 
-class Side:
-    """One system in a process of its own.
+class SystemProcess:
+    """A system in its own process.
 
     Args:
         name: SYSTEM/PRECISION/MODE.
         task: `train` or `infer`.
         config: path of the network's sizes.
-        sizes: B, S and P; nothing for inference.
+        sizes: B, S and P; empty for inference.
     """
 
     def __init__(self, name: str, task: str, config: str, sizes: list[int]):
@@ -64,7 +65,7 @@ class Side:
         environment.pop("TF_ENABLE_ONEDNN_OPTS", None)
         if extra == ["onednn"]:
             environment["TF_ENABLE_ONEDNN_OPTS"] = "1"
-        # It is open as long as the process runs.
+        # Open as long as the process runs.
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             [
@@ -78,11 +79,11 @@ class Side:
             cwd=ROOT,
             env=environment,
         )
-        # One after the other, so that not all of them start at once.
+        # Waits, so that the processes start one after the other.
         self.versions = self._answer()
 
     def run(self, *arguments: int) -> dict | None:
-        """Seconds, value and peak memory of one turn; None if it failed."""
+        """Runs a turn: seconds, value and peak memory; None if it failed."""
         if self.failed is None:
             self._process.stdin.write(json.dumps(arguments) + "\n")
             self._process.stdin.flush()
@@ -98,7 +99,7 @@ class Side:
         if self.failed is not None:
             return None
         for line in self._process.stdout:
-            if line.startswith("{"):  # else a library said it while imported
+            if line.startswith("{"):  # not the output of a library
                 return json.loads(line)
         self._errors.seek(0)
         self.failed = self._errors.read().strip().splitlines()[-1:]
@@ -106,9 +107,9 @@ class Side:
 
 
 def take_turns(
-    sides: list[Side], runs: int, arguments: tuple[int, ...] = ()
+    sides: list[SystemProcess], runs: int, arguments: tuple[int, ...] = ()
 ) -> dict[str, list[dict]]:
-    """Runs each side `runs` times, in turns, after warming up."""
+    """Runs each side `runs` times in turns, after a warm-up."""
     found = {side.name: [] for side in sides}
     for turn in range(WARM_UP + runs):
         for side in sides:
@@ -118,8 +119,10 @@ def take_turns(
     return found
 
 
-def compare(sides: list[Side], found: dict[str, list[dict]]) -> list[dict]:
-    """A line for each side: its time, and its ratio to the first one's."""
+def compare(
+    sides: list[SystemProcess], found: dict[str, list[dict]]
+) -> list[dict]:
+    """Summarizes each side: time, and ratio to that of the first side."""
     first = found[sides[0].name]
     lines = []
     for side in sides:
@@ -149,9 +152,9 @@ def compare(sides: list[Side], found: dict[str, list[dict]]) -> list[dict]:
 def measure(
     task: str,
     config: str,
-    rows: int,
+    batch_size: int,
     lengths: list[int],
-    places: int = 0,
+    masks: int = 0,
     names: tuple[str, ...] = SIDES,
     runs: int = 5,
 ) -> list[dict]:
@@ -160,23 +163,23 @@ def measure(
     Args:
         task: `train`, `infer` or `alone`.
         config: path of the network's sizes.
-        rows: B.
-        lengths: S of each comparison; one in training.
-        places: P, in training.
-        names: sides; ratios are to the first.
-        runs: turns that are counted.
+        batch_size: B.
+        lengths: S of each comparison; a single one in training.
+        masks: P, in training.
+        names: sides; ratios are relative to the first.
+        runs: number of counted turns.
 
     Returns:
         a dict for each side and length.
     """
-    what = {"what": task, "config": config, "B": rows, "P": places}
+    what = {"what": task, "config": config, "B": batch_size, "P": masks}
     sizes, sides = [], []
     if task != "infer":
-        sizes = [rows, lengths[0], places]
+        sizes = [batch_size, lengths[0], masks]
 
     def start(name):
         kind = "infer" if task == "infer" else "train"
-        sides.append(Side(name, kind, config, sizes))
+        sides.append(SystemProcess(name, kind, config, sizes))
         return sides[-1:]
 
     lines = []
@@ -192,7 +195,7 @@ def measure(
         for name in names:
             start(name)
         for length in lengths:
-            arguments = () if sizes else (rows, length)
+            arguments = () if sizes else (batch_size, length)
             found = take_turns(sides, runs, arguments)
             lines += [{**what, "S": length, **x} for x in compare(sides, found)]
     finally:
@@ -203,15 +206,15 @@ def measure(
 
 def main() -> None:
     """Prints a JSON line for each side and length."""
-    task, config, rows, lengths, *rest = sys.argv[1:]
-    places = int(rest.pop(0)) if task != "infer" else 0
+    task, config, batch_size, lengths, *rest = sys.argv[1:]
+    masks = int(rest.pop(0)) if task != "infer" else 0
     runs = int(os.environ.get("RUNS", "5"))
     for line in measure(
         task,
         os.path.abspath(config),
-        int(rows),
+        int(batch_size),
         [int(x) for x in lengths.split(",")],
-        places,
+        masks,
         tuple(rest) or SIDES,
         runs,
     ):

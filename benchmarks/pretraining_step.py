@@ -1,10 +1,10 @@
-"""Time of a pre-training step beside a bare matrix product.
+"""Speed of a pre-training step beside that of a bare matrix product.
 
     python -m benchmarks.pretraining_step [configs/bert_mini.json [B S P]]
 
-Both run in turns in one process, in float32 and in bfloat16; shares are those
-of medians. The executed share is what is left to win; the nominal one also
-counts what the last layer does not compute (`benchmarks.flops`).
+Both run in turns in one process, in float32 and in bfloat16; shares are
+computed from medians. The nominal share also counts the part of the last layer
+that is not computed, the executed share does not (`benchmarks.flops`).
 """
 
 import json
@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import flops
-from benchmarks.peers.rows import training_rows
-from modeling import fused_ops, losses, models, precision
+from benchmarks.peers.batches import training_batch
+from modeling import fused_ops, losses, models
 from modeling.config import BertConfig
 from training import steps
 from training.optimization import AdamWeightDecay
@@ -35,12 +35,12 @@ def make_training(
     use_xla: bool = False,
     packed: bool = False,
 ) -> steps.Steps:
-    """Training steps on one device.
+    """Creates training steps on one device.
 
     Args:
-        config: sizes.
-        fused, remat: see `fused_ops.step_scope`.
-        use_xla: flag of run_pretraining.py.
+        config: sizes of the network.
+        fused: elementwise operations are fused, as on any CPU.
+        remat, use_xla: flags of run_pretraining.py.
         packed: rows hold several sequences.
     """
     model = models.build_pretraining_model(config, packed=packed)
@@ -62,31 +62,33 @@ def make_training(
 
 
 def make_steps(
-    config: BertConfig, rows: int, length: int, places: int, **ways
+    config: BertConfig, batch_size: int, length: int, masks: int, **options
 ) -> tuple[steps.Steps, Iterator]:
-    """Training steps, and an iterator over random rows.
+    """Creates training steps, and an iterator over a random batch.
 
     Args:
-        config: sizes.
-        rows, length, places: B, S and P.
-        ways: of `make_training`.
+        config: sizes of the network.
+        batch_size, length, masks: B, S and P.
+        options: of `make_training`.
     """
-    batch = training_rows(config.vocab_size, rows, length, places)
-    batch["masked_lm_weights"] = np.ones((rows, places), "f4")
-    batch["is_real_example"] = np.ones(rows, "f4")
+    batch = training_batch(config.vocab_size, batch_size, length, masks)
+    batch["masked_lm_weights"] = np.ones((batch_size, masks), "f4")
+    batch["is_real_example"] = np.ones(batch_size, "f4")
     data = iter(tf.data.Dataset.from_tensors(batch).repeat())
-    return make_training(config, **ways), data
+    return make_training(config, **options), data
 
 
-def measure(config, rows, length, places, size=MATMUL_SIZE, runs=7) -> dict:
-    """Seconds and shares in each precision, and both counts of FLOPs."""
-    sizes = (config, rows, length, places)
+def measure(
+    config, batch_size, length, masks, size=MATMUL_SIZE, runs=7
+) -> dict:
+    """Measures seconds and shares in each precision, with both FLOPs."""
+    sizes = (config, batch_size, length, masks)
     work = {
         "nominal": flops.nominal(*sizes),
         "executed": flops.executed(*sizes),
     }
     return {
-        "what": f"pre-training step, B={rows} S={length} P={places}",
+        "what": f"pre-training step, B={batch_size} S={length} P={masks}",
         **{f"{name}_gflop": round(x / 1e9, 1) for name, x in work.items()},
         **{kind: _measure_in(kind, sizes, work, size, runs) for kind in KINDS},
         "tensorflow": tf.__version__,
@@ -122,12 +124,12 @@ def _measure_in(kind: str, sizes: tuple, work: dict, size, runs) -> dict:
     return found
 
 
-def tell(measure: Callable[..., dict], default: str) -> None:
-    """Prints one JSON line of what the command line asks for.
+def print_figures(measure: Callable[..., dict], default: str) -> None:
+    """Prints the figures for the command line as one JSON line.
 
     Args:
         measure: (config, B, S, P) -> figures.
-        default: config file, if none is named.
+        default: default path of the config.
     """
     path = sys.argv[1] if len(sys.argv) > 1 else default
     sizes = [int(word) for word in sys.argv[2:5]] or [32, 128, 20]
@@ -136,4 +138,4 @@ def tell(measure: Callable[..., dict], default: str) -> None:
 
 
 if __name__ == "__main__":
-    tell(measure, "configs/bert_mini.json")
+    print_figures(measure, "configs/bert_mini.json")

@@ -2,8 +2,8 @@
 
     python -m benchmarks.records CORPUS VOCABULARY [PROCESSES ...]
 
-Runs the script once for each number of processes (1 and 2), into a folder
-that is removed, and compares the bytes.
+Runs the script once for each number of processes (1 and 2) into a temporary
+folder, and prints a digest of the records.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 
 def measure(source: str, vocab_file: str, processes: int, folder: str) -> dict:
-    """Times one run; memory is that of its largest process."""
+    """Times one run; the memory is that of its largest process."""
     output = f"{folder}/{processes}.tfrecord"
     command = [
         sys.executable,

@@ -1,9 +1,10 @@
-"""How the time of a step grows with B, S, L and H, beside its FLOPs.
+"""Growth of the time of a step with B, S, L and H, beside its FLOPs.
 
     python -m benchmarks.scaling [AXIS ...]
 
-One size is changed at a time, from B=16, S=128, L=4 and H=256; a line tells
-the step's time, its nominal FLOPs and both beside the first of its axis.
+One size is changed at a time, from B=16, S=128, L=4 and H=256. Each line has
+the time of the step, its nominal FLOPs, and the ratios of both to the first
+line of the axis.
 """
 
 import json
@@ -29,7 +30,7 @@ VOCABULARY = 30522
 def config_of(
     sizes: dict[str, int], vocab_size: int = VOCABULARY
 ) -> BertConfig:
-    """A network as the published ones are: heads of 64, 4 H inside."""
+    """A network with the proportions of the published ones."""
     return BertConfig(
         vocab_size=vocab_size,
         hidden_size=sizes["H"],
@@ -40,10 +41,14 @@ def config_of(
     )
 
 
-def measure(config: BertConfig, rows: int, length: int, runs: int = 5) -> dict:
-    """Seconds and FLOPs of a step, 15 % of whose pieces are masked."""
-    places = max(1, round(0.15 * length))
-    training, data = pretraining_step.make_steps(config, rows, length, places)
+def measure(
+    config: BertConfig, batch_size: int, length: int, runs: int = 5
+) -> dict:
+    """Measures seconds and FLOPs of a step with 15 % masked tokens."""
+    masks = max(1, round(0.15 * length))
+    training, data = pretraining_step.make_steps(
+        config, batch_size, length, masks
+    )
     seconds = []
     for _ in range(runs + 1):
         start = time.perf_counter()
@@ -51,7 +56,7 @@ def measure(config: BertConfig, rows: int, length: int, runs: int = 5) -> dict:
         seconds.append(time.perf_counter() - start)
     return {
         "seconds": statistics.median(seconds[1:]),
-        "gflop": flops.nominal(config, rows, length, places) / 1e9,
+        "gflop": flops.nominal(config, batch_size, length, masks) / 1e9,
     }
 
 

@@ -1,12 +1,13 @@
-r"""Text to label from an exported SavedModel, beside transformers and ONNX.
+r"""Speed of an exported classifier beside transformers and ONNX Runtime.
 
     python -m benchmarks.serving EXPORT LINES [PEER_PYTHON PEER_FOLDER]
 
-EXPORT is what run_classifier.py --export_dir wrote, LINES a file with a text a
-line, PEER_FOLDER the same weights for transformers, as convert_checkpoint.py
---to=huggingface writes them. Batches of 32 lines in their order, each padded to
-its longest, on all cores; loading is not counted, and each side goes through
-all lines once before it is timed. The peers' labels are compared with ours.
+EXPORT is a SavedModel of run_classifier.py --export_dir, LINES a file with one
+text per line, PEER_FOLDER the same weights for transformers, as written by
+convert_checkpoint.py --to=huggingface. Batches are 32 lines in the order of the
+file, each padded to its longest, on all cores. Loading is not counted, and each
+side classifies all lines once before it is timed. The labels of the peers are
+compared with ours.
 """
 
 import json
@@ -26,11 +27,11 @@ PEERS = ("pipeline", "pipeline in bfloat16", "onnx")
 _PEER = Path(__file__).parent / "peers" / "huggingface_serving.py"
 
 
-class Own:
-    """The SavedModel.
+class ExportedClassifier:
+    """A SavedModel from text to label.
 
     Args:
-        export: its folder.
+        export: folder of the SavedModel.
         lines: texts.
     """
 
@@ -41,7 +42,7 @@ class Own:
         self.labels = self._run()
 
     def seconds(self) -> float:
-        """Of answering all lines once."""
+        """Times a pass over all lines."""
         start = time.perf_counter()
         self._run()
         return time.perf_counter() - start
@@ -55,13 +56,13 @@ class Own:
 
 
 def peer(python: str, kind: str, folder: str, lines: str) -> dict:
-    """Seconds of a peer, and its labels by number.
+    """Runs a peer, which returns seconds and the numbers of the labels.
 
     Args:
-        python: of its environment.
-        kind: of `PEERS`.
-        folder: of its weights.
-        lines: file of texts.
+        python: Python of its environment.
+        kind: one of `PEERS`.
+        folder: folder of its weights.
+        lines: path of the file of texts.
     """
     command = [python, _PEER, kind, folder, lines, str(BATCH_SIZE)]
     printed = subprocess.run(command, stdout=subprocess.PIPE, text=True)
@@ -78,12 +79,12 @@ def measure(
     """Times all sides in turns.
 
     Args:
-        export, lines: see above.
-        peers: their Python, and the folder of the same weights, or None.
-        runs: of each side.
+        export, lines: paths of the SavedModel and of the texts.
+        peers: Python of the peers and folder of the same weights, or None.
+        runs: number of runs of each side.
     """
     with open(lines, encoding="utf-8") as file:
-        own = Own(export, file.read().splitlines())
+        own = ExportedClassifier(export, file.read().splitlines())
     names = sorted(set(own.labels))
     seconds, agree = {"ours": []}, {}
     for _ in range(runs):

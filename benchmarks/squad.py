@@ -1,14 +1,14 @@
-r"""Scores of SQuAD: run_squad.py, and transformers on the same windows.
+r"""SQuAD scores of run_squad.py and of transformers on the same windows.
 
     python -m benchmarks.squad TRAIN.json DEV.json MODEL_FOLDER EPOCHS SEEDS \
         [PEER_PYTHON PEER_FOLDER]
 
 The files are of version 1.1, or both of 2.0. MODEL_FOLDER has a checkpoint with
 bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
-Batches of 16 windows of at most 384 pieces, rate 5e-5, a tenth of the steps
-warm up. The peer learns from the windows that our run wrote, and its logits
-become answers as ours do. Our seconds are those of the whole command, the
-peer's those of training.
+The batch size is 16 windows of at most 384 tokens, the learning rate 5e-5, and
+a tenth of the steps are warm-up. The peer trains on the windows that our run
+wrote, and answers are extracted from its logits as from ours. Our seconds are
+those of the whole command, the peer's those of training.
 """
 
 import run_squad
@@ -30,14 +30,14 @@ def theirs(
     epochs: float,
     peer: tuple[str, str],
 ) -> dict[str, float]:
-    """Seconds of training and metrics of the peer.
+    """Measures seconds of training and metrics of the peer.
 
     Args:
-        dataset: what is answered.
+        dataset: questions to answer.
         records: folder of the windows.
-        seed: of the peer.
-        epochs: of training.
-        peer: its Python, and the folder of its weights.
+        seed: seed of the peer.
+        epochs: epochs of training.
+        peer: Python of the peer and folder of its weights.
     """
     train, held_out = (
         list(
@@ -66,19 +66,19 @@ def theirs(
 
 
 def scores(
-    dataset: examples.Dataset, rows: list[dict], starts, ends
+    dataset: examples.Dataset, windows: list[dict], starts, ends
 ) -> dict[str, float]:
-    """The official metrics, as run_squad.py has them by default.
+    """Computes the official metrics with the defaults of run_squad.py.
 
     Args:
-        dataset: of the questions.
-        rows: of `squad_windows.PREDICTION_SCHEMA`, in order.
+        dataset: the questions.
+        windows: examples of `squad_windows.PREDICTION_SCHEMA`, in order.
         starts, ends: float32 [N, S] logits.
     """
     best, odds = {}, {}
-    windows = zip(rows, starts, ends, strict=True)
+    answered = zip(windows, starts, ends, strict=True)
     version_2 = dataset.has_impossible
-    for example, own in answers.by_question(dataset.examples, windows):
+    for example, own in answers.by_question(dataset.examples, answered):
         text_of = answers.offsets_text(example.context, own)
         found = answers.extract(
             own, text_of, N_BEST, MAX_ANSWER_LENGTH, version_2
@@ -98,14 +98,14 @@ def measure(
     seeds: int,
     peer: tuple[str, str] | None = None,
 ) -> dict:
-    """Scores and times of both sides.
+    """Measures scores and times of both sides.
 
     Args:
-        train, dev: files of one version.
+        train, dev: paths of two files of one version.
         model: folder of our weights.
-        epochs: of training.
-        seeds: how many.
-        peer: its Python, and the folder of the same weights, or None.
+        epochs: epochs of training.
+        seeds: number of seeds.
+        peer: Python of the peer and folder of the same weights, or None.
     """
     dataset = examples.read(dev, examples.TEXTS)
     version_2 = dataset.has_impossible

@@ -1,10 +1,10 @@
-"""What a pre-training step spends its time on, by TensorFlow's profiler.
+"""Profile of a pre-training step, by TensorFlow's profiler.
 
     python -m benchmarks.step_profile [configs/bert_small.json [B S P]]
 
-Shares are of the time that operations run, added up over threads. What is
-inside of compiled programs, the fused operations and the optimizer's update,
-is told by the names that XLA gives it.
+Shares are shares of the running time of operations, summed over threads.
+Operations inside compiled programs, which are the fused operations and the
+update of the optimizer, have the names that XLA gives them.
 """
 
 import collections
@@ -18,7 +18,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from benchmarks import pretraining_step
 from modeling.config import BertConfig
 
-# What only contains others, or waits for them.
+# Operations that only contain others, or wait for them.
 _AROUND = re.compile("Execut|TFE_|Block|Kernel|FunctionRun|Await|_train|train")
 
 
@@ -47,9 +47,13 @@ def _kind(name: str) -> str | None:
     return "compiled programs"
 
 
-def measure(config: BertConfig, rows: int, length: int, places: int) -> dict:
+def measure(
+    config: BertConfig, batch_size: int, length: int, masks: int
+) -> dict:
     """Profiles two steps, after two to compile and warm up."""
-    training, data = pretraining_step.make_steps(config, rows, length, places)
+    training, data = pretraining_step.make_steps(
+        config, batch_size, length, masks
+    )
     two = tf.constant(2)
     training.train(data, two)
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +61,7 @@ def measure(config: BertConfig, rows: int, length: int, places: int) -> dict:
             training.train(data, two).numpy()
         found = shares(folder)
     return {
-        "what": f"profile of a step, B={rows} S={length} P={places}",
+        "what": f"profile of a step, B={batch_size} S={length} P={masks}",
         "shares": {
             kind: round(share, 4)
             for kind, share in found.items()
@@ -68,4 +72,4 @@ def measure(config: BertConfig, rows: int, length: int, places: int) -> dict:
 
 
 if __name__ == "__main__":
-    pretraining_step.tell(measure, "configs/bert_small.json")
+    pretraining_step.print_figures(measure, "configs/bert_small.json")

@@ -1,10 +1,10 @@
-"""Speed of the tokenizer in the graph beside Hugging Face's, one thread each.
+"""Speed of the in-graph tokenizer beside that of Hugging Face, one thread each.
 
     python -m benchmarks.text_ops CORPUS VOCABULARY
 
-Both take batches of 1,000 lines in one process, in turns (A B A B ...); a
-run is once through the corpus. Hugging Face's runs as it is documented and in
-its fastest form, which makes no offsets; ratios are to the fastest.
+Both tokenize batches of 1,000 lines in one process, in turns (A B A B ...); a
+run is one pass over the corpus. Hugging Face's tokenizer runs as documented and
+in its fastest form, without offsets; ratios are relative to the fastest.
 """
 
 import importlib.metadata
@@ -29,15 +29,12 @@ from data.text import text_ops  # noqa: E402
 
 
 def graph_run(lines: list[str], function: Callable, threads: int) -> Callable:
-    """A run through the corpus with tf.data, which counts the pieces.
+    """Returns a function that counts the tokens of the corpus with tf.data.
 
     Args:
         lines: the corpus.
         function: string [B] -> ragged tensors of one shape, ids first.
-        threads: of tf.data.
-
-    Returns:
-        a function without arguments.
+        threads: number of threads of tf.data.
     """
     options = tf.data.Options()
     options.threading.private_threadpool_size = threads
@@ -46,7 +43,7 @@ def graph_run(lines: list[str], function: Callable, threads: int) -> Callable:
         tf.data.Dataset.from_tensor_slices(lines)
         .batch(BATCH)
         .map(
-            lambda strings: [rows.flat_values for rows in function(strings)],
+            lambda strings: [x.flat_values for x in function(strings)],
             num_parallel_calls=threads if threads > 1 else None,
         )
         .with_options(options)
@@ -55,25 +52,25 @@ def graph_run(lines: list[str], function: Callable, threads: int) -> Callable:
 
 
 def peer_run(lines: list[str], encode: Callable) -> Callable:
-    """The same with Hugging Face's tokenizer."""
+    """Returns the same function for the tokenizer of Hugging Face."""
     batches = [lines[i : i + BATCH] for i in range(0, len(lines), BATCH)]
     return lambda: sum(
-        len(row.ids)
+        len(line.ids)
         for batch in batches
-        for row in encode(batch, add_special_tokens=False)
+        for line in encode(batch, add_special_tokens=False)
     )
 
 
 def measure(lines: list[str], vocab_file: str, runs: int = RUNS) -> list[dict]:
-    """Runs all in turns, after one run each to warm up.
+    """Times all tokenizers in turns, after one run each to warm up.
 
     Args:
         lines: the corpus.
-        vocab_file: the vocabulary.
-        runs: of each.
+        vocab_file: path of the vocabulary.
+        runs: number of runs of each.
 
     Returns:
-        one figure for each tokenizer.
+        one dict for each tokenizer.
     """
     graph = text_ops.GraphTokenizer(vocab_file, True)
     peer = tokenizers.BertWordPieceTokenizer(vocab_file, lowercase=True)
@@ -90,7 +87,7 @@ def measure(lines: list[str], vocab_file: str, runs: int = RUNS) -> list[dict]:
     }
     megabytes = sum(len(line.encode()) for line in lines) / 1e6
     rates = {what: [] for what in candidates}
-    pieces = {what: run() for what, run in candidates.items()}
+    tokens = {what: run() for what, run in candidates.items()}
     for _ in range(runs):
         for what, run in candidates.items():
             start = time.perf_counter()
@@ -101,7 +98,7 @@ def measure(lines: list[str], vocab_file: str, runs: int = RUNS) -> list[dict]:
         {
             "what": what,
             "megabytes": round(megabytes, 2),
-            "pieces": pieces[what],
+            "tokens": tokens[what],
             "megabytes_per_second": round(medians[what], 2),
             "min_max": [round(min(rates[what]), 2), round(max(rates[what]), 2)],
             "ratio": round(medians[what] / medians[FASTEST], 2),

@@ -1,9 +1,9 @@
-"""Speed of the tokenizer on a corpus beside Hugging Face's, one thread each.
+"""Speed of the tokenizer beside that of Hugging Face, one thread each.
 
     python -m benchmarks.tokenization CORPUS VOCABULARY
 
-Both give the ids of every line. Runs alternate, and each of ours starts
-with an empty memo of words.
+Both compute the ids of every line. Runs alternate, and each of ours starts with
+an empty cache of words.
 """
 
 import json
@@ -22,7 +22,7 @@ from data.text import fast_tokenization
 
 
 def measure(lines: list[str], vocab_file: str, runs: int = 5) -> dict:
-    """Median MB/s of both, and their ratio; making a tokenizer not counted."""
+    """Measures MB/s of both, without creating the tokenizers."""
     megabytes = sum(len(line.encode()) for line in lines) / 1e6
     pairs = []
     for _ in range(runs):

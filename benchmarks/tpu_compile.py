@@ -3,10 +3,10 @@ r"""Compiles a pre-training step for a TPU that is not there.
     python -m benchmarks.tpu_compile PYTHON \
         [TOPOLOGY [CONFIG.json [B S P [PRECISION]]]]
 
-TensorFlow makes one program of the whole step: forward, backward, dropout,
-clipping, update. PYTHON is of the environment that `make tpu` installs; there
-the compiler of libtpu takes the program for a core of TOPOLOGY, `v5e:2x2`, and
-tells what memory it needs. Nothing is run on a TPU.
+TensorFlow compiles the whole step into one program: forward, backward, dropout,
+clipping, update. PYTHON belongs to the environment that `make tpu` installs,
+where the compiler of libtpu compiles the program for a core of TOPOLOGY,
+`v5e:2x2`, and reports the memory that it needs. Nothing runs on a TPU.
 """
 
 import json
@@ -25,18 +25,18 @@ _COMPILER = os.path.join(os.path.dirname(__file__), "peers", "tpu_compiler.py")
 
 
 def program(
-    config: BertConfig, rows: int, length: int, places: int, precision: str
+    config: BertConfig, batch_size: int, length: int, masks: int, precision: str
 ) -> bytes:
-    """The step as a serialized HLO module.
+    """Returns the step as a serialized HLO module.
 
     Args:
-        config: sizes.
-        rows, length, places: B, S and P.
-        precision: that the network computes in.
+        config: sizes of the network.
+        batch_size, length, masks: B, S and P.
+        precision: precision of the network.
     """
     with precisions.computing_in(precision):
         training, data = pretraining_step.make_steps(
-            config, rows, length, places, use_xla=True
+            config, batch_size, length, masks, use_xla=True
         )
 
     @tf.function(jit_compile=True)
@@ -50,9 +50,9 @@ def measure(python: str, topology: str, hlo: bytes) -> dict:
     """Compiles a module in the compiler's environment.
 
     Args:
-        python: of that environment.
-        topology: as JAX names them.
-        hlo: from `program`.
+        python: Python of that environment.
+        topology: name of the topology in JAX.
+        hlo: module from `program`.
     """
     with tempfile.NamedTemporaryFile(suffix=".hlo") as file:
         file.write(hlo)

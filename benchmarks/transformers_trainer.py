@@ -1,4 +1,4 @@
-"""Asks transformers' Trainer to do the work that ours did."""
+"""Runs the Trainer of transformers on the examples of our runs."""
 
 import json
 import os
@@ -15,37 +15,39 @@ _SCRIPT = os.path.join(
 )
 
 
-def write_rows(path: str, rows: list[dict], names: dict[str, str]) -> None:
-    """Writes rows as the peer's script reads them.
+def write_examples(
+    path: str, examples: list[dict], names: dict[str, str]
+) -> None:
+    """Writes examples for the script of the peer.
 
     Args:
-        path: an `.npz` file.
-        rows: as `data.records.example_files` has them.
-        names: our feature of a label -> the peer's.
+        path: path of an `.npz` file.
+        examples: dicts of `data.records.example_files`.
+        names: our feature name of a label -> the peer's.
     """
-    ids = [row[features.INPUT_IDS] for row in rows]
+    ids = [x[features.INPUT_IDS] for x in examples]
     np.savez(
         path,
         lengths=[len(x) for x in ids],
         input_ids=np.concatenate(ids),
-        segment_ids=np.concatenate([row[features.SEGMENT_IDS] for row in rows]),
+        segment_ids=np.concatenate([x[features.SEGMENT_IDS] for x in examples]),
         **{
-            theirs: np.array([row[ours][0] for row in rows])
+            theirs: np.array([x[ours][0] for x in examples])
             for ours, theirs in names.items()
         },
     )
 
 
 def run(python: str, **settings) -> dict:
-    """Runs the peer in a process of its own.
+    """Runs the peer in its own process.
 
     Args:
-        python: of the peer's environment.
-        settings: see `benchmarks/peers/huggingface_finetuning.py`; left out,
-            an epoch of 32 rows a batch, in float32.
+        python: Python of the environment of the peer.
+        settings: see `benchmarks/peers/huggingface_finetuning.py`; the
+            default is an epoch of batches of 32, in float32.
 
     Returns:
-        what it printed: seconds of training, versions.
+        its output: seconds of training, versions.
     """
     settings = {
         "batch_size": 32,
@@ -70,30 +72,30 @@ def run(python: str, **settings) -> dict:
 
 def logits(
     peer: tuple[str, str],
-    rows: list[dict],
+    examples: list[dict],
     held_out: list[dict],
     names: dict[str, str],
     **settings,
 ) -> tuple[float, np.ndarray]:
-    """Trains the peer as `by_seed.train` trains ours, and lets it answer.
+    """Trains the peer as `by_seed.train` trains ours, and predicts.
 
     Args:
-        peer: its Python, and the folder of its weights.
-        rows: are trained on.
-        held_out: are answered.
-        names: our feature of a label -> the peer's.
-        settings: more, see `run`.
+        peer: Python of the peer and folder of its weights.
+        examples: examples to train on.
+        held_out: examples to predict.
+        names: our feature name of a label -> the peer's.
+        settings: further settings, see `run`.
 
     Returns:
-        seconds of training, and the logits of held-out rows.
+        seconds of training, and the logits of the held-out examples.
     """
     with tempfile.TemporaryDirectory() as folder:
         paths = {
             name: os.path.join(folder, f"{name}.npz")
-            for name in ("rows", "held_out")
+            for name in ("examples", "held_out")
         }
-        write_rows(paths["rows"], rows, names)
-        write_rows(paths["held_out"], held_out, {})
+        write_examples(paths["examples"], examples, names)
+        write_examples(paths["held_out"], held_out, {})
         answers = os.path.join(folder, "logits.npy")
         printed = run(
             peer[0],

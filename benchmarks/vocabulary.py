@@ -1,9 +1,10 @@
-"""Time and memory of create_vocab beside Hugging Face's trainer.
+"""Time and memory of create_vocab beside the trainer of Hugging Face.
 
     python -m benchmarks.vocabulary CORPUS
 
-Both learn 30,522 tokens in processes of their own; ours counts with two, the
-peer reads an unpacked copy with all threads it likes. Runs alternate.
+Both learn 30,522 tokens in separate processes. Ours counts with two processes;
+the peer reads an uncompressed copy with its default number of threads. Runs
+alternate.
 """
 
 import contextlib
@@ -32,8 +33,8 @@ trained.save_model(sys.argv[3])
 def run(command: list[str], every: float = 0.02) -> tuple[float, float]:
     """Runs a command: (seconds, peak MB of it and its children together).
 
-    Resident memory is looked at every so many seconds; what processes share
-    is counted for each.
+    Resident memory is read every `every` seconds; shared memory is counted
+    for each process.
     """
     peak, start = 0, time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -48,7 +49,7 @@ def run(command: list[str], every: float = 0.02) -> tuple[float, float]:
 
 
 def measure(source: str, folder: str, vocab_size: int, runs: int = 3) -> dict:
-    """Median times of both, and the median of their ratios."""
+    """Measures the median times of both, and their ratio."""
     plain = os.path.join(folder, "corpus.txt")
     with open(plain, "w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in documents.lines(source))
@@ -78,9 +79,9 @@ def measure(source: str, folder: str, vocab_size: int, runs: int = 3) -> dict:
 
 
 def _memory(pid: int) -> int:
-    """Resident bytes of a process and all below it; 0 for one that ended."""
+    """Resident bytes of a process and its descendants; 0 if it ended."""
     folder, size = pathlib.Path(f"/proc/{pid}"), 0
-    # Threads end while they are looked at; what was seen so far counts.
+    # Threads may end meanwhile; the ones read so far count.
     with contextlib.suppress(OSError):
         pages = int((folder / "statm").read_text().split()[1])
         size = pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,14 +1,15 @@
-"""Fine-tunes with transformers' Trainer, beside our own benchmarks.
+"""Fine-tunes with the Trainer of transformers.
 
     python huggingface_finetuning.py SETTINGS.json
 
-SETTINGS.json has `model_class`, `folder` of the weights, `rows`, `batch_size`,
-`learning_rate`, `epochs`, `warmup_proportion`, `seed`, `num_labels`, `bf16` for
-Trainer's mixed precision; and, to answer held-out rows, `held_out` and
-`logits`, the file that is written. Files of rows are `.npz` with `input_ids`
-and `segment_ids` end to end, `lengths`, and a column for each label. Batches
-are padded to their longest row, as transformers' own collator does it. Prints
-one JSON line. Runs in the environment that `make peers` installs.
+SETTINGS.json has `model_class`, `folder` of the weights, `examples`,
+`batch_size`, `learning_rate`, `epochs`, `warmup_proportion`, `seed`,
+`num_labels`, and `bf16` for mixed precision; to predict held-out examples also
+`held_out`, and `logits`, the output file. Files of examples are `.npz` with
+concatenated `input_ids` and `segment_ids`, `lengths`, and a column for each
+label. Batches are padded to their longest example, as by the collator of
+transformers. Prints one JSON line. Runs in the environment that `make peers`
+installs.
 """
 
 import json
@@ -20,8 +21,8 @@ import torch
 import transformers
 
 
-def rows_of(path: str) -> list[dict]:
-    """The rows of a file, as a Trainer takes them."""
+def read_examples(path: str) -> list[dict]:
+    """Reads the examples of a file for a Trainer."""
     arrays = dict(np.load(path))
     ends = arrays.pop("lengths").cumsum()[:-1]
     ids = np.split(arrays.pop("input_ids"), ends)
@@ -36,21 +37,21 @@ def rows_of(path: str) -> list[dict]:
     ]
 
 
-def collate(rows: list[dict]) -> dict[str, torch.Tensor]:
-    """Pads to the longest row."""
-    longest = max(len(row["input_ids"]) for row in rows)
-    shape = (len(rows), longest)
+def collate(examples: list[dict]) -> dict[str, torch.Tensor]:
+    """Pads to the longest example."""
+    longest = max(len(x["input_ids"]) for x in examples)
+    shape = (len(examples), longest)
     batch = {
         name: torch.zeros(shape, dtype=torch.long)
         for name in ("input_ids", "token_type_ids", "attention_mask")
     }
-    for i, row in enumerate(rows):
-        length = len(row["input_ids"])
+    for i, example in enumerate(examples):
+        length = len(example["input_ids"])
         batch["attention_mask"][i, :length] = 1
         for name in ("input_ids", "token_type_ids"):
-            batch[name][i, :length] = torch.from_numpy(row[name])
-    for name in rows[0].keys() - batch.keys():
-        batch[name] = torch.tensor(np.array([row[name] for row in rows]))
+            batch[name][i, :length] = torch.from_numpy(example[name])
+    for name in examples[0].keys() - batch.keys():
+        batch[name] = torch.tensor(np.array([x[name] for x in examples]))
     return batch
 
 
@@ -85,12 +86,12 @@ def main(path: str) -> None:
                 disable_tqdm=True,
                 dataloader_drop_last="held_out" not in settings,
             ),
-            train_dataset=rows_of(settings["rows"]),
+            train_dataset=read_examples(settings["examples"]),
             data_collator=collate,
         )
         found = trainer.train()
         if "held_out" in settings:
-            answered = trainer.predict(rows_of(settings["held_out"]))
+            answered = trainer.predict(read_examples(settings["held_out"]))
             np.save(settings["logits"], answered.predictions)
     print(
         json.dumps(

@@ -1,8 +1,8 @@
-"""Outputs of transformers' own BERT, for comparison with ours.
+"""Outputs of the BERT of transformers, for comparison with ours.
 
     python huggingface_outputs.py CLASS FOLDER OUT.npz < sentences
 
-A line is a sentence, or two with a tab between them. Runs in the environment
+A line holds one sentence, or two separated by a tab. Runs in the environment
 that `make peers` installs.
 """
 

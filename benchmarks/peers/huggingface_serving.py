@@ -1,11 +1,11 @@
-"""Text to label with transformers' pipeline, or with ONNX Runtime.
+"""Classifies text with the pipeline of transformers, or with ONNX Runtime.
 
     python huggingface_serving.py KIND FOLDER LINES BATCH_SIZE
 
 KIND is `pipeline`, `pipeline in bfloat16` or `onnx`.
 
-Prints one JSON line: seconds of the second pass over the lines, and the
-numbers of the labels. Runs in the environment that `make peers` installs.
+Prints one JSON line: seconds of the second pass over the lines, and the numbers
+of the labels. Runs in the environment that `make peers` installs.
 """
 
 import functools
@@ -26,14 +26,14 @@ def pipeline(
     batch_size: int,
     dtype: torch.dtype = torch.float32,
 ) -> Callable:
-    """As transformers documents it."""
-    ask = transformers.pipeline(
+    """The pipeline as documented by transformers."""
+    classify = transformers.pipeline(
         "text-classification", folder, device="cpu", dtype=dtype
     )
-    numbers = ask.model.config.label2id
+    numbers = classify.model.config.label2id
 
     def run() -> list[int]:
-        found = ask(lines, batch_size=batch_size)
+        found = classify(lines, batch_size=batch_size)
         return [numbers[answer["label"]] for answer in found]
 
     return run
@@ -58,7 +58,7 @@ def onnx(folder: str, lines: list[str], batch_size: int) -> Callable:
             path,
             input_names=names,
             output_names=["logits"],
-            dynamic_axes={name: {0: "rows", 1: "pieces"} for name in names},
+            dynamic_axes={name: {0: "batch", 1: "tokens"} for name in names},
             dynamo=False,
         )
         session = onnxruntime.InferenceSession(

@@ -1,4 +1,4 @@
-"""Transformers on PyTorch, for benchmarks.steps_of_peers and .inference.
+"""Transformers on PyTorch, for benchmarks.peers_in_turns.
 
     python huggingface_step.py TASK CONFIG.json PRECISION MODE B S P
 
@@ -12,12 +12,12 @@ import sys
 import numpy as np
 import torch
 import transformers
-from rows import encoder_rows, training_rows
+from batches import encoder_batch, training_batch
 from serve import serve
 
 
 def tensors(arrays: dict) -> dict:
-    """Arrays under their names for inputs."""
+    """Tensors under the input names of transformers."""
     names = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
     return {
         names.get(name, name): torch.from_numpy(array.astype(np.int64))
@@ -26,7 +26,7 @@ def tensors(arrays: dict) -> dict:
 
 
 def training_step(model, arrays: dict, autocast):
-    """A function that takes a step and returns the loss."""
+    """Returns a function that takes a step and returns the loss."""
     batch = tensors(arrays)
     labels = torch.full_like(batch["input_ids"], -100)
     labels.scatter_(
@@ -51,7 +51,7 @@ def training_step(model, arrays: dict, autocast):
 
 
 def make(task, path, precision, mode, *sizes):
-    """The function to run, and versions."""
+    """Returns the function to run, and versions."""
     torch.manual_seed(1)
     config = transformers.BertConfig.from_json_file(path)
     config.hidden_act = "gelu_new"  # the tanh form, as in the original
@@ -71,11 +71,11 @@ def make(task, path, precision, mode, *sizes):
         "threads": torch.get_num_threads(),
     }
     if task == "train":
-        arrays = training_rows(config.vocab_size, *sizes)
+        arrays = training_batch(config.vocab_size, *sizes)
         return training_step(model, arrays, autocast), versions
 
-    def infer(rows: int, length: int) -> float:
-        batch = tensors(encoder_rows(config.vocab_size, rows, length))
+    def infer(batch_size: int, length: int) -> float:
+        batch = tensors(encoder_batch(config.vocab_size, batch_size, length))
         with torch.inference_mode(), autocast():
             return model(**batch).logits.sum().item()
 

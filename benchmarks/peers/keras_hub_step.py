@@ -1,4 +1,4 @@
-"""KerasHub on TensorFlow, for benchmarks.steps_of_peers and .inference.
+"""KerasHub on TensorFlow, for benchmarks.peers_in_turns.
 
     python keras_hub_step.py TASK CONFIG.json PRECISION MODE B S P
 
@@ -13,7 +13,7 @@ import sys
 import keras
 import keras_hub
 import tensorflow as tf
-from rows import encoder_rows, training_rows
+from batches import encoder_batch, training_batch
 from serve import serve
 
 INPUTS = {
@@ -24,7 +24,7 @@ INPUTS = {
 
 
 def build(config: dict, task: str) -> keras.Model:
-    """Their backbone and heads with these sizes."""
+    """Builds their backbone and heads with these sizes."""
     backbone = keras_hub.models.BertBackbone(
         vocabulary_size=config["vocab_size"],
         num_layers=config["num_hidden_layers"],
@@ -40,7 +40,7 @@ def build(config: dict, task: str) -> keras.Model:
     pooled = scores(found["pooled_output"])
     if task == "infer":
         return keras.Model(backbone.input, pooled)
-    places = keras.Input((None,), dtype="int32", name="mask_positions")
+    positions = keras.Input((None,), dtype="int32", name="mask_positions")
     head = keras_hub.layers.MaskedLMHead(
         vocabulary_size=config["vocab_size"],
         token_embedding=backbone.token_embedding,
@@ -49,15 +49,15 @@ def build(config: dict, task: str) -> keras.Model:
         ),
         name="words",
     )
-    words = head(found["sequence_output"], places)
+    words = head(found["sequence_output"], positions)
     return keras.Model(
-        {**backbone.input, "mask_positions": places},
+        {**backbone.input, "mask_positions": positions},
         {"words": words, "scores": pooled},
     )
 
 
 def make(task, path, precision, mode, *sizes):
-    """The function to run, and versions."""
+    """Returns the function to run, and versions."""
     keras.utils.set_random_seed(1)
     if precision == "bfloat16":
         keras.config.set_dtype_policy("mixed_bfloat16")
@@ -75,8 +75,8 @@ def make(task, path, precision, mode, *sizes):
             jit_compile=mode == "compiled",
         )
 
-        def infer(rows: int, length: int) -> float:
-            arrays = encoder_rows(config["vocab_size"], rows, length)
+        def infer(batch_size: int, length: int) -> float:
+            arrays = encoder_batch(config["vocab_size"], batch_size, length)
             return call({INPUTS[k]: tf.constant(v) for k, v in arrays.items()})
 
         return infer, versions
@@ -86,7 +86,7 @@ def make(task, path, precision, mode, *sizes):
         loss={"words": loss, "scores": loss},
         jit_compile=mode == "compiled",
     )
-    arrays = training_rows(config["vocab_size"], *sizes)
+    arrays = training_batch(config["vocab_size"], *sizes)
     x = {name: arrays[ours] for ours, name in INPUTS.items()}
     x["mask_positions"] = arrays["masked_lm_positions"]
     y = {

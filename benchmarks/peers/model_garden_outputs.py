@@ -1,4 +1,4 @@
-"""Model Garden's own BERT: restores a checkpoint, or writes one.
+"""The BERT of Model Garden: restores a checkpoint, or writes one.
 
     python model_garden_outputs.py restore PREFIX CONFIG.json IO.npz
     python model_garden_outputs.py save PREFIX CONFIG.json IO.npz
@@ -19,7 +19,7 @@ from official.nlp.modeling import layers, models, networks
 
 
 def build(config: dict) -> models.BertPretrainerV2:
-    """Their pre-training model with these sizes."""
+    """Builds their pre-training model with these sizes."""
     tf.keras.utils.set_random_seed(1)
     activation = tf_utils.get_activation(
         "gelu" if config["hidden_act"] == "gelu" else "relu"
@@ -97,7 +97,7 @@ def export(prefix: str, config: str, vocab_file: str, path: str) -> None:
 
 
 def preprocess(vocab_file: str, path: str) -> None:
-    """Exports a preprocessor of theirs, cased, of rows of 13."""
+    """Exports their preprocessor, cased, for 13 tokens per sequence."""
     from official.nlp.tools import export_tfhub_lib
 
     export_tfhub_lib.export_preprocessing(

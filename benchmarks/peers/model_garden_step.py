@@ -1,4 +1,4 @@
-"""Model Garden, for benchmarks.steps_of_peers and .inference.
+"""Model Garden, for benchmarks.peers_in_turns.
 
     python model_garden_step.py TASK CONFIG.json PRECISION MODE B S P
 
@@ -11,9 +11,9 @@ import sys
 
 import tensorflow as tf
 import tf_keras
+from batches import encoder_batch, training_batch
 from model_garden_outputs import build
 from official.nlp import optimization
-from rows import encoder_rows, training_rows
 from serve import serve
 
 INPUTS = {
@@ -24,7 +24,7 @@ INPUTS = {
 
 
 def training_step(model, arrays: dict, mode: str):
-    """A function that takes a step and returns the loss."""
+    """Returns a function that takes a step and returns the loss."""
     optimizer = optimization.AdamWeightDecay(
         learning_rate=1e-4,
         weight_decay_rate=0.01,
@@ -38,7 +38,7 @@ def training_step(model, arrays: dict, mode: str):
         "next_sentence": batch["next_sentence_labels"][:, 0],
     }
 
-    # The encoder's own pooler is not the head's: nothing reaches it.
+    # The head has its own pooler, so the encoder's gets no gradient.
     variables = [
         v for v in model.trainable_variables if "pooler_transform" not in v.name
     ]
@@ -63,7 +63,7 @@ def training_step(model, arrays: dict, mode: str):
     @tf.function
     def step():
         loss, found = gradients()
-        # It clips by the global norm itself.
+        # This clips by the global norm.
         optimizer.apply_gradients(zip(found, variables))
         return loss
 
@@ -71,7 +71,7 @@ def training_step(model, arrays: dict, mode: str):
 
 
 def make(task, path, precision, mode, *sizes):
-    """The function to run, and versions."""
+    """Returns the function to run, and versions."""
     if precision == "bfloat16":
         tf_keras.mixed_precision.set_global_policy("mixed_bfloat16")
     with open(path, encoding="utf-8") as file:
@@ -79,7 +79,7 @@ def make(task, path, precision, mode, *sizes):
     model = build(config)
     versions = {"tensorflow": tf.__version__, "tf_keras": tf_keras.__version__}
     if task == "train":
-        arrays = training_rows(config["vocab_size"], *sizes)
+        arrays = training_batch(config["vocab_size"], *sizes)
         return training_step(model, arrays, mode), versions
 
     @tf.function(jit_compile=mode == "compiled")
@@ -87,10 +87,10 @@ def make(task, path, precision, mode, *sizes):
         outputs = model(x, training=False)
         return tf.reduce_sum(tf.cast(outputs["next_sentence"], tf.float32))
 
-    def infer(rows: int, length: int) -> float:
-        arrays = encoder_rows(config["vocab_size"], rows, length)
+    def infer(batch_size: int, length: int) -> float:
+        arrays = encoder_batch(config["vocab_size"], batch_size, length)
         x = {INPUTS[k]: tf.constant(v) for k, v in arrays.items()}
-        x["masked_lm_positions"] = tf.zeros([rows, 1], tf.int32)
+        x["masked_lm_positions"] = tf.zeros([batch_size, 1], tf.int32)
         return call(x)
 
     return infer, versions

@@ -1,8 +1,8 @@
-"""Steps on demand, so that several systems can take turns.
+"""Runs on demand, so that several systems can take turns.
 
-Each system is a process of its own that has its network in memory and waits.
-A line on standard input is the arguments of a run, as JSON; the answer is a
-JSON line: seconds, what the run returned, and the process' peak memory.
+Each system is a process that holds its network in memory and waits. A line on
+standard input has the arguments of a run as JSON. The answer is a JSON line:
+seconds, the value that the run returned, and the peak memory of the process.
 """
 
 import json
@@ -14,13 +14,13 @@ from collections.abc import Callable
 
 
 def serve(make: Callable) -> None:
-    """Answers until standard input ends.
+    """Answers until the end of standard input.
 
     Args:
         make: () -> a function that runs once and returns a number, and a dict
             of versions, which is the first answer.
     """
-    # What libraries print goes to standard error.
+    # The output of libraries goes to standard error.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

@@ -18,8 +18,8 @@ from jaxlib import _jax
 from jaxlib.mlir import ir
 
 
-def leave_copies(module: ir.Module) -> None:
-    """Takes out copies of values, for which StableHLO has no word."""
+def remove_copies(module: ir.Module) -> None:
+    """Removes copies of values, which StableHLO cannot express."""
     copies = []
 
     def collect(operation):
@@ -38,7 +38,7 @@ def main(path: str, topology: str) -> None:
     devices = topologies.get_topology_desc(topology, platform="tpu").devices
     with open(path, "rb") as file, mlir.make_ir_context():
         module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(file.read()))
-        leave_copies(module)
+        remove_copies(module)
     options = xla_client.CompileOptions()
     options.num_replicas = options.num_partitions = 1
     start = time.perf_counter()
