@@ -1,6 +1,7 @@
-# The commands of the project; each makes .venv and installs what it needs.
+# The commands of the project. Each creates .venv and installs its packages.
 
-# The supported ones, the newest first; one counts if it can make environments.
+# Supported versions, newest first. FOUND lists those that can create
+# environments.
 PYTHONS = python3.13 python3.12 python3.11
 FOUND := $(shell for python in $(PYTHONS); do \
     $$python -c 'import ensurepip, venv' >/dev/null 2>&1 && echo $$python; done; \
@@ -10,11 +11,11 @@ VENV = .venv
 BIN = $(VENV)/bin
 PEERS = .venv-peers
 OUT = quickstart
-# Each worker takes its next test when it is done with one.
+# Idle workers take tests from busy ones.
 PARALLEL = -n auto --maxprocesses=4 --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-NONE = no Python 3.11 to 3.13 that can make environments: install python3.13 \
+NONE = no Python 3.11 to 3.13 that can create environments: install python3.13 \
 and python3.13-venv (or: pyenv install 3.13), or pass PYTHON=its path
 NEW_VENV = $(if $(PYTHON),$(PYTHON) -m venv,$(error $(NONE)))
 
@@ -31,7 +32,7 @@ test-long: $(VENV)/dev peers $(FOUND:python%=quick-%)
 	    "$(or $(filter-out $(FOUND),$(PYTHONS)),none)"
 	$(BIN)/python -m pytest -m long
 
-# The quick tests under a Python of their own, as in `make quick-3.12`.
+# The quick tests with another version of Python, as in `make quick-3.12`.
 quick-%: .venv-%/dev
 	.venv-$*/bin/python -m pytest $(PARALLEL) -m "not slow and not long"
 
@@ -65,11 +66,11 @@ bench-peers: $(VENV)/run peers
 	RUNS=1 $(TURNS) alone configs/bert_base.json 32 128 20
 	$(TURNS) infer configs/bert_small.json 32 16,32,64,128,256,512
 
-# Compiles a step for a TPU v5e that is not there.
+# Compiles a training step for a TPU v5e ahead of time.
 tpu: $(VENV)/run $(PEERS)/tpu/done
 	$(BIN)/python -m benchmarks.tpu_compile $(PEERS)/tpu/bin/python
 
-# Other systems, each in an environment of its own, to compare with.
+# Other systems to compare with, each in its own environment.
 peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done $(PEERS)/keras_hub/done
 
 clean:

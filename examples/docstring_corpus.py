@@ -1,13 +1,13 @@
-"""Writes a corpus from the English text that comes with Python packages.
+"""Writes a corpus of the English docstrings of Python packages.
 
     python examples/docstring_corpus.py FOLDER
 
-The docstrings of Python's library, NumPy, Keras and TensorFlow become
-FOLDER/train.txt and, one module in twenty, FOLDER/held_out.txt: one sentence a
-line, a blank line between documents. A document is one module.
+The docstrings of the standard library, NumPy, Keras and TensorFlow are written
+to FOLDER/train.txt, and those of one module in twenty to FOLDER/held_out.txt:
+one sentence per line, a blank line between documents. A document is a module.
 
-FOLDER/packages_train.tsv and FOLDER/packages_held_out.tsv hold some of these
-sentences, as many of each package, with the package's name.
+FOLDER/packages_train.tsv and FOLDER/packages_held_out.tsv hold the same number
+of these sentences for each package, with the name of the package.
 """
 
 import ast
@@ -19,7 +19,7 @@ import warnings
 import zlib
 
 LIBRARIES = ("numpy", "keras", "tensorflow")
-OF_EACH_PACKAGE = {"train": 1000, "held_out": 100}  # sentences to classify
+OF_EACH_PACKAGE = {"train": 1000, "held_out": 100}  # number of sentences
 # A blank line, or a line such as `Args:`.
 _BLOCK_END = re.compile(r"\n\s*\n(?:\s*\w+:\s*\n)?|\n\s*\w+:\s*\n")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`\"'(])")
@@ -64,7 +64,7 @@ def write_packages(path: str, packages: dict, count: int) -> None:
 
 
 def modules():
-    """Yields (name, path) of every Python source, sorted, without tests."""
+    """Yields (name, path) of every Python source except tests, sorted."""
     paths = sysconfig.get_paths()
     roots = [("python", paths["stdlib"])]
     roots += [
@@ -85,7 +85,7 @@ def modules():
 
 
 def sentences(path: str, seen: set[str]) -> list[str]:
-    """The sentences of a module's docstrings, each once in the corpus."""
+    """Returns the docstring sentences of a module that are not in `seen`."""
     try:
         with open(path, encoding="utf-8") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -104,7 +104,7 @@ def sentences(path: str, seen: set[str]) -> list[str]:
 
 
 def split(text: str) -> list[str]:
-    """Prose of a docstring as sentences; code and signatures are left out."""
+    """Splits a docstring into sentences, without code and signatures."""
     kept = []
     for block in _BLOCK_END.split(text):
         block = " ".join(block.split())

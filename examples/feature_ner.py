@@ -1,16 +1,16 @@
-"""Names with a BERT that stays as it is: the paper's feature-based way.
+"""Named entities from a frozen BERT: the feature-based approach of the paper.
 
     python -m examples.feature_ner TRAIN HELD_OUT MODEL FOLDER [--cased]
 
-TRAIN and HELD_OUT hold words and their labels in columns, as for run_ner.py;
-MODEL is a folder with a checkpoint, bert_config.json and vocab.txt.
+TRAIN and HELD_OUT hold words and labels in columns, as for run_ner.py. MODEL is
+a folder with a checkpoint, bert_config.json and vocab.txt.
 
     words -> extract_features.py: the last four layers, concatenated
           -> two layers of BiLSTM, 768 wide -> a label for each word
 
-Section 5.3 of the paper (Devlin et al. 2018, arXiv:1810.04805) reaches 96.1
-on the CoNLL-2003 development set so, 0.3 less than fine-tuning all of BERT.
-The vectors are made once and lie in FOLDER.
+In section 5.3 of the paper (Devlin et al. 2018, arXiv:1810.04805) this reaches
+96.1 on the CoNLL-2003 development set, 0.3 less than fine-tuning all of BERT.
+The vectors are computed once and saved in FOLDER.
 """
 
 import os
@@ -25,53 +25,57 @@ import extract_features
 from data.text import tokenization
 from tasks.ner import conll, entities, metrics
 
-S = 128  # pieces of a row; longer sentences are cut into several
+S = 128  # tokens of a sequence; longer sentences are split
 SEED = 12345
 LAYERS = 4
 
 
-class Row(NamedTuple):
-    """Words whose vectors are made together.
+class Chunk(NamedTuple):
+    """A sentence, or a part of one that fits into a sequence.
 
     Attributes:
-        words: of a sentence, or of a part of it.
-        places: of the first piece of each word, `[CLS]` being 0.
-        labels: in BIO.
+        words: words of the sentence.
+        positions: position of the first token of each word; `[CLS]` is 0.
+        labels: labels in BIO.
     """
 
     words: list[str]
-    places: list[int]
+    positions: list[int]
     labels: list[str]
 
 
-def rows_of(path: str, tokenizer: tokenization.FullTokenizer) -> list[Row]:
-    """Reads a file and cuts what is too long."""
-    rows = []
+def read_chunks(
+    path: str, tokenizer: tokenization.FullTokenizer
+) -> list[Chunk]:
+    """Reads a file and splits long sentences."""
+    chunks = []
     sentences = conll.read(path, conll.Columns())
     assert conll.has_entities(sentences, path)
     for sentence in sentences:
         labels = entities.to_bio(sentence.labels)
-        row, room = Row([], [], []), S - 2
+        chunk, space = Chunk([], [], []), S - 2
         for word, label in zip(sentence.words, labels):
             size = len(tokenizer.tokenize(word))
-            if not 0 < size < S // 2:  # no piece, or far too many
+            if not 0 < size < S // 2:  # no token, or far too many
                 word, size = "?", 1
-            if size > room:
-                rows.append(row)
-                row, room = Row([], [], []), S - 2
-            row.words.append(word)
-            row.places.append(S - 1 - room)
-            row.labels.append(label)
-            room -= size
-        rows.append(row)
-    return rows
+            if size > space:
+                chunks.append(chunk)
+                chunk, space = Chunk([], [], []), S - 2
+            chunk.words.append(word)
+            chunk.positions.append(S - 1 - space)
+            chunk.labels.append(label)
+            space -= size
+        chunks.append(chunk)
+    return chunks
 
 
-def make_vectors(rows: list[Row], model: str, stem: str, cased: bool) -> str:
-    """Writes the vectors of all pieces; returns the file."""
+def make_vectors(
+    chunks: list[Chunk], model: str, stem: str, cased: bool
+) -> str:
+    """Writes the vectors of all tokens, and returns the path."""
     with open(f"{stem}.lines", "w", encoding="utf-8") as file:
-        # Tabs, for ` ||| ` would part two segments.
-        file.writelines("\t".join(row.words) + "\n" for row in rows)
+        # Tabs, since ` ||| ` would separate two segments.
+        file.writelines("\t".join(x.words) + "\n" for x in chunks)
     path = f"{stem}.tfrecord"
     extract_features.main(
         [
@@ -91,24 +95,25 @@ def make_vectors(rows: list[Row], model: str, stem: str, cased: bool) -> str:
     return path
 
 
-def dataset(path: str, rows: list[Row], label_ids: dict) -> tf.data.Dataset:
-    """Vectors of words, label ids and weights of each row.
+def dataset(path: str, chunks: list[Chunk], label_ids: dict) -> tf.data.Dataset:
+    """Creates a data set of word vectors, label ids and weights.
 
     Args:
-        path: of the vectors.
-        rows: whose they are.
+        path: path of the vectors.
+        chunks: the words and labels.
         label_ids: label -> id.
 
     Returns:
-        float32 [W, D], int32 [W] and float32 [W] each.
+        for each chunk float32 [W, D], int32 [W] and float32 [W].
     """
     signature = tf.TensorSpec([None], tf.int32)
 
     def words():
-        for row in rows:
-            yield row.places, [label_ids.get(x, 0) for x in row.labels]
+        for chunk in chunks:
+            ids = [label_ids.get(x, 0) for x in chunk.labels]
+            yield chunk.positions, ids
 
-    def join(record, places, labels):
+    def join(record, positions, labels):
         example = tf.io.parse_single_example(
             record,
             {
@@ -116,10 +121,10 @@ def dataset(path: str, rows: list[Row], label_ids: dict) -> tf.data.Dataset:
                 "values": tf.io.VarLenFeature(tf.float32),
             },
         )
-        pieces = tf.size(example["tokens"].values)
-        vectors = tf.reshape(example["values"].values, [pieces, -1])
+        count = tf.size(example["tokens"].values)
+        vectors = tf.reshape(example["values"].values, [count, -1])
         weights = tf.ones(tf.shape(labels), tf.float32)
-        return tf.gather(vectors, places), labels, weights
+        return tf.gather(vectors, positions), labels, weights
 
     known = tf.data.Dataset.from_generator(
         words, output_signature=(signature, signature)
@@ -131,7 +136,7 @@ def dataset(path: str, rows: list[Row], label_ids: dict) -> tf.data.Dataset:
 
 
 def build_model(width: int, units: int, labels: int) -> keras.Model:
-    """Two layers of BiLSTM and a classifier: [B, W, D] -> [B, W, C]."""
+    """Builds two layers of BiLSTM and a classifier, [B, W, D] -> [B, W, C]."""
     x = inputs = keras.Input((None, width))
     x = keras.layers.Masking()(x)
     for _ in range(2):
@@ -151,25 +156,25 @@ def run(
     batch_size: int = 32,
     learning_rate: float = 1e-3,
 ) -> dict[str, float]:
-    """Makes vectors, trains on them and scores the held-out words.
+    """Computes vectors, trains on them and scores the held-out words.
 
     Args:
-        train, held_out: files of words and labels.
+        train, held_out: paths of files of words and labels.
         model: folder of the checkpoint.
-        folder: where the vectors are written.
-        cased: the model keeps capitals.
-        units: width of the BiLSTM, in each direction.
-        epochs, batch_size, learning_rate: of its training.
+        folder: folder for the vectors.
+        cased: the model is cased.
+        units: width of the BiLSTM in each direction.
+        epochs, batch_size, learning_rate: settings of its training.
 
     Returns:
-        see `tasks.ner.metrics.score_entities`.
+        the metrics of `tasks.ner.metrics.score_entities`.
     """
     os.makedirs(folder, exist_ok=True)
     keras.utils.set_random_seed(SEED)
     tokenizer = tokenization.FullTokenizer(f"{model}/vocab.txt", not cased)
-    rows = {"train": rows_of(train, tokenizer)}
-    rows["held_out"] = rows_of(held_out, tokenizer)
-    types = {x[2:] for row in rows["train"] for x in row.labels if x[2:]}
+    chunks = {"train": read_chunks(train, tokenizer)}
+    chunks["held_out"] = read_chunks(held_out, tokenizer)
+    types = {x[2:] for chunk in chunks["train"] for x in chunk.labels if x[2:]}
     labels = entities.bio_labels(types)
     ids = {label: i for i, label in enumerate(labels)}
     data = {
@@ -178,7 +183,7 @@ def run(
             some,
             ids,
         )
-        for name, some in rows.items()
+        for name, some in chunks.items()
     }
     (vectors, *_), *_ = data["train"].take(1)
     network = build_model(vectors.shape[-1], units, len(labels))
@@ -189,15 +194,17 @@ def run(
     shuffled = data["train"].shuffle(1000, SEED).padded_batch(batch_size)
     network.fit(shuffled, epochs=epochs, verbose=2)
     best = [
-        row
+        found
         for vectors, *_ in data["held_out"].padded_batch(batch_size)
-        for row in np.argmax(network(vectors), -1)
+        for found in np.argmax(network(vectors), -1)
     ]
     guesses = [
-        entities.to_bio([labels[i] for i in row[: len(x.labels)]])
-        for row, x in zip(best, rows["held_out"], strict=True)
+        entities.to_bio([labels[i] for i in found[: len(x.labels)]])
+        for found, x in zip(best, chunks["held_out"], strict=True)
     ]
-    return metrics.score_entities([x.labels for x in rows["held_out"]], guesses)
+    return metrics.score_entities(
+        [x.labels for x in chunks["held_out"]], guesses
+    )
 
 
 def main() -> None:

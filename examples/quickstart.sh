@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# From the docstrings of installed packages to a BERT that fills in words and
-# tells which package a sentence comes from.
+# Trains a BERT on the docstrings of installed packages, fills in masked words,
+# and classifies sentences by package.
 #
 #     examples/quickstart.sh PYTHON FOLDER
 #
-# Every command here can be copied. Running it again goes on from the newest
-# checkpoint.
+# Every command can be copied. A second run resumes from the newest checkpoint.
 set -euo pipefail
 python=$1
 out=$2

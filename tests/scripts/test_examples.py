@@ -1,4 +1,4 @@
-"""The quickstart's corpus, and its script's commands."""
+"""The corpus and the commands of the quickstart."""
 
 import importlib
 import pathlib
@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 corpus = runpy.run_path(str(ROOT / "examples" / "docstring_corpus.py"))
 
 
-def test_prose_is_split_into_sentences_and_code_left_out():
+def test_prose_is_split_into_sentences_and_code_is_dropped():
     docstring = """Returns the sum of both arrays. It is never negative!
 
     >>> f(1)
@@ -27,7 +27,7 @@ def test_prose_is_split_into_sentences_and_code_left_out():
     ]
 
 
-def test_a_sentence_stands_once_in_the_corpus(tmp_path):
+def test_duplicate_sentences_are_dropped(tmp_path):
     path = tmp_path / "module.py"
     path.write_text('"""One sentence of five words."""\n')
     seen = set()
@@ -36,7 +36,7 @@ def test_a_sentence_stands_once_in_the_corpus(tmp_path):
     assert corpus["sentences"](str(path), seen) == []
 
 
-def test_a_file_that_is_no_python_is_passed_over(tmp_path):
+def test_invalid_python_is_skipped(tmp_path):
     path = tmp_path / "module.py"
     path.write_text("def :")
     assert corpus["sentences"](str(path), set()) == []
