@@ -1,4 +1,4 @@
-"""The benchmarks of fine-tuning and serving run, at toy sizes."""
+"""The benchmarks of fine-tuning and serving run at toy sizes."""
 
 import json
 import statistics
@@ -47,7 +47,7 @@ def test_a_glue_tasks_score_is_that_of_the_script(folder, monkeypatch, capsys):
 
 @pytest.mark.parametrize("version_2", [False, True])
 def test_squads_scores_are_those_of_the_script(folder, monkeypatch, version_2):
-    """Ours, and those of a peer that knows nothing."""
+    """Ours, and those of a peer with constant logits."""
     monkeypatch.setattr(squad, "MAX_SEQ_LENGTH", S)
     monkeypatch.setattr(squad, "MAX_QUERY_LENGTH", 4)
     monkeypatch.setattr(squad, "DOC_STRIDE", 3)
@@ -90,7 +90,7 @@ def test_an_epoch_by_length_is_timed_beside_a_padded_one(folder, run_script):
         classifier_files.TRAIN,
         runs=1,
     )
-    assert figures["rows"] == classifier_files.TRAIN
+    assert figures["examples"] == classifier_files.TRAIN
     assert set(figures["beside"]) == {"padded"}
     assert 0 < figures["full"] < 1
 
@@ -103,8 +103,8 @@ def test_an_export_is_timed(tmp_path):
     assert figures["seconds"]["ours"] > 0
 
 
-def test_a_step_is_a_program_and_its_compiler_is_asked(tmp_path):
-    """Its answer is the last line that it prints."""
+def test_a_step_is_a_program_for_the_compiler(tmp_path):
+    """The result is the last line that the compiler prints."""
     config = small.config(num_hidden_layers=1)
     program = tpu_compile.program(config, small.B, small.S, small.P, "bfloat16")
     python = tmp_path / "python"

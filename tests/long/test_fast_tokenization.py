@@ -1,4 +1,4 @@
-"""The fast path gives the exact ids everywhere; only in `make test-long`."""
+"""The fast path returns the exact ids; only in `make test-long`."""
 
 import random
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.long
 
 
 def differences(texts, lower, folder):
-    """Lines of which the fast path makes other ids; each letter is a piece."""
+    """Lines with other ids from the fast path; each letter is a token."""
     basic = tokenization.BasicTokenizer(lower)
     letters = sorted({c for x in texts for c in "".join(basic.tokenize(x))})
     tokens = [*vocabulary.SPECIAL_TOKENS, *letters]

@@ -1,4 +1,4 @@
-"""Exports beside Model Garden's own, and every character; `make test-long`."""
+"""Exports beside those of Model Garden; only in `make test-long`."""
 
 import pathlib
 import random
@@ -28,7 +28,7 @@ def exports(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def theirs(exports, tmp_path_factory):
-    """Folder with `encoder` and `preprocessor` by their exporter."""
+    """Folder with `encoder` and `preprocessor` of their exporter."""
     folder = tmp_path_factory.mktemp("theirs")
     convert_checkpoint.main(
         [
@@ -67,7 +67,7 @@ def test_our_encoder_has_the_parts_of_theirs(exports, theirs):
             other(inputs, training=training)
         )
     ours_mlm = shapes(ours.mlm(more))
-    del ours_mlm["default"]  # theirs has it in the encoder alone
+    del ours_mlm["default"]  # in theirs only the encoder has it
     assert ours_mlm == shapes(other.mlm(more))
     for a, b in ((ours, other), (ours.mlm, other.mlm)):
         found = [

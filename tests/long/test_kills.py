@@ -1,4 +1,4 @@
-"""Kills by the hundred, preemptions by the score: only in `make test-long`."""
+"""Many kills and preemptions; only in `make test-long`."""
 
 import os
 import random
@@ -31,7 +31,7 @@ def server():
 
 
 def run_and_kill(server, argv, folder, kills, replicas, seed=1):
-    """Kills a run at random moments after its first step; lets it end."""
+    """Kills a run at random moments after its first step, then lets it end."""
     rng = random.Random(seed)
     log = folder / "log"
     killed = 0
@@ -67,7 +67,7 @@ def test_kills_change_no_bit(
 
 
 def test_a_hundred_kills_of_which_most_are_inside_a_save(server, tmp_path):
-    """Of 64 MB each; what is left is whole, and is tidied up."""
+    """Saves of 64 MB; the remaining checkpoints are complete."""
     rng = random.Random(1)
     run, log = tmp_path / "run", tmp_path / "log"
     run.mkdir()
@@ -97,7 +97,7 @@ def test_a_hundred_kills_of_which_most_are_inside_a_save(server, tmp_path):
 
 
 def test_twenty_preemptions_lose_no_step(server, folder, tmp_path):
-    """SIGTERM: saved and gone in time, and no step is taken twice."""
+    """SIGTERM: the run saves and ends in time, and repeats no step."""
     steps, rng = 2003, random.Random(2)
     output, log = tmp_path / "run", tmp_path / "log"
     argv = killed_runs.flags(folder, output, steps, save_checkpoints_steps=1000)

@@ -1,4 +1,4 @@
-"""Weights that go to the real peers and come from them; `make test-long`."""
+"""Weights converted to real peers and back; only in `make test-long`."""
 
 import json
 import pathlib
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.long
 
 
 def transformers(name, folder, sentences, out):
-    """Arrays that transformers' class gives for a folder."""
+    """Outputs of a class of transformers for a folder."""
     subprocess.run(
         [
             PEERS / "huggingface" / "bin" / "python",
@@ -90,7 +90,7 @@ def loaded(build, folder, *sizes):
 def test_sentence_vectors_are_those_of_the_published_recipe(
     run_script, tmp_path
 ):
-    """sentence-transformers: the mean over the pieces, scaled to length 1."""
+    """sentence-transformers: the mean over the tokens, scaled to length 1."""
     source, ours = next((PEERS / "huggingface").glob(MINILM)), tmp_path / "ours"
     convert(run_script, "huggingface", source, "google", ours)
     theirs = transformers("BertModel", source, SENTENCES, tmp_path / "out.npz")
@@ -125,8 +125,8 @@ def test_minilm_gives_what_transformers_gives(run_script, tmp_path, capsys):
     for line, ids in zip(
         SENTENCES.splitlines(), theirs["in_input_ids"], strict=True
     ):
-        pieces = ["[CLS]", *tokenizer.tokenize(line), "[SEP]"]
-        ours = tokenizer.convert_tokens_to_ids(pieces)
+        tokens = ["[CLS]", *tokenizer.tokenize(line), "[SEP]"]
+        ours = tokenizer.convert_tokens_to_ids(tokens)
         assert ids.tolist() == ours + [0] * (len(ids) - len(ours)), line
     model, _ = loaded(models.build_pretraining_model, tmp_path / "ours")
     outputs = model.get_layer("bert")(our_inputs(theirs))
@@ -211,8 +211,8 @@ def test_transformers_loads_what_we_export(
     inputs = our_inputs(theirs)
     length = inputs["input_ids"].shape[1]
     if name == "BertForPreTraining":
-        places = np.tile(np.arange(length, dtype=np.int32), (2, 1))
-        inputs["masked_lm_positions"] = places
+        positions = np.tile(np.arange(length, dtype=np.int32), (2, 1))
+        inputs["masked_lm_positions"] = positions
         outputs = {**outputs, "masked_lm_logits": "prediction_logits"}
     ours = model(inputs)
     real = inputs["input_mask"]
@@ -224,14 +224,14 @@ def test_transformers_loads_what_we_export(
 
 
 def model_garden(*words):
-    """Runs Model Garden's side."""
+    """Runs the script of Model Garden."""
     python = PEERS / "model_garden" / "bin" / "python"
     script = SCRIPTS / "model_garden_outputs.py"
     subprocess.run([python, script, *words], check=True)
 
 
 def test_a_model_exported_for_tf_hub_is_read(run_script, written):
-    """By their exporter, from a checkpoint that we wrote for them."""
+    """Their exporter reads a checkpoint that we converted for it."""
     folder, _, values = written
     config, vocab = folder / "bert_config.json", folder / "vocab.txt"
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
@@ -255,7 +255,7 @@ def test_a_model_exported_for_tf_hub_is_read(run_script, written):
     found = BertConfig.from_json_file(f"{folder}/new/bert_config.json")
     expected = BertConfig.from_json_file(str(config))
     sizes = [f for f in BertConfig.__annotations__ if "_prob" not in f]
-    sizes.remove("initializer_range")  # of training alone, and in no graph
+    sizes.remove("initializer_range")  # used in training only, in no graph
     for name in sizes:
         assert getattr(found, name) == getattr(expected, name), name
 

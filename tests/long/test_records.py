@@ -40,7 +40,7 @@ def digests(folder):
 
 
 def test_a_run_that_is_killed_can_be_run_again(tmp_path):
-    """kill -9, all its processes, at random moments of its whole length."""
+    """kill -9 of all its processes at random moments."""
     text.write_vocabulary(tmp_path / "vocab.txt")
     text.write_corpus(tmp_path / "corpus.txt", 40_000)
     flags = {"max_seq_length": 31, "max_predictions_per_seq": 5}
@@ -81,7 +81,7 @@ def digests_of(folder, names):
 
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path):
-    """1 GB of text in two processes of 1 GB each at the most."""
+    """1 GB of text in two processes of at most 1 GB each."""
     text.write_vocabulary(tmp_path / "vocab.txt")
     rng = random.Random(1)
     with open(tmp_path / "corpus.txt", "w") as file:
@@ -91,7 +91,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
                 file.write(f"{sentence} .\n" * rng.randint(2, 9) + "\n")
     flags = {"dupe_factor": 1, "num_processes": 2}
     subprocess.run(command(tmp_path, tmp_path / "out", **flags), check=True)
-    # Kilobytes of the largest process that ended, which all of them bound.
+    # Kilobytes of the largest process that has ended.
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     assert peak < 1_000_000
     assert (tmp_path / "out" / "0.tfrecord").stat().st_size > 10**9

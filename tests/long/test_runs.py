@@ -1,4 +1,4 @@
-"""Minutes of proof: only in `make test-long`."""
+"""Checks that take minutes; only in `make test-long`."""
 
 import json
 import pathlib
@@ -22,7 +22,7 @@ from tests.helpers.original_tokenization import known
 from tests.helpers.original_tokenization import words as restated
 
 ROOT = pathlib.Path(__file__).parents[2]
-STEPS = 2000  # of the run that is killed: some seconds more than ten kills
+STEPS = 2000  # of the killed run: takes some seconds longer than ten kills
 pytestmark = pytest.mark.long
 
 
@@ -87,7 +87,7 @@ def test_every_published_size_is_built_and_comes_back(tmp_path, layers, width):
 
 @pytest.fixture
 def command(tmp_path):
-    """Starts run_pretraining on records of its own, in a process."""
+    """Starts run_pretraining on its own records, in a process."""
     text.write_corpus(tmp_path / "corpus.txt", 37)
     text.write_vocabulary(tmp_path / "vocab.txt")
     config = small.config(

@@ -1,4 +1,4 @@
-"""Fine-tuning that is stopped and goes on: only in `make test-long`."""
+"""Fine-tuning that is stopped and resumed; only in `make test-long`."""
 
 import os
 import signal

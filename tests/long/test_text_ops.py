@@ -1,4 +1,4 @@
-"""Every character, cased and uncased: only in `make test-long`."""
+"""Every character, cased and uncased; only in `make test-long`."""
 
 import random
 

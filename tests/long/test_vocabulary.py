@@ -23,7 +23,7 @@ def command(corpus, output, **flags):
 
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path):
-    """1 GB of which half are words that stand there once; all processes."""
+    """1 GB of text; half of its words occur once. Sum over all processes."""
     rng = random.Random(1)
     with open(tmp_path / "corpus.txt", "w") as file:
         while file.tell() < 1_000_000_000:
@@ -40,7 +40,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
 
 
 def test_a_killed_run_leaves_the_old_vocabulary(tmp_path):
-    """kill -9 at ten moments of its length."""
+    """kill -9 at ten moments of the run."""
     text.write_corpus(tmp_path / "corpus.txt", 40_000)
     output = tmp_path / "vocab.txt"
     killed = command(tmp_path / "corpus.txt", output, num_processes=1)

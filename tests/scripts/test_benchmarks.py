@@ -1,4 +1,4 @@
-"""The benchmarks run, at toy sizes; a benchmark is not a test."""
+"""The benchmarks run at toy sizes; they measure, but check nothing."""
 
 import sys
 
@@ -35,7 +35,7 @@ def test_a_step_is_timed():
 
 
 def test_both_sides_of_the_guard_take_the_same_step():
-    """A bare one learns from anything; the gradient is clipped by both."""
+    """The bare one always updates; both clip the gradient."""
     sides = []
     for make in (guard.guarded, guard.bare):
         made = tiny.make_steps()
@@ -90,7 +90,7 @@ def test_a_vocabulary_is_timed(tmp_path):
     assert 10 < figures["peak_megabytes"] < 1000
 
 
-def test_memory_is_that_of_all_processes():
+def test_memory_is_summed_over_all_processes():
     child = "b = b'x' * 60_000_000; sum(range(10**7))"
     command = f"[sys.executable, '-c', {child!r}]"
     parent = "import subprocess, sys; b = b'x' * 70_000_000; "
@@ -100,7 +100,7 @@ def test_memory_is_that_of_all_processes():
 
 
 def test_a_process_takes_its_turns(monkeypatch):
-    """A side answers each turn; one that fails says why."""
+    """A process answers each turn; one that fails reports why."""
     start = "from benchmarks.peers.serve import serve; "
     make = "lambda: (lambda *x: sum(x), {'sum': '1.0'})"
     programs = {
@@ -141,7 +141,7 @@ def test_ratios_are_those_of_turns():
 
 
 @pytest.mark.long
-def test_our_side_trains_and_infers(tmp_path):
+def test_own_step_trains_and_infers(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(small.config().to_json())
     step, _ = own_step.make("train", path, "float32", "remat", B, S, P)
@@ -182,12 +182,12 @@ def test_growth_is_measured():
     assert (config.num_attention_heads, config.intermediate_size) == (1, 256)
     found = scaling.measure(config, B, S, runs=1)
     assert found["seconds"] > 0
-    places = round(0.15 * S)
-    assert found["gflop"] * 1e9 == flops.nominal(config, B, S, places)
+    masks = round(0.15 * S)
+    assert found["gflop"] * 1e9 == flops.nominal(config, B, S, masks)
 
 
 @pytest.mark.long
-def test_a_profile_tells_what_a_step_does():
+def test_a_step_is_profiled():
     config = small.config(hidden_size=128, num_attention_heads=2)
     figures = step_profile.measure(config, B, S, P)
     shares = figures["shares"]

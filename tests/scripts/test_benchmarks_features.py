@@ -1,4 +1,4 @@
-"""The benchmarks of vectors and of the tokenizer in the graph run."""
+"""The benchmarks of vectors and of the in-graph tokenizer run."""
 
 import pytest
 
@@ -11,8 +11,8 @@ from tests.helpers import small, text
 
 
 @pytest.mark.long
-def test_vectors_are_timed_both_ways(tmp_path):
-    """And the lengths that it changed are as they were."""
+def test_vectors_are_timed_in_both_modes(tmp_path):
+    """The patched bucket lengths are restored."""
     text.write_vocabulary(tmp_path / "vocab.txt")
     config = small.config(
         vocab_size=len(text.VOCABULARY), max_position_embeddings=37
@@ -36,13 +36,13 @@ def test_vectors_are_timed_both_ways(tmp_path):
     assert not (tmp_path / "vectors.npz").exists()
 
 
-def test_the_tokenizer_in_the_graph_is_timed(tmp_path):
+def test_the_in_graph_tokenizer_is_timed(tmp_path):
     text.write_vocabulary(tmp_path / "vocab.txt")
     lines = ["the cats see a dog .", "a bird, a fish"]
     figures = text_ops.measure(lines, str(tmp_path / "vocab.txt"), runs=1)
     assert len(figures) == 5
-    # All count the same pieces: 7 (cat ##s, [UNK]) and 5.
-    assert {figure["pieces"] for figure in figures} == {12}
+    # All count the same tokens: 7 (cat ##s, [UNK]) and 5.
+    assert {figure["tokens"] for figure in figures} == {12}
     by_name = {figure["what"]: figure for figure in figures}
     assert by_name[text_ops.FASTEST]["ratio"] == 1.0
     assert all(figure["megabytes_per_second"] >= 0 for figure in figures)

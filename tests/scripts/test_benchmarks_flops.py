@@ -1,4 +1,4 @@
-"""FLOPs of a step against the products that its graph holds."""
+"""FLOPs of a step against the matrix products of its graph."""
 
 import math
 
@@ -26,7 +26,7 @@ def test_the_step_of_the_results_in_gflop():
 
 
 def test_nominal_flops_are_those_of_the_matrices():
-    """Every kernel meets every token, the word embeddings every mask."""
+    """Kernels multiply every token, word embeddings every masked one."""
     config = small.config()
     named = checkpoints.model_variables(models.build_pretraining_model(config))
     per_token = sum(
@@ -40,7 +40,7 @@ def test_nominal_flops_are_those_of_the_matrices():
 
 
 def products_of(graph):
-    """FLOPs of the matrix products that are run; sizes are static."""
+    """FLOPs of the executed matrix products; sizes are static."""
     found, seen = 0, set()
     waiting = [output.op for output in graph.outputs]
     while waiting:
@@ -49,7 +49,7 @@ def products_of(graph):
             continue
         seen.add(op)
         waiting += [x.op for x in op.inputs] + list(op.control_inputs)
-        # The segment of a token is looked up by a product of two rows.
+        # Segment embeddings are looked up by a matrix product.
         if op.type in ("MatMul", "BatchMatMulV2") and "embed" not in op.name:
             flag = "transpose_a" if op.type == "MatMul" else "adj_x"
             inner = op.inputs[0].shape[-2 if op.get_attr(flag) else -1]
