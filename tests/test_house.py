@@ -291,7 +291,7 @@ def test_unsafe_calls_do_not_appear():
                 assert (keyword.arg, value) not in FORBIDDEN_KEYWORDS, path
 
 
-def test_graphs_are_loaded_in_one_place_behind_the_scan():
+def test_graphs_are_loaded_in_one_module_behind_the_scan():
     """Everything else reads weights and JSON."""
     loaders = (
         "saved_model.load",
