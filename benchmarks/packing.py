@@ -59,7 +59,7 @@ class FileTraining:
             start = time.perf_counter()
             batch = next(self._batches)
             waited += time.perf_counter() - start
-            tokens += float(counts.batch_tokens(batch))
+            tokens += float(losses.batch_tokens(batch))
             data = iter(tf.data.Dataset.from_tensors(batch))
             start = time.perf_counter()
             self._steps.train(data, tf.constant(1)).numpy()

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from benchmarks import flops
 from benchmarks.peers.batches import training_batch
-from modeling import fused_ops, losses, models
+from modeling import fused_ops, losses, models, precision
 from modeling.config import BertConfig
 from training import steps
 from training.optimization import AdamWeightDecay

@@ -121,7 +121,7 @@ def test_each_format_has_its_files(good):
 
 @pytest.mark.long
 def test_a_span_head_survives_every_conversion(convert, tmp_path):
-    model = models.build_span_model(small.config(vocab_size=SIZE))
+    model = task_models.build_span_model(small.config(vocab_size=SIZE))
     google = write_google(tmp_path / "google", random_values(model))
     convert("google", google, "model_garden", tmp_path / "mg")
     convert("model_garden", tmp_path / "mg", "huggingface", tmp_path / "hf")
