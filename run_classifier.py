@@ -1,4 +1,4 @@
-r"""Fine-tunes a BERT on sentences and pairs of them: GLUE, XNLI, your own.
+r"""Fine-tunes BERT on sentences or sentence pairs: GLUE, XNLI, your own.
 
     python run_classifier.py --task_name=mrpc --data_dir=glue/MRPC \
         --vocab_file=vocab.txt --bert_config_file=bert_config.json \

@@ -1,4 +1,4 @@
-"""Files of answers: the original's, one to read, and GLUE's."""
+"""Writers of predictions: the original's file, a table, and GLUE's files."""
 
 import io
 import os
@@ -17,14 +17,14 @@ from tasks.classification.examples import (
 
 
 def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
-    """Writes probabilities, a row a line, tabs between them, no header.
+    """Writes tab-separated probabilities, one example per line, no header.
 
-    The file of google-research/bert `run_classifier.py`.
+    This is `test_results.tsv` of google-research/bert `run_classifier.py`.
 
     Args:
-        path: the file.
+        path: the file to write.
         logits: float32 [N, C].
-        labels: of the task.
+        labels: the labels of the task.
     """
     found = metrics.probabilities(logits, labels.kind)
     lines = ["\t".join(map(str, row)) + "\n" for row in found]
@@ -34,22 +34,22 @@ def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
 def write_predictions(
     path: str, ids: Iterable[str], logits: np.ndarray, labels: Labels
 ) -> None:
-    r"""Writes a table with a header: id, answer, probabilities.
+    r"""Writes a table with a header: id, label, probabilities.
 
-    A tab or a newline in a name is written as \t or \n.
+    A tab or a newline in an id or a label is written as \t or \n.
 
     Args:
-        path: the file.
-        ids: N names of the rows.
+        path: the file to write.
+        ids: ids of the N examples.
         logits: float32 [N, C].
-        labels: of the task.
+        labels: the labels of the task.
     """
     text = io.StringIO()
     names = [] if labels.kind == REGRESSION else list(labels.names)
     text.write("\t".join(map(_plain, ["id", "label", *names])) + "\n")
     found = metrics.probabilities(logits, labels.kind)
-    told = names_of(logits, labels)
-    for key, answer, row in zip(ids, told, found, strict=True):
+    chosen = names_of(logits, labels)
+    for key, answer, row in zip(ids, chosen, found, strict=True):
         values = [f"{x:.6f}" for x in row] if names else []
         text.write("\t".join([_plain(key), _plain(answer), *values]) + "\n")
     write_whole(path, text.getvalue())
@@ -58,17 +58,17 @@ def write_predictions(
 def write_submission(
     folder: str, name: str, ids: Iterable[str], logits: np.ndarray, labels
 ) -> str:
-    """Writes a file as gluebenchmark.com takes it.
+    """Writes a file in the format of gluebenchmark.com.
 
     Args:
-        folder: of all tasks' files; it is made.
-        name: of the file, without `.tsv`.
-        ids: N names of the rows, those of the test file.
+        folder: the folder of all tasks' files; created if missing.
+        name: the file name without `.tsv`.
+        ids: ids of the N examples in the test file.
         logits: float32 [N, C].
-        labels: of the task; scores are kept between 0 and 5.
+        labels: the labels of the task; numbers are clipped to [0, 5].
 
     Returns:
-        the file's path.
+        the path of the file.
     """
     if labels.kind == REGRESSION:
         logits = np.clip(logits, 0.0, 5.0)
@@ -84,7 +84,7 @@ def write_submission(
 
 
 def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
-    """The answers as text: a name, several, or a number."""
+    """Predictions as text: a label, several labels, or a number."""
     answers = metrics.answers(logits, labels.kind)
     if labels.kind == CLASSES:
         return [labels.names[i] for i in answers]

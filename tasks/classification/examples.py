@@ -1,9 +1,9 @@
-"""Examples of classification: text, or two, and what is said about it.
+"""Examples of classification: one or two texts and a label.
 
-Source    a file, and its columns
-Labels    what a label may be: one of several, several, or a number
-examples  Source -> Example, each label checked
-rows      Example -> ids, as `data.records.example_files` has them
+Source    a file and its columns
+Labels    the valid labels: one of several, any of several, or a number
+examples  Source -> TextExample, with each label checked
+encode    TextExample -> token ids, as `data.records.example_files` writes them
 """
 
 import dataclasses
@@ -26,15 +26,14 @@ class Source:
 
     Attributes:
         path: the file, see `data.tables`.
-        text, text_b, label, id: columns; there may be no second text, no
-            label and no id.
-        header: line 1 names the columns.
-        needs_label: null is no label, and an error; else it is None, as in
-            files that are only predicted.
-        keep: (column, value) that the rows must have, or None for all.
-        delimiter: between fields, see `tables.rows`.
-        skip_broken: leave rows with too few or too many fields out, which
-            are said, not refused: published files have some.
+        text, text_b, label, id: columns; all but `text` are optional.
+        header: whether line 1 names the columns.
+        needs_label: whether a null label is an error; if not, the label is
+            None, as in files for prediction only.
+        keep: (column, value) of the rows to keep; None keeps all rows.
+        delimiter: the delimiter of fields, see `tables.rows`.
+        skip_broken: skip and report rows with too few or too many fields,
+            which some published files have, instead of rejecting the file.
     """
 
     path: str
@@ -51,14 +50,14 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Labels:
-    """What the labels of a task may be.
+    """The valid labels of a task.
 
     Attributes:
         kind: CLASSES, one of the names; MULTI_LABEL, any number of them;
             REGRESSION, a number.
-        names: of the classes, in the order of their ids.
-        aliases: other spellings in the files -> name.
-        separator: between the names of a field, for MULTI_LABEL.
+        names: names of the classes, in the order of their ids.
+        aliases: pairs of another spelling in the files and its name.
+        separator: for MULTI_LABEL, the separator of names in a field.
     """
 
     kind: str = CLASSES
@@ -68,19 +67,19 @@ class Labels:
 
     @property
     def size(self) -> int:
-        """C, outputs of the network."""
+        """C, the number of outputs of the network."""
         return 1 if self.kind == REGRESSION else len(self.names)
 
 
-class Example(NamedTuple):
-    """A text, or two, of a task.
+class TextExample(NamedTuple):
+    """One or two texts with their label.
 
     Attributes:
-        id: from the file, or the number of the row from 0.
+        id: the id in the file, or the number of the example from 0.
         text: the first text.
-        text_b: the second, or "".
-        label: id of the class; C times 0 or 1; a number; None if the
-            source has no labels, or the row of one that needs none.
+        text_b: the second text, or "".
+        label: the id of the class; a list of C zeros and ones; a number; or
+            None if the example has no label.
     """
 
     id: str
@@ -92,19 +91,18 @@ class Example(NamedTuple):
 def examples(
     source: Source,
     labels: Labels,
-    tell: Callable[[str], None] | None = None,
-) -> Iterator[Example]:
+    log: Callable[[str], None] | None = None,
+) -> Iterator[TextExample]:
     """Yields the examples of a file.
 
     Args:
         source: the file and its columns.
-        labels: what a label may be.
-        tell: takes a line about rows that were left out, and one about
-            fields that are longer than most.
+        labels: the valid labels.
+        log: called with a message about skipped rows, and with one about
+            unusually long fields.
 
     Raises:
-        UserError: with the line, whatever is wrong with it; or there is no
-            example.
+        UserError: a line is invalid, or the file has no examples.
     """
     broken: list[int] = []
     long: list[int] = []
@@ -113,29 +111,32 @@ def examples(
         label = None
         if source.label is not None:
             label = _read_label(found["label"], labels, source, line)
-        yield Example(
+        yield TextExample(
             _text(found.get("id", number), "id", source, line),
             _text(found["text"], "text", source, line),
             _text(found.get("text_b", ""), "text_b", source, line),
             label,
         )
-    if broken and tell:
-        tell(
-            f"{source.path}: left out {len(broken)} rows with too few or too "
+    if broken and log:
+        log(
+            f"{source.path}: skipped {len(broken)} rows with too few or too "
             "many columns, as the published file has them (lines "
             f"{tables.first_few(broken)})"
         )
-    if long and tell:
-        tell(tables.describe_long(source.path, long))
+    if long and log:
+        log(tables.describe_long(source.path, long))
     if number < 0:
         raise _no_example(source)
 
 
 def discover(source: Source, labels: Labels) -> tuple[str, ...]:
-    """The labels of a file: sorted, as numbers if they are numbers.
+    """Collects the labels of a file.
+
+    Returns:
+        the labels, sorted: numerically if all of them are whole numbers.
 
     Raises:
-        UserError: as `examples`; or there are fewer than two labels.
+        UserError: as in `examples`; or the column does not look like labels.
     """
     seen: Counter = Counter()
     first = None
@@ -153,7 +154,7 @@ def discover(source: Source, labels: Labels) -> tuple[str, ...]:
         and min(others, default=0) > 1
     ):
         raise UserError(
-            f"label {first[0][:60]!r}, which is nowhere else",
+            f"label {first[0][:60]!r}, which occurs nowhere else",
             path=source.path,
             line=1,
             expected="a label",
@@ -164,16 +165,16 @@ def discover(source: Source, labels: Labels) -> tuple[str, ...]:
         raise UserError(
             f"{len(seen) or 'no'} label{only}",
             path=source.path,
-            expected="two different ones at least",
+            expected="at least two different labels",
             fix="is this the right label column?",
         )
     rare = sum(1 for count in seen.values() if count == 1)
     if len(seen) > 1000 and rare > len(seen) // 2:
         raise UserError(
-            f"{len(seen):,} different labels, {rare:,} of them once",
+            f"{len(seen):,} different labels, {rare:,} of them only once",
             path=source.path,
             expected="classes",
-            fix="is this the right label column? For numbers --regression",
+            fix="is this the label column? For numbers, pass --regression",
         )
     if all(_is_whole(name) for name in seen):
         return tuple(sorted(seen, key=lambda name: (int(name), name)))
@@ -181,7 +182,7 @@ def discover(source: Source, labels: Labels) -> tuple[str, ...]:
 
 
 def label_schema(labels: Labels) -> dict[str, tuple[str, int]]:
-    """Features of a record besides the encoder's inputs: (kind, size)."""
+    """Features of a record besides the encoder's inputs: (dtype, size)."""
     kind = "float32" if labels.kind == REGRESSION else "int64"
     size = labels.size if labels.kind == MULTI_LABEL else 1
     return {
@@ -190,25 +191,25 @@ def label_schema(labels: Labels) -> dict[str, tuple[str, int]]:
     }
 
 
-def rows(
-    some: Iterable[Example],
+def encode(
+    some: Iterable[TextExample],
     ids_of_lines: Callable[[list[str]], list[list[int]]],
     special: tuple[int, int],
     max_seq_length: int,
     labels: Labels,
 ) -> Iterator[dict]:
-    """Yields examples as ids, cut to fit as the original cuts them.
+    """Yields the features of examples, truncated as in the original.
 
     Args:
-        some: the examples; as many are held as one call tokenizes.
-        ids_of_lines: texts to ids.
+        some: the examples; they are tokenized in groups of `_AT_ONCE`.
+        ids_of_lines: function from texts to lists of token ids.
         special: ids of `[CLS]` and `[SEP]`.
-        max_seq_length: S, pieces of a row at most.
-        labels: what a label is; that of a row to be predicted is written
-            as 0, as in the original's files, and is not read again.
+        max_seq_length: S, the maximum number of tokens of an example.
+        labels: the labels of the task; a missing label is written as 0, as in
+            the original's files.
 
     Yields:
-        a row as of `data.records.example_files`.
+        feature name -> values, as `data.records.example_files` takes them.
     """
     some = iter(some)
     blank = [0] * labels.size if labels.kind == MULTI_LABEL else [0]
@@ -236,14 +237,14 @@ def _no_example(source: Source) -> UserError:
     return UserError(
         f"no example{kept}",
         path=source.path,
-        expected="one a line" + " behind the header" * source.header,
+        expected="one per line" + " after the header" * source.header,
     )
 
 
 def _fields(
     source: Source, broken: list[int], long: list[int]
 ) -> Iterator[tuple[int, dict]]:
-    """Line and named values of each row that is kept."""
+    """Yields the line number and the named fields of each row to keep."""
     columns = {
         name: getattr(source, name)
         for name in ("text", "text_b", "label", "id")
@@ -266,7 +267,7 @@ def _fields(
 
 
 def _text(value, what: str, source: Source, line: int) -> str:
-    """A field as text; a number of a .jsonl file too."""
+    """A field as text; also a number of a .jsonl file."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -281,7 +282,7 @@ def _text(value, what: str, source: Source, line: int) -> str:
 
 
 def _names(value, labels: Labels, source: Source, line: int) -> list[str]:
-    """The names of labels in a field."""
+    """Names of the labels in a field."""
     several = labels.kind == MULTI_LABEL
     if isinstance(value, list) and several:
         values = value
@@ -300,7 +301,7 @@ def _names(value, labels: Labels, source: Source, line: int) -> list[str]:
 
 
 def _read_label(value, labels: Labels, source: Source, line: int):
-    """A field as `Example.label`."""
+    """A field as `TextExample.label`."""
     if value is None and not source.needs_label:
         return None
     if value is None:
@@ -308,8 +309,8 @@ def _read_label(value, labels: Labels, source: Source, line: int):
             "the label is null",
             path=source.path,
             line=line,
-            expected="a label in every row of a file that is trained on or "
-            "scored",
+            expected="a label in every row of a file for training or "
+            "evaluation",
         )
     if labels.kind == REGRESSION:
         return _read_number(value, source, line)
@@ -325,9 +326,9 @@ def _read_label(value, labels: Labels, source: Source, line: int):
 
 def _unknown(name, labels: Labels, source: Source, line: int) -> UserError:
     known = ", ".join(labels.names[:10]) + ", ..." * (labels.size > 10)
-    fix = "is this the right file, and its label column?"
+    fix = "is this the right file and the right label column?"
     if line == 1 and not source.header:
-        fix = "it looks like a header, which this file should not have"
+        fix = "it looks like a header, but this file should have none"
     return UserError(
         f"unknown label {name[:60]!r}",
         path=source.path,
@@ -361,11 +362,10 @@ def _is_whole(name: str) -> bool:
 
 
 def check_header(source: Source, labels: Labels) -> None:
-    """Refuses a header that is a row of data: it would be lost, unseen.
+    """Rejects data in line 1 of a file with a header: it would be lost.
 
     Raises:
-        UserError: line 1 has a label of the task, or, where there are none,
-            a number for an id.
+        UserError: the label or id column of line 1 has a label or a number.
     """
     if not source.header or tables.is_json(source.path):
         return
@@ -383,7 +383,7 @@ def check_header(source: Source, labels: Labels) -> None:
                 path=source.path,
                 line=1,
                 expected="a header",
-                fix="put a line with the names of the columns before the data",
+                fix="add a line with the column names before the data",
             )
 
 

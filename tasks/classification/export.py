@@ -1,9 +1,9 @@
 """A fine-tuned classifier and its tokenizer as one SavedModel.
 
-    text, or two -> ids -> network -> label, probabilities, label names
+    one or two texts -> ids -> network -> label, probabilities, label names
 
-What is saved needs TensorFlow and TensorFlow Text, and nothing of this
-project. Texts share rows, so that next to nothing is padding.
+The SavedModel needs only TensorFlow and TensorFlow Text. Texts are packed
+into rows, so that there is almost no padding.
 """
 
 import dataclasses
@@ -24,18 +24,18 @@ LABEL_NAMES, VALUE = "label_names", "value"
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """What a classifier is made of besides its weights.
+class ExportSettings:
+    """Settings of an exported classifier.
 
     Attributes:
-        config: sizes of the network.
-        labels: of the task.
+        config: the config of the encoder.
+        labels: the labels of the task.
         vocab_file: the vocabulary, which becomes an asset.
-        do_lower_case: the casing of the text.
-        strip_accents: whether its accents are stripped; None: likewise.
-        max_seq_length: S, longer texts are cut.
-        has_pairs: each row is two texts.
-        precision: of weights and computation, "float32" or "bfloat16".
+        do_lower_case: whether text is lower-cased.
+        strip_accents: whether accents are stripped; None: as do_lower_case.
+        max_seq_length: S; longer texts are truncated.
+        has_pairs: whether an example has two texts.
+        precision: "float32" or "bfloat16", of weights and computation.
     """
 
     config: BertConfig
@@ -52,23 +52,25 @@ class Classifier(tf.train.Checkpoint):
     """Text to labels, as a SavedModel.
 
     Args:
-        settings: what it is made of.
-        weights: original name -> array, all of the network's.
+        settings: the settings of the export.
+        weights: original name -> array, for all variables of the network.
 
     Attributes:
-        serve: text, string [B] (and text_b, string [B]) -> answers.
-        tokens: the encoder's inputs, int32 [B, S] -> answers.
-        examples: serialized records, string [B] -> answers.
+        serve: text, string [B] (and text_b, string [B]) -> outputs.
+        tokens: the encoder's inputs, int32 [B, S] -> outputs.
+        examples: serialized records, string [B] -> outputs.
         vocab_file: the vocabulary, as an asset.
-        do_lower_case, strip_accents: its casing.
+        do_lower_case, strip_accents: the casing of the vocabulary.
 
-    Answers are a dict: label, string [B]; probabilities, float32 [B, C];
-    label_names, string [B, C]. Of several labels a row, `label` has those
-    from one half on with the separator between them. A number is `value`,
-    float32 [B], and nothing else.
+    Outputs are a dict: label, string [B]; probabilities, float32 [B, C];
+    label_names, string [B, C]. For MULTI_LABEL, `label` joins the labels with
+    a probability of at least one half. For REGRESSION, the only output is
+    `value`, float32 [B].
     """
 
-    def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
+    def __init__(
+        self, settings: ExportSettings, weights: dict[str, np.ndarray]
+    ):
         super().__init__()
         self._settings = settings
         with stored_in(settings.precision):
@@ -103,7 +105,7 @@ class Classifier(tf.train.Checkpoint):
         )
 
     def _pack(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Texts to the encoder's inputs."""
+        """Converts texts to the encoder's inputs."""
         tokenizer = self._tokenizer
         segments = [tokenizer.tokenize(x).merge_dims(1, 2) for x in strings]
 
@@ -112,7 +114,7 @@ class Classifier(tf.train.Checkpoint):
             return graphs.pack(tokenizer, some, length)
 
         packed = pack(segments)
-        if len(segments) == 2:  # without a second text there is one [SEP]
+        if len(segments) == 2:  # one [SEP] where the second text is empty
             empty = segments[1].row_lengths() == 0
             single = pack(segments[:1])
             packed = {
@@ -122,7 +124,7 @@ class Classifier(tf.train.Checkpoint):
         return packed
 
     def _parse(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Records to the encoder's inputs."""
+        """Parses records to the encoder's inputs."""
         parsed = tf.io.parse_example(
             examples,
             {
@@ -156,11 +158,11 @@ class Classifier(tf.train.Checkpoint):
             )
         else:
             return {VALUE: logits[:, 0]}
-        rows = tf.shape(logits)[0]
+        size = tf.shape(logits)[0]
         return {
             LABEL: label,
             PROBABILITIES: probabilities,
-            LABEL_NAMES: tf.tile(names[tf.newaxis], [rows, 1]),
+            LABEL_NAMES: tf.tile(names[tf.newaxis], [size, 1]),
         }
 
 
@@ -168,9 +170,9 @@ def save(classifier: Classifier, folder: str) -> None:
     """Writes a SavedModel.
 
     Args:
-        classifier: what is saved, with the signatures `serving_default`
+        classifier: the model, saved with the signatures `serving_default`
             (text), `tokens` and `examples`.
-        folder: that does not exist yet.
+        folder: a folder that does not exist yet.
     """
     tf.saved_model.save(
         classifier,

@@ -1,4 +1,4 @@
-"""A TF-Hub SavedModel as the start of run_classifier.py."""
+"""TF-Hub SavedModels as initial weights of run_classifier.py."""
 
 import os
 
@@ -13,8 +13,8 @@ def with_vocabulary(settings: Settings) -> Settings:
     """Settings with the vocabulary of the module, unless a flag names one.
 
     Raises:
-        UserError: there is no module, its vocabulary is another one, or
-            neither a module nor a flag names a file that is needed.
+        UserError: the module is missing, its vocabulary differs from
+            --vocab_file, or the vocabulary or config is not given at all.
     """
     handle = settings.bert_hub_module_handle
     if handle:
@@ -42,11 +42,11 @@ def with_vocabulary(settings: Settings) -> Settings:
 
 
 def read(settings: Settings) -> tuple[Settings, BertConfig | None, dict | None]:
-    """Reads the module, if there is one; no graph is loaded.
+    """Reads the variables of the module, if there is one, without its graph.
 
     Returns:
         the settings, with the casing of the module unless flags set it; the
-        config and the weights, original name -> array, or None.
+        config and the weights, original name -> array, or None for both.
     """
     if not settings.bert_hub_module_handle:
         return settings, None, None

@@ -1,6 +1,6 @@
 """Input files of run_classifier.py: those of a task, or the user's own.
 
-It is wiring: settings -> `tasks.classification.examples.Source`s -> records.
+Wiring: settings -> `tasks.classification.examples.Source`s -> records.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from tasks.classification.examples import (
     Source,
 )
 from tasks.classification.settings import OWN, OwnTables, Settings
-from tasks.classification.tasks import TASKS, Task
+from tasks.classification.tasks import TASKS, ClassificationTask
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 _RECORDS = {TRAIN: "train", DEV: "eval", TEST: "predict"}  # .tf_record
@@ -38,11 +38,11 @@ class Part:
 
     Attributes:
         split: TRAIN, DEV or TEST.
-        name: "" or, of the second of several files, such as "mismatched".
-        source: the file.
-        count: its examples.
-        is_labelled: all of them have a label.
-        submission: name of its answers on the GLUE site, or "".
+        name: "", or a name such as "mismatched" for a second file.
+        source: the file and its columns.
+        count: the number of examples.
+        is_labelled: whether all examples have a label.
+        submission: the name of its predictions on the GLUE site, or "".
     """
 
     split: str
@@ -53,7 +53,7 @@ class Part:
     submission: str = ""
 
     def file(self, stem: str, ending: str) -> str:
-        """A name such as `test_results_mismatched.tsv`."""
+        """A file name such as `test_results_mismatched.tsv`."""
         return f"{stem}{'_' if self.name else ''}{self.name}{ending}"
 
 
@@ -77,15 +77,15 @@ class Data:
                 yield f"{example.text} {example.text_b}"
 
     def describe(self) -> dict:
-        """Kind and names of the labels, as `task.json` has them."""
+        """Kind and names of the labels, as in `task.json`."""
         return {"kind": self.labels.kind, "labels": list(self.labels.names)}
 
 
 def read(settings: Settings) -> Data:
-    """Reads every file once, so that mistakes are found before any work.
+    """Reads every file once, to find mistakes before any work is done.
 
     Raises:
-        UserError: flags that contradict each other, or a mistake in a file.
+        UserError: flags contradict each other, or a file is invalid.
     """
     if settings.task != OWN and settings.task not in TASKS:
         raise UserError(
@@ -124,7 +124,7 @@ def read(settings: Settings) -> Data:
 
 
 def _count(source: Source, labels: examples.Labels) -> tuple[int, int]:
-    """Reads a file: its examples, and those without a label."""
+    """Counts the examples of a file, and those without a label."""
     count = unlabelled = 0
     for example in examples.examples(source, labels, say):
         count += 1
@@ -132,14 +132,14 @@ def _count(source: Source, labels: examples.Labels) -> tuple[int, int]:
     if unlabelled and source.label is not None:
         say(
             f"{source.path}: {unlabelled:,} of {count:,} rows have no label: "
-            "no scores"
+            "not scored"
         )
     return count, unlabelled
 
 
 def _check_whole(source: Source, labels: examples.Labels) -> None:
     if len(set(labels.names)) != len(labels.names):
-        raise UserError("--labels names one twice", expected="each once")
+        raise UserError("duplicate label in --labels", expected="each one once")
     examples.check_header(source, labels)
 
 
@@ -153,15 +153,17 @@ def _check_no_own_tables(settings: Settings) -> None:
             )
 
 
-def _own_task(settings: Settings) -> Task:
-    """The task of the user's own columns."""
+def _own_task(settings: Settings) -> ClassificationTask:
+    """The task of the user's own tables."""
     own = settings.own
     if own.text_column is None:
         raise UserError(f"--task_name={OWN}", fix="pass --text_column")
     if own.multi_label and own.regression:
-        raise UserError("--multi_label and --regression", expected="one")
+        raise UserError(
+            "--multi_label and --regression", expected="one of them"
+        )
     if own.regression and own.labels:
-        raise UserError("--regression and --labels", expected="one")
+        raise UserError("--regression and --labels", expected="one of them")
     columns = {
         "text": _column(own.text_column),
         "text_b": _column(own.text_b_column),
@@ -195,9 +197,11 @@ def _own_task(settings: Settings) -> Task:
             )
     for split in (TRAIN, DEV):
         if sources[split] and source.label is None:
-            raise UserError("no --label_column", fix="name the label's column")
+            raise UserError(
+                "no --label_column", fix="name the column of the labels"
+            )
     test = [_unlabelled(source) for source in sources[TEST]]
-    return Task(
+    return ClassificationTask(
         sources[TRAIN],
         sources[DEV],
         tuple(test),
@@ -207,7 +211,7 @@ def _own_task(settings: Settings) -> Task:
 
 
 def _unlabelled(source: Source) -> Source:
-    """The source without a label; if its header has the column, optional."""
+    """The source with an optional label, or none if the column is missing."""
     if isinstance(source.label, str) and source.label in tables.header(
         source.path, source.delimiter
     ):
@@ -216,7 +220,7 @@ def _unlabelled(source: Source) -> Source:
 
 
 def _delimiter(given: str | None) -> str | None:
-    """The delimiter of fields; `\\t` is a tab, which is hard to type."""
+    """The delimiter of fields; `\\t` means a tab, which is hard to type."""
     if given is None:
         return None
     delimiter = given.replace("\\t", "\t")
@@ -266,8 +270,10 @@ def _is_needed(settings: Settings, split: str) -> bool:
     return wanted[split]
 
 
-def _sources(settings: Settings, task: Task) -> list[tuple[str, int, Source]]:
-    """Split, number and file of what the run needs."""
+def _sources(
+    settings: Settings, task: ClassificationTask
+) -> list[tuple[str, int, Source]]:
+    """Split, index in the split, and source of each file of the run."""
     found = []
     for split, sources in (
         (TRAIN, task.train),
@@ -279,7 +285,7 @@ def _sources(settings: Settings, task: Task) -> list[tuple[str, int, Source]]:
         if not sources:
             raise UserError(
                 f"--task_name={settings.task_name} has no {split} file",
-                fix="run without it; --init_checkpoint takes a trained model",
+                fix="skip that step; --init_checkpoint takes a trained model",
             )
         given = getattr(settings, _SPLIT_FLAGS[split])
         for index, source in enumerate(sources[: 1 if given else None]):
@@ -296,11 +302,13 @@ def _sources(settings: Settings, task: Task) -> list[tuple[str, int, Source]]:
 
 
 def _path(settings: Settings, path: str, split: str) -> str:
-    """A task's path in --data_dir; the user's own path as it is."""
+    """The path of a task's file in --data_dir; own paths are unchanged."""
     if settings.task == OWN:
         return path
     if settings.data_dir is None:
-        raise UserError("no --data_dir", fix=f"or --{_SPLIT_FLAGS[split]}")
+        raise UserError(
+            "no --data_dir", fix=f"pass it or --{_SPLIT_FLAGS[split]}"
+        )
     language = settings.language
     if split == TRAIN:
         language = settings.train_language or language
@@ -310,7 +318,7 @@ def _path(settings: Settings, path: str, split: str) -> str:
 def _names(
     settings: Settings, labels: examples.Labels, found: list
 ) -> tuple[str, ...]:
-    """Names of the labels of the user's own task."""
+    """Names of the labels of the user's own tables."""
     for split, _, source in found:
         if split == TRAIN:
             return examples.discover(source, labels)
@@ -320,7 +328,7 @@ def _names(
         recorded = model_folder.task_of(training.model.init_checkpoint)
     if recorded is None:
         raise UserError(
-            "the labels are not known",
+            "the labels are unknown",
             path=training.output_dir,
             expected="a trained model",
             fix="pass --labels, in the order of training",
@@ -329,7 +337,7 @@ def _names(
 
 
 def check_labels(folder: str, data: Data) -> None:
-    """Checks that the checkpoints of a folder have the same labels.
+    """Checks that the checkpoints of a folder have the labels of the data.
 
     Raises:
         UserError: they have other labels.
@@ -348,13 +356,13 @@ def check_labels(folder: str, data: Data) -> None:
 def _shown(task: dict) -> str:
     labels = task["labels"]
     if not labels:
-        return "of numbers"
+        return "(numbers)"
     more = f", ... ({len(labels)})" if len(labels) > 5 else ""
     return f"{', '.join(labels[:5])}{more}"
 
 
 def schema(labels: examples.Labels) -> dict:
-    """Features of the records, as `data.records.example_files` wants them."""
+    """Schema of the records, for `data.records.example_files`."""
     from data.records import example_files
 
     return {
@@ -369,7 +377,7 @@ def make_records(
     """Writes the records of a file, unless they exist already.
 
     Returns:
-        their path, in the folder.
+        the path of the records, in the folder.
     """
     from data.records import example_files
     from data.text import fast_tokenization
@@ -388,7 +396,7 @@ def make_records(
             text.vocab_file, text.do_lower_case, text.strip_accents
         )
         vocab = tokenizer.vocab
-        rows = examples.rows(
+        rows = examples.encode(
             examples.examples(part.source, data.labels),
             tokenizer.ids_of_lines,
             (vocab[vocabulary.CLS], vocab[vocabulary.SEP]),

@@ -1,6 +1,6 @@
-"""Logits to answers, and answers to the scores that GLUE is judged by.
+"""Predictions from logits, and the metrics of GLUE.
 
-Accuracy and F1 as fractions, Matthews and both correlations from -1 to 1.
+Accuracy and F1 are fractions; Matthews and both correlations are in [-1, 1].
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 ACCURACY, F1, MATTHEWS = "accuracy", "f1", "matthews"
 PEARSON, SPEARMAN = "pearson", "spearman"
 MICRO_F1 = "micro_f1"
-METRICS_OF = {  # kind of labels -> what is told if a task names none
+METRICS_OF = {  # kind of labels -> default metrics
     CLASSES: (ACCURACY,),
     MULTI_LABEL: (MICRO_F1, ACCURACY),
     REGRESSION: (PEARSON, SPEARMAN),
@@ -20,15 +20,15 @@ METRICS_OF = {  # kind of labels -> what is told if a task names none
 
 
 def probabilities(logits: np.ndarray, kind: str) -> np.ndarray:
-    """What the network believes.
+    """Converts logits to probabilities.
 
     Args:
         logits: float32 [N, C].
-        kind: of labels.
+        kind: the kind of labels.
 
     Returns:
-        float32 [N, C]: of each class; for MULTI_LABEL of each label apart;
-        for REGRESSION the number itself.
+        float32 [N, C]: softmax for CLASSES, sigmoid for MULTI_LABEL, and the
+        number itself for REGRESSION.
     """
     logits = np.asarray(logits, np.float64)
     if kind == CLASSES:
@@ -42,15 +42,15 @@ def probabilities(logits: np.ndarray, kind: str) -> np.ndarray:
 
 
 def answers(logits: np.ndarray, kind: str) -> np.ndarray:
-    """The network's answers, of the shape of the labels.
+    """Converts logits to predictions, in the shape of the labels.
 
     Args:
         logits: float32 [N, C].
-        kind: of labels.
+        kind: the kind of labels.
 
     Returns:
-        CLASSES: int64 [N]; MULTI_LABEL: int64 [N, C], 1 from a probability
-        of one half on; REGRESSION: float32 [N].
+        CLASSES: int64 [N]; MULTI_LABEL: int64 [N, C], 1 where the probability
+        is at least one half; REGRESSION: float32 [N].
     """
     if kind == CLASSES:
         return logits.argmax(-1)
@@ -60,16 +60,16 @@ def answers(logits: np.ndarray, kind: str) -> np.ndarray:
 
 
 def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
-    """The loss of each row: what training minimizes.
+    """Computes the training loss of each example.
 
     Args:
         logits: float32 [N, C].
-        labels: as `answers` returns them.
-        kind: of labels.
+        labels: in the form that `answers` returns.
+        kind: the kind of labels.
 
     Returns:
-        float64 [N]: cross entropy in nats; for MULTI_LABEL its mean over the
-        labels; for REGRESSION the squared error.
+        float64 [N]: cross entropy in nats; for MULTI_LABEL, its mean over the
+        labels; for REGRESSION, the squared error.
     """
     logits = np.asarray(logits, np.float64)
     if kind == CLASSES:
@@ -83,15 +83,15 @@ def losses(logits: np.ndarray, labels: np.ndarray, kind: str) -> np.ndarray:
 def scores(
     metrics: tuple[str, ...], labels: np.ndarray, found: np.ndarray
 ) -> dict[str, float]:
-    """Scores by their names.
+    """Computes metrics.
 
     Args:
         metrics: names of `METRICS`.
-        labels: what is right, [N] or [N, C].
-        found: `answers`, of the same shape.
+        labels: the labels, [N] or [N, C].
+        found: the predictions of `answers`, in the same shape.
 
     Returns:
-        metric -> value; a correlation of numbers that are all alike is 0.
+        metric -> value; a correlation with a constant is 0.
     """
     return {name: float(METRICS[name](labels, found)) for name in metrics}
 
@@ -103,14 +103,14 @@ def _accuracy(labels: np.ndarray, found: np.ndarray) -> float:
 
 
 def _f1(labels: np.ndarray, found: np.ndarray) -> float:
-    """F1 of the class 1, as for MRPC and QQP."""
+    """F1 of class 1, as for MRPC and QQP."""
     from sklearn import metrics
 
     return metrics.f1_score(labels, found, pos_label=1, zero_division=0.0)
 
 
 def _micro_f1(labels: np.ndarray, found: np.ndarray) -> float:
-    """F1 over all labels of all rows as one."""
+    """F1 over all labels of all examples together."""
     return _f1(np.ravel(labels), np.ravel(found))
 
 
@@ -118,7 +118,7 @@ def _matthews(labels: np.ndarray, found: np.ndarray) -> float:
     from sklearn import metrics
 
     if np.ptp(labels) == 0 or np.ptp(found) == 0:
-        return 0.0  # it is not defined
+        return 0.0  # undefined
     return metrics.matthews_corrcoef(labels, found)
 
 
@@ -127,7 +127,7 @@ def _correlation(name: str) -> Callable[[np.ndarray, np.ndarray], float]:
         from scipy import stats
 
         if len(labels) < 2 or np.ptp(labels) == 0 or np.ptp(found) == 0:
-            return 0.0  # it is not defined
+            return 0.0  # undefined
         return getattr(stats, name)(labels, found).statistic
 
     return correlate

@@ -1,6 +1,6 @@
-"""A run of run_classifier.py: training, scores, predictions, the export.
+"""Training, evaluation, prediction and export of run_classifier.py.
 
-It is wiring: records -> `finetuning` -> logits -> files.
+Wiring: records -> `finetuning` -> logits -> files.
 """
 
 import json
@@ -30,14 +30,14 @@ _BATCH_SUMS = {
 
 
 class Classification:
-    """Classification or regression, as `tasks.finetuning.run` takes it.
+    """Classification or regression, for `tasks.finetuning.run`.
 
     Args:
-        settings: of the script; with several seeds, of this seed's run.
-        setup: from `finetuning.check`.
+        settings: the settings of the script, or of this seed's run.
+        setup: the result of `finetuning.check`.
         data: the input files.
-        weights: of the hub module, original name -> array, or None.
-        folder: of the records and predictions; default: --output_dir.
+        weights: weights of the hub module, original name -> array, or None.
+        folder: folder of records and predictions; default: --output_dir.
 
     Attributes:
         tuning: `finetuning.FineTuning`.
@@ -74,7 +74,7 @@ class Classification:
         )
 
     def start(self) -> None:
-        """Finds the weights to start from, prepares folders and records."""
+        """Finds the initial weights; prepares the folders and the records."""
         settings, tuning = self._settings, self._tuning_settings
         self.tuning.start(self._weights, settings.bert_hub_module_handle or "")
         described = json.dumps(self._data.describe(), indent=2) + "\n"
@@ -101,14 +101,14 @@ class Classification:
         )
 
     def evaluate(self) -> dict[str, float]:
-        """Scores and losses of all files for evaluation."""
+        """Metrics and losses of all files for evaluation."""
         result = {}
         for part in self._data.of(DEV):
             result |= self._scores(part)
         return result
 
     def predict(self) -> list[str]:
-        """Writes the predictions that --do_predict asks for."""
+        """Writes the predictions for --do_predict."""
         wrote, glue_dir = [], self._settings.glue_dir
         kind = self._data.labels.kind
         for part in self._data.of(TEST):
@@ -132,7 +132,7 @@ class Classification:
         tuning = self._tuning_settings
         export.save(
             export.Classifier(
-                export.Settings(
+                export.ExportSettings(
                     self._setup.config,
                     self._data.labels,
                     tuning.text.vocab_file,
@@ -155,7 +155,7 @@ class Classification:
         )
 
     def _scores(self, part: inputs.Part) -> dict[str, float]:
-        """Scores and losses of a file with labels."""
+        """Metrics and losses of a file with labels."""
         data = self._data
         batch_size = self._tuning_settings.training.eval_batch_size
         labels, logits = self._labels_and_logits(part, batch_size, "evaluated")
@@ -169,14 +169,14 @@ class Classification:
         result["loss"] = float(each.mean())
         prefix = f"eval_{part.name}{'_' if part.name else ''}"
         result = {f"{prefix}{name}": x for name, x in result.items()}
-        if not part.name:  # Estimator's key: the mean over the batches
+        if not part.name:  # as in Estimator: the mean over the batches
             result["loss"] = sum(map(float, batches)) / len(batches)
         return result
 
     def _labels_and_logits(
         self, part: inputs.Part, batch_size: int, what: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Labels [N], or [N, C] of several labels, and logits [N, C]."""
+        """Labels [N], or [N, C] for MULTI_LABEL, and logits [N, C]."""
         labels = []
 
         def rows():
@@ -198,19 +198,19 @@ def run(
     data: inputs.Data,
     weights: dict | None = None,
 ) -> list[str]:
-    """Trains, evaluates, predicts and exports, with one seed or several.
+    """Trains, evaluates, predicts and exports, with one or several seeds.
 
-    Of several seeds, each has a folder of its own in --output_dir; the
-    results are their means, and the best one predicts and is exported.
+    With several seeds, each run has its own folder in --output_dir; the
+    results are means, and the best run is used for prediction and export.
 
     Args:
-        settings: of the script.
-        setup: from `finetuning.check`.
+        settings: the settings of the script.
+        setup: the result of `finetuning.check`.
         data: the input files.
-        weights: of the hub module, original name -> array, or None.
+        weights: weights of the hub module, original name -> array, or None.
 
     Returns:
-        the paths that were written.
+        the paths of the files written.
     """
     tuning, folder = settings.tuning, settings.tuning.training.output_dir
     if settings.num_seeds == 1:
@@ -230,15 +230,15 @@ def run(
         task.start()
         task.tuning.restore_best()
         say(
-            f"predictions and export are those of "
-            f"{one.tuning.training.output_dir}, step {task.tuning.weights_step}"
+            f"predictions and export use {one.tuning.training.output_dir}, "
+            f"step {task.tuning.weights_step}"
         )
         wrote += finetuning.predict_and_export(tuning, task)
     return wrote
 
 
 def settings_of_seeds(settings: Settings) -> list[Settings]:
-    """The settings of each run of --num_seeds: its seed and its folder."""
+    """Settings of each run of --num_seeds, with its seed and folder."""
     training = settings.tuning.training
     first = training.random_seed
     return [
@@ -252,12 +252,12 @@ def settings_of_seeds(settings: Settings) -> list[Settings]:
 
 
 def best_of(results: list[dict[str, float]], metric: str) -> int:
-    """The index of the best of several results."""
+    """The index of the result with the highest metric."""
     return max(range(len(results)), key=lambda i: results[i][f"eval_{metric}"])
 
 
 def summarize(results: list[dict[str, float]]) -> dict[str, float]:
-    """Means over seeds and, of scores, their standard deviations."""
+    """Means over seeds, and the standard deviations of scores."""
     summary = {}
     for name in results[0]:
         found = [result[name] for result in results]
@@ -277,14 +277,14 @@ def write_predictions(
     """Writes the predictions of a file.
 
     Args:
-        folder: of `test_results.tsv` and `predictions.tsv`.
-        glue_dir: folder for the format of the GLUE site, or None.
+        folder: the folder of `test_results.tsv` and `predictions.tsv`.
+        glue_dir: folder for files in the format of the GLUE site, or None.
         data: the input files.
-        part: the file.
+        part: the file that was predicted.
         logits: float32 [N, C].
 
     Returns:
-        the paths that were written.
+        the paths of the files written.
     """
     labels = data.labels
     ids = [example.id for example in examples.examples(part.source, labels)]

@@ -7,12 +7,12 @@ from common.flags import flag, group
 from tasks import finetuning
 from tasks.finetuning_settings import FineTuning
 
-OWN = "tsv"  # --task_name of the user's own tables
+OWN = "tsv"  # --task_name for the user's own tables
 
 
 @dataclasses.dataclass(frozen=True)
 class OwnTables:
-    """Columns and labels of the user's own tables; only for that task."""
+    """Columns and labels of the user's own tables."""
 
     text_column: str | None = flag(
         None, "tsv: column of the text, by name or number from 0."
@@ -20,7 +20,7 @@ class OwnTables:
     text_b_column: str | None = flag(None, "tsv: column of the second text.")
     label_column: str | None = flag(None, "tsv: column of the label.")
     id_column: str | None = flag(
-        None, "tsv: column that names a row in the predictions."
+        None, "tsv: column of the ids in the predictions."
     )
     delimiter: str | None = flag(
         None, "tsv: delimiter of fields; default: .csv a comma, else tabs."
@@ -42,7 +42,7 @@ class OwnTables:
 class Settings:
     """Settings of run_classifier.py."""
 
-    # A hub module may bring config and vocabulary.
+    # A hub module may contain the config and the vocabulary.
     tuning: FineTuning = group(
         FineTuning,
         vocab_file={"required": False},
@@ -90,14 +90,14 @@ class Settings:
 
     @property
     def task(self) -> str:
-        """--task_name as the table of tasks has it."""
+        """--task_name, spelled as in `TASKS`."""
         return (self.task_name or "").lower().replace("-", "")
 
     def check(self) -> None:
         """Checks the flags against each other.
 
         Raises:
-            UserError: they contradict each other.
+            UserError: flags contradict each other.
         """
         tuning, do_train = self.tuning, self.tuning.training.do_train
         finetuning.check_wanted(

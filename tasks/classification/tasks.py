@@ -1,4 +1,4 @@
-"""The tasks that run_classifier.py knows by name."""
+"""Tasks of run_classifier.py: GLUE and XNLI."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from tasks.classification.examples import REGRESSION, Labels, Source
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class ClassificationTask:
     """The files, labels and metrics of a task.
 
     Attributes:
@@ -15,8 +15,8 @@ class Task:
             `{language}` is replaced.
         dev, test: files for evaluation and prediction.
         labels: the valid labels.
-        metrics: names; the first chooses the best checkpoint.
-        parts: of several dev and test files, the name of each.
+        metrics: names of metrics; the first selects the best checkpoint.
+        parts: names of the dev and test files, if there are several.
         submission: names of the test files' predictions on the GLUE site.
     """
 
@@ -40,10 +40,10 @@ def _xnli(file: str) -> Source:
     return Source(file, 6, 7, 1, keep=(0, "{language}"))
 
 
-# To add a task, add an entry: its files, and in them the columns of the text,
-# the second text, the label and the id, from 0.
+# To add a task, add an entry: its files, each with the columns, from 0, of the
+# text, the second text, the label and the id.
 TASKS = {
-    "cola": Task(
+    "cola": ClassificationTask(
         (Source("train.tsv", 3, None, 1, header=False),),
         (Source("dev.tsv", 3, None, 1, header=False),),
         (Source("test.tsv", 1, id=0),),
@@ -51,7 +51,7 @@ TASKS = {
         (metrics.MATTHEWS, metrics.ACCURACY),
         submission=("CoLA",),
     ),
-    "mnli": Task(
+    "mnli": ClassificationTask(
         (Source("train.tsv", 8, 9, -1),),
         (
             Source("dev_matched.tsv", 8, 9, -1),
@@ -65,7 +65,7 @@ TASKS = {
         parts=("", "mismatched"),
         submission=("MNLI-m", "MNLI-mm"),
     ),
-    "mrpc": Task(
+    "mrpc": ClassificationTask(
         (Source("train.tsv", 3, 4, 0),),
         (Source("dev.tsv", 3, 4, 0),),
         (Source("test.tsv", 3, 4, id=0),),
@@ -73,27 +73,27 @@ TASKS = {
         _ACCURACY_F1,
         submission=("MRPC",),
     ),
-    "xnli": Task(
+    "xnli": ClassificationTask(
         (Source("multinli/multinli.train.{language}.tsv", 0, 1, 2),),
         (_xnli("xnli.dev.tsv"),),
         (_xnli("xnli.test.tsv"),),
         _XNLI,
     ),
-    "sst2": Task(
+    "sst2": ClassificationTask(
         (Source("train.tsv", 0, None, 1),),
         (Source("dev.tsv", 0, None, 1),),
         (Source("test.tsv", 1, id=0),),
         _TWO,
         submission=("SST-2",),
     ),
-    "qnli": Task(
+    "qnli": ClassificationTask(
         (Source("train.tsv", 1, 2, -1),),
         (Source("dev.tsv", 1, 2, -1),),
         (Source("test.tsv", 1, 2, id=0),),
         _ENTAILED,
         submission=("QNLI",),
     ),
-    "qqp": Task(
+    "qqp": ClassificationTask(
         (Source("train.tsv", 3, 4, 5, skip_broken=True),),
         (Source("dev.tsv", 3, 4, 5, skip_broken=True),),
         (Source("test.tsv", 1, 2, id=0),),
@@ -101,21 +101,21 @@ TASKS = {
         _ACCURACY_F1,
         submission=("QQP",),
     ),
-    "rte": Task(
+    "rte": ClassificationTask(
         (Source("train.tsv", 1, 2, -1),),
         (Source("dev.tsv", 1, 2, -1),),
         (Source("test.tsv", 1, 2, id=0),),
         _ENTAILED,
         submission=("RTE",),
     ),
-    "wnli": Task(
+    "wnli": ClassificationTask(
         (Source("train.tsv", 1, 2, -1),),
         (Source("dev.tsv", 1, 2, -1),),
         (Source("test.tsv", 1, 2, id=0),),
         _TWO,
         submission=("WNLI",),
     ),
-    "stsb": Task(
+    "stsb": ClassificationTask(
         (Source("train.tsv", 7, 8, -1),),
         (Source("dev.tsv", 7, 8, -1),),
         (Source("test.tsv", 7, 8, id=0),),
@@ -123,7 +123,7 @@ TASKS = {
         (metrics.PEARSON, metrics.SPEARMAN),
         submission=("STS-B",),
     ),
-    "ax": Task(  # the diagnostic set, for a model that was trained on MNLI
+    "ax": ClassificationTask(  # the diagnostic set, for a model trained on MNLI
         dev=(Source("diagnostic-full.tsv", "Premise", "Hypothesis", "Label"),),
         test=(Source("diagnostic.tsv", 1, 2, id=0),),
         labels=_NLI,

@@ -1,4 +1,4 @@
-"""A small checkpoint, a task in MRPC's shape that it can learn, an export."""
+"""A small checkpoint, a learnable task in the format of MRPC, an export."""
 
 import pathlib
 import random
@@ -31,7 +31,7 @@ def write_model(folder: pathlib.Path) -> None:
 
 
 def write_task(folder: pathlib.Path) -> None:
-    """Writes train.tsv, dev.tsv and test.tsv: is there a cat in it?"""
+    """Writes train.tsv, dev.tsv and test.tsv; label 1 if the text has "cat"."""
     rng = random.Random(7)
     for name, count in (("train", TRAIN), ("dev", DEV), ("test", TEST)):
         lines = [HEADER if name != "test" else f"index{HEADER[7:]}"]
@@ -48,7 +48,7 @@ def write_task(folder: pathlib.Path) -> None:
 
 
 def flags_of(folder: pathlib.Path) -> dict:
-    """Flags of a short run on both."""
+    """Flags of a short run with this model and task."""
     return {
         "task_name": "mrpc",
         "data_dir": folder,
@@ -63,7 +63,7 @@ def flags_of(folder: pathlib.Path) -> dict:
 
 
 def rows_of(path: pathlib.Path) -> list[list[str]]:
-    """Fields of the lines of a file."""
+    """The tab-separated fields of each line."""
     return [line.split("\t") for line in path.read_text().splitlines()]
 
 
@@ -73,7 +73,7 @@ def write_export(
     names: tuple[str, ...] = ("no", "yes", "maybe"),
     pairs: bool = False,
 ) -> str:
-    """A classifier with random weights; returns its folder."""
+    """Exports a classifier with random weights; returns its folder."""
     text.write_vocabulary(folder / "vocab.txt")
     config = small.config(vocab_size=len(text.VOCABULARY))
     labels = Labels(kind, names)
@@ -83,7 +83,7 @@ def write_export(
         name: rng.normal(0, 0.5, v.shape).astype("f4")
         for name, v in checkpoints.model_variables(model).items()
     }
-    settings = export.Settings(
+    settings = export.ExportSettings(
         config, labels, str(folder / "vocab.txt"), True, None, 13, pairs
     )
     export.save(export.Classifier(settings, weights), str(folder / "export"))

@@ -20,7 +20,7 @@ def made(tmp_path_factory):
 
 
 def case(name, content, found, **named):
-    """A file, what is said about it, flags."""
+    """A file, the expected message, flags."""
     return pytest.param(name, content, found, named, id=found[:40])
 
 
@@ -63,7 +63,7 @@ CASES = [
     case(
         "own.csv",
         "t,l\n",
-        "own.csv: no example; expected one a line behind the header",
+        "own.csv: no example; expected one per line after the header",
         **OWN,
         train_file="own.csv",
     ),
@@ -103,7 +103,7 @@ CASES = [
     case(
         "train.tsv",
         "t\tl\none\ta\ntwo\ta\n",
-        "train.tsv: 1 label: 'a'; expected two different ones",
+        "train.tsv: 1 label: 'a'; expected at least two different",
         **OWN,
     ),
     case(
@@ -226,7 +226,7 @@ def test_wrong_flags_are_one_line(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_folder_that_holds_something_is_no_export_dir(made, run_script):
+def test_a_folder_with_files_is_no_export_dir(made, run_script):
     named = classifier_files.flags_of(made) | {"output_dir": made / "run"}
     code, _, err = run_script(
         run_classifier, "--do_eval", **named, export_dir=made

@@ -1,4 +1,4 @@
-"""Tables of one's own: labels that lack, compression, delimiters."""
+"""The user's own tables: missing labels, compression, delimiters."""
 
 import gzip
 
@@ -25,7 +25,7 @@ def read(*words, **named):
 @pytest.mark.parametrize(
     ("kind", "label"), [("--labels=a,b", '"b"'), ("--regression", "2.5")]
 )
-def test_null_is_no_label_but_where_answers_are_asked_for(
+def test_null_labels_are_valid_only_for_prediction(
     tmp_path, capsys, flag, kind, label
 ):
     path = tmp_path / "x.jsonl"
@@ -41,7 +41,7 @@ def test_null_is_no_label_but_where_answers_are_asked_for(
     data = read(*words, task_name="tsv", **named)
     (part,) = data.of(TEST)
     assert (part.count, part.is_labelled) == (2, False)
-    assert "1 of 2 rows have no label: no scores" in capsys.readouterr().err
+    assert "1 of 2 rows have no label: not scored" in capsys.readouterr().err
 
 
 def test_only_labelled_rows_are_scored(tmp_path, capsys):
@@ -98,7 +98,7 @@ def test_fields_may_have_any_delimiter(tmp_path, name, delimiter, content):
 
 
 @pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n"])
-def test_some_delimiters_separate_no_csv(tmp_path, delimiter):
+def test_invalid_delimiters_of_csv_are_rejected(tmp_path, delimiter):
     (tmp_path / "x.csv").write_text("t,l\none,yes\ntwo,no\n")
     named = {"train_file": tmp_path / "x.csv", "text_column": "t"}
     named |= {"label_column": "l", "task_name": "tsv", "delimiter": delimiter}
@@ -120,7 +120,7 @@ def test_compressed_files_are_found_in_the_folder(tmp_path, ending):
     assert (part.source.path, part.count) == (str(path), 2)
 
 
-def test_long_fields_are_warned_of_with_their_lines(tmp_path, capsys):
+def test_long_fields_are_logged_with_their_lines(tmp_path, capsys):
     rows = ["t\tl", "one\tyes", *[f"{'two ' * 50_000}\tno"] * 7]
     path = tmp_path / "train.tsv"
     path.write_text("\n".join(rows))
@@ -133,15 +133,15 @@ def test_long_fields_are_warned_of_with_their_lines(tmp_path, capsys):
     )
 
 
-def test_choices_are_read_compressed_and_warned_of_too(tmp_path):
+def test_compressed_choices_are_read_and_long_ones_logged(tmp_path):
     header = "sent1,sent2,ending0,ending1,label\n"
     long = "y" * 131_073
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(f"{header}\na,b,c,{long},1\n".encode()))
-    told = []
-    (found,) = swag.read(str(path), True, told.append)
+    logged = []
+    (found,) = swag.read(str(path), True, logged.append)
     assert (found.context, found.choices[0], found.line) == ("a", "b c", 3)
-    assert len(told) == 1 and "1 row with a field of more" in told[0]
+    assert len(logged) == 1 and "1 row with a field of more" in logged[0]
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(
         gzip.compress(b'{"context": "a", "choices": ["b", "c"], "label": 1}')

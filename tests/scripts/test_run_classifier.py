@@ -42,7 +42,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A whole run: (folder, what it printed)."""
+    """The folder of a complete run."""
     folder = tmp_path_factory.mktemp("classifier")
     classifier_files.write_model(folder)
     classifier_files.write_task(folder)
@@ -150,7 +150,7 @@ def test_records_hold_the_originals_features(made):
     }
 
 
-def test_the_best_weights_are_used_and_their_step_is_told(made):
+def test_the_best_weights_are_used_and_their_step_is_logged(made):
     run = made / "run"
     (best,) = (run / "best").glob("model.ckpt-*.json")
     saved = json.loads(best.read_text())["settings"]["eval_accuracy"]
@@ -158,13 +158,13 @@ def test_the_best_weights_are_used_and_their_step_is_told(made):
     assert result["global_step"] == int(best.stem.rpartition("-")[2])
     assert result["eval_accuracy"] == saved
     lines = (run / "metrics.jsonl").read_text().splitlines()
-    told = [json.loads(line) for line in lines]
-    scores = [x["eval_accuracy"] for x in told if "eval_accuracy" in x]
+    logged = [json.loads(line) for line in lines]
+    scores = [x["eval_accuracy"] for x in logged if "eval_accuracy" in x]
     assert len(scores) == int(TRAIN / 7 * EPOCHS) // 22 + 1
     assert max(scores) == saved
 
 
-def test_predictions_are_those_of_the_network_row_by_row(made):
+def test_predictions_are_those_of_the_network_one_by_one(made):
     run = made / "run"
     rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
     prefix = checkpoints.resolve(str(run / "best"))
@@ -204,7 +204,7 @@ def test_losses_are_those_of_the_network(made):
     ],
     ids=["one", "padded", "mirrored"],
 )
-def test_no_row_is_lost_at_any_batch_size(made, classify, tmp_path, named):
+def test_no_example_is_lost_at_any_batch_size(made, classify, tmp_path, named):
     classify("--do_predict", init_checkpoint=made / "run" / "best", **named)
     expected = np.array(rows_of(made / "run" / "test_results.tsv"), "f4")
     found = np.array(rows_of(tmp_path / "run" / "test_results.tsv"), "f4")
@@ -249,7 +249,7 @@ def test_an_export_in_bfloat16_is_half_as_large_and_answers_nearly_alike(
     made, classify, tmp_path
 ):
     small_one = tmp_path / "bfloat16"
-    classify(  # with none of the task's files, which has pairs all the same
+    classify(  # without the files of the task, which still has pairs
         init_checkpoint=made / "run" / "best",
         export_dir=small_one,
         export_precision="bfloat16",
@@ -299,7 +299,7 @@ def test_seeds_have_folders_a_mean_and_a_deviation(classify, tmp_path):
 
 
 @pytest.mark.slow
-def test_another_head_starts_fresh_and_the_same_folder_refuses_it(
+def test_a_new_head_starts_fresh_and_the_same_folder_rejects_it(
     made, classify, tmp_path
 ):
     path = tmp_path / "own.csv"
@@ -321,7 +321,7 @@ def test_another_head_starts_fresh_and_the_same_folder_refuses_it(
 
 
 @pytest.mark.slow
-def test_a_hub_modules_weights_vocabulary_and_casing_are_taken(
+def test_a_hub_modules_weights_vocabulary_and_casing_are_used(
     made, classify, tmp_path
 ):
     module = tf.train.Checkpoint()

@@ -15,7 +15,7 @@ NUMBER = Labels(REGRESSION)
 LOGITS = np.log(np.array([[1, 2, 5], [4, 2, 2]], np.float32))
 
 
-def test_the_originals_file_has_probabilities_alone(tmp_path):
+def test_the_originals_file_has_only_probabilities(tmp_path):
     path = tmp_path / "test_results.tsv"
     answers.write_test_results(str(path), LOGITS, THREE)
     lines = path.read_text().split("\n")
@@ -42,7 +42,7 @@ def test_several_labels_and_none(tmp_path):
     assert answers.names_of(logits, SEVERAL) == ["x;z", ""]
 
 
-def test_numbers_keep_within_glues_range(tmp_path):
+def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
     logits = np.array([[3.14159], [7.0], [-1.0]], np.float32)
     assert answers.names_of(logits, NUMBER) == ["3.142", "7.000", "-1.000"]
     path = answers.write_submission(

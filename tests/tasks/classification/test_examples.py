@@ -107,14 +107,14 @@ def test_null_is_no_text(tmp_path):
         assert f"x.jsonl:1: the {name} is null; expected" in str(error.value)
 
 
-def test_rows_left_out_are_told(tmp_path):
+def test_skipped_rows_are_logged(tmp_path):
     path = write(tmp_path, "t\tl\none\tyes\ntwo\nthree\tno\n")
-    told = []
+    logged = []
     source = Source(path, 0, label=1, skip_broken=True)
-    found = list(classification.examples(source, YES_NO, told.append))
+    found = list(classification.examples(source, YES_NO, logged.append))
     assert [e.text for e in found] == ["one", "three"]
-    assert len(told) == 1
-    assert "left out 1 rows" in told[0] and "lines 3" in told[0]
+    assert len(logged) == 1
+    assert "skipped 1 rows" in logged[0] and "lines 3" in logged[0]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_booleans_of_json_are_labels(tmp_path):
         ),
     ],
 )
-def test_wrong_rows_are_told(tmp_path, rows, source, labels, found):
+def test_invalid_rows_are_reported(tmp_path, rows, source, labels, found):
     path = write(tmp_path, rows)
     with pytest.raises(UserError) as error:
         read(Source(path, 0, label=1, **source), labels)
@@ -161,7 +161,7 @@ def test_wrong_rows_are_told(tmp_path, rows, source, labels, found):
 
 @pytest.mark.parametrize("kind", ["classes", "multi_label"])
 @pytest.mark.parametrize("name", ["x.tsv", "x.csv", "x.csv.gz"])
-def test_a_header_without_rows_is_told(tmp_path, kind, name):
+def test_a_header_without_rows_is_reported(tmp_path, kind, name):
     path = tmp_path / name
     content = b"t,l\n\n" if ".csv" in name else b"t\tl\n"
     path.write_bytes(gzip.compress(content) if "gz" in name else content)
@@ -169,14 +169,16 @@ def test_a_header_without_rows_is_told(tmp_path, kind, name):
     with pytest.raises(UserError) as error:
         classification.discover(source, Labels(kind))
     assert str(error.value) == (
-        f"{path}: no example; expected one a line behind the header"
+        f"{path}: no example; expected one per line after the header"
     )
 
 
-def test_rows_without_any_label_are_told(tmp_path):
+def test_rows_without_any_label_are_reported(tmp_path):
     path = write(tmp_path, "one\t\ntwo\t\n")
     source = Source(path, 0, label=1, header=False)
-    with pytest.raises(UserError, match="no label; expected two different"):
+    with pytest.raises(
+        UserError, match="no label; expected at least two different"
+    ):
         classification.discover(source, Labels("multi_label"))
 
 
@@ -192,14 +194,14 @@ def test_rows_without_any_label_are_told(tmp_path):
         ),
     ],
 )
-def test_columns_that_hold_no_labels_are_refused(tmp_path, rows, header, found):
+def test_columns_without_labels_are_rejected(tmp_path, rows, header, found):
     path = write(tmp_path, rows)
     source = Source(path, 0, label=0, header=header)
     with pytest.raises(UserError, match=found):
         classification.discover(source, Labels())
 
 
-def test_a_header_that_is_data_is_refused(tmp_path):
+def test_a_header_that_is_data_is_rejected(tmp_path):
     labelled = Source(write(tmp_path, "one\tyes\n"), 0, label=1)
     with pytest.raises(UserError, match="'yes' in column 1; expected a header"):
         classification.check_header(labelled, YES_NO)
@@ -210,15 +212,15 @@ def test_a_header_that_is_data_is_refused(tmp_path):
     classification.check_header(good, YES_NO)
 
 
-def test_rows_are_cut_as_the_original_cuts_them():
+def test_examples_are_truncated_as_in_the_original():
     def ids_of_lines(lines):
         return [[int(x) for x in line.split()] for line in lines]
 
     examples = [
-        classification.Example("0", "11 12 13 14 15", "21 22 23 24", 1),
-        classification.Example("1", "11 12 13 14 15 16 17 18", "", None),
+        classification.TextExample("0", "11 12 13 14 15", "21 22 23 24", 1),
+        classification.TextExample("1", "11 12 13 14 15 16 17 18", "", None),
     ]
-    rows = classification.rows(examples, ids_of_lines, (2, 3), 7, YES_NO)
+    rows = classification.encode(examples, ids_of_lines, (2, 3), 7, YES_NO)
     assert list(rows) == [
         {
             "input_ids": [2, 11, 12, 3, 21, 22, 3],

@@ -1,4 +1,4 @@
-"""Every task's files: lines of the real shape to texts and labels."""
+"""Files of every task: lines in the real format to texts and labels."""
 
 import json
 
@@ -41,7 +41,7 @@ def xnli(language, label, a, b):
     )
 
 
-# task -> split, file -> its lines, what is read from it.
+# task -> split, file, its lines, the examples in it.
 CASES = {
     "cola": [
         (
@@ -301,7 +301,7 @@ def examples(data, split):
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"], ids=["LF", "CRLF"])
 @pytest.mark.parametrize("task", TASKS)
-def test_tasks_read_lines_of_the_real_shape(tmp_path, task, ending):
+def test_tasks_read_lines_in_the_real_format(tmp_path, task, ending):
     for _, file, lines, _ in CASES[task]:
         path = tmp_path / file
         path.parent.mkdir(exist_ok=True)
@@ -384,7 +384,7 @@ def own_file(folder, name):
 
 
 @pytest.mark.parametrize("name", ["train.tsv", "train.csv", "train.jsonl"])
-def test_own_files_need_columns_alone(tmp_path, name):
+def test_own_files_need_only_columns(tmp_path, name):
     own_file(tmp_path, name)
     data = read(
         "--do_train",
@@ -401,14 +401,14 @@ def test_own_files_need_columns_alone(tmp_path, name):
     assert data.has_pairs
 
 
-def test_own_labels_can_be_given_and_remembered(tmp_path):
+def test_own_labels_can_be_given_and_are_recorded(tmp_path):
     path = own_file(tmp_path, "mails.tsv")
     named = {"task_name": "tsv", "text_column": 0, "eval_file": path}
     named |= {"label_column": 2, "output_dir": tmp_path}
     data = read("--do_eval", "--header", labels="yes, no ,maybe", **named)
     assert data.labels.names == ("yes", "no", "maybe")
     assert [e[3] for e in examples(data, DEV)[0]] == [1, 0]
-    with pytest.raises(UserError, match="the labels are not known"):
+    with pytest.raises(UserError, match="the labels are unknown"):
         read("--do_eval", "--header", **named)
     (tmp_path / "task.json").write_text(
         json.dumps({"kind": "classes", "labels": ["yes", "no"]})
@@ -442,7 +442,7 @@ def test_prediction_needs_no_label(tmp_path):
         (["--task_name=tsv"], "pass --text_column"),
         (["--task_name=cola", "--text_column=0"], "--text_column with"),
         (["--task_name=cola", "--labels=a,b"], "--labels with"),
-        (["--task_name=cola"], "no --data_dir; or --train_file"),
+        (["--task_name=cola"], "no --data_dir; pass it or --train_file"),
         (["--task_name=ax", "--data_dir=x"], "has no train file"),
         (
             ["--task_name=tsv", "--text_column=0", "--data_dir=x"],
@@ -455,11 +455,11 @@ def test_prediction_needs_no_label(tmp_path):
         (
             ["--task_name=tsv", "--text_column=0", "--regression"]
             + ["--multi_label"],
-            "--multi_label and --regression; expected one",
+            "--multi_label and --regression; expected one of them",
         ),
     ],
 )
-def test_flags_that_do_not_go_together_are_told(words, found):
+def test_contradicting_flags_are_reported(words, found):
     with pytest.raises(UserError) as error:
         read("--do_train", *words)
     assert found in str(error.value)

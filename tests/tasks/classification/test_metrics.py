@@ -79,15 +79,15 @@ def test_correlations_by_hand():
     assert scores["spearman"] == pytest.approx(0.8)
 
 
-def test_several_labels_count_as_one_heap():
+def test_several_labels_are_counted_together():
     labels = np.array([[1, 0, 1], [0, 1, 0]])
     found = np.array([[1, 1, 1], [0, 1, 0]])
     scores = metrics.scores(("micro_f1", "accuracy"), labels, found)
     assert scores["micro_f1"] == pytest.approx(2 * 3 / (2 * 3 + 1))
-    assert scores["accuracy"] == 0.5  # rows with every label right
+    assert scores["accuracy"] == 0.5  # examples with every label right
 
 
-def test_one_sided_answers_score_nothing_and_say_nothing(recwarn):
+def test_constant_predictions_score_zero_without_warnings(recwarn):
     labels = np.array([0, 1, 1])
     zeros = np.zeros(3, np.int64)
     assert metrics.scores(("f1", "matthews"), labels, zeros) == {

@@ -18,7 +18,7 @@ def parse(*words):
 
 
 @pytest.mark.parametrize("one", flags.flags_of(OwnTables), ids=lambda x: x.name)
-def test_flags_of_own_tables_are_for_own_tables_alone(one):
+def test_flags_of_own_tables_are_only_for_own_tables(one):
     settings = parse(
         "--task_name=mrpc", f"--{one.name}={OTHER_VALUES[one.kind]}"
     )
@@ -55,7 +55,7 @@ def test_the_best_seed_has_the_highest_score():
         (("--nostrip_accents",), (False, True), (False, False)),
     ],
 )
-def test_flags_come_before_the_casing_of_a_module(
+def test_flags_override_the_casing_of_a_module(
     monkeypatch, words, recorded, expected
 ):
     bert = types.SimpleNamespace(
