@@ -1,4 +1,4 @@
-r"""Fine-tunes a BERT to answer questions on paragraphs, as of SQuAD.
+r"""Fine-tunes BERT to answer questions on paragraphs, as in SQuAD.
 
     python run_squad.py --train_file=train-v1.1.json \
         --predict_file=dev-v1.1.json --do_train --do_predict --do_eval \
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> None:
         predict = examples.read_for(
             settings.predict_file, "predict_file", needed, version_2
         )
-    # The windows are made in a graph too.
+    # Windows are tokenized in a graph, too.
     vocabulary_checks.check_exportable(
         settings.tuning.text.vocab_file, setup.vocab
     )

@@ -5,10 +5,10 @@ r"""SQuAD scores of run_squad.py and of transformers on the same windows.
 
 The files are of version 1.1, or both of 2.0. MODEL_FOLDER has a checkpoint with
 bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
-The batch size is 16 windows of at most 384 tokens, the learning rate 5e-5, and
-a tenth of the steps are warm-up. The peer trains on the windows that our run
-wrote, and answers are extracted from its logits as from ours. Our seconds are
-those of the whole command, the peer's those of training.
+Batches of 16 windows of at most 384 tokens, rate 5e-5, a tenth of the steps
+warm up. The peer learns from the windows that our run wrote, and its logits
+become answers as ours do. Our seconds are those of the whole command, the
+peer's those of training.
 """
 
 import run_squad

@@ -1,13 +1,13 @@
-"""Logits of windows to answers: n-best spans and the odds of none.
+"""Logits of windows to answers: n-best spans and the odds of no answer.
 
     start_logits, end_logits of each window
-      -> the best starts and ends, paired      candidates
+      -> pairs of the best starts and ends     candidates
       -> one entry for each text               n-best
       -> probabilities, odds of no answer      Answers
 
-As google-research/bert `run_squad.py` does it, with two exceptions: padding
-takes none of the places of the best starts and ends, and a question without
-any span has the empty answer instead of a crash or the word "empty".
+As in google-research/bert `run_squad.py`, with two exceptions: padding is never
+among the best starts and ends, and a question without a valid span has the
+empty answer instead of a crash or the word "empty".
 """
 
 import dataclasses
@@ -25,19 +25,19 @@ from data.text.tokenization import BasicTokenizer
 from tasks.squad import examples as squad
 from tasks.squad.examples import WHITE_SPACE, word_numbers
 
-NO_SPAN = 1e6  # odds of no answer where there is no span
+NO_SPAN = 1e6  # odds of no answer if there is no span
 
 
 @dataclasses.dataclass(frozen=True)
-class Window:
-    """A row of the network, without padding; [N] each.
+class WindowLogits:
+    """A window and its logits without padding; arrays of shape [N].
 
     Attributes:
         start_logits, end_logits: float32.
-        starts, limits: int32, the first character of each piece of the
-            context and the one behind its last; both 0 for other pieces.
-        is_max_context: int32, 1: no window has more around this piece.
-        ids: int32 pieces, for `tasks.squad.answers`.
+        starts, limits: int32, the first character of each token of the
+            context and the character after its last; 0 for other tokens.
+        is_max_context: int32, 1: no window has more context for this token.
+        ids: int32, token ids; needed by `OriginalText`.
     """
 
     start_logits: np.ndarray
@@ -48,26 +48,28 @@ class Window:
     ids: np.ndarray | None = None
 
     @classmethod
-    def of_row(cls, row: dict, start_logits, end_logits) -> "Window":
-        """A row of records with its logits.
+    def of_record(
+        cls, record: dict, start_logits, end_logits
+    ) -> "WindowLogits":
+        """Combines a record with its logits.
 
         Args:
-            row: of `squad_windows.PREDICTION_SCHEMA`.
+            record: features of `windows.PREDICTION_SCHEMA`.
             start_logits, end_logits: float32 [S], padding included.
         """
-        ids = np.asarray(row[features.INPUT_IDS])
+        ids = np.asarray(record[features.INPUT_IDS])
         return cls(
             start_logits[: len(ids)],
             end_logits[: len(ids)],
-            row[features.PIECE_STARTS],
-            row[features.PIECE_LIMITS],
-            row[features.TOKEN_IS_MAX_CONTEXT],
+            record[features.PIECE_STARTS],
+            record[features.PIECE_LIMITS],
+            record[features.TOKEN_IS_MAX_CONTEXT],
             ids,
         )
 
 
-class Span(NamedTuple):
-    """Pieces from `start` to `end` of a window, with their logits."""
+class Candidate(NamedTuple):
+    """Tokens of a window from `start` to `end`, inclusive, with logits."""
 
     window: int
     start: int
@@ -77,12 +79,12 @@ class Span(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One of the n-best; no answer: text "" and characters 0 to 0.
+    """An entry of an n-best list; no answer has text "" and characters 0 to 0.
 
     text: the answer.
-    start, limit: its first character in the context, and the one behind its
-        last.
-    probability: softmax over the n-best.
+    start, limit: its first character in the context, and the character after
+        its last.
+    probability: softmax over the n-best list.
     """
 
     text: str
@@ -95,12 +97,12 @@ class Entry(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """What is said to a question.
+    """The answers to a question.
 
     Attributes:
-        nbest: best first; never empty.
-        best: the best that is an answer; None: there is no span.
-        null_odds: score of no answer less that of `best`.
+        nbest: the n-best list, best first; never empty.
+        best: the best non-empty answer; None if there is no span.
+        null_odds: score of no answer minus that of `best`.
     """
 
     nbest: list[Entry]
@@ -108,44 +110,45 @@ class Answers:
     null_odds: float
 
     def answer(self, threshold: float) -> Entry:
-        """The best; that of text "" where the odds are above a threshold."""
+        """The best answer, or the empty one if the odds exceed a threshold."""
         if self.best is None or self.null_odds > threshold:
             return next(x for x in self.nbest if not x.text)
         return self.best
 
 
 def by_question(
-    examples: list[squad.Example], rows: Iterable[tuple]
-) -> Iterator[tuple[squad.Example, list[Window]]]:
-    """Yields each question with its windows, of which it may have none.
+    examples: list[squad.SquadExample], records: Iterable[tuple]
+) -> Iterator[tuple[squad.SquadExample, list[WindowLogits]]]:
+    """Yields each question with its windows, possibly none.
 
     Args:
         examples: the questions.
-        rows: what `Window.of_row` takes, in the order of the questions.
+        records: arguments of `WindowLogits.of_record`, in the order of the
+            questions.
     """
-    rows = iter(rows)
-    waiting = next(rows, None)
+    records = iter(records)
+    waiting = next(records, None)
     for index, example in enumerate(examples):
         own = []
         while waiting and waiting[0][features.EXAMPLE_INDEX][0] == index:
-            own.append(Window.of_row(*waiting))
-            waiting = next(rows, None)
+            own.append(WindowLogits.of_record(*waiting))
+            waiting = next(records, None)
         yield example, own
 
 
 def candidates(
-    windows: list[Window], n_best_size: int, max_answer_length: int
-) -> list[Span]:
-    """Pairs of the best starts and the best ends of each window.
+    windows: list[WindowLogits], n_best_size: int, max_answer_length: int
+) -> list[Candidate]:
+    """Pairs the best starts with the best ends of each window.
 
     Args:
-        windows: of one question.
-        n_best_size: so many starts, and so many ends.
-        max_answer_length: pieces of an answer at most.
+        windows: the windows of one question.
+        n_best_size: number of starts and number of ends.
+        max_answer_length: maximum number of tokens of an answer.
 
     Returns:
-        spans by descending sum of logits; of equals, the first window, then
-        the best start, then the best end comes first.
+        candidates by descending sum of logits; ties are ordered by window,
+        then by best start, then by best end.
     """
     found, scores = [], [np.zeros(0)]
     for number, window in enumerate(windows):
@@ -159,12 +162,12 @@ def candidates(
         allowed &= window.is_max_context[start] == 1
         allowed &= (end >= start) & (end - start < max_answer_length)
         start, end = start[allowed], end[allowed]
-        # As Python adds: in double precision.
+        # In double precision, like Python.
         start_logits = window.start_logits[start].astype(np.float64)
         end_logits = window.end_logits[end].astype(np.float64)
         scores.append(start_logits + end_logits)
         found += map(
-            Span,
+            Candidate,
             [number] * len(start),
             start.tolist(),
             end.tolist(),
@@ -176,8 +179,8 @@ def candidates(
 
 
 def extract(
-    windows: list[Window],
-    text_of: Callable[[Span], str],
+    windows: list[WindowLogits],
+    text_of: Callable[[Candidate], str],
     n_best_size: int,
     max_answer_length: int,
     with_null: bool,
@@ -185,14 +188,14 @@ def extract(
     """Finds the answers to a question.
 
     Args:
-        windows: of the question, in order; none if its context is empty.
-        text_of: gives a span's text.
-        n_best_size: entries at most, and one more for no answer.
-        max_answer_length: pieces of an answer at most.
-        with_null: "" is one of the n-best.
+        windows: the windows of the question, in order; may be empty.
+        text_of: function from a candidate to its text.
+        n_best_size: maximum number of entries; no answer may be one more.
+        max_answer_length: maximum number of tokens of an answer.
+        with_null: whether no answer is in the n-best list.
 
     Returns:
-        the answers; the probabilities of the n-best add up to 1.
+        the answers; the probabilities of the n-best list add up to 1.
     """
     null = _null(windows)
     nbest, seen, best = [], set(), None
@@ -234,23 +237,23 @@ def extract(
     )
 
 
-def offsets_text(context: str, windows: list[Window]) -> Callable:
-    """Gives the text of spans as it stands in the context.
+def offsets_text(context: str, windows: list[WindowLogits]) -> Callable:
+    """Makes a function from candidates to their text in the context.
 
     Args:
-        context: of the question.
-        windows: of the question.
+        context: the context of the question.
+        windows: the windows of the question.
     """
 
-    def text_of(span: Span) -> str:
+    def text_of(span: Candidate) -> str:
         window = windows[span.window]
         return context[window.starts[span.start] : window.limits[span.end]]
 
     return text_of
 
 
-def _null(windows: list[Window]) -> Entry:
-    """No answer: where `[CLS]` scores least, the first of equals."""
+def _null(windows: list[WindowLogits]) -> Entry:
+    """No answer, from the first window with the lowest score of `[CLS]`."""
     entries = [
         Entry("", 0, 0, float(x.start_logits[0]), float(x.end_logits[0]))
         for x in windows
@@ -259,7 +262,7 @@ def _null(windows: list[Window]) -> Entry:
 
 
 def _best(logits: np.ndarray, count: int) -> np.ndarray:
-    """Places of the highest, best first, of equals the first."""
+    """Positions of the highest logits, best first, stable on ties."""
     return np.argsort(-logits, kind="stable")[:count]
 
 
@@ -272,14 +275,14 @@ NBEST = "nbest_predictions.json"
 NULL_ODDS = "null_odds.json"
 
 
-class Writer:
-    """Writes a JSON object, an entry at a time; whole or not at all.
+class JsonWriter:
+    """Writes a JSON object entry by entry; replaces the file at the end.
 
-        with Writer(path) as writer:
+        with JsonWriter(path) as writer:
             writer.write("q1", value)
 
     Args:
-        path: the file; one that is there is replaced.
+        path: the file; an existing file is replaced.
     """
 
     def __init__(self, path: str):
@@ -288,7 +291,7 @@ class Writer:
         self._separator = "{\n"
 
     def write(self, key: str, value) -> None:
-        """Adds an entry, indented as `json.dumps` does it with 4."""
+        """Adds an entry, indented as by `json.dumps(..., indent=4)`."""
         entry = storage.to_json({key: value}, indent=4)[2:-2]
         self._file.write(self._separator + entry)
         self._separator = ",\n"
@@ -308,7 +311,7 @@ class Writer:
 
 
 def describe(nbest: list[Entry]) -> list[dict]:
-    """The entries of a question in `nbest_predictions.json`."""
+    """Entries of a question for `nbest_predictions.json`."""
     return [
         {
             "text": entry.text,
@@ -330,12 +333,12 @@ _MEMO_SIZE = 1 << 18
 
 
 class OriginalText:
-    """Gives texts of spans.
+    """Texts of candidates by the original's alignment of words and tokens.
 
     Args:
-        tokens: of the vocabulary, in the order of their ids.
-        do_lower_case, strip_accents: as the text was tokenized.
-        report: told of every text that could not be aligned.
+        tokens: the tokens of the vocabulary, in the order of their ids.
+        do_lower_case, strip_accents: settings of the tokenizer.
+        report: called with a message for each text that cannot be aligned.
     """
 
     def __init__(
@@ -350,59 +353,59 @@ class OriginalText:
         self._memo: dict[tuple[str, str], str] = {}
 
     def text_of(
-        self, context: str, windows: list[Window]
-    ) -> Callable[[Span], str]:
-        """As `spans.offsets_text`; windows have ids."""
+        self, context: str, windows: list[WindowLogits]
+    ) -> Callable[[Candidate], str]:
+        """As `offsets_text`; the windows need ids."""
         numbers = word_numbers(context)
         words = [x for x in re.split(f"[{WHITE_SPACE}]+", context) if x]
 
-        def text_of(span: Span) -> str:
+        def text_of(span: Candidate) -> str:
             window = windows[span.window]
             first = numbers[window.starts[span.start]]
             last = numbers[window.starts[span.end]]
             ids = window.ids[span.start : span.end + 1].tolist()
-            pieces = " ".join(self._tokens[i] for i in ids)
-            pieces = pieces.replace(" ##", "").replace("##", "")
-            pieces = " ".join(pieces.split())
-            return self._known(pieces, " ".join(words[first : last + 1]))
+            text = " ".join(self._tokens[i] for i in ids)
+            text = text.replace(" ##", "").replace("##", "")
+            text = " ".join(text.split())
+            return self._memoized(text, " ".join(words[first : last + 1]))
 
         return text_of
 
-    def _known(self, pieces: str, words: str) -> str:
-        found = self._memo.get((pieces, words))
+    def _memoized(self, text: str, words: str) -> str:
+        found = self._memo.get((text, words))
         if found is None:
             if len(self._memo) >= _MEMO_SIZE:
                 self._memo.clear()
-            found = self.project(pieces, words)
-            self._memo[pieces, words] = found
+            found = self.get_final_text(text, words)
+            self._memo[text, words] = found
         return found
 
-    def project(self, pieces: str, words: str) -> str:
-        """The part of `words` that normalised pieces come from.
+    def get_final_text(self, text: str, words: str) -> str:
+        """Finds the part of `words` that normalised text comes from.
 
         Args:
-            pieces: normalised text, put together from pieces.
-            words: the text around it, as it was written.
+            text: normalised text, joined from tokens.
+            words: the original text of the words that contain it.
 
         Returns:
-            a part of `words`, or all of it.
+            a part of `words`, or all of it if the alignment fails.
         """
         normal = " ".join(self._tokenizer.tokenize(words))
-        start = normal.find(pieces)
+        start = normal.find(text)
         if start < 0:
-            return self._whole(words, f"does not hold {pieces!r}")
+            return self._whole(words, f"does not contain {text!r}")
         in_words = [i for i, c in enumerate(words) if c != " "]
         in_normal = [i for i, c in enumerate(normal) if c != " "]
         if len(in_words) != len(in_normal):
-            return self._whole(words, f"is not as long as {normal!r}")
-        ranks = {place: rank for rank, place in enumerate(in_normal)}
+            return self._whole(words, f"differs in length from {normal!r}")
+        ranks = {position: rank for rank, position in enumerate(in_normal)}
         first = ranks.get(start)
-        last = ranks.get(start + len(pieces) - 1)
+        last = ranks.get(start + len(text) - 1)
         if first is None or last is None:
-            return self._whole(words, f"has no place for {pieces!r}")
+            return self._whole(words, f"cannot be aligned with {text!r}")
         return words[in_words[first] : in_words[last] + 1]
 
     def _whole(self, words: str, why: str) -> str:
         if self._report:
-            self._report(f"{words!r} {why}: taken whole")
+            self._report(f"{words!r} {why}: using all of it")
         return words

@@ -1,19 +1,19 @@
-"""Files of SQuAD: questions on paragraphs, and spans of these as answers.
+"""SQuAD files: questions on paragraphs, with spans of these as answers.
 
     {"version": "1.1", "data": [{"paragraphs": [{
         "context": "It was made in 1895.",
         "qas": [{"id": "q1", "question": "When was it made?",
                  "answers": [{"text": "1895", "answer_start": 15}]}]}]}]}
 
-In SQuAD 2.0 a question has "is_impossible" too; if it is true, there is no
-answer. The layout of Hugging Face's `datasets` is read too, as JSON lines or
-as a list of records, where no text is no answer:
+In SQuAD 2.0, a question also has "is_impossible": if true, there is no answer.
+The format of Hugging Face's `datasets` is also supported, as JSON lines or as a
+list of records, where an empty list of texts means no answer:
 
     {"id": 7, "context": "It was made in 1895.",
      "question": "When was it made?",
      "answers": {"text": ["1895"], "answer_start": [15]}}
 
-Every mistake in a file is told as `file: qa id: what is wrong`.
+Errors are reported as `file: qa id: problem`.
 """
 
 import dataclasses
@@ -29,20 +29,20 @@ from common.errors import UserError
 from common.progress import say
 from data.text import surrogates
 
-NOTHING = "nothing"  # questions alone: to be answered
-TEXTS = "texts"  # texts of answers too: to be scored
-SPANS = "spans"  # and where they start: to be trained on
+NOTHING = "nothing"  # only questions, for prediction
+TEXTS = "texts"  # and texts of answers, for evaluation
+SPANS = "spans"  # and starts of answers, for training
 
-WHITE_SPACE = " \t\r\n\u202f"  # the original's, between words
+WHITE_SPACE = " \t\r\n\u202f"  # between words, as in the original
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """An answer in its context.
+    """A labelled answer.
 
     Attributes:
         text: the answer.
-        start: its first character in the context; -1: not read.
+        start: its first character in the context; -1 if it was not read.
     """
 
     text: str
@@ -50,15 +50,15 @@ class Answer:
 
 
 @dataclasses.dataclass(frozen=True)
-class Example:
-    """A question.
+class SquadExample:
+    """A question and its context.
 
     Attributes:
         id: its key in files of predictions.
-        question: the text.
-        context: the paragraph that it is asked about.
-        answers: the labels; none: there is no answer, or it is not known.
-        impossible: it is labelled as one that the context does not answer.
+        question: the text of the question.
+        context: the paragraph.
+        answers: the labels; empty if there is no answer or it is unknown.
+        impossible: whether it is labelled as unanswerable.
     """
 
     id: str
@@ -70,18 +70,17 @@ class Example:
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """A file.
+    """The questions of a file.
 
     Attributes:
-        path: where it is.
+        path: the file.
         examples: its questions, in order.
-        has_impossible: some question is marked as `is_impossible`, with true
-            or false, or its lists of answers are empty: the file is of
-            version 2.
+        has_impossible: whether the file is of version 2: some question has
+            `is_impossible`, true or false, or empty lists of answers.
     """
 
     path: str
-    examples: list[Example]
+    examples: list[SquadExample]
     has_impossible: bool
 
 
@@ -90,12 +89,10 @@ def read(path: str, needed: str = NOTHING) -> Dataset:
 
     Args:
         path: the file.
-        needed: what must be there and is checked: `NOTHING`, `TEXTS`,
-            `SPANS`.
+        needed: the labels to read and check: `NOTHING`, `TEXTS` or `SPANS`.
 
     Raises:
-        UserError: it cannot be read, or something in it is not as it should
-            be.
+        UserError: the file cannot be read or is invalid.
     """
     reader = _Reader(path, needed)
     content, is_flat = _parse(path)
@@ -105,14 +102,14 @@ def read(path: str, needed: str = NOTHING) -> Dataset:
 
 
 def check_version(dataset: Dataset, version_2: bool) -> None:
-    """Compares a file with what is said of it.
+    """Checks the version of a file.
 
     Args:
-        dataset: of which labels are needed.
-        version_2: it has questions without an answer.
+        dataset: the file, read with labels.
+        version_2: whether --version_2_with_negative is set.
 
     Raises:
-        UserError: it is of the other version.
+        UserError: the file is of the other version.
     """
     if version_2 and not dataset.has_impossible:
         raise UserError(
@@ -131,16 +128,16 @@ def check_version(dataset: Dataset, version_2: bool) -> None:
 
 
 def read_json(path: str):
-    """What a JSON file holds, plain or compressed with gzip.
+    """Reads a JSON file or JSON lines, plain or compressed with gzip.
 
     Args:
         path: the file.
 
     Returns:
-        the value; a list of the values of JSON lines.
+        the value; for JSON lines, the list of values.
 
     Raises:
-        UserError: it cannot be read or is no JSON.
+        UserError: the file cannot be read or is not JSON.
     """
     try:
         with storage.open_file(path, "rb") as file:
@@ -148,7 +145,7 @@ def read_json(path: str):
         text = raw.decode("utf-8-sig")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UserError(
-            f"damaged gzip file: {error}", path=path, fix="fetch it again"
+            f"damaged gzip file: {error}", path=path, fix="download it again"
         ) from None
     except UnicodeDecodeError as error:
         raise UserError(
@@ -184,12 +181,12 @@ def read_json(path: str):
 
 
 def word_numbers(context: str) -> np.ndarray:
-    """The word each character is in, counted at white space.
+    """The index of the word of each character; words end at white space.
 
-    White space counts to the word before it, that in front of all to -1.
+    White space belongs to the word before it, and at the beginning to -1.
 
     Args:
-        context: without halves of surrogate pairs.
+        context: a text without halves of surrogate pairs.
 
     Returns:
         int64 [characters].
@@ -201,25 +198,25 @@ def word_numbers(context: str) -> np.ndarray:
 
 
 def _parse(path: str) -> tuple[list, bool]:
-    """Articles, or records of `datasets`; and whether they are records."""
+    """Articles or records of `datasets`, and whether they are records."""
     content = read_json(path)
     if isinstance(content, list):
         return content, True
     if isinstance(content, dict):
         if isinstance(content.get("data"), list):
             return content["data"], False
-        if "context" in content:  # one line alone
+        if "context" in content:  # a single line
             return [content], True
     raise UserError(
         f'found {_kind(content)} without a list "data"',
         path=path,
-        expected='{"data": [{"paragraphs": [...]}]}, as SQuAD has it, or JSON '
+        expected='{"data": [{"paragraphs": [...]}]}, as in SQuAD, or JSON '
         "lines with id, context, question and answers",
     )
 
 
 class _Reader:
-    """Reads one file, and knows where it is in it."""
+    """Reads one file; keeps track of the location for messages."""
 
     def __init__(self, path: str, needed: str):
         self._path, self._needed = path, needed
@@ -228,73 +225,79 @@ class _Reader:
 
     def dataset(self, questions: Iterator[tuple[str, dict, str]]) -> Dataset:
         examples = [
-            self._example(qa, context, place)
-            for context, qa, place in questions
+            self._example(qa, context, location)
+            for context, qa, location in questions
         ]
         if not examples:
-            raise UserError("holds no question", path=self._path)
+            raise UserError("no question", path=self._path)
         return Dataset(self._path, examples, self._has_impossible)
 
     def records(self, data: list) -> Iterator[tuple[str, dict, str]]:
-        """As `questions`, of records that have a context each."""
+        """As `questions`, for records that each have a context."""
         for i, record in enumerate(data):
-            place = f"record {i}"
-            yield self._field(record, "context", str, place), record, place
+            location = f"record {i}"
+            yield (
+                self._field(record, "context", str, location),
+                record,
+                location,
+            )
 
     def questions(self, data: list) -> Iterator[tuple[str, dict, str]]:
-        """Yields context, question and where it is."""
+        """Yields context, question and its location in the file."""
         for i, article in enumerate(data):
-            place = f"data[{i}]"
-            paragraphs = self._field(article, "paragraphs", list, place)
+            location = f"data[{i}]"
+            paragraphs = self._field(article, "paragraphs", list, location)
             for j, paragraph in enumerate(paragraphs):
-                place = f"data[{i}].paragraphs[{j}]"
-                context = self._field(paragraph, "context", str, place)
-                qas = self._field(paragraph, "qas", list, place)
+                location = f"data[{i}].paragraphs[{j}]"
+                context = self._field(paragraph, "context", str, location)
+                qas = self._field(paragraph, "qas", list, location)
                 for k, qa in enumerate(qas):
-                    yield context, qa, f"{place}.qas[{k}]"
+                    yield context, qa, f"{location}.qas[{k}]"
 
-    def _example(self, qa, context: str, place: str) -> Example:
-        key = self._id(qa, place)
-        place = f"qa {key}"
+    def _example(self, qa, context: str, location: str) -> SquadExample:
+        key = self._id(qa, location)
+        location = f"qa {key}"
         if key in self._seen:
-            raise self._error(place, "this id appears twice")
+            raise self._error(location, "duplicate id")
         self._seen.add(key)
-        self._check_unicode(context, "context", place)
-        question = self._field(qa, "question", str, place)
-        self._check_unicode(question, "question", place)
+        self._check_unicode(context, "context", location)
+        question = self._field(qa, "question", str, location)
+        self._check_unicode(question, "question", location)
         impossible = qa.get("is_impossible", False)
         if not isinstance(impossible, bool):
             raise self._error(
-                place, f"is_impossible is {_kind(impossible)}", "true or false"
+                location,
+                f"is_impossible is {_kind(impossible)}",
+                "true or false",
             )
         self._has_impossible |= "is_impossible" in qa
         if self._needed == NOTHING:
-            return Example(key, question, context, (), impossible)
+            return SquadExample(key, question, context, (), impossible)
         found = qa.get("answers")
         if isinstance(found, dict):
-            found = self._pairs(found, place)
+            found = self._pairs(found, location)
             if not found and "is_impossible" not in qa:
                 self._has_impossible = impossible = True
         else:
-            found = self._field(qa, "answers", list, place)
-        answers = self._answers(found, context, impossible, place)
-        return Example(key, question, context, answers, impossible)
+            found = self._field(qa, "answers", list, location)
+        answers = self._answers(found, context, impossible, location)
+        return SquadExample(key, question, context, answers, impossible)
 
-    def _id(self, qa, place: str) -> str:
-        """The id of a question; a number becomes text, as a JSON key does."""
+    def _id(self, qa, location: str) -> str:
+        """The id of a question; a number becomes text, like a JSON key."""
         if isinstance(qa, dict) and type(qa.get("id")) is int:
             return str(qa["id"])
-        key = self._field(qa, "id", str, place)
-        self._check_unicode(key, "id", place)
+        key = self._field(qa, "id", str, location)
+        self._check_unicode(key, "id", location)
         return key
 
-    def _pairs(self, lists: dict, place: str) -> list[dict]:
-        """The lists of texts and starts as a list of answers."""
-        texts = self._field(lists, "text", list, place)
-        starts = self._field(lists, "answer_start", list, place)
+    def _pairs(self, lists: dict, location: str) -> list[dict]:
+        """Converts lists of texts and starts to a list of answers."""
+        texts = self._field(lists, "text", list, location)
+        starts = self._field(lists, "answer_start", list, location)
         if len(texts) != len(starts):
             raise self._error(
-                place,
+                location,
                 f"answer_start has {len(starts)} entries",
                 f"{len(texts)}, as text",
             )
@@ -304,57 +307,59 @@ class _Reader:
         ]
 
     def _answers(
-        self, found: list, context: str, impossible: bool, place: str
+        self, found: list, context: str, impossible: bool, location: str
     ) -> tuple[Answer, ...]:
         if impossible and found:
             raise self._error(
-                place,
+                location,
                 f"is_impossible is true, and there are {len(found)} answers",
                 "one or the other",
             )
         if not found and not impossible and self._needed == SPANS:
             raise self._error(
-                place,
+                location,
                 "no answer",
                 "one to train on, or is_impossible: true",
             )
-        return tuple(self._answer(x, context, place) for x in found)
+        return tuple(self._answer(x, context, location) for x in found)
 
-    def _answer(self, answer, context: str, place: str) -> Answer:
-        text = self._field(answer, "text", str, place)
-        self._check_unicode(text, "an answer", place)
+    def _answer(self, answer, context: str, location: str) -> Answer:
+        text = self._field(answer, "text", str, location)
+        self._check_unicode(text, "an answer", location)
         if self._needed == TEXTS:
             return Answer(text)
-        start = self._field(answer, "answer_start", int, place)
+        start = self._field(answer, "answer_start", int, location)
         if not text.strip():
-            raise self._error(place, "an answer without text")
+            raise self._error(location, "an answer without text")
         if not 0 <= start < len(context):
             raise self._error(
-                place,
+                location,
                 f"answer_start {start} is outside of the context",
                 f"at least 0 and less than {len(context)}",
             )
         return Answer(text, start)
 
-    def _field(self, record, name: str, kind: type, place: str):
-        """A field of a JSON object, of the right kind."""
+    def _field(self, record, name: str, kind: type, location: str):
+        """A field of a JSON object; checks its type."""
         if not isinstance(record, dict):
-            raise self._error(place, f"found {_kind(record)}", "an object")
+            raise self._error(location, f"found {_kind(record)}", "an object")
         if name not in record:
-            raise self._error(place, f"no {name}")
+            raise self._error(location, f"no {name}")
         value = record[name]
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise self._error(place, f"{name} is {_kind(value)}", _NAMES[kind])
+            raise self._error(
+                location, f"{name} is {_kind(value)}", _NAMES[kind]
+            )
         return value
 
-    def _check_unicode(self, text: str, name: str, place: str) -> None:
-        surrogates.check(text, f"{place}: {name}", self._path)
+    def _check_unicode(self, text: str, name: str, location: str) -> None:
+        surrogates.check(text, f"{location}: {name}", self._path)
 
     def _error(
-        self, place: str, found: str, expected: str | None = None
+        self, location: str, found: str, expected: str | None = None
     ) -> UserError:
         return UserError(
-            f"{place}: {found}", path=self._path, expected=expected
+            f"{location}: {found}", path=self._path, expected=expected
         )
 
 
@@ -378,13 +383,12 @@ def read_for(path: str, flag: str, needed: str, version_2: bool) -> Dataset:
 
     Args:
         path: one file.
-        flag: its name, for messages.
+        flag: the name of the flag, for messages.
         needed: see `read`.
-        version_2: whether questions may have no answer.
+        version_2: whether --version_2_with_negative is set.
 
     Raises:
-        UserError: the file is missing, cannot be read, or is of the other
-            version.
+        UserError: the file is missing, invalid, or of the other version.
     """
     if len(storage.list_files(path, flag)) != 1:
         raise UserError(f"--{flag}={path!r}", expected="one file")
@@ -393,7 +397,7 @@ def read_for(path: str, flag: str, needed: str, version_2: bool) -> Dataset:
         check_version(dataset, version_2)
     elif not version_2 and any(x.impossible for x in dataset.examples):
         say(
-            f"warning: {path} has questions without an answer, and all get "
-            "one; see --version_2_with_negative"
+            f"warning: {path} has questions without an answer, but every "
+            "question gets one; see --version_2_with_negative"
         )
     return dataset

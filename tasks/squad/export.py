@@ -3,9 +3,9 @@
     question, context -> windows -> network -> starts and ends -> spans
         -> n-best -> answer, probability, characters, odds of no answer
 
-The SavedModel needs TensorFlow and TensorFlow Text, and nothing of this
-project. It computes what `tasks.squad.windows` and `tasks.squad.answers`
-compute, for many questions at once: their spans follow one another.
+The SavedModel needs only TensorFlow and TensorFlow Text. It computes the same
+as `tasks.squad.windows` and `tasks.squad.answers`, but for a batch of
+questions, whose spans are concatenated.
 """
 
 import dataclasses
@@ -23,24 +23,26 @@ QUESTION, CONTEXT = "question", "context"
 ANSWER, PROBABILITY, NULL_ODDS = "answer", "probability", "null_odds"
 START, END = "start", "end"
 
-_AT_ONCE = 32  # windows that the network sees together
-_NO_SPAN = 1e6  # odds of no answer where there is no span
+_AT_ONCE = 32  # windows in a batch of the network
+_NO_SPAN = 1e6  # odds of no answer if there is no span
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """What the model is made of besides its weights.
+class ExportSettings:
+    """Settings of an exported question answering model.
 
     Attributes:
-        config: sizes of the network.
+        config: the config of the encoder.
         vocab_file: the vocabulary, which becomes an asset.
-        do_lower_case: the casing of the text.
-        strip_accents: whether its accents are stripped; None: likewise.
-        max_seq_length, doc_stride, max_query_length: how windows are cut.
-        n_best_size: starts and ends of a window, and entries of an n-best.
-        max_answer_length: pieces of an answer at most.
-        null_threshold: with greater odds there is no answer; None: there
-            always is one, as in SQuAD 1.1.
+        do_lower_case: whether text is lower-cased.
+        strip_accents: whether accents are stripped; None: as do_lower_case.
+        max_seq_length, doc_stride, max_query_length: see
+            `tasks.squad.windows.WindowSettings`.
+        n_best_size: number of starts and of ends of a window, and maximum
+            number of entries of an n-best list.
+        max_answer_length: maximum number of tokens of an answer.
+        null_threshold: there is no answer if the odds of none are greater;
+            None: there always is an answer, as in SQuAD 1.1.
     """
 
     config: BertConfig
@@ -56,30 +58,32 @@ class Settings:
 
 
 class _Paragraphs(NamedTuple):
-    """Questions and their contexts; B of them.
+    """B questions and their contexts.
 
-    questions: int32 [B, (pieces)].
-    pieces: int32 [B, (pieces)] of the contexts.
-    starts, limits: int64 [pieces], the first byte of each, and the one
-        behind its last.
-    room, stride, windows: int64 [B], see `tasks.squad.windows.cut`.
+    questions: int32 [B, (tokens)], token ids.
+    tokens: int32 [B, (tokens)], token ids of the contexts.
+    starts, limits: int64 [tokens], first byte of each token of the contexts,
+        and the byte after its last.
+    size, stride: int64 [B], see `tasks.squad.windows.cut`.
+    windows: int64 [B], number of windows.
     """
 
     questions: tf.RaggedTensor
-    pieces: tf.RaggedTensor
+    tokens: tf.RaggedTensor
     starts: tf.Tensor
     limits: tf.Tensor
-    room: tf.Tensor
+    size: tf.Tensor
     stride: tf.Tensor
     windows: tf.Tensor
 
 
 class _Windows(NamedTuple):
-    """Windows of all questions; W of them.
+    """The W windows of all questions.
 
-    of: int64 [W], their questions, ascending.
-    numbers: int64 [W], from 0 in each question.
-    starts, lengths: int64 [W], their pieces of the context.
+    of: int64 [W], index of the question, ascending.
+    numbers: int64 [W], number of the window, from 0 in each question.
+    starts, lengths: int64 [W], first token and number of tokens of the
+        context in the window.
     """
 
     of: tf.Tensor
@@ -89,15 +93,15 @@ class _Windows(NamedTuple):
 
 
 class _Best(NamedTuple):
-    """The best places of windows, and what `[CLS]` scores.
+    """The best positions of windows, and the score of `[CLS]`.
 
-    start_places, end_places: int32 [W, n].
+    start_positions, end_positions: int32 [W, n].
     start_logits, end_logits: float64 [W, n].
-    null: float64 [W].
+    null: float64 [W], sum of both logits of `[CLS]`.
     """
 
-    start_places: tf.Tensor
-    end_places: tf.Tensor
+    start_positions: tf.Tensor
+    end_positions: tf.Tensor
     start_logits: tf.Tensor
     end_logits: tf.Tensor
     null: tf.Tensor
@@ -106,9 +110,9 @@ class _Best(NamedTuple):
 class _Spans(NamedTuple):
     """Spans of all questions, best first in each.
 
-    of: int64 [M], their questions, ascending.
-    scores: float64 [M].
-    starts, limits: int64 [M], the first byte and the one behind the last.
+    of: int64 [M], index of the question, ascending.
+    scores: float64 [M], sum of both logits.
+    starts, limits: int64 [M], the first byte and the byte after the last.
     """
 
     of: tf.Tensor
@@ -121,21 +125,24 @@ class QuestionAnswering(tf.train.Checkpoint):
     """Questions and contexts to answers, as a SavedModel.
 
     Args:
-        settings: what it is made of.
-        weights: original name -> array, all of the network's.
+        settings: the settings of the export.
+        weights: original name -> array, for all variables of the network.
 
     Attributes:
         serve: question and context, string [B] -> a dict:
             answer: string [B], a part of the context, or "".
-            probability: float32 [B], among the n-best.
-            start, end: int32 [B], `context[start:end]` is the answer, in
-                characters.
-            null_odds: float32 [B], score of no answer less that of the best.
+            probability: float32 [B], softmax over the n-best list.
+            start, end: int32 [B], characters: `context[start:end]` is the
+                answer.
+            null_odds: float32 [B], score of no answer minus that of the best
+                answer.
         vocab_file: the vocabulary, as an asset.
-        do_lower_case, strip_accents: its casing.
+        do_lower_case, strip_accents: the casing of the vocabulary.
     """
 
-    def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
+    def __init__(
+        self, settings: ExportSettings, weights: dict[str, np.ndarray]
+    ):
         super().__init__()
         self._settings = settings
         self._model, self._tokenizer = graphs.equip(
@@ -158,7 +165,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         paragraphs = self._tokenize(question, context)
         windows = _cut(paragraphs)
         best = self._best(paragraphs, windows)
-        spans = _without_copies(
+        spans = _without_duplicates(
             self._spans(paragraphs, windows, best),
             context,
             self._settings.n_best_size**2,
@@ -170,25 +177,25 @@ class QuestionAnswering(tf.train.Checkpoint):
         settings = self._settings
         questions = self._tokenizer.tokenize(question).merge_dims(1, 2)
         questions = questions[:, : settings.max_query_length]
-        pieces, starts, limits = self._tokenizer.tokenize_with_offsets(context)
-        pieces = pieces.merge_dims(1, 2)
-        count = pieces.row_lengths()
-        room = settings.max_seq_length - 3 - questions.row_lengths()
-        stride = tf.minimum(room, settings.doc_stride)
-        # A context without pieces has a window without any.
-        more = tf.maximum(count - room, 0)
+        tokens, starts, limits = self._tokenizer.tokenize_with_offsets(context)
+        tokens = tokens.merge_dims(1, 2)
+        count = tokens.row_lengths()
+        size = settings.max_seq_length - 3 - questions.row_lengths()
+        stride = tf.minimum(size, settings.doc_stride)
+        # A context without tokens has one empty window.
+        more = tf.maximum(count - size, 0)
         return _Paragraphs(
             questions,
-            pieces,
+            tokens,
             starts.flat_values,
             limits.flat_values,
-            room,
+            size,
             stride,
             1 + -(-more // stride),
         )
 
     def _best(self, paragraphs: _Paragraphs, windows: _Windows) -> _Best:
-        """Runs the network, some windows of like lengths at a time."""
+        """Runs the network on batches of windows of similar lengths."""
         rows, heads = self._rows(paragraphs, windows)
         order = tf.argsort(rows.row_lengths(), stable=True)
         rows, heads = tf.gather(rows, order), tf.gather(heads, order)
@@ -217,20 +224,20 @@ class QuestionAnswering(tf.train.Checkpoint):
         return _Best(*[tf.gather(array.concat(), back) for array in arrays])
 
     def _rows(self, paragraphs: _Paragraphs, windows: _Windows):
-        """`[CLS] question [SEP] window [SEP]`, and the length up to there."""
+        """`[CLS] question [SEP] window [SEP]`, and the start of the window."""
         tokenizer = self._tokenizer
         questions = tf.gather(paragraphs.questions, windows.of)
         first = windows.starts + tf.gather(
-            paragraphs.pieces.row_starts(), windows.of
+            paragraphs.tokens.row_starts(), windows.of
         )
-        places = tf.ragged.range(first, first + windows.lengths)
+        indices = tf.ragged.range(first, first + windows.lengths)
         column = tf.ones_like(windows.of, tf.int32)[:, tf.newaxis]
         rows = tf.concat(
             [
                 column * tokenizer.cls_id,
                 questions,
                 column * tokenizer.sep_id,
-                tf.gather(paragraphs.pieces.values, places),
+                tf.gather(paragraphs.tokens.values, indices),
                 column * tokenizer.sep_id,
             ],
             axis=1,
@@ -238,7 +245,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         return rows, questions.row_lengths() + 2
 
     def _run(self, rows: tf.RaggedTensor, heads: tf.Tensor) -> _Best:
-        """The best starts and ends of rows of ids."""
+        """The best starts and ends of sequences of token ids."""
         ids = rows.to_tensor(self._tokenizer.pad_id)
         size = tf.shape(ids)[1]
         mask = tf.sequence_mask(rows.row_lengths(), size, tf.int32)
@@ -256,7 +263,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         best = []
         for x in logits:
             x = tf.where(mask == 1, x, -np.inf)
-            # So that short rows have enough places, too.
+            # So that short sequences have enough positions, too.
             x = tf.pad(x, [[0, 0], [0, count]], constant_values=-np.inf)
             best.append(tf.math.top_k(x, count))
         start, end = best
@@ -272,12 +279,12 @@ class QuestionAnswering(tf.train.Checkpoint):
     def _spans(
         self, paragraphs: _Paragraphs, windows: _Windows, best: _Best
     ) -> _Spans:
-        """Pairs of starts and ends that can be answers, best first."""
+        """Valid pairs of starts and ends, best first."""
         heads = tf.gather(paragraphs.questions.row_lengths(), windows.of) + 2
         column = (heads - windows.starts)[:, tf.newaxis]
-        # Numbers of pieces of the context: [W, n].
-        first = tf.cast(best.start_places, tf.int64) - column
-        last = tf.cast(best.end_places, tf.int64) - column
+        # Indices of tokens of the context: [W, n].
+        first = tf.cast(best.start_positions, tf.int64) - column
+        last = tf.cast(best.end_positions, tf.int64) - column
         longest = self._settings.max_answer_length
         start, end = first[:, :, tf.newaxis], last[:, tf.newaxis, :]
         allowed = (end >= start) & (end - start < longest)
@@ -293,8 +300,8 @@ class QuestionAnswering(tf.train.Checkpoint):
         found = tf.where(allowed)  # [M, 3]: window, start, end
         scores = tf.gather_nd(scores, found)
         of = tf.gather(windows.of, found[:, 0])
-        base = tf.gather(paragraphs.pieces.row_starts(), of)
-        # In each question by score; of equals the first in `found`.
+        base = tf.gather(paragraphs.tokens.row_starts(), of)
+        # In each question by score; ties in the order of `found`.
         order = tf.argsort(scores, direction="DESCENDING", stable=True)
         order = tf.gather(order, tf.argsort(tf.gather(of, order), stable=True))
         spans = _Spans(
@@ -316,12 +323,12 @@ class QuestionAnswering(tf.train.Checkpoint):
         count, threshold = tf.size(null), self._settings.null_threshold
         with_null = threshold is not None
         rank = _ranks(spans.of)
-        if with_null:  # no answer takes its place among them
+        if with_null:  # no answer is one of the n-best
             rank += tf.cast(
                 tf.gather(null, spans.of) > spans.scores, rank.dtype
             )
-        nbest = _take(spans, _places(rank < self._settings.n_best_size))
-        best = _take(spans, _places(_ranks(spans.of) == 0))
+        nbest = _take(spans, _indices(rank < self._settings.n_best_size))
+        best = _take(spans, _indices(_ranks(spans.of) == 0))
         where = best.of[:, tf.newaxis]
 
         def spread(values, default):
@@ -360,85 +367,90 @@ def save(model: QuestionAnswering, folder: str) -> None:
     """Writes a SavedModel with the signature `serving_default`.
 
     Args:
-        model: what is saved.
-        folder: that does not exist yet.
+        model: the model.
+        folder: a folder that does not exist yet.
     """
     signatures = {"serving_default": model.serve}
     tf.saved_model.save(model, folder, signatures=signatures)
 
 
 def _cut(paragraphs: _Paragraphs) -> _Windows:
-    """The windows of all questions."""
+    """Splits the contexts of all questions into windows."""
     numbers = tf.ragged.range(paragraphs.windows)
     of = numbers.value_rowids()
     starts = numbers.values * tf.gather(paragraphs.stride, of)
-    count = tf.gather(paragraphs.pieces.row_lengths(), of)
-    room = tf.gather(paragraphs.room, of)
+    count = tf.gather(paragraphs.tokens.row_lengths(), of)
+    size = tf.gather(paragraphs.size, of)
     return _Windows(
-        of, numbers.values, starts, tf.minimum(room, count - starts)
+        of, numbers.values, starts, tf.minimum(size, count - starts)
     )
 
 
-def _inside(pieces: tf.Tensor, windows: _Windows) -> tf.Tensor:
-    """Whether pieces of the context are in their windows; [W, n]."""
+def _inside(tokens: tf.Tensor, windows: _Windows) -> tf.Tensor:
+    """Whether tokens of the context are in their windows; bool [W, n]."""
     starts, lengths = windows.starts, windows.lengths
     limits = (starts + lengths)[:, tf.newaxis]
-    return (pieces >= starts[:, tf.newaxis]) & (pieces < limits)
+    return (tokens >= starts[:, tf.newaxis]) & (tokens < limits)
 
 
 def _has_most_context(
-    pieces: tf.Tensor, paragraphs: _Paragraphs, windows: _Windows
+    tokens: tf.Tensor, paragraphs: _Paragraphs, windows: _Windows
 ) -> tf.Tensor:
-    """Whether pieces have most context in their own window.
+    """Whether tokens have their maximum context in their own window.
 
-    See `tasks.squad.windows.max_context`. All windows but the last are as
-    long; of these the best is one of the two that have the piece next to
-    their middle.
+    See `tasks.squad.windows.max_context`. All windows but the last have the
+    same length; the best of these is one of the two whose middle is closest to
+    the token.
 
     Args:
-        pieces: int64 [W, n], numbers of pieces of the context.
+        tokens: int64 [W, n], indices of tokens of the context.
+        paragraphs: the questions and contexts.
+        windows: the windows.
+
+    Returns:
+        bool [W, n].
     """
 
     def column(values):
         return tf.gather(values, windows.of)[:, tf.newaxis]
 
-    room, stride = column(paragraphs.room), column(paragraphs.stride)
+    size, stride = column(paragraphs.size), column(paragraphs.stride)
     final = column(paragraphs.windows) - 1
 
     def score(number):
-        left = pieces - number * stride
-        return tf.minimum(left, room - 1 - left)
+        left = tokens - number * stride
+        return tf.minimum(left, size - 1 - left)
 
-    lowest = tf.maximum(-((room - 1 - pieces) // stride), 0)
-    highest = tf.minimum(pieces // stride, final - 1)
-    middle = (2 * pieces - room + 1) // (2 * stride)
+    lowest = tf.maximum(-((size - 1 - tokens) // stride), 0)
+    highest = tf.minimum(tokens // stride, final - 1)
+    middle = (2 * tokens - size + 1) // (2 * stride)
     owner = tf.maximum(lowest, tf.minimum(middle, highest))
     above = tf.minimum(owner + 1, highest)
     owner = tf.where(score(above) > score(owner), above, owner)
     last_start = final * stride
-    last_length = column(paragraphs.pieces.row_lengths()) - last_start
-    left = pieces - last_start
+    last_length = column(paragraphs.tokens.row_lengths()) - last_start
+    left = tokens - last_start
     last_score = _weighed(tf.minimum(left, last_length - 1 - left), last_length)
     in_last = left >= 0
-    better = last_score > _weighed(score(owner), room)
+    better = last_score > _weighed(score(owner), size)
     owner = tf.where(in_last & (better | (lowest > highest)), final, owner)
     return owner == windows.numbers[:, tf.newaxis]
 
 
 def _weighed(context: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-    """Context and 0.01 for each piece of the window, float64."""
+    """Context plus 0.01 per token of the window, float64."""
     return tf.cast(context, tf.float64) + 0.01 * tf.cast(length, tf.float64)
 
 
-def _without_copies(spans: _Spans, context, most: int) -> _Spans:
-    """Keeps the first span of each text of a question.
+def _without_duplicates(spans: _Spans, context, most: int) -> _Spans:
+    """Keeps the best span of each distinct text of a question.
 
     Args:
-        spans: best first in each question.
+        spans: the spans, best first in each question.
         context: string [B].
-        most: so many spans of a question are looked at.
+        most: maximum number of spans of a question to consider.
     """
-    spans = _take(spans, _places(_ranks(spans.of) < most))
+    spans = _take(spans, _indices(_ranks(spans.of) < most))
     texts = tf.strings.substr(
         tf.gather(context, spans.of), spans.starts, spans.limits - spans.starts
     )
@@ -451,23 +463,23 @@ def _without_copies(spans: _Spans, context, most: int) -> _Spans:
 
 
 def _ranks(of: tf.Tensor) -> tf.Tensor:
-    """Place of each among those of its question: int64 [M] -> int64 [M]."""
+    """Rank of each span in its question: int64 [M] -> int64 [M]."""
     return tf.range(tf.size(of, tf.int64)) - tf.searchsorted(
         of, of, "left", tf.int64
     )
 
 
-def _take(spans: _Spans, places: tf.Tensor) -> _Spans:
-    return _Spans(*(tf.gather(field, places) for field in spans))
+def _take(spans: _Spans, indices: tf.Tensor) -> _Spans:
+    return _Spans(*(tf.gather(field, indices) for field in spans))
 
 
-def _places(mask: tf.Tensor) -> tf.Tensor:
-    """Where a mask is true: bool [N] -> int64 [...]."""
+def _indices(mask: tf.Tensor) -> tf.Tensor:
+    """Indices at which a mask is true: bool [N] -> int64 [...]."""
     return tf.squeeze(tf.where(mask), 1)
 
 
 def _characters(context: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-    """Characters of the first `count` bytes, int32 [B]."""
+    """Number of characters in the first `count` bytes, int32 [B]."""
     return tf.strings.length(
         tf.strings.substr(context, tf.zeros_like(count), count), "UTF8_CHAR"
     )

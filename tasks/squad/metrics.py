@@ -1,9 +1,9 @@
-"""SQuAD's scores, as the official scripts of version 1.1 and 2.0 count them.
+"""SQuAD's metrics, as in the official scripts of version 1.1 and 2.0.
 
     python -m tasks.squad.metrics dev-v2.0.json predictions.json \
         --na_prob_file=null_odds.json
 
-prints them as JSON, and nothing else, on standard output.
+prints only them, as JSON, on standard output.
 """
 
 import argparse
@@ -24,13 +24,13 @@ Scores = dict[str, float]  # id of a question -> score from 0 to 1
 
 
 def normalize_answer(text: str) -> str:
-    """Lower-cases, and drops ASCII punctuation, articles and more spaces."""
+    """Lower-cases; drops ASCII punctuation, articles and extra spaces."""
     text = text.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
 def exact_score(gold: str, predicted: str) -> int:
-    """1 if both are the same, normalised; else 0."""
+    """1 if both are equal after normalisation, else 0."""
     return int(normalize_answer(gold) == normalize_answer(predicted))
 
 
@@ -38,10 +38,10 @@ def f1_score(gold: str, predicted: str, both_empty: float = 1.0) -> float:
     """The harmonic mean of precision and recall of words.
 
     Args:
-        gold: a label.
-        predicted: an answer.
-        both_empty: the score of two answers without a word: 1 in version
-            2.0, 0 in 1.1.
+        gold: the text of a label.
+        predicted: the predicted text.
+        both_empty: the score of two texts without words: 1 in version 2.0,
+            0 in version 1.1.
     """
     gold_words = normalize_answer(gold).split()
     words = normalize_answer(predicted).split()
@@ -56,12 +56,12 @@ def f1_score(gold: str, predicted: str, both_empty: float = 1.0) -> float:
 
 
 def scores_1(
-    examples: list[squad.Example], predictions: dict[str, str]
+    examples: list[squad.SquadExample], predictions: dict[str, str]
 ) -> dict[str, float]:
-    """The scores of version 1.1, in percent.
+    """Computes the metrics of version 1.1, in percent.
 
     Args:
-        examples: with `squad.TEXTS`.
+        examples: questions read with `examples.TEXTS`.
         predictions: id -> answer; a missing one counts as wrong.
 
     Returns:
@@ -80,19 +80,19 @@ def scores_1(
 
 
 def raw_scores(
-    examples: list[squad.Example], predictions: dict[str, str]
+    examples: list[squad.SquadExample], predictions: dict[str, str]
 ) -> tuple[Scores, Scores]:
-    """The scores of version 2.0 of each question.
+    """Computes the scores of version 2.0 of each question.
 
-    Labels without a word are no labels; a question without labels has the
-    answer "".
+    Labels without words are ignored; a question without labels has the answer
+    "".
 
     Args:
-        examples: with `squad.TEXTS`.
-        predictions: id -> answer, of every question.
+        examples: questions read with `examples.TEXTS`.
+        predictions: id -> answer, for every question.
 
     Returns:
-        exact, F1.
+        exact match and F1, each id -> score.
     """
     exact, f1 = {}, {}
     for example in examples:
@@ -105,25 +105,25 @@ def raw_scores(
 
 
 def scores_2(
-    examples: list[squad.Example],
+    examples: list[squad.SquadExample],
     predictions: dict[str, str],
     odds: dict[str, float] | None = None,
     threshold: float = 1.0,
     precision_recall: bool = False,
 ) -> dict[str, float]:
-    """The scores of version 2.0, in percent.
+    """Computes the metrics of version 2.0, in percent.
 
     Args:
-        examples: with `squad.TEXTS`.
-        predictions: id -> answer, of every question; "": none.
-        odds: id -> how likely it is that there is no answer, on any scale.
-        threshold: with greater odds, the answer counts as "".
-        precision_recall: average precisions too; needs odds.
+        examples: questions read with `examples.TEXTS`.
+        predictions: id -> answer, for every question; "" is no answer.
+        odds: id -> odds of no answer, on any scale.
+        threshold: if the odds are greater, the answer counts as "".
+        precision_recall: whether to compute average precisions; needs odds.
 
     Returns:
-        exact, f1, total; the same with `HasAns_` and `NoAns_`, of questions
-        with and without an answer; with odds, best_exact, best_f1, and the
-        thresholds they are reached with; pr_exact_ap, pr_f1_ap, pr_oracle_ap.
+        exact, f1, total; the same with `HasAns_` and `NoAns_`, for questions
+        with and without an answer; with odds also best_exact, best_f1 and
+        their thresholds; pr_exact_ap, pr_f1_ap, pr_oracle_ap.
     """
     has_answer = {x.id: bool(x.answers) for x in examples}
     raw = dict(zip(("exact", "f1"), raw_scores(examples, predictions)))
@@ -162,14 +162,20 @@ def best_threshold(
     odds: dict[str, float],
     has_answer: dict[str, bool],
 ) -> tuple[float, float]:
-    """The best score that a threshold on the odds reaches, as it is official.
+    """Finds the best score of any threshold, as in the official script.
 
-    Questions are answered one by one, in the order of their odds; so equal
-    odds may be kept apart where no threshold can.
+    Questions are answered one by one, in the order of their odds. So questions
+    with equal odds may be separated, which no threshold can do.
+
+    Args:
+        predictions: id -> answer; "" is no answer.
+        scores: id -> score.
+        odds: id -> odds of no answer.
+        has_answer: id -> whether the question has an answer.
 
     Returns:
-        the score in percent, and the odds of the last answered question; 0.0
-        if it is best to answer none.
+        the score in percent, and the odds of the last answered question, or
+        0.0 if it is best to answer none.
     """
     score = best = sum(not value for value in has_answer.values())
     at = 0.0
@@ -188,15 +194,16 @@ def best_threshold(
 def average_precision(
     scores: Scores, odds: dict[str, float], has_answer: dict[str, bool]
 ) -> float:
-    """The area under the curve of precision and recall, in percent.
+    """Computes the area under the precision-recall curve, in percent.
 
-    A question that is answered adds its score to the true positives; recall
-    is out of all questions that have an answer.
+    An answered question adds its score to the true positives; recall is over
+    all questions that have an answer.
 
     Args:
-        scores: of each question.
-        odds: questions are answered in their order; equal ones together.
-        has_answer: of each question; at least one has.
+        scores: id -> score.
+        odds: id -> odds of no answer; questions are answered in this order,
+            those with equal odds together.
+        has_answer: id -> whether the question has an answer; at least one has.
     """
     order = sorted(odds, key=odds.__getitem__)
     total = sum(has_answer.values())
@@ -210,19 +217,18 @@ def average_precision(
 
 
 def tune_threshold(
-    examples: list[squad.Example],
+    examples: list[squad.SquadExample],
     answers: dict[str, str],
     odds: dict[str, float],
 ) -> float:
-    """The threshold with the highest F1 that can be had.
+    """Finds the threshold with the highest F1.
 
-    Unlike `best_threshold`, it keeps no equal odds apart; it lies half way
-    between the odds on its two sides, so that rounding changes no answer.
+    Unlike `best_threshold`, it does not separate equal odds. The threshold is
+    halfway between the odds on both sides, so that rounding changes no answer.
 
     Args:
-        examples: with `squad.TEXTS`.
-        answers: id -> the best answer that is not "", or "" if there is
-            none.
+        examples: questions read with `examples.TEXTS`.
+        answers: id -> the best non-empty answer, or "" if there is none.
         odds: id -> odds of no answer.
     """
     _, answered = raw_scores(examples, answers)
@@ -245,7 +251,7 @@ def tune_threshold(
 
 
 def _means(scores: dict[str, Scores], chosen: list[str]) -> dict[str, float]:
-    """exact, f1, total: percents of the chosen questions."""
+    """exact, f1 and total of the chosen questions, in percent."""
     total = len(chosen)
     means = {
         name: 100.0 * sum(of[key] for key in chosen) / total
@@ -272,18 +278,19 @@ def main(argv: list[str]) -> int:
         "--na-prob-thresh",
         type=float,
         default=1.0,
-        help="above it, an answer counts as none (default: %(default)s)",
+        help="if the odds are greater, the answer counts as empty "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--precision_recall",
         action="store_true",
-        help="average precisions too; needs --na_prob_file",
+        help="also print average precisions; needs --na_prob_file",
     )
     parser.add_argument(
         "--version",
         choices=["auto", "1.1", "2.0"],
         default="auto",
-        help="of the scores; auto: 2.0 if questions are marked is_impossible",
+        help="version of the metrics; auto: 2.0 if there is is_impossible",
     )
     arguments = parser.parse_args(argv[1:])
     try:
@@ -296,7 +303,7 @@ def main(argv: list[str]) -> int:
 
 
 def _score(arguments: argparse.Namespace) -> tuple[dict, int | None]:
-    """The scores, and how deep the official script indents them."""
+    """The metrics, and the JSON indent of the official script."""
     dataset = squad.read(arguments.dataset, squad.TEXTS)
     predictions = _read_values(arguments.predictions, str, "an answer")
     version_2 = arguments.version == "2.0" or (
@@ -316,7 +323,7 @@ def _score(arguments: argparse.Namespace) -> tuple[dict, int | None]:
         missing = [x.id for x in dataset.examples if x.id not in values]
         if missing:
             raise UserError(
-                f"qa {missing[0]}: not in it",
+                f"qa {missing[0]}: missing",
                 path=getattr(arguments, name),
                 expected=f"all {len(dataset.examples):,} questions of "
                 f"{arguments.dataset}",
@@ -347,10 +354,10 @@ def _score_1(dataset: squad.Dataset, predictions: dict[str, str]) -> dict:
 
 
 def _read_values(path: str, kind: type, what: str) -> dict:
-    """A JSON object whose values are all of a kind."""
+    """Reads a JSON object whose values all have the same type."""
     values = squad.read_json(path)
     if not isinstance(values, dict):
-        raise UserError("no object", path=path, expected=f"id -> {what}")
+        raise UserError("not an object", path=path, expected=f"id -> {what}")
     for key, value in values.items():
         fits = isinstance(value, (int, float) if kind is float else kind)
         is_finite = not isinstance(value, float) or math.isfinite(value)

@@ -1,4 +1,4 @@
-"""A run of run_squad.py: windows, training, answers, scores, the export."""
+"""Windows, training, prediction, evaluation and export of run_squad.py."""
 
 import contextlib
 import dataclasses
@@ -21,7 +21,7 @@ from tasks.squad import metrics as scoring
 from tasks.squad import windows
 from tasks.squad.settings import OFFSETS, Settings
 
-_RECORDS_VERSION = 1  # of how windows are cut
+_RECORDS_VERSION = 1  # to be increased if windows change
 _THRESHOLD_FILE = "null_threshold.json"
 _LOST_FILE = "lost_answers.json"
 
@@ -31,7 +31,7 @@ class Found:
     """Answers to the questions of a file.
 
     Attributes:
-        best: id -> the best non-empty answer, or "".
+        best: id -> the best non-empty answer, or "" if there is none.
         odds: id -> odds of no answer.
     """
 
@@ -39,7 +39,7 @@ class Found:
     odds: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def predictions(self, threshold: float) -> dict[str, str]:
-        """id -> the answer, "" where the odds are above a threshold."""
+        """id -> the answer, or "" if the odds exceed a threshold."""
         return {
             key: "" if self.odds[key] > threshold else text
             for key, text in self.best.items()
@@ -47,13 +47,13 @@ class Found:
 
 
 class Squad:
-    """Question answering, as `tasks.finetuning.run` takes it.
+    """Question answering, for `tasks.finetuning.run`.
 
     Args:
-        settings: of the script.
-        setup: from `finetuning.check`.
+        settings: the settings of the script.
+        setup: the result of `finetuning.check`.
         train: the questions of --train_file, or None.
-        predict: those of --predict_file, or None.
+        predict: the questions of --predict_file, or None.
 
     Attributes:
         tuning: `finetuning.FineTuning`.
@@ -73,7 +73,7 @@ class Squad:
         begun = os.path.join(self._folder, "checkpoint")
         init_checkpoint = tuning.training.model.init_checkpoint
         if init_checkpoint and not os.path.exists(begun):
-            checkpoints.resolve(init_checkpoint)  # before any work
+            checkpoints.resolve(init_checkpoint)  # fail before any work
         output_dir.prepare(self._folder, setup.config, None)
         self._train_path, count = None, 0
         if train:
@@ -81,7 +81,7 @@ class Squad:
                 "train.tf_record",
                 train,
                 windows.TRAINING_SCHEMA,
-                windows.Maker.training_rows,
+                windows.WindowMaker.training_rows,
             )
         self.tuning = finetuning.FineTuning(
             settings,
@@ -100,7 +100,7 @@ class Squad:
         self._found = self._wrote = None
 
     def start(self) -> None:
-        """Finds the weights to start from and prepares the folder."""
+        """Finds the initial weights and prepares the folder."""
         self.tuning.start()
         output_dir.prepare(
             self._folder,
@@ -126,16 +126,16 @@ class Squad:
         return self._scores(self._find(batch_size))
 
     def evaluate(self) -> dict[str, float]:
-        """The official scores of --predict_file."""
+        """The official metrics of --predict_file."""
         self.predict()
         return self._scores(self._found)
 
     def predict(self) -> list[str]:
-        """Answers the questions once, if answers are needed.
+        """Answers the questions, if needed and not done yet.
 
         Returns:
-            the paths of the original's files, if --do_predict asks for them,
-            and of the tuned threshold.
+            the paths of the original's files, with --do_predict, and of the
+            tuned threshold.
         """
         if self._wrote is None:
             self._wrote = self._answer()
@@ -156,14 +156,14 @@ class Squad:
         """Answers the questions of --predict_file.
 
         Args:
-            batch_size: windows of a batch.
-            nbest_path: where the n best answers are written, or None.
+            batch_size: number of windows in a batch.
+            nbest_path: file for the n-best lists, or None.
         """
         found = Found()
         with contextlib.ExitStack() as stack:
             writer = None
             if nbest_path:
-                writer = stack.enter_context(spans.Writer(nbest_path))
+                writer = stack.enter_context(spans.JsonWriter(nbest_path))
             for example, answers in self._answers(batch_size):
                 found.best[example.id] = (
                     answers.best.text if answers.best else ""
@@ -179,7 +179,7 @@ class Squad:
         return found
 
     def _scores(self, found: Found) -> dict[str, float]:
-        """The official scores, with the threshold of this run."""
+        """The official metrics, with the threshold of this run."""
         examples = self._predict.examples
         if not self._settings.version_2_with_negative:
             return scoring.scores_1(examples, found.best)
@@ -206,7 +206,7 @@ class Squad:
             wrote.append(spans.write(odds, found.odds))
         silent = sum(not text for text in found.best.values())
         if silent:
-            say(f"warning: {silent:,} questions have no span to answer with")
+            say(f"warning: {silent:,} questions have no valid answer span")
         return found, wrote
 
     def _restore_threshold(self) -> None:
@@ -232,10 +232,10 @@ class Squad:
                 fix="remove it, or pass --null_score_diff_threshold",
             ) from None
         if tuned_for == self.tuning.weights_step:
-            say(f"null threshold {threshold:.4f}, tuned before ({path})")
+            say(f"null threshold {threshold:.4f} restored from {path}")
             self._threshold = threshold
         else:
-            say(f"{path} is of step {tuned_for}: ignored")
+            say(f"ignoring {path}: tuned at step {tuned_for}")
 
     def _save_threshold(self) -> str:
         """Writes the tuned threshold; returns the path."""
@@ -259,7 +259,7 @@ class Squad:
         version_2 = settings.version_2_with_negative
         export.save(
             export.QuestionAnswering(
-                export.Settings(
+                export.ExportSettings(
                     self._setup.config,
                     tuning.text.vocab_file,
                     tuning.text.do_lower_case,
@@ -279,7 +279,7 @@ class Squad:
     def _make_records(
         self, name: str, dataset: squad.Dataset, schema, rows: Callable
     ) -> tuple[str, int]:
-        """Writes the windows of a file, unless they are there already.
+        """Writes the windows of a file, unless they exist already.
 
         Returns:
             the path and the number of windows.
@@ -296,16 +296,16 @@ class Squad:
         }
         count = example_files.current_count(path, key)
         if count is not None:
-            say(f"{count:,} windows of {dataset.path} are in {path}")
+            say(f"reusing {count:,} windows of {dataset.path} in {path}")
             return path, count
         total = len(dataset.examples)
-        maker = windows.Maker(
+        maker = windows.WindowMaker(
             text_ops.GraphTokenizer(
                 tuning.text.vocab_file,
                 tuning.text.do_lower_case,
                 tuning.text.strip_accents,
             ),
-            windows.Settings(
+            windows.WindowSettings(
                 tuning.max_seq_length,
                 settings.doc_stride,
                 settings.max_query_length,
@@ -325,9 +325,9 @@ class Squad:
         return path, count
 
     def _report_lost(
-        self, dataset: squad.Dataset, lost: list[windows.Lost]
+        self, dataset: squad.Dataset, lost: list[windows.LostAnswer]
     ) -> None:
-        """Counts and lists the answers that training does not see."""
+        """Logs and lists the answers that training does not see as labelled."""
         path = os.path.join(self._folder, _LOST_FILE)
         listed = [x._asdict() for x in lost]
         write_whole(
@@ -336,8 +336,8 @@ class Squad:
         several = sum(len(x.answers) > 1 for x in dataset.examples)
         if several:
             say(
-                f"warning: {several:,} questions have several answers; the "
-                "first is trained on"
+                f"warning: {several:,} questions have several answers; only "
+                "the first is used for training"
             )
         by_reason = sorted(lost, key=lambda x: x.reason)
         for reason, some in itertools.groupby(by_reason, lambda x: x.reason):
@@ -349,8 +349,8 @@ class Squad:
 
     def _answers(
         self, batch_size: int
-    ) -> Iterator[tuple[squad.Example, spans.Answers]]:
-        """Yields each question with its answers; logits are not kept."""
+    ) -> Iterator[tuple[squad.SquadExample, spans.Answers]]:
+        """Yields each question with its answers; drops the logits."""
         settings, text_of = self._settings, self._text_of()
         for example, own in spans.by_question(
             self._predict.examples, self._windows(batch_size)
@@ -372,11 +372,11 @@ class Squad:
             "eval.tf_record",
             self._predict,
             windows.PREDICTION_SCHEMA,
-            windows.Maker.prediction_rows,
+            windows.WindowMaker.prediction_rows,
         )
 
     def _windows(self, batch_size: int) -> Iterator[tuple]:
-        """Yields windows with their logits of start and end."""
+        """Yields records of windows with their start and end logits."""
         path, count = self._prediction_records
         rows, again = itertools.tee(
             example_files.read(

@@ -84,15 +84,15 @@ class Settings:
         """Checks the flags against each other.
 
         Raises:
-            UserError: they contradict each other, or a file is missing.
+            UserError: flags contradict each other, or a file is missing.
         """
         do_train = self.tuning.training.do_train
         finetuning.check_wanted(self.tuning, do_train or self.needs_predictions)
         if self.tune_null_threshold and not self.version_2_with_negative:
             raise UserError(
                 "--tune_null_threshold without --version_2_with_negative",
-                fix="pass both, or neither: without it there always is an "
-                "answer",
+                fix="pass both or neither; without the latter, every question "
+                "has an answer",
             )
         if self.tune_null_threshold and self.is_threshold_given:
             raise UserError(
@@ -104,10 +104,10 @@ class Settings:
             ("predict_file", self.predict_file, self.needs_predictions),
         ):
             if wanted and not path:
-                raise UserError(f"no --{name}", fix="name the file")
+                raise UserError(f"no --{name}", fix="pass the file")
         if self.tuning.max_seq_length <= self.max_query_length + 3:
             raise UserError(
                 f"--max_seq_length={self.tuning.max_seq_length}",
-                expected="more than --max_query_length and 3, "
+                expected="more than --max_query_length + 3 = "
                 f"{self.max_query_length + 3}",
             )

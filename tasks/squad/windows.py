@@ -1,11 +1,11 @@
-"""Questions on paragraphs to rows of pieces: SQuAD's windows.
+"""Questions and paragraphs to sequences of token ids: SQuAD's windows.
 
     [CLS] when was it made ? [SEP] it was made in 18 ##95 .  [SEP]
                                    |--- a window ---|
                                         stride |--- the next one ---|
 
-A paragraph that is too long for a row is cut into windows that overlap. Where
-a piece comes from is known to the character: the tokenizer tells.
+A paragraph that is too long for one sequence is split into overlapping
+windows. The tokenizer returns the characters of each token.
 """
 
 import dataclasses
@@ -18,11 +18,11 @@ import numpy as np
 
 from data import features
 from data.records.example_files import Feature, Schema
-from tasks.squad.examples import Example, word_numbers
+from tasks.squad.examples import SquadExample, word_numbers
 
-FIRST_ID = 1000000000  # of the windows, as the original counts them
-_SHUFFLE_SEED = 12345  # of the training questions, fixed in the original
-_AT_ONCE = 1024  # questions that are tokenized together
+FIRST_ID = 1000000000  # unique_ids of windows start here, as in the original
+_SHUFFLE_SEED = 12345  # for training questions, as in the original
+_AT_ONCE = 1024  # number of questions to tokenize together
 
 # The original's train.tf_record.
 TRAINING_SCHEMA: Schema = {
@@ -31,7 +31,7 @@ TRAINING_SCHEMA: Schema = {
     features.END_POSITIONS: Feature(),
     features.IS_IMPOSSIBLE: Feature(),
 }
-# The original's eval.tf_record, and what it keeps in memory.
+# The original's eval.tf_record, and the features that it keeps in memory.
 PREDICTION_SCHEMA: Schema = {
     features.UNIQUE_IDS: Feature(),
     features.EXAMPLE_INDEX: Feature(),
@@ -42,13 +42,14 @@ PREDICTION_SCHEMA: Schema = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """How windows are cut.
+class WindowSettings:
+    """Sizes of windows.
 
     Attributes:
-        max_seq_length: S, pieces of a row at most.
-        doc_stride: pieces from the start of a window to that of the next.
-        max_query_length: a longer question is cut.
+        max_seq_length: S, maximum number of tokens of a sequence.
+        doc_stride: number of tokens between the starts of two windows.
+        max_query_length: maximum number of tokens of a question; the rest is
+            cut off.
     """
 
     max_seq_length: int
@@ -60,12 +61,12 @@ class Settings:
         assert self.max_seq_length > self.max_query_length + 3
 
 
-class Pieces(NamedTuple):
-    """A text's pieces.
+class Tokens(NamedTuple):
+    """The tokens of a text.
 
     ids: int32 [N].
-    starts: int32 [N], the first character that each was made of.
-    limits: int32 [N], the one behind its last.
+    starts: int32 [N], the first character of each token.
+    limits: int32 [N], the character after its last.
     """
 
     ids: np.ndarray
@@ -74,25 +75,25 @@ class Pieces(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Pieces of the paragraph from `start` to `end`, both included."""
+    """Tokens of a paragraph from `start` to `end`, inclusive."""
 
     start: int
     end: int
 
 
-class Window(NamedTuple):
-    """Pieces of a paragraph: `length` of them, from number `start` on."""
+class DocSpan(NamedTuple):
+    """The `length` tokens of a paragraph from token `start` on."""
 
     start: int
     length: int
 
 
-class Lost(NamedTuple):
+class LostAnswer(NamedTuple):
     """An answer that training sees wrongly or not at all.
 
-    id: of the question.
-    reason: in a few words.
-    text: what is there instead.
+    id: the id of the question.
+    reason: the reason, in a few words.
+    text: the text found in the context.
     """
 
     id: str
@@ -100,49 +101,49 @@ class Lost(NamedTuple):
     text: str
 
 
-ABSENT = "not in the context where answer_start points; left out"
-WIDER = "pieces of the vocabulary do not end where it does; trained on more"
-UNCOVERED = "whole in no window; trained on as if there were none"
+ABSENT = "not in the context at answer_start; question skipped"
+WIDER = "not at token boundaries; trained on a longer answer"
+UNCOVERED = "not whole in any window; trained on as unanswerable"
 
 
-def cut(count: int, room: int, stride: int) -> list[Window]:
-    """Cuts a paragraph into windows, as the original does.
+def cut(count: int, size: int, stride: int) -> list[DocSpan]:
+    """Splits a paragraph into windows, as in the original.
 
-        count = 10, room = 6, stride = 3
+        count = 10, size = 6, stride = 3
         0 1 2 3 4 5
               3 4 5 6 7 8
                     6 7 8 9
 
     Args:
-        count: pieces of the paragraph.
-        room: pieces of a window at most.
-        stride: see `Settings.doc_stride`; more than `room` counts as `room`.
+        count: number of tokens of the paragraph.
+        size: maximum number of tokens of a window.
+        stride: see `WindowSettings.doc_stride`; at most `size` is used.
 
     Returns:
-        windows that cover all pieces; none if there are none.
+        windows that cover all tokens; [] if there are no tokens.
     """
-    assert room > 0 and stride > 0, (room, stride)
+    assert size > 0 and stride > 0, (size, stride)
     windows = []
-    for start in range(0, count, min(room, stride)):
-        windows.append(Window(start, min(room, count - start)))
-        if start + room >= count:
+    for start in range(0, count, min(size, stride)):
+        windows.append(DocSpan(start, min(size, count - start)))
+        if start + size >= count:
             break
     return windows
 
 
-def max_context(windows: list[Window], count: int) -> np.ndarray:
-    """The window in which each piece has most context, as the original says.
+def max_context(windows: list[DocSpan], count: int) -> np.ndarray:
+    """Finds the window in which each token has its maximum context.
 
-    What counts is the smaller of the pieces to its left and to its right;
-    with 0.01 for each piece of the window, in favour of whole ones. The first
-    of equals wins.
+    As in the original, the context is the smaller of the numbers of tokens to
+    the left and to the right in the window, plus 0.01 per token of the window,
+    in favour of long windows. The first of equal windows is taken.
 
     Args:
-        windows: from `cut`.
-        count: pieces of the paragraph.
+        windows: the result of `cut`.
+        count: number of tokens of the paragraph.
 
     Returns:
-        int32 [count], numbers of windows.
+        int32 [count], indices of windows.
     """
     best = np.full(count, -1.0)
     owners = np.zeros(count, np.int32)
@@ -157,24 +158,24 @@ def max_context(windows: list[Window], count: int) -> np.ndarray:
 
 
 def find_span(
-    pieces: Pieces, context: str, text: str, start: int, ids: list[int]
+    tokens: Tokens, context: str, text: str, start: int, ids: list[int]
 ) -> Span | None:
-    """The pieces of an answer.
+    """Finds the tokens of an answer.
 
-    As in the original, the answer is looked for in the words it is in, so
-    that `1895` is found in `(1895-1943).`; if it is not there, the answer is
-    all these words. Of several places the one at `start` is taken, where the
-    original takes the first.
+    As in the original, the tokens of the answer are searched for in the words
+    that contain it, so `1895` is found in `(1895-1943).`; if they are missing,
+    the span is all these words. If they occur several times, the span is the
+    one at `start`; the original takes the first.
 
     Args:
-        pieces: of the context.
+        tokens: tokens of the context.
         context: the paragraph.
         text: the answer, not blank.
-        start: its first character in the context.
-        ids: pieces of the answer.
+        start: the first character of the answer in the context.
+        ids: token ids of the answer.
 
     Returns:
-        None: the words at `start` do not hold the answer.
+        the span, or None if the words at `start` do not contain the answer.
     """
     start += len(text) - len(text.lstrip())
     text = text.strip()
@@ -187,52 +188,53 @@ def find_span(
     found = context[first:behind]
     if " ".join(text.split()) not in " ".join(found.split()):
         return None
-    of_pieces = words[pieces.starts]
-    first = int(np.searchsorted(of_pieces, words[start], "left"))
-    behind = int(np.searchsorted(of_pieces, words[last], "right"))
+    of_tokens = words[tokens.starts]
+    first = int(np.searchsorted(of_tokens, words[start], "left"))
+    behind = int(np.searchsorted(of_tokens, words[last], "right"))
     if first == behind:
         return None
-    return _improve(pieces, Span(first, behind - 1), start, ids)
+    return _improve_answer_span(tokens, Span(first, behind - 1), start, ids)
 
 
-def detokenize(pieces: Pieces, context: str, span: Span) -> str:
-    """The text of a span."""
-    return context[pieces.starts[span.start] : pieces.limits[span.end]]
+def detokenize(tokens: Tokens, context: str, span: Span) -> str:
+    """The text of a span of tokens."""
+    return context[tokens.starts[span.start] : tokens.limits[span.end]]
 
 
-class Maker:
-    """Makes rows of questions.
+class WindowMaker:
+    """Converts questions to windows.
 
     Args:
         tokenizer: a `text_ops.GraphTokenizer`.
-        settings: how windows are cut.
-        tell: called with the number of questions that are done.
+        settings: sizes of windows.
+        report: called with the number of questions that are done.
 
     Attributes:
-        lost: answers that were lost, so far.
+        lost: answers lost so far.
     """
 
     def __init__(
         self,
         tokenizer,
-        settings: Settings,
-        tell: Callable[[int], None] = lambda done: None,
+        settings: WindowSettings,
+        report: Callable[[int], None] = lambda done: None,
     ):
-        self._tokenizer, self._settings, self._tell = tokenizer, settings, tell
+        self._tokenizer, self._settings = tokenizer, settings
+        self._report = report
         self._done = 0
-        self.lost: list[Lost] = []
+        self.lost: list[LostAnswer] = []
 
-    def training_rows(self, examples: list[Example]) -> Iterator[dict]:
-        """Yields the windows of labelled questions, shuffled as the original.
+    def training_rows(self, examples: list[SquadExample]) -> Iterator[dict]:
+        """Yields the windows of labelled questions, in the original's order.
 
         A window without the whole answer is labelled 0, 0: `[CLS]`.
 
         Args:
-            examples: with `squad.SPANS`; of several answers, the first is
-                taken.
+            examples: questions read with `examples.SPANS`; only the first
+                answer is used.
 
         Yields:
-            rows of `TRAINING_SCHEMA`.
+            feature name -> values, as in `TRAINING_SCHEMA`.
         """
         examples = list(examples)
         random.Random(_SHUFFLE_SEED).shuffle(examples)
@@ -243,59 +245,64 @@ class Maker:
             for parts, ids in zip(self._tokenized(some), answers):
                 yield from self._labelled(*parts, ids, number)
 
-    def prediction_rows(self, examples: Iterable[Example]) -> Iterator[dict]:
-        """Yields the windows of questions, in order, with their characters.
+    def prediction_rows(
+        self, examples: Iterable[SquadExample]
+    ) -> Iterator[dict]:
+        """Yields the windows of questions, in order, with character offsets.
+
+        Args:
+            examples: the questions.
 
         Yields:
-            rows of `PREDICTION_SCHEMA`; there is none of a question whose
-            context has no piece.
+            feature name -> values, as in `PREDICTION_SCHEMA`; nothing for a
+            question whose context has no tokens.
         """
         number = itertools.count(FIRST_ID)
         index = itertools.count()
         for some in _chunks(examples):
-            for _, question, pieces in self._tokenized(some):
-                place = next(index)
-                windows = self._windows(question, pieces)
-                owners = max_context(windows, len(pieces.ids))
+            for _, question, tokens in self._tokenized(some):
+                example_index = next(index)
+                windows = self._windows(question, tokens)
+                owners = max_context(windows, len(tokens.ids))
                 for k, window in enumerate(windows):
                     here = slice(window.start, window.start + window.length)
                     around = (len(question) + 2, 1)
                     yield {
-                        **self._row(question, pieces.ids[here], next(number)),
-                        features.EXAMPLE_INDEX: [place],
+                        **self._row(question, tokens.ids[here], next(number)),
+                        features.EXAMPLE_INDEX: [example_index],
                         features.PIECE_STARTS: np.pad(
-                            pieces.starts[here], around
+                            tokens.starts[here], around
                         ),
                         features.PIECE_LIMITS: np.pad(
-                            pieces.limits[here], around
+                            tokens.limits[here], around
                         ),
                         features.TOKEN_IS_MAX_CONTEXT: np.pad(
                             owners[here] == k, around
                         ),
                     }
 
-    def _labelled(self, example, question, pieces, ids, number):
-        """Yields the windows of one question with start and end."""
+    def _labelled(self, example, question, tokens, ids, number):
+        """Yields the windows of one question with start and end positions."""
         span = None
         if not example.impossible:
             answer = example.answers[0]
             span = find_span(
-                pieces, example.context, answer.text, answer.start, ids
+                tokens, example.context, answer.text, answer.start, ids
             )
             if span is None:
                 self.lost.append(
-                    Lost(
+                    LostAnswer(
                         example.id,
                         ABSENT,
                         example.context[answer.start :][: len(answer.text)],
                     )
                 )
                 return
-            found = detokenize(pieces, example.context, span)
+            found = detokenize(tokens, example.context, span)
             if found.split() != answer.text.split():
-                self.lost.append(Lost(example.id, WIDER, found))
+                self.lost.append(LostAnswer(example.id, WIDER, found))
         covered = example.impossible
-        for window in self._windows(question, pieces):
+        for window in self._windows(question, tokens):
             start, end = 0, 0
             limit = window.start + window.length
             if span and window.start <= span.start and span.end < limit:
@@ -304,19 +311,19 @@ class Maker:
                 covered = True
             here = slice(window.start, limit)
             yield {
-                **self._row(question, pieces.ids[here], next(number)),
+                **self._row(question, tokens.ids[here], next(number)),
                 features.START_POSITIONS: [start],
                 features.END_POSITIONS: [end],
                 features.IS_IMPOSSIBLE: [int(example.impossible)],
             }
         if not covered:
             self.lost.append(
-                Lost(example.id, UNCOVERED, example.answers[0].text)
+                LostAnswer(example.id, UNCOVERED, example.answers[0].text)
             )
 
-    def _windows(self, question: np.ndarray, pieces: Pieces) -> list[Window]:
-        room = self._settings.max_seq_length - len(question) - 3
-        return cut(len(pieces.ids), room, self._settings.doc_stride)
+    def _windows(self, question: np.ndarray, tokens: Tokens) -> list[DocSpan]:
+        size = self._settings.max_seq_length - len(question) - 3
+        return cut(len(tokens.ids), size, self._settings.doc_stride)
 
     def _row(self, question, ids, number: int) -> dict:
         """`[CLS] question [SEP] window [SEP]`."""
@@ -333,16 +340,16 @@ class Maker:
             ),
         }
 
-    def _tokenized(self, examples: list[Example]) -> Iterator[tuple]:
-        """Yields example, ids of its question, pieces of its context."""
+    def _tokenized(self, examples: list[SquadExample]) -> Iterator[tuple]:
+        """Yields examples, ids of the question, and tokens of the context."""
         contexts = list(dict.fromkeys(x.context for x in examples))
-        pieces = dict(zip(contexts, tokenize(self._tokenizer, contexts)))
+        tokens = dict(zip(contexts, tokenize(self._tokenizer, contexts)))
         questions = self._ids([x.question for x in examples])
         longest = self._settings.max_query_length
         for example, ids in zip(examples, questions):
-            yield example, ids[:longest], pieces[example.context]
+            yield example, ids[:longest], tokens[example.context]
             self._done += 1
-            self._tell(self._done)
+            self._report(self._done)
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
         ids = self._tokenizer.tokenize([x.encode() for x in texts])
@@ -350,12 +357,12 @@ class Maker:
         return np.split(ids.values.numpy(), ids.row_splits.numpy()[1:-1])
 
 
-def tokenize(tokenizer, texts: list[str]) -> list[Pieces]:
-    """Splits texts into pieces with their places.
+def tokenize(tokenizer, texts: list[str]) -> list[Tokens]:
+    """Splits texts into tokens with character offsets.
 
     Args:
         tokenizer: a `text_ops.GraphTokenizer`.
-        texts: without halves of surrogate pairs.
+        texts: texts without halves of surrogate pairs.
     """
     raw = [text.encode() for text in texts]
     ids, starts, limits = tokenizer.tokenize_with_offsets(raw)
@@ -365,36 +372,36 @@ def tokenize(tokenizer, texts: list[str]) -> list[Pieces]:
     limits = limits.flat_values.numpy().astype(np.int32)
     found = []
     for text, encoded, a, b in zip(texts, raw, splits, splits[1:]):
-        pieces = Pieces(ids[a:b], starts[a:b], limits[a:b])
+        tokens = Tokens(ids[a:b], starts[a:b], limits[a:b])
         if not text.isascii():
             begins = np.frombuffer(encoded, np.uint8) & 0xC0 != 0x80
-            # Characters before each byte.
+            # Number of characters before each byte.
             before = np.append(0, np.cumsum(begins)).astype(np.int32)
-            pieces = pieces._replace(
-                starts=before[pieces.starts], limits=before[pieces.limits]
+            tokens = tokens._replace(
+                starts=before[tokens.starts], limits=before[tokens.limits]
             )
-        found.append(pieces)
+        found.append(tokens)
     return found
 
 
-def _improve(pieces: Pieces, words: Span, start: int, ids) -> Span:
-    """The place of the answer's pieces in those of its words."""
+def _improve_answer_span(tokens: Tokens, words: Span, start: int, ids) -> Span:
+    """Finds the tokens of the answer among those of the words around it."""
     count, best = len(ids), None
     if not count:
         return words
     limit = max(words.start, words.end + 2 - count)
-    here = pieces.ids[words.start : limit]
+    here = tokens.ids[words.start : limit]
     for first in words.start + np.flatnonzero(here == ids[0]):
-        if np.array_equal(pieces.ids[first : first + count], ids):
+        if np.array_equal(tokens.ids[first : first + count], ids):
             first = int(first)
             span = Span(first, first + count - 1)
-            if pieces.starts[first] == start:
+            if tokens.starts[first] == start:
                 return span
             best = best or span
     return best or words
 
 
-def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
+def _chunks(examples: Iterable[SquadExample]) -> Iterator[list[SquadExample]]:
     examples = iter(examples)
     while some := list(itertools.islice(examples, _AT_ONCE)):
         yield some

@@ -47,7 +47,7 @@ def test_curves_hold_null_and_the_doctor_sees_it(tmp_path):
 
 def test_answers_hold_null(tmp_path):
     path = str(tmp_path / "nbest.json")
-    with answers.Writer(path) as writer:
+    with answers.JsonWriter(path) as writer:
         writer.write("q1", [ODD])
     expected = {**dict.fromkeys(ODD), "step": 3}
     assert read(path) == {"q1": [expected]}

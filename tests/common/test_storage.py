@@ -90,7 +90,7 @@ def write_vectors(folder):
 
 
 def write_answers(folder):
-    with answers.Writer(f"{folder}/nbest.json") as some:
+    with answers.JsonWriter(f"{folder}/nbest.json") as some:
         some.write("q", [1])
     answers.write(f"{folder}/predictions.json", {"q": "a"})
 

@@ -4,10 +4,10 @@ import json
 import pathlib
 import random
 
-PLACES = "paris rome oslo lima cairo".split()
+CITIES = "paris rome oslo lima cairo".split()
 NAMES = "anna bob carl dora emma".split()
 FILLERS = "the old town was large and the river ran by it .".split()
-WORDS = [*PLACES, *NAMES, *FILLERS, "lives", "in", "where", "does", "live"]
+WORDS = [*CITIES, *NAMES, *FILLERS, "lives", "in", "where", "does", "live"]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY += [*dict.fromkeys(WORDS), "?", "##s"]
 
@@ -28,13 +28,13 @@ def write(
     rng, paragraphs = random.Random(seed), []
     for i in range(count):
         name, other = rng.sample(NAMES, 2)
-        place = rng.choice(PLACES).capitalize()
+        city = rng.choice(CITIES).capitalize()
         before, after = (
             " ".join(rng.choices(FILLERS, k=rng.randrange(9))) for _ in range(2)
         )
-        context = f"{before} {name.capitalize()} lives in {place}. {after}"
+        context = f"{before} {name.capitalize()} lives in {city}. {after}"
         impossible = version_2 and i % 3 == 2
-        answer = {"text": place, "answer_start": context.index(place)}
+        answer = {"text": city, "answer_start": context.index(city)}
         qa = {
             "id": f"q{i}",
             "question": f"Where does {other if impossible else name} live?",

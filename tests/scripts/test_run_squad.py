@@ -21,7 +21,7 @@ from tasks.squad import metrics as scoring
 from tasks.squad.windows import TRAINING_SCHEMA
 from tests.helpers import small, squad_files
 
-QUESTIONS, HELD_OUT = 97, 31
+QUESTIONS, DEV_QUESTIONS = 97, 31
 SERVE = """
 import json, sys
 import tensorflow as tf, tensorflow_text
@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def command(folder):
-    """Flags of a small network, without what is to be done."""
+    """Flags of a small network, without --do_*."""
     config = small.config(
         vocab_size=len(squad_files.VOCABULARY),
         hidden_size=30,
@@ -62,7 +62,7 @@ def command(folder):
             folder / "train.json", QUESTIONS, seed=1
         ),
         "predict_file": squad_files.write(
-            folder / "dev.json", HELD_OUT, seed=2
+            folder / "dev.json", DEV_QUESTIONS, seed=2
         ),
         "output_dir": folder / "run",
         "max_seq_length": 23,
@@ -80,7 +80,7 @@ def command(folder):
 
 @pytest.fixture(scope="module")
 def trained(folder, command):
-    """All at once: train, predict, score, tune, export."""
+    """A run that trains, predicts, evaluates, tunes and exports."""
     export = folder / "export"
     code, out, error = run(
         **command,
@@ -99,14 +99,14 @@ def read(path):
 
 
 @pytest.mark.slow
-def test_learns_answers_and_silence(trained):
+def test_learns_answers_and_no_answer(trained):
     output, _, out, _ = trained
     results = dict(
         line.split(" = ")
         for line in (output / "eval_results.txt").read_text().splitlines()
     )
     assert "".join(f"{k} = {v}\n" for k, v in results.items()) in out
-    assert results["total"] == str(HELD_OUT)
+    assert results["total"] == str(DEV_QUESTIONS)
     assert float(results["f1"]) > 60
     assert float(results["HasAns_f1"]) > 60
     assert float(results["f1"]) == pytest.approx(float(results["best_f1"]))
@@ -115,7 +115,7 @@ def test_learns_answers_and_silence(trained):
 @pytest.mark.slow
 def test_writes_the_originals_files(trained):
     output, *_ = trained
-    keys = [f"q{i}" for i in range(HELD_OUT)]
+    keys = [f"q{i}" for i in range(DEV_QUESTIONS)]
     predictions = read(output / "predictions.json")
     nbest = read(output / "nbest_predictions.json")
     odds = read(output / "null_odds.json")
@@ -141,8 +141,8 @@ def test_writes_the_originals_files(trained):
         assert sum(x["probability"] for x in entries) == pytest.approx(1)
         assert sum(not x["text"] for x in entries) == 1
         texts = [x["text"] for x in entries if x["text"]]
-        said = "" if odds[key] > threshold else texts[0]
-        assert predictions[key] == said
+        expected = "" if odds[key] > threshold else texts[0]
+        assert predictions[key] == expected
     assert len(set(predictions.values())) > 3
 
 
@@ -225,7 +225,7 @@ def test_serves_the_same_answers_with_tensorflow_alone(trained, command):
 
 
 @pytest.mark.slow
-def test_a_later_run_takes_windows_and_threshold_on_any_devices(
+def test_a_later_run_reuses_windows_and_threshold_on_any_device(
     trained, command, tmp_path
 ):
     output = shutil.copytree(trained[0], tmp_path / "run")
@@ -242,12 +242,12 @@ def test_a_later_run_takes_windows_and_threshold_on_any_devices(
         distribution="mirrored",
     )
     assert code == 0, error
-    assert "tuned before" in error
+    assert "restored from" in error
     assert (output / "eval.tf_record").stat().st_mtime_ns == stamp
     assert read(output / "predictions.json") == predictions
     assert read(output / "null_odds.json") == pytest.approx(odds, abs=1e-4)
-    # A threshold that is passed wins; the original's way to a text gives the
-    # same here, after all.
+    # --null_score_diff_threshold overrides the file; both kinds of answer
+    # texts are equal here.
     code, _, error = run(
         **command,
         do_predict=True,
@@ -289,7 +289,7 @@ def test_version_1_keeps_the_best_of_training_and_empty_contexts(
     )
     assert code == 0, error
     assert "using the best checkpoint" in error
-    assert "1 questions have no span" in error
+    assert "1 questions have no valid answer span" in error
     predictions = read(folder / "run1" / "predictions.json")
     assert predictions["q1"] == "" and predictions["q0"]
     assert not (folder / "run1" / "null_odds.json").exists()
@@ -314,10 +314,10 @@ def content(*qas, context="Anna lives in Rome."):
     return {"data": [{"paragraphs": [{"context": context, "qas": list(qas)}]}]}
 
 
-# Fifteen files as people have them.
+# Broken files, and the expected messages.
 BROKEN = {
     "a string": ("q1", 'found a string without a list "data"'),
-    "no question": (content(), "holds no question"),
+    "no question": (content(), "no question"),
     "no paragraphs": ({"data": [{}]}, "data[0]: no paragraphs"),
     "no id": (
         content({"question": ""}),
@@ -325,7 +325,7 @@ BROKEN = {
     ),
     "an id twice": (
         content(question(), question()),
-        "qa q1: this id appears twice",
+        "qa q1: duplicate id",
     ),
     "a question of a wrong kind": (
         content(question(question=7)),
@@ -340,7 +340,7 @@ BROKEN = {
         content(answer(text="")),
         "qa q1: an answer without text",
     ),
-    "an answer without a place": (
+    "an answer without a start": (
         content(question(answers=[{"text": "Rome"}])),
         "qa q1: no answer_start",
     ),
@@ -369,7 +369,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_broken_files_are_one_line_and_touch_nothing(broken, command, tmp_path):
+def test_broken_files_are_one_line_and_write_nothing(broken, command, tmp_path):
     what, message = BROKEN[broken]
     path = tmp_path / "train.json"
     path.write_text(json.dumps(what))
@@ -394,8 +394,8 @@ def test_broken_files_are_one_line_and_touch_nothing(broken, command, tmp_path):
         ({"do_eval": True, "doc_stride": 0}, "doc_stride"),
         (
             {"do_eval": True, "max_query_length": 20},
-            "--max_seq_length=23; expected more than --max_query_length and "
-            "3, 23",
+            "--max_seq_length=23; expected more than --max_query_length + "
+            "3 = 23",
         ),
         (
             {"do_eval": True, "max_seq_length": 47},
@@ -425,15 +425,15 @@ def test_wrong_flags_are_one_line(flags, message, command, tmp_path):
     assert not list(tmp_path.glob("run/*.tf_record"))
 
 
-def test_files_of_answers_appear_whole_or_not_at_all(tmp_path):
+def test_answer_files_are_written_atomically(tmp_path):
     path = tmp_path / "nbest.json"
     values = {"b\n": [{"text": "\u00e9", "x": []}], "a": [], "c": 1.5}
     for some in (values, {}):
-        with spans.Writer(str(path)) as writer:
+        with spans.JsonWriter(str(path)) as writer:
             for key, value in some.items():
                 writer.write(key, value)
         assert path.read_text() == json.dumps(some, indent=4) + "\n"
-    with pytest.raises(KeyError), spans.Writer(str(path)) as writer:
+    with pytest.raises(KeyError), spans.JsonWriter(str(path)) as writer:
         writer.write("a", 1)
         raise KeyError
     assert path.read_text() == "{}\n"

@@ -1,4 +1,4 @@
-"""Files of SQuAD: what is read, and what is refused."""
+"""SQuAD files: valid and invalid ones."""
 
 import gzip
 import json
@@ -53,12 +53,12 @@ def write(tmp_path):
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_reads_plain_and_compressed_files_by_what_they_hold(write, pack):
+def test_reads_plain_and_compressed_files_by_their_content(write, pack):
     raw = "\ufeff".encode() + json.dumps(content(question())).encode()
     for name in ("train.json", "train.json.gz"):
         dataset = squad.read(write(pack(raw), name), squad.SPANS)
         assert dataset.examples == [
-            squad.Example(
+            squad.SquadExample(
                 "q1",
                 "When was it made?",
                 CONTEXT,
@@ -132,7 +132,7 @@ def test_questions_alone_need_no_labels(write):
         squad.read(path, squad.TEXTS)
 
 
-def test_texts_need_no_place_and_may_be_missing(write):
+def test_texts_need_no_start_and_may_be_missing(write):
     answers = [{"text": "1895"}, {"text": "", "answer_start": -7}]
     path = write(
         content(
@@ -145,7 +145,7 @@ def test_texts_need_no_place_and_may_be_missing(write):
     assert dataset.examples[1].impossible and dataset.has_impossible
 
 
-# Fifteen ways in which people's files are broken, and what is said.
+# Broken files, and the expected messages.
 BROKEN = {
     "no JSON": (b'{"data":\n [}', "train.json:2: no JSON: Expecting value"),
     "cut gzip": (
@@ -161,7 +161,7 @@ BROKEN = {
         {"questions": []},
         'train.json: found an object without a list "data"',
     ),
-    "no record": ([], "train.json: holds no question"),
+    "no record": ([], "train.json: no question"),
     "a record of a wrong kind": (
         ["q1"],
         "train.json: record 0: found a string; expected an object",
@@ -205,9 +205,9 @@ BROKEN = {
     ),
     "a number and its text as ids": (
         content(question(7), question("7")),
-        "train.json: qa 7: this id appears twice",
+        "train.json: qa 7: duplicate id",
     ),
-    "empty": (content(), "train.json: holds no question"),
+    "empty": (content(), "train.json: no question"),
     "no paragraphs": (
         {"data": [{"title": "x"}]},
         "train.json: data[0]: no paragraphs",
@@ -222,7 +222,7 @@ BROKEN = {
     ),
     "same id": (
         content(question(), question()),
-        "train.json: qa q1: this id appears twice",
+        "train.json: qa q1: duplicate id",
     ),
     "no question": (
         content(question(question=None)),
@@ -258,7 +258,7 @@ BROKEN = {
         content(answer(answer_start=-1)),
         "train.json: qa q1: answer_start -1 is outside of the context",
     ),
-    "place of a wrong kind": (
+    "start of a wrong kind": (
         content(answer(answer_start="15")),
         "train.json: qa q1: answer_start is a string; expected a whole number",
     ),
@@ -301,7 +301,7 @@ def test_names_file_and_question(write, broken):
         ),
     ],
 )
-def test_a_file_of_the_other_version_is_told(write, version_2, qa, message):
+def test_a_file_of_the_other_version_is_reported(write, version_2, qa, message):
     dataset = squad.read(write(content(qa)), squad.SPANS)
     with pytest.raises(UserError, match=message):
         squad.check_version(dataset, version_2)
@@ -345,7 +345,7 @@ def nodes(value, path=()):
     deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.data())
-def test_any_change_is_read_or_told(write, data):
+def test_any_change_is_read_or_reported(write, data):
     whole = content(question(is_impossible=False), question("q2"))
     if data.draw(st.booleans()):
         whole = [record("q1"), record("q2")]

@@ -1,4 +1,4 @@
-"""The graph answers as tasks.squad.windows and tasks.squad.answers do."""
+"""The exported graph equals tasks.squad.windows and tasks.squad.answers."""
 
 import random
 
@@ -12,7 +12,7 @@ from modeling import checkpoints, task_models
 from tasks.squad import answers as spans
 from tasks.squad import export as serving
 from tasks.squad import windows as squad_windows
-from tasks.squad.examples import Example
+from tasks.squad.examples import SquadExample
 from tests.helpers import small
 
 WORDS = "a b c ##d e ##f g . ( é 18 ##95".split()
@@ -20,13 +20,13 @@ TOKENS = [*vocabulary.SPECIAL_TOKENS, *WORDS]
 WRITTEN = "A b cd ef É e\u0301 (g). 1895 b\u00a0c \u200b, xyz ab\n\u2603".split(
     " "
 )
-SIZES = (23, 3, 5)  # of a row, the stride, a question
+SIZES = (23, 3, 5)  # of a sequence, the stride, a question
 
 
 @pytest.fixture(scope="module")
 def network():
-    """Weights of a network that is sure of what it says, and the network."""
-    model = task_models.build_span_model(config(), 7)
+    """Weights of a network with large logits, and the network."""
+    model = models.build_span_model(config(), 7)
     rng = np.random.default_rng(3)
     named = checkpoints.model_variables(model)
     weights = {
@@ -61,7 +61,7 @@ def settings(vocab_file, threshold, **changed):
         "max_answer_length": 4,
         **changed,
     }
-    return serving.Settings(
+    return serving.ExportSettings(
         config=config(),
         vocab_file=vocab_file,
         null_threshold=threshold,
@@ -72,9 +72,9 @@ def settings(vocab_file, threshold, **changed):
 def expected(settings, model, examples):
     """Answers, window by window."""
     tokenizer = text_ops.GraphTokenizer(settings.vocab_file)
-    maker = squad_windows.Maker(
+    maker = squad_windows.WindowMaker(
         tokenizer,
-        squad_windows.Settings(
+        squad_windows.WindowSettings(
             settings.max_seq_length,
             settings.doc_stride,
             settings.max_query_length,
@@ -85,7 +85,7 @@ def expected(settings, model, examples):
         ids, segments = row[features.INPUT_IDS], row[features.SEGMENT_IDS]
         inputs = zip(features.ENCODER_INPUTS, (ids, ids * 0 + 1, segments))
         found = model({name: x[None] for name, x in inputs})
-        window = spans.Window(
+        window = spans.WindowLogits(
             found["start_logits"].numpy()[0],
             found["end_logits"].numpy()[0],
             row[features.PIECE_STARTS],
@@ -122,7 +122,7 @@ def random_examples(count, seed, longest=20):
         words = rng.choices(WRITTEN, k=rng.randrange(size))
         return "".join(word + rng.choice([" ", "  ", "\n"]) for word in words)
 
-    return [Example(str(i), text(6), text(longest)) for i in range(count)]
+    return [SquadExample(str(i), text(6), text(longest)) for i in range(count)]
 
 
 def compare(settings, network, examples):
@@ -154,13 +154,13 @@ def test_answers_equal_those_of_the_script(vocab_file, network, threshold):
     examples = [
         *random_examples(23, seed=5),
         *random_examples(2, seed=6, longest=200),
-        Example("empty", "a", ""),
-        Example("blank", "", " \n\u200b"),
-        Example("one piece", "b", "a"),
-        Example("copies", "b", "a b a b a b a b a b"),
+        SquadExample("empty", "a", ""),
+        SquadExample("blank", "", " \n\u200b"),
+        SquadExample("one token", "b", "a"),
+        SquadExample("duplicates", "b", "a b a b a b a b a b"),
     ]
     windows, kept = compare(settings(vocab_file, threshold), network, examples)
-    assert windows > 32  # more than the network sees together
+    assert windows > 32  # more than one batch of the network
     assert 5 < kept < len(examples) - 2
 
 
@@ -183,28 +183,28 @@ def test_answers_equal_with_other_windows(vocab_file, network, changed):
 @pytest.mark.parametrize("seed", range(3))
 def test_most_context_equals_that_of_the_windows(seed):
     rng = np.random.default_rng(seed)
-    count, room = rng.integers(1, 60, 31), rng.integers(1, 20, 31)
-    stride = np.minimum(room, rng.integers(1, 25, 31))
-    cut = [squad_windows.cut(*x) for x in zip(count, room, stride)]
+    count, size = rng.integers(1, 60, 31), rng.integers(1, 20, 31)
+    stride = np.minimum(size, rng.integers(1, 25, 31))
+    cut = [squad_windows.cut(*x) for x in zip(count, size, stride)]
     paragraphs = serving._Paragraphs(
         questions=tf.RaggedTensor.from_row_lengths([], [0] * 31),
-        pieces=tf.RaggedTensor.from_row_lengths(
+        tokens=tf.RaggedTensor.from_row_lengths(
             tf.zeros(count.sum(), tf.int32), count
         ),
         starts=None,
         limits=None,
-        room=tf.constant(room),
+        size=tf.constant(size),
         stride=tf.constant(stride),
         windows=tf.constant([len(x) for x in cut], tf.int64),
     )
     windows = serving._cut(paragraphs)
     pairs = np.stack([windows.starts, windows.lengths], 1).tolist()
     assert pairs == [list(x) for some in cut for x in some]
-    pieces = windows.starts[:, None] + tf.range(20, dtype=tf.int64)
-    inside = serving._inside(pieces, windows).numpy()
-    found = serving._has_most_context(pieces, paragraphs, windows).numpy()
+    tokens = windows.starts[:, None] + tf.range(20, dtype=tf.int64)
+    inside = serving._inside(tokens, windows).numpy()
+    found = serving._has_most_context(tokens, paragraphs, windows).numpy()
     for row, (of, number) in enumerate(zip(windows.of, windows.numbers)):
         owners = squad_windows.max_context(cut[of], count[of])
-        for piece in pieces.numpy()[row][inside[row]]:
-            place = piece - windows.starts.numpy()[row]
-            assert found[row, place] == (owners[piece] == number.numpy())
+        for token in tokens.numpy()[row][inside[row]]:
+            position = token - windows.starts.numpy()[row]
+            assert found[row, position] == (owners[token] == number.numpy())

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.squad import metrics
-from tasks.squad.examples import Answer, Example
+from tasks.squad.examples import Answer, SquadExample
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_counts_words():
 
 
 def example(key, *answers):
-    return Example(
+    return SquadExample(
         key, "", "", tuple(map(Answer, answers)), impossible=not answers
     )
 
@@ -285,8 +285,8 @@ def test_the_command_chooses_the_version(files, capsys):
     ("predictions", "message"),
     [
         ('{"a": 1}', "qa a: 1; expected an answer"),
-        ("[]", "no object; expected id -> an answer"),
-        ('{"a": "x"}', "qa b: not in it; expected all 5 questions"),
+        ("[]", "not an object; expected id -> an answer"),
+        ('{"a": "x"}', "qa b: missing; expected all 5 questions"),
         ("{", "no JSON"),
     ],
 )

@@ -1,4 +1,4 @@
-"""From logits to answers: n-best, texts, odds of none."""
+"""From logits to answers: n-best, texts, odds of no answer."""
 
 import math
 
@@ -8,27 +8,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.squad import answers
-from tasks.squad.answers import OriginalText, Span, Window
+from tasks.squad.answers import Candidate, OriginalText, WindowLogits
 
 #           0   3  6      13  17    23
 CONTEXT = "It is Steve Smith's (b. 1895)"
 
 
-def window(start, end, places, best=None, ids=None):
-    """`places` are (first, behind last) characters, None outside."""
-    places = [x or (0, 0) for x in places]
-    return Window(
+def window(start, end, offsets, best=None, ids=None):
+    """`offsets` are (first, behind last) characters, None outside."""
+    offsets = [x or (0, 0) for x in offsets]
+    return WindowLogits(
         np.array(start, np.float32),
         np.array(end, np.float32),
-        np.array([x[0] for x in places], np.int32),
-        np.array([x[1] for x in places], np.int32),
-        np.array(best or [x[1] > 0 for x in places], np.int32),
+        np.array([x[0] for x in offsets], np.int32),
+        np.array([x[1] for x in offsets], np.int32),
+        np.array(best or [x[1] > 0 for x in offsets], np.int32),
         ids,
     )
 
 
 # [CLS] who [SEP] steve smith ' s [SEP]
-PLACES = [None, None, None, (6, 11), (12, 17), (17, 18), (18, 19), None]
+OFFSETS = [None, None, None, (6, 11), (12, 17), (17, 18), (18, 19), None]
 
 
 def one(**changed):
@@ -36,7 +36,7 @@ def one(**changed):
     values = {
         "start": [1.0, 9, 9, 4, 3, 0, -1, 9],
         "end": [0.5, 9, 9, 0, 3, -2, 0, 9],
-        "places": PLACES,
+        "offsets": OFFSETS,
         **changed,
     }
     return window(**values)
@@ -77,7 +77,7 @@ def test_nbest_as_drawn():
     assert found.answer(0.0) == found.best
 
 
-def test_no_answer_takes_its_place_among_the_nbest():
+def test_no_answer_is_one_of_the_nbest():
     cls = one(
         start=[3.0, 0, 0, 4, 3, 0, -1, 0], end=[2.5, 0, 0, 0, 3, -2, 0, 0]
     )
@@ -94,7 +94,7 @@ def test_no_answer_takes_its_place_among_the_nbest():
     assert found.answer(-1.6) == found.nbest[2]
 
 
-def test_a_list_full_of_others_gets_no_answer_too():
+def test_no_answer_is_added_to_a_full_list():
     low = one(
         start=[-5.0, -9, -9, 4, 3, 0, -1, -9], end=[0.0] * 4 + [3.0] + [0.0] * 3
     )
@@ -115,11 +115,11 @@ def test_windows_share_an_nbest_without_repeating_texts():
     )
     found = extract([first, second], with_null=True)
     texts = [x.text for x in found.nbest]
-    # `Smith` may not start in the first window, which has less around it.
+    # `Smith` may not start in the first window, which has less context for it.
     assert texts[:3] == ["Smith", "Steve Smith", "Smith's"]
     assert found.nbest[0].start_logit == 5
     assert len(set(texts)) == len(texts)
-    # The window in which no answer scores least says how likely it is.
+    # The odds come from the window with the lowest score of no answer.
     assert found.null_odds == 0.5 - 8
 
 
@@ -137,7 +137,7 @@ def test_equal_scores_come_in_the_order_of_the_windows():
 
 @pytest.mark.parametrize("with_null", [False, True])
 def test_a_question_without_spans_has_no_answer(with_null):
-    outside = one(places=[None] * 8)
+    outside = one(offsets=[None] * 8)
     for windows in ([], [outside]):
         found = extract(windows, with_null=with_null)
         assert [x.text for x in found.nbest] == [""]
@@ -148,8 +148,8 @@ def test_a_question_without_spans_has_no_answer(with_null):
 
 
 def order(logits, count):
-    places = range(len(logits))
-    return sorted(places, key=lambda i: logits[i], reverse=True)[:count]
+    positions = range(len(logits))
+    return sorted(positions, key=lambda i: logits[i], reverse=True)[:count]
 
 
 def simple(windows, n_best_size, longest):
@@ -161,7 +161,7 @@ def simple(windows, n_best_size, longest):
                 inside = x.limits[a] and x.limits[b] and x.is_max_context[a]
                 if inside and a <= b < a + longest:
                     pair = float(x.start_logits[a]), float(x.end_logits[b])
-                    found.append(Span(number, a, b, *pair))
+                    found.append(Candidate(number, a, b, *pair))
     return sorted(found, key=lambda x: x[3] + x[4], reverse=True)
 
 
@@ -190,12 +190,12 @@ def test_candidates_equal_loops(parts, n_best_size, longest):
 
 
 @pytest.mark.parametrize(
-    ("pieces", "words", "expected"),
+    ("text", "words", "expected"),
     [
         ("steve smith", "Steve Smith's", "Steve Smith"),
         ("1895", "(1895-1943).", "1895"),
         ("cafe", "caf\u00e9s", "caf\u00e9"),
-        # An accent of its own is counted: all words.
+        # A combining accent is counted: all words.
         ("cafe", "cafe\u0301s bar", "cafe\u0301s bar"),
         ("[UNK]", "\u2603 (x)", "\u2603 (x)"),
         ("b c", "a b  c d", "b  c"),
@@ -203,31 +203,31 @@ def test_candidates_equal_loops(parts, n_best_size, longest):
         ("steve smith", "Steve\u00a0Smith's", "Steve\u00a0Smith's"),
     ],
 )
-def test_projects_as_the_original(pieces, words, expected):
-    told = []
-    text = OriginalText([], True, None, told.append)
-    assert text.project(pieces, words) == expected
-    assert bool(told) == (expected == words)
+def test_get_final_text_as_in_the_original(text, words, expected):
+    logged = []
+    original = OriginalText([], True, None, logged.append)
+    assert original.get_final_text(text, words) == expected
+    assert bool(logged) == (expected == words)
 
 
-def test_both_ways_to_a_text():
+def test_both_kinds_of_texts():
     context = "\u2603 Steve Smith's\n(b. 1895)"
     tokens = ["[UNK]", "steve", "smith", "'", "s", "(", "b", ".", "18", "##95"]
-    places = [(0, 1), (2, 7), (8, 13), (13, 14), (14, 15), (16, 17), (17, 18)]
-    places += [(18, 19), (20, 22), (22, 24), (24, 25)]
+    offsets = [(0, 1), (2, 7), (8, 13), (13, 14), (14, 15), (16, 17), (17, 18)]
+    offsets += [(18, 19), (20, 22), (22, 24), (24, 25)]
     ids = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 5])
-    x = window([0.0] * 11, [0.0] * 11, places, ids=ids)
+    x = window([0.0] * 11, [0.0] * 11, offsets, ids=ids)
     exact = answers.offsets_text(context, [x])
     original = OriginalText(tokens, True, None).text_of(context, [x])
 
     def both(start, end):
-        span = Span(0, start, end, 0.0, 0.0)
+        span = Candidate(0, start, end, 0.0, 0.0)
         return exact(span), original(span)
 
     assert both(1, 2) == ("Steve Smith", "Steve Smith")
     assert both(8, 9) == ("1895", "1895")
     # White space stays, or becomes a space.
     assert both(3, 6) == ("'s\n(b", "'s (b")
-    # An unknown piece is known by its place.
+    # An unknown token is found by its offsets.
     assert both(0, 0) == ("\u2603", "\u2603")
     assert both(0, 1) == ("\u2603 Steve", "\u2603 Steve")

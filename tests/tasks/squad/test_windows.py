@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from data.records import example_files
 from data.text import text_ops, vocabulary
 from tasks.squad import windows
-from tasks.squad.examples import Answer, Example
+from tasks.squad.examples import Answer, SquadExample
 
 SPECIAL = list(vocabulary.SPECIAL_TOKENS)
 WORDS = "it was made in 18 ##95 when ? . ( ) - the old cafe japan ##ese".split()
@@ -26,9 +26,9 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def letters():
-    """Any letter is a piece, and some pairs are."""
-    pieces = dict.fromkeys([*LETTERS, *(f"##{x}" for x in LETTERS)])
-    return text_ops.GraphTokenizer(SPECIAL + list(pieces) + ["ab", "##cd"])
+    """A vocabulary of all letters and some pairs of letters."""
+    tokens = dict.fromkeys([*LETTERS, *(f"##{x}" for x in LETTERS)])
+    return text_ops.GraphTokenizer(SPECIAL + list(tokens) + ["ab", "##cd"])
 
 
 def ids(text):
@@ -60,18 +60,18 @@ def test_most_context_as_drawn():
 
 @settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 20), st.integers(1, 30))
-def test_windows_end_cover_all_and_have_one_owner(count, room, stride):
-    spans = windows.cut(count, room, stride)
+def test_windows_cover_all_tokens_and_each_has_one_owner(count, size, stride):
+    spans = windows.cut(count, size, stride)
     covered = np.zeros(count, int)
     for start, length in spans:
-        assert 0 < length <= room
+        assert 0 < length <= size
         covered[start : start + length] += 1
     assert (covered > 0).all()
     owners = windows.max_context(spans, count)
-    for place, owner in enumerate(owners):
+    for position, owner in enumerate(owners):
         scores = [
-            min(place - start, start + length - 1 - place) + 0.01 * length
-            if start <= place < start + length
+            min(position - start, start + length - 1 - position) + 0.01 * length
+            if start <= position < start + length
             else -1.0
             for start, length in spans
         ]
@@ -86,9 +86,11 @@ CONTEXT = "It was MADE in (1895). The Café-Japanese."
 
 
 def test_training_rows_as_drawn(tokenizer):
-    example = Example("q", "When was it made?", CONTEXT, (Answer("1895", 16),))
-    settings_ = windows.Settings(18, 4, 11)
-    maker = windows.Maker(tokenizer, settings_)
+    example = SquadExample(
+        "q", "When was it made?", CONTEXT, (Answer("1895", 16),)
+    )
+    settings_ = windows.WindowSettings(18, 4, 11)
+    maker = windows.WindowMaker(tokenizer, settings_)
     rows = list(maker.training_rows([example]))
     drawn = [
         ("it was made in ( 18 ##95 ) . the", (12, 13)),
@@ -109,11 +111,11 @@ def test_training_rows_as_drawn(tokenizer):
     assert maker.lost == []
 
 
-def test_prediction_rows_know_their_characters(tokenizer):
+def test_prediction_rows_have_character_offsets(tokenizer):
     context = "\n It was caf\u00e9"
-    example = Example("q", "When was it made?", context)
-    empty = Example("e", "When was it made?", " \n")
-    maker = windows.Maker(tokenizer, windows.Settings(12, 2, 5))
+    example = SquadExample("q", "When was it made?", context)
+    empty = SquadExample("e", "When was it made?", " \n")
+    maker = windows.WindowMaker(tokenizer, windows.WindowSettings(12, 2, 5))
     rows = list(maker.prediction_rows([empty, example]))
     assert len(rows) == 1
     made = {name: list(map(int, x)) for name, x in rows[0].items()}
@@ -129,8 +131,10 @@ def test_prediction_rows_know_their_characters(tokenizer):
 
 
 def test_rows_fit_their_schemas(tokenizer, tmp_path):
-    example = Example("q", "When was it made?", CONTEXT, (Answer("1895", 16),))
-    maker = windows.Maker(tokenizer, windows.Settings(18, 4, 11))
+    example = SquadExample(
+        "q", "When was it made?", CONTEXT, (Answer("1895", 16),)
+    )
+    maker = windows.WindowMaker(tokenizer, windows.WindowSettings(18, 4, 11))
     for schema, rows in (
         (windows.TRAINING_SCHEMA, maker.training_rows([example])),
         (windows.PREDICTION_SCHEMA, maker.prediction_rows([example])),
@@ -148,9 +152,10 @@ def test_rows_fit_their_schemas(tokenizer, tmp_path):
 
 def test_a_long_question_is_cut_and_examples_are_shuffled(tokenizer):
     examples = [
-        Example(str(i), "it was made", "when " * i, (), True) for i in range(9)
+        SquadExample(str(i), "it was made", "when " * i, (), True)
+        for i in range(9)
     ]
-    maker = windows.Maker(tokenizer, windows.Settings(17, 4, 2))
+    maker = windows.WindowMaker(tokenizer, windows.WindowSettings(17, 4, 2))
     rows = list(maker.training_rows(examples))
     order = list(range(9))
     random.Random(12345).shuffle(order)
@@ -160,10 +165,10 @@ def test_a_long_question_is_cut_and_examples_are_shuffled(tokenizer):
 
 
 def find(tokenizer, context, text, start):
-    (pieces,) = windows.tokenize(tokenizer, [context])
+    (tokens,) = windows.tokenize(tokenizer, [context])
     answer = tokenizer.tokenize([text]).flat_values.numpy().tolist()
-    span = windows.find_span(pieces, context, text, start, answer)
-    return span and windows.detokenize(pieces, context, span)
+    span = windows.find_span(tokens, context, text, start, answer)
+    return span and windows.detokenize(tokens, context, span)
 
 
 def test_spans_are_improved(tokenizer):
@@ -172,15 +177,15 @@ def test_spans_are_improved(tokenizer):
     assert find(tokenizer, context, "leader was", 4) == "leader was"
     # White space around an answer is no part of it.
     assert find(tokenizer, context, " was ", 10) == "was"
-    # A part of a piece: all words it is in.
+    # A part of a token: all words around it.
     assert find(tokenizer, context, "eader", 5) == "leader"
     assert find(tokenizer, context, "s made (1", 13) == "was made (1895-95)."
-    # Of two places the one that is meant.
+    # If there are two, the labelled one.
     assert find(tokenizer, "(It-it)", "it", 4) == "it"
     assert find(tokenizer, "(It-it)", "It", 1) == "It"
 
 
-def test_what_is_not_there_is_not_found(tokenizer):
+def test_absent_answers_are_not_found(tokenizer):
     assert find(tokenizer, "it was made", "japan", 3) is None
     assert find(tokenizer, "it was made", "made", 0) is None
     assert find(tokenizer, "it \u200b made", "\u200b", 3) is None
@@ -189,7 +194,7 @@ def test_what_is_not_there_is_not_found(tokenizer):
 
 def test_lost_answers_are_listed(tokenizer):
     def example(key, context, text, start):
-        return Example(key, "when", context, (Answer(text, start),))
+        return SquadExample(key, "when", context, (Answer(text, start),))
 
     examples = [
         example("a", "it was made", "japan", 3),
@@ -197,14 +202,14 @@ def test_lost_answers_are_listed(tokenizer):
         example("c", "it was made in japan", "it was made in japan", 0),
         example("d", "it was made", "was", 3),
     ]
-    maker = windows.Maker(tokenizer, windows.Settings(8, 2, 1))
+    maker = windows.WindowMaker(tokenizer, windows.WindowSettings(8, 2, 1))
     rows = list(maker.training_rows(examples))
     assert sorted(maker.lost) == [
         ("a", windows.ABSENT, "was m"),
         ("b", windows.WIDER, "Japanese"),
         ("c", windows.UNCOVERED, "it was made in japan"),
     ]
-    # The one that is absent is left out, the others are not.
+    # Only the absent answer is skipped.
     assert len(rows) == 4
 
 
@@ -224,23 +229,25 @@ def test_labels_detokenize_to_the_answer_or_are_lost(letters, context, data):
     text = context[start:limit]
     if not text.strip():
         return
-    size = data.draw(st.integers(5, 30))
+    length = data.draw(st.integers(5, 30))
     stride = data.draw(st.integers(1, 30))
-    maker = windows.Maker(letters, windows.Settings(size, stride, 1))
-    example = Example("q", "a", context, (Answer(text, start),))
+    maker = windows.WindowMaker(
+        letters, windows.WindowSettings(length, stride, 1)
+    )
+    example = SquadExample("q", "a", context, (Answer(text, start),))
     rows = list(maker.training_rows([example]))
-    (pieces,) = windows.tokenize(letters, [context])
-    room = size - 4
+    (tokens,) = windows.tokenize(letters, [context])
+    size = length - 4
     labels = [(x["start_positions"][0], x["end_positions"][0]) for x in rows]
     found = set()
     for window, (first, last) in zip(
-        windows.cut(len(pieces.ids), room, stride), labels
+        windows.cut(len(tokens.ids), size, stride), labels
     ):
         if last:
             span = windows.Span(
                 first - 3 + window.start, last - 3 + window.start
             )
-            found.add(windows.detokenize(pieces, context, span))
+            found.add(windows.detokenize(tokens, context, span))
     reasons = {x.reason for x in maker.lost}
     if not reasons:
         assert {" ".join(x.split()) for x in found} == {" ".join(text.split())}
