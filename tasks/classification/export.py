@@ -133,8 +133,8 @@ class Classifier(tf.train.Checkpoint):
             },
         )
         return {
-            name: tf.cast(rows.to_tensor(), tf.int32)
-            for name, rows in parsed.items()
+            name: tf.cast(values.to_tensor(), tf.int32)
+            for name, values in parsed.items()
         }
 
     def _logits(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:

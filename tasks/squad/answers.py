@@ -79,9 +79,9 @@ class Candidate(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An entry of an n-best list; no answer has text "" and characters 0 to 0.
+    """An entry of an n-best list.
 
-    text: the answer.
+    text: the answer; "" for no answer, with characters 0 to 0.
     start, limit: its first character in the context, and the character after
         its last.
     probability: softmax over the n-best list.

@@ -196,10 +196,10 @@ class QuestionAnswering(tf.train.Checkpoint):
 
     def _best(self, paragraphs: _Paragraphs, windows: _Windows) -> _Best:
         """Runs the network on batches of windows of similar lengths."""
-        rows, heads = self._rows(paragraphs, windows)
-        order = tf.argsort(rows.row_lengths(), stable=True)
-        rows, heads = tf.gather(rows, order), tf.gather(heads, order)
-        count, size = rows.nrows(), self._settings.n_best_size
+        sequences, heads = self._sequences(paragraphs, windows)
+        order = tf.argsort(sequences.row_lengths(), stable=True)
+        sequences, heads = tf.gather(sequences, order), tf.gather(heads, order)
+        count, size = sequences.nrows(), self._settings.n_best_size
         kinds = _Best(tf.int32, tf.int32, tf.float64, tf.float64, tf.float64)
         shapes = _Best(*[[None, size]] * 4, [None])
         arrays = [
@@ -211,7 +211,7 @@ class QuestionAnswering(tf.train.Checkpoint):
 
         def run(i, arrays):
             some = slice(i * _AT_ONCE, (i + 1) * _AT_ONCE)
-            found = self._run(rows[some], heads[some])
+            found = self._run(sequences[some], heads[some])
             return i + 1, [x.write(i, y) for x, y in zip(arrays, found)]
 
         _, arrays = tf.while_loop(
@@ -223,7 +223,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         back = tf.math.invert_permutation(order)
         return _Best(*[tf.gather(array.concat(), back) for array in arrays])
 
-    def _rows(self, paragraphs: _Paragraphs, windows: _Windows):
+    def _sequences(self, paragraphs: _Paragraphs, windows: _Windows):
         """`[CLS] question [SEP] window [SEP]`, and the start of the window."""
         tokenizer = self._tokenizer
         questions = tf.gather(paragraphs.questions, windows.of)
@@ -232,7 +232,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         )
         indices = tf.ragged.range(first, first + windows.lengths)
         column = tf.ones_like(windows.of, tf.int32)[:, tf.newaxis]
-        rows = tf.concat(
+        sequences = tf.concat(
             [
                 column * tokenizer.cls_id,
                 questions,
@@ -242,13 +242,13 @@ class QuestionAnswering(tf.train.Checkpoint):
             ],
             axis=1,
         )
-        return rows, questions.row_lengths() + 2
+        return sequences, questions.row_lengths() + 2
 
-    def _run(self, rows: tf.RaggedTensor, heads: tf.Tensor) -> _Best:
+    def _run(self, sequences: tf.RaggedTensor, heads: tf.Tensor) -> _Best:
         """The best starts and ends of sequences of token ids."""
-        ids = rows.to_tensor(self._tokenizer.pad_id)
+        ids = sequences.to_tensor(self._tokenizer.pad_id)
         size = tf.shape(ids)[1]
-        mask = tf.sequence_mask(rows.row_lengths(), size, tf.int32)
+        mask = tf.sequence_mask(sequences.row_lengths(), size, tf.int32)
         head = tf.sequence_mask(heads, size, tf.int32)
         outputs = self._model.value(
             {

@@ -81,7 +81,7 @@ class Squad:
                 "train.tf_record",
                 train,
                 windows.TRAINING_SCHEMA,
-                windows.WindowMaker.training_rows,
+                windows.WindowMaker.training_records,
             )
         self.tuning = finetuning.FineTuning(
             settings,
@@ -111,12 +111,12 @@ class Squad:
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
         tuning, schema = self._tuning_settings, windows.TRAINING_SCHEMA
-        rows = example_files.read(
+        records = example_files.read(
             self._train_path, schema, tuning.max_seq_length
         )
         validates = tuning.training.eval_steps > 0
         return self.tuning.train(
-            example_files.Rows(rows, schema),
+            example_files.Rows(records, schema),
             self._validate if validates else None,
             "f1" if validates else None,
         )
@@ -277,7 +277,7 @@ class Squad:
         )
 
     def _make_records(
-        self, name: str, dataset: squad.Dataset, schema, rows: Callable
+        self, name: str, dataset: squad.Dataset, schema, records: Callable
     ) -> tuple[str, int]:
         """Writes the windows of a file, unless they exist already.
 
@@ -314,7 +314,7 @@ class Squad:
         )
         count = example_files.write(
             path,
-            rows(maker, dataset.examples),
+            records(maker, dataset.examples),
             schema,
             tuning.max_seq_length,
             key,
@@ -372,13 +372,13 @@ class Squad:
             "eval.tf_record",
             self._predict,
             windows.PREDICTION_SCHEMA,
-            windows.WindowMaker.prediction_rows,
+            windows.WindowMaker.prediction_records,
         )
 
     def _windows(self, batch_size: int) -> Iterator[tuple]:
         """Yields records of windows with their start and end logits."""
         path, count = self._prediction_records
-        rows, again = itertools.tee(
+        records, again = itertools.tee(
             example_files.read(
                 path,
                 windows.PREDICTION_SCHEMA,
@@ -386,8 +386,8 @@ class Squad:
             )
         )
         outputs = self.tuning.predict(again, batch_size, "answered", count)
-        for row, output in zip(rows, outputs):
-            yield row, output["start_logits"], output["end_logits"]
+        for record, output in zip(records, outputs):
+            yield record, output["start_logits"], output["end_logits"]
 
     def _text_of(self) -> Callable:
         settings = self._settings

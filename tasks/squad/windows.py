@@ -224,7 +224,7 @@ class WindowMaker:
         self._done = 0
         self.lost: list[LostAnswer] = []
 
-    def training_rows(self, examples: list[SquadExample]) -> Iterator[dict]:
+    def training_records(self, examples: list[SquadExample]) -> Iterator[dict]:
         """Yields the windows of labelled questions, in the original's order.
 
         A window without the whole answer is labelled 0, 0: `[CLS]`.
@@ -245,7 +245,7 @@ class WindowMaker:
             for parts, ids in zip(self._tokenized(some), answers):
                 yield from self._labelled(*parts, ids, number)
 
-    def prediction_rows(
+    def prediction_records(
         self, examples: Iterable[SquadExample]
     ) -> Iterator[dict]:
         """Yields the windows of questions, in order, with character offsets.
@@ -268,7 +268,9 @@ class WindowMaker:
                     here = slice(window.start, window.start + window.length)
                     around = (len(question) + 2, 1)
                     yield {
-                        **self._row(question, tokens.ids[here], next(number)),
+                        **self._record(
+                            question, tokens.ids[here], next(number)
+                        ),
                         features.EXAMPLE_INDEX: [example_index],
                         features.PIECE_STARTS: np.pad(
                             tokens.starts[here], around
@@ -311,7 +313,7 @@ class WindowMaker:
                 covered = True
             here = slice(window.start, limit)
             yield {
-                **self._row(question, tokens.ids[here], next(number)),
+                **self._record(question, tokens.ids[here], next(number)),
                 features.START_POSITIONS: [start],
                 features.END_POSITIONS: [end],
                 features.IS_IMPOSSIBLE: [int(example.impossible)],
@@ -325,16 +327,16 @@ class WindowMaker:
         size = self._settings.max_seq_length - len(question) - 3
         return cut(len(tokens.ids), size, self._settings.doc_stride)
 
-    def _row(self, question, ids, number: int) -> dict:
-        """`[CLS] question [SEP] window [SEP]`."""
+    def _record(self, question, ids, number: int) -> dict:
+        """Features of `[CLS] question [SEP] window [SEP]`."""
         head, tail = len(question) + 2, len(ids) + 1
-        row = np.full(head + tail, self._tokenizer.sep_id, np.int32)
-        row[0] = self._tokenizer.cls_id
-        row[1 : head - 1] = question
-        row[head:-1] = ids
+        joined = np.full(head + tail, self._tokenizer.sep_id, np.int32)
+        joined[0] = self._tokenizer.cls_id
+        joined[1 : head - 1] = question
+        joined[head:-1] = ids
         return {
             features.UNIQUE_IDS: [number],
-            features.INPUT_IDS: row,
+            features.INPUT_IDS: joined,
             features.SEGMENT_IDS: np.repeat(
                 np.array([0, 1], np.int32), [head, tail]
             ),

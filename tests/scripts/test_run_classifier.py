@@ -111,7 +111,7 @@ def softmax(logits):
     return e / e.sum(-1, keepdims=True)
 
 
-def test_a_run_learns_and_leaves_the_originals_files(made):
+def test_a_run_learns_and_writes_the_originals_files(made):
     run = made / "run"
     result = results_of(run)
     assert result.keys() == {
@@ -211,7 +211,7 @@ def test_no_example_is_lost_at_any_batch_size(made, classify, tmp_path, named):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_a_finished_run_trains_nothing_and_answers_again(made, classify):
+def test_a_finished_run_does_not_train_and_predicts_again(made, classify):
     before = (made / "run" / "test_results.tsv").read_bytes()
     names = sorted(os.listdir(made / "run"))
     out, err = classify(
@@ -225,7 +225,7 @@ def test_a_finished_run_trains_nothing_and_answers_again(made, classify):
 
 
 @pytest.mark.slow
-def test_the_export_answers_alike_in_a_fresh_process(made):
+def test_the_export_predicts_the_same_in_a_fresh_process(made):
     rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
     rows += [["the cat", ""], ["", "a bird"], ["cat dog tree " * 9, ""]]
     done = subprocess.run(
@@ -245,7 +245,7 @@ def test_the_export_answers_alike_in_a_fresh_process(made):
     assert found["label"] == labels
 
 
-def test_an_export_in_bfloat16_is_half_as_large_and_answers_nearly_alike(
+def test_an_export_in_bfloat16_is_half_as_large_and_nearly_equal(
     made, classify, tmp_path
 ):
     small_one = tmp_path / "bfloat16"
@@ -276,7 +276,7 @@ def test_an_export_in_bfloat16_is_half_as_large_and_answers_nearly_alike(
 
 
 @pytest.mark.long
-def test_seeds_have_folders_a_mean_and_a_deviation(classify, tmp_path):
+def test_seeds_have_folders_means_and_deviations(classify, tmp_path):
     classify(
         "--do_train",
         "--do_eval",
@@ -354,7 +354,7 @@ def test_a_hub_modules_weights_vocabulary_and_casing_are_used(
 @pytest.mark.parametrize(
     "kind", [pytest.param("multi_label", marks=pytest.mark.long), "regression"]
 )
-def test_several_labels_and_numbers_run_from_train_to_answers(
+def test_several_labels_and_numbers_from_training_to_predictions(
     classify, tmp_path, kind
 ):
     labels = {

@@ -1,4 +1,4 @@
-"""From questions to answers, scores and a served model, end to end."""
+"""run_squad end to end on a small network."""
 
 import contextlib
 import gzip
@@ -173,8 +173,8 @@ def test_records_are_the_originals(trained):
 
 
 @pytest.mark.slow
-def test_the_export_is_asked_from_the_shell(trained, command, ask):
-    """The question first."""
+def test_the_export_answers_from_the_shell(trained, command, ask):
+    """Input lines: the question, a tab, the context."""
     output, export, *_ = trained
     predictions = read(output / "predictions.json")
     examples = squad.read(command["predict_file"]).examples[:20]

@@ -81,7 +81,7 @@ def as_lines(records):
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("form", [as_lines, list])
-def test_the_layout_of_datasets_is_that_of_squad(write, form, count):
+def test_files_of_datasets_equal_those_of_squad(write, form, count):
     """JSON lines, as `to_json` writes them, and a list of records."""
     answers = {"text": ["1895", "in 1895"], "answer_start": [15, 12]}
     records = [
@@ -282,7 +282,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_names_file_and_question(write, broken):
+def test_errors_name_file_and_question(write, broken):
     what, message = BROKEN[broken]
     path = write(what)
     with pytest.raises(UserError) as error:

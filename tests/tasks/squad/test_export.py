@@ -81,7 +81,7 @@ def expected(settings, model, examples):
         ),
     )
     windows = {}
-    for row in maker.prediction_rows(examples):
+    for row in maker.prediction_records(examples):
         ids, segments = row[features.INPUT_IDS], row[features.SEGMENT_IDS]
         inputs = zip(features.ENCODER_INPUTS, (ids, ids * 0 + 1, segments))
         found = model({name: x[None] for name, x in inputs})

@@ -1,4 +1,4 @@
-"""SQuAD's scores: small literals, the official definitions, the command."""
+"""SQuAD's metrics: small literals, the official definitions, the command."""
 
 import json
 import random
@@ -110,7 +110,7 @@ def test_a_file_of_one_kind_has_no_scores_of_the_other():
 
 
 def peer_scores(examples, predictions, odds, threshold):
-    """The official definitions, written down a second time, naively."""
+    """A second, naive implementation of the official definitions."""
 
     def words(text):
         text = "".join(c for c in text.lower() if c not in string.punctuation)
@@ -166,8 +166,8 @@ def peer_scores(examples, predictions, odds, threshold):
         ({"a": 0.0, "b": 0.0}, (0.0, 0.0)),
     ],
 )
-def test_the_best_threshold_answers_no_more_than_it_must(scores, expected):
-    """Where one more answer neither wins nor loses, it is not given."""
+def test_the_best_threshold_answers_no_more_than_needed(scores, expected):
+    """An answer that does not change the score is not given."""
     predictions, odds = {"a": "x", "b": "y"}, {"a": -2.0, "b": 1.5}
     has_answer = dict.fromkeys(scores, True)
     found = metrics.best_threshold(predictions, scores, odds, has_answer)
@@ -244,7 +244,7 @@ def files(tmp_path):
     )
 
 
-def test_the_command_prints_json_and_nothing_else(files):
+def test_the_command_prints_only_json(files):
     version_1, _, predictions, _ = files
     done = subprocess.run(
         [sys.executable, "-m", "tasks.squad.metrics", version_1, predictions],
@@ -290,7 +290,7 @@ def test_the_command_chooses_the_version(files, capsys):
         ("{", "no JSON"),
     ],
 )
-def test_the_command_names_what_is_wrong(
+def test_the_command_reports_errors(
     files, tmp_path, capsys, predictions, message
 ):
     path = tmp_path / "wrong.json"
@@ -313,7 +313,7 @@ def test_odds_are_finite(files, tmp_path, capsys, odds):
     assert "qa a: " in found.err and "expected a number" in found.err
 
 
-def test_missing_predictions_of_version_1_are_told(files, tmp_path, capsys):
+def test_missing_predictions_of_version_1_are_logged(files, tmp_path, capsys):
     path = tmp_path / "some.json"
     path.write_text('{"a": "cat"}')
     assert metrics.main(["squad", files[0], str(path)]) == 0

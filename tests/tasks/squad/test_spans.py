@@ -15,7 +15,7 @@ CONTEXT = "It is Steve Smith's (b. 1895)"
 
 
 def window(start, end, offsets, best=None, ids=None):
-    """`offsets` are (first, behind last) characters, None outside."""
+    """`offsets` are (first, after the last) characters, None outside."""
     offsets = [x or (0, 0) for x in offsets]
     return WindowLogits(
         np.array(start, np.float32),

@@ -78,32 +78,32 @@ def test_windows_cover_all_tokens_and_each_has_one_owner(count, size, stride):
         assert owner == scores.index(max(scores))
 
 
-def row(text):
+def joined(text):
     return ids(f"[CLS] when was it made ? [SEP] {text} [SEP]")
 
 
 CONTEXT = "It was MADE in (1895). The Café-Japanese."
 
 
-def test_training_rows_as_drawn(tokenizer):
+def test_training_records_as_drawn(tokenizer):
     example = SquadExample(
         "q", "When was it made?", CONTEXT, (Answer("1895", 16),)
     )
     settings_ = windows.WindowSettings(18, 4, 11)
     maker = windows.WindowMaker(tokenizer, settings_)
-    rows = list(maker.training_rows([example]))
+    records = list(maker.training_records([example]))
     drawn = [
         ("it was made in ( 18 ##95 ) . the", (12, 13)),
         ("( 18 ##95 ) . the cafe - japan ##ese", (8, 9)),
         (". the cafe - japan ##ese .", (0, 0)),
     ]
-    assert [x["unique_ids"] for x in rows] == [
+    assert [x["unique_ids"] for x in records] == [
         [1000000000],
         [1000000001],
         [1000000002],
     ]
-    for made, (text, span) in zip(rows, drawn, strict=True):
-        assert made["input_ids"].tolist() == row(text)
+    for made, (text, span) in zip(records, drawn, strict=True):
+        assert made["input_ids"].tolist() == joined(text)
         count = len(text.split())
         assert made["segment_ids"].tolist() == [0] * 7 + [1] * (count + 1)
         assert (*made["start_positions"], *made["end_positions"]) == span
@@ -111,17 +111,17 @@ def test_training_rows_as_drawn(tokenizer):
     assert maker.lost == []
 
 
-def test_prediction_rows_have_character_offsets(tokenizer):
+def test_prediction_records_have_character_offsets(tokenizer):
     context = "\n It was caf\u00e9"
     example = SquadExample("q", "When was it made?", context)
     empty = SquadExample("e", "When was it made?", " \n")
     maker = windows.WindowMaker(tokenizer, windows.WindowSettings(12, 2, 5))
-    rows = list(maker.prediction_rows([empty, example]))
-    assert len(rows) == 1
-    made = {name: list(map(int, x)) for name, x in rows[0].items()}
+    records = list(maker.prediction_records([empty, example]))
+    assert len(records) == 1
+    made = {name: list(map(int, x)) for name, x in records[0].items()}
     assert made == {
         "unique_ids": [1000000000],
-        "input_ids": row("it was cafe"),
+        "input_ids": joined("it was cafe"),
         "segment_ids": [0] * 7 + [1] * 4,
         "example_index": [1],
         "piece_starts": [0] * 7 + [2, 5, 9, 0],
@@ -130,20 +130,20 @@ def test_prediction_rows_have_character_offsets(tokenizer):
     }
 
 
-def test_rows_fit_their_schemas(tokenizer, tmp_path):
+def test_records_fit_their_schemas(tokenizer, tmp_path):
     example = SquadExample(
         "q", "When was it made?", CONTEXT, (Answer("1895", 16),)
     )
     maker = windows.WindowMaker(tokenizer, windows.WindowSettings(18, 4, 11))
-    for schema, rows in (
-        (windows.TRAINING_SCHEMA, maker.training_rows([example])),
-        (windows.PREDICTION_SCHEMA, maker.prediction_rows([example])),
+    for schema, records in (
+        (windows.TRAINING_SCHEMA, maker.training_records([example])),
+        (windows.PREDICTION_SCHEMA, maker.prediction_records([example])),
     ):
-        rows = list(rows)
+        records = list(records)
         path = str(tmp_path / "x.tf_record")
-        assert example_files.write(path, rows, schema, 18, {}) == 3
+        assert example_files.write(path, records, schema, 18, {}) == 3
         for written, read in zip(
-            rows, example_files.read(path, schema, 18), strict=True
+            records, example_files.read(path, schema, 18), strict=True
         ):
             assert written.keys() == read.keys()
             for name, values in written.items():
@@ -156,12 +156,12 @@ def test_a_long_question_is_cut_and_examples_are_shuffled(tokenizer):
         for i in range(9)
     ]
     maker = windows.WindowMaker(tokenizer, windows.WindowSettings(17, 4, 2))
-    rows = list(maker.training_rows(examples))
+    records = list(maker.training_records(examples))
     order = list(range(9))
     random.Random(12345).shuffle(order)
-    lengths = [len(x["input_ids"]) - 5 for x in rows]
+    lengths = [len(x["input_ids"]) - 5 for x in records]
     assert lengths == [i for i in order if i]  # none of the empty one
-    assert rows[0]["input_ids"].tolist()[:4] == ids("[CLS] it was [SEP]")
+    assert records[0]["input_ids"].tolist()[:4] == ids("[CLS] it was [SEP]")
 
 
 def find(tokenizer, context, text, start):
@@ -203,14 +203,14 @@ def test_lost_answers_are_listed(tokenizer):
         example("d", "it was made", "was", 3),
     ]
     maker = windows.WindowMaker(tokenizer, windows.WindowSettings(8, 2, 1))
-    rows = list(maker.training_rows(examples))
+    records = list(maker.training_records(examples))
     assert sorted(maker.lost) == [
         ("a", windows.ABSENT, "was m"),
         ("b", windows.WIDER, "Japanese"),
         ("c", windows.UNCOVERED, "it was made in japan"),
     ]
     # Only the absent answer is skipped.
-    assert len(rows) == 4
+    assert len(records) == 4
 
 
 TEXT = st.text(
@@ -235,10 +235,10 @@ def test_labels_detokenize_to_the_answer_or_are_lost(letters, context, data):
         letters, windows.WindowSettings(length, stride, 1)
     )
     example = SquadExample("q", "a", context, (Answer(text, start),))
-    rows = list(maker.training_rows([example]))
+    records = list(maker.training_records([example]))
     (tokens,) = windows.tokenize(letters, [context])
     size = length - 4
-    labels = [(x["start_positions"][0], x["end_positions"][0]) for x in rows]
+    labels = [(x["start_positions"][0], x["end_positions"][0]) for x in records]
     found = set()
     for window, (first, last) in zip(
         windows.cut(len(tokens.ids), size, stride), labels
