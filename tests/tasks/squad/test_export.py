@@ -26,7 +26,7 @@ SIZES = (23, 3, 5)  # of a sequence, the stride, a question
 @pytest.fixture(scope="module")
 def network():
     """Weights of a network with large logits, and the network."""
-    model = models.build_span_model(config(), 7)
+    model = task_models.build_span_model(config(), 7)
     rng = np.random.default_rng(3)
     named = checkpoints.model_variables(model)
     weights = {
