@@ -1,4 +1,4 @@
-"""Corpus -> records of masked sentence pairs: settings, shards, manifest."""
+"""Creation of pre-training records: settings, shards, manifest."""
 
 import dataclasses
 import math
@@ -39,7 +39,7 @@ class Settings:
     instances: InstanceSettings = group(InstanceSettings)
     num_processes: int | None = flag(
         None,
-        "Processes that make records; default: one for each core.",
+        "Number of processes that make records; default: one per core.",
         at_least=1,
     )
     runner: str | None = flag(
@@ -50,14 +50,14 @@ class Settings:
 
     @property
     def output_files(self) -> list[str]:
-        """The shards."""
+        """Paths of the shards."""
         return self.output_file.split(",")
 
     def check(self, beam_options: list[str]) -> None:
-        """Checks the flags against each other, and the output's folder.
+        """Checks the flags against each other, and the output folder.
 
         Args:
-            beam_options: Beam's own command line.
+            beam_options: command line of Beam.
 
         Raises:
             UserError: the records could not be written, or flags contradict
@@ -90,21 +90,21 @@ class Settings:
 
 
 def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
-    """Our arguments of the command line, and Beam's, which follow `--`."""
+    """Splits the command line into our arguments and Beam's, after `--`."""
     if "--" not in argv:
         return argv, []
-    here = argv.index("--")
-    return argv[:here], argv[here + 1 :]
+    end = argv.index("--")
+    return argv[:end], argv[end + 1 :]
 
 
 def list_inputs(patterns: str) -> dict[str, list[str]]:
     """Lists the files of each group of the corpus.
 
     Args:
-        patterns: --input_file.
+        patterns: value of --input_file.
 
     Returns:
-        name -> files; one group without a name if none is named.
+        name -> files; a single group without names has the name "".
 
     Raises:
         UserError: a pattern matches no file, or some groups have no name.
@@ -113,13 +113,13 @@ def list_inputs(patterns: str) -> dict[str, list[str]]:
     for pattern in patterns.split(","):
         name, path = "", pattern
         found = re.fullmatch(r"([\w.-]+)=(.+)", pattern)
-        # The name of a file may have such a sign in it.
+        # The name of a file may contain `=`.
         if found and not (storage.exists(pattern) or storage.glob(pattern)):
             name, path = found.groups()
         named.setdefault(name, []).append(path)
     if "" in named and len(named) > 1:
         raise UserError(
-            f"--input_file: {named[''][0]!r} has no name, others have",
+            f"--input_file: {named[''][0]!r} has no name, but others do",
             expected="name=path for each",
         )
     return {
@@ -134,47 +134,47 @@ def create(
     """Writes the shards and the manifest; prints the shares of the groups.
 
     Args:
-        settings: of the command line.
+        settings: settings of the command line.
         inputs: from `list_inputs`.
-        beam_options: Beam's own command line.
+        beam_options: command line of Beam.
 
     Returns:
-        counts of all records, as `Worker.make_part` names them.
+        Counts of all records, with the names of `Worker.make_part`.
 
     Raises:
-        UserError: the corpus cannot be used, or a file not be written.
+        UserError: the corpus cannot be used, or a file cannot be written.
     """
     from data.records import writer as records
 
     corpora = scan(inputs)
     seed = settings.instances.random_seed
     with records.ShardWriter(settings.output_files) as writer:
-        work = deal(corpora, settings.instances, writer)
+        work = partition(corpora, settings.instances, writer)
         parts = make_parts(settings, inputs, work, beam_options)
         shards = writer.finish([part["records"] for part in parts], seed)
-    unread = iter(parts)
+    remaining = iter(parts)
     counts: dict[str, dict[str, int]] = {name: {} for name in work}
     totals: dict[str, int] = {}
-    for name, buckets in work.items():
-        for _ in buckets:
-            partitions.add_counts(counts[name], next(unread))
+    for name, of_group in work.items():
+        for _ in of_group:
+            partitions.add_counts(counts[name], next(remaining))
         partitions.add_counts(totals, counts[name])
     run = describe_run(settings, inputs, totals)
     if any(counts):
         run["groups"] = {
-            name: {**counts[name], "copies": work[name][0].copies}
+            name: {**counts[name], "copies": work[name][0].passes}
             for name in counts
         }
     manifest.write_manifest(
         writer.folder, shards, settings.text.vocab_file, run
     )
     for name in filter(None, counts):
-        print(report_group(name, counts[name], totals, work[name][0].copies))
+        print(report_group(name, counts[name], totals, work[name][0].passes))
     return totals
 
 
 def scan(inputs: dict[str, list[str]]) -> dict[str, corpus_lib.Corpus]:
-    """Reads the corpus once, group by group.
+    """Scans the corpus, group by group.
 
     Raises:
         UserError: a file cannot be read, or a group has too few documents.
@@ -189,20 +189,20 @@ def scan(inputs: dict[str, list[str]]) -> dict[str, corpus_lib.Corpus]:
     return corpora
 
 
-def deal(
+def partition(
     corpora: dict[str, corpus_lib.Corpus], settings: InstanceSettings, writer
-) -> dict[str, list[partitions.Bucket]]:
+) -> dict[str, list[partitions.Partition]]:
     """Partitions the documents of each group.
 
     Args:
         corpora: from `scan`.
-        settings: of the instances.
-        writer: a `ShardWriter`, whose folder takes the parts.
+        settings: settings of the instances.
+        writer: a `ShardWriter`, for whose folder the parts are.
 
     Returns:
-        the partitions of each group, numbered from 0 over all groups.
+        The partitions of each group, numbered from 0 over all groups.
     """
-    copies = groups.copies(
+    passes = groups.copies(
         {
             name: int(corpus.document_bytes.sum())
             for name, corpus in corpora.items()
@@ -210,15 +210,15 @@ def deal(
         settings.dupe_factor,
         settings.smoothing,
     )
-    work: dict[str, list[partitions.Bucket]] = {}
+    work: dict[str, list[partitions.Partition]] = {}
     first = 0
     for name, corpus in corpora.items():
         paths = corpus_lib.deal(
             corpus, settings.random_seed, writer.scratch, first
         )
         work[name] = [
-            partitions.Bucket(
-                number, path, writer.part_path(number), copies[name]
+            partitions.Partition(
+                number, path, writer.part_path(number), passes[name]
             )
             for number, path in enumerate(paths, first)
         ]
@@ -229,32 +229,32 @@ def deal(
 def make_parts(
     settings: Settings,
     inputs: dict[str, list[str]],
-    work: dict[str, list[partitions.Bucket]],
+    work: dict[str, list[partitions.Partition]],
     beam_options: list[str],
 ) -> list[dict[str, int]]:
-    """Makes the records of every partition, here or with Apache Beam.
+    """Makes the records of every partition, locally or with Apache Beam.
 
     Returns:
-        counts of each partition, in the order of `work`.
+        Counts of each partition, in the order of `work`.
     """
     recipe = partitions.Recipe(
         settings.text,
         settings.instances,
         source=",".join(path for files in inputs.values() for path in files),
     )
-    buckets = [bucket for some in work.values() for bucket in some]
+    units = [unit for of_group in work.values() for unit in of_group]
     if settings.runner:
-        return runners.run_beam(buckets, recipe, settings.runner, beam_options)
-    passes = sum(math.ceil(bucket.copies) for bucket in buckets)
+        return runners.run_beam(units, recipe, settings.runner, beam_options)
+    passes = sum(math.ceil(unit.passes) for unit in units)
     progress = Progress("records", passes, "passes")
     num_processes = settings.num_processes or os.cpu_count() or 1
-    return runners.run_local(buckets, recipe, num_processes, progress.update)
+    return runners.run_local(units, recipe, num_processes, progress.update)
 
 
 def describe_run(
     settings: Settings, inputs: dict[str, list[str]], totals: dict[str, int]
 ) -> dict:
-    """The manifest's entry: the settings, and counts of the records."""
+    """Entry of the manifest: settings, and counts of the records."""
     text, instances = settings.text, settings.instances
     run = {
         **dataclasses.asdict(instances),
@@ -279,19 +279,19 @@ def describe_run(
 
 
 def report_group(
-    name: str, counts: dict[str, int], totals: dict[str, int], copies: float
+    name: str, counts: dict[str, int], totals: dict[str, int], passes: float
 ) -> str:
-    """One line with the share of a group before and after."""
+    """One line with the shares of a group in the corpus and the records."""
     before = counts["tokens"] / totals["tokens"]
     after = counts["instances"] / totals["instances"]
     return (
-        f"{name}: {before:.1%} of the tokens, {copies:.2f} passes, "
+        f"{name}: {before:.1%} of the tokens, {passes:.2f} passes, "
         f"{after:.1%} of the instances"
     )
 
 
 def report(counts: dict[str, int], settings: InstanceSettings) -> str:
-    """One line with the shares that a user should look at."""
+    """One line with the counts and shares that a user should check."""
     share = partitions.shares(counts, settings.max_seq_length)
     rows = f"{counts['instances']:,} instances"
     if settings.pack_sequences:

@@ -1,6 +1,6 @@
-"""New masks for the same records in every epoch (RoBERTa, arXiv:1907.11692).
+"""Dynamic masking: new masks in every epoch (RoBERTa, arXiv:1907.11692).
 
-The masks of a record are taken off and drawn again when it is loaded.
+The masks of a record are removed and drawn again when it is loaded.
 """
 
 import dataclasses
@@ -29,20 +29,20 @@ def remask_batches(
     num_records: int,
     step: int,
 ) -> tf.data.Dataset:
-    """Draws the masks of every row again.
+    """Draws the masks of every record again.
 
-    They are a function of (seed, epoch, number in the epoch) alone. The rows
-    pass through Python, which makes about 10,000 of 128 pieces a second.
+    The masks are a function of (seed, epoch, number in the epoch) alone. They
+    are drawn in Python: about 10,000 sequences of 128 tokens a second.
 
     Args:
         batches: from `reader.training_batches`.
         settings: shares and seed.
-        vocabulary: of the records.
-        num_records: records of an epoch.
-        step: batches that were used before.
+        vocabulary: vocabulary of the records.
+        num_records: number of records in an epoch.
+        step: number of batches that were used before.
 
     Returns:
-        the same batches with other ids, places, labels and weights.
+        The same batches with new ids, positions, labels and weights.
     """
 
     def remask(number, batch):
@@ -84,24 +84,26 @@ def remask_rows(
     """Draws the masks of some rows again.
 
     Args:
-        arrays: ids, int32 [N, S]; places and labels, int32 [N, P]; weights,
-            float32 [N, P]; and which instance of the row each piece is of,
-            int32 [N, S], 0 = padding.
+        arrays: ids, int32 [N, S]; positions and labels, int32 [N, P]; weights,
+            float32 [N, P]; and the number of the instance that each token
+            belongs to, int32 [N, S], 0 = padding.
         settings: shares and seed.
-        vocabulary: of the ids.
-        num_records: records of an epoch.
+        vocabulary: vocabulary of the ids.
+        num_records: number of records in an epoch.
         first: number of the first row, counted over all epochs.
 
     Returns:
-        new ids, places, labels and weights.
+        New ids, positions, labels and weights.
     """
     rows: list[tuple[list, list, list, list]] = []
-    for row, (ids, places, labels, weights, numbers) in enumerate(zip(*arrays)):
+    for row, (ids, positions, labels, weights, numbers) in enumerate(
+        zip(*arrays)
+    ):
         epoch, record = divmod(first + row, num_records)
         rng = random.Random(f"{settings.random_seed}/{epoch}/{record}")
         real = weights > 0
         ids = ids.copy()
-        ids[places[real]] = labels[real]
+        ids[positions[real]] = labels[real]
         rows.append(_remask(ids, numbers, settings, vocabulary, rng))
     lengths = [arrays[0].shape[1]] + [arrays[1].shape[1]] * 3
     return [
@@ -111,21 +113,21 @@ def remask_rows(
 
 
 def _remask(ids, numbers, settings, vocabulary, rng) -> tuple:
-    """Masks each instance of a row on its own."""
-    masked, places, labels = [], [], []
+    """Masks each instance of a row separately."""
+    masked, positions, labels = [], [], []
     for number in range(1, numbers.max() + 1):
         start = len(masked)
-        left = settings.max_predictions_per_seq - len(places)
+        left = settings.max_predictions_per_seq - len(positions)
         if left == 0:
             masked += ids[numbers == number].tolist()
             continue
-        mine = masking.mask_tokens(
+        found = masking.mask_tokens(
             ids[numbers == number].tolist(),
             dataclasses.replace(settings, max_predictions_per_seq=left),
             vocabulary,
             rng,
         )
-        masked += mine[0]
-        places += [start + place for place in mine[1]]
-        labels += mine[2]
-    return masked, places, labels, [1.0] * len(places)
+        masked += found[0]
+        positions += [start + position for position in found[1]]
+        labels += found[2]
+    return masked, positions, labels, [1.0] * len(positions)

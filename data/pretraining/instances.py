@@ -1,7 +1,7 @@
-"""Documents to pre-training instances: sentence pairs with masked pieces.
+"""Pre-training instances: sentence pairs of documents with masked tokens.
 
-The algorithm of google-research/bert `create_pretraining_data.py` on ids in
-place of strings. It draws the same random numbers in the same order, so the
+The algorithm of google-research/bert `create_pretraining_data.py`, on ids
+instead of strings. It draws the same random numbers in the same order, so the
 same documents and the same `random.Random` give the same instances.
 """
 
@@ -19,14 +19,14 @@ Document = list[list[int]]  # sentences of ids
 
 @dataclasses.dataclass(frozen=True)
 class Instance:
-    """One row before padding.
+    """A sequence before padding.
 
     Attributes:
         ids: `[CLS] a [SEP] b [SEP]`, masked.
         segment_ids: 0 for a, 1 for b.
-        is_random_next: b comes from another document.
-        masked_lm_positions: masked places, ascending.
-        masked_lm_ids: what stood there.
+        is_random_next: whether b comes from another document.
+        masked_lm_positions: masked positions, ascending.
+        masked_lm_ids: original ids at these positions.
     """
 
     ids: list[int]
@@ -36,26 +36,28 @@ class Instance:
     masked_lm_ids: list[int]
 
 
-def bucket_instances(
+def partition_instances(
     documents: list[Document],
-    copy: int,
-    bucket: int,
+    number: int,
+    partition: int,
     settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
     share: float = 1.0,
 ) -> list[Instance]:
-    """Instances of one copy of a bucket, a function of its arguments alone.
+    """Makes the instances of one pass over a partition of the corpus.
+
+    They are a function of the arguments alone.
 
     Args:
-        documents: at least two, none empty.
-        copy: number of the copy, from 0.
-        bucket: number of the bucket in the corpus.
+        documents: documents of the partition; at least two, none empty.
+        number: number of the pass, from 0.
+        partition: number of the partition in the corpus.
         settings: lengths, shares and seed.
-        vocabulary: of the ids in `documents`.
-        share: chance of each document to be used.
+        vocabulary: vocabulary of the ids in `documents`.
+        share: probability that a document is used.
     """
-    place = f"{settings.random_seed}/{bucket}/{copy}"
-    rng, choice = random.Random(place), random.Random(f"{place}/share")
+    seed = f"{settings.random_seed}/{partition}/{number}"
+    rng, choice = random.Random(seed), random.Random(f"{seed}/share")
     instances = []
     for index in range(len(documents)):
         if choice.random() < share:
@@ -74,17 +76,17 @@ def create_instances_from_document(
     vocabulary: masking.Vocabulary,
     rng: random.Random,
 ) -> list[Instance]:
-    """Cuts one document into sentence pairs and masks them.
+    """Splits a document into sentence pairs and masks them.
 
     Args:
-        documents: where random next sentences are taken from; at least two.
-        index: the document to cut.
+        documents: source of random next sentences; at least two.
+        index: number of the document to split.
         settings: lengths and shares.
-        vocabulary: of the ids in `documents`.
-        rng: everything random is drawn from it.
+        vocabulary: vocabulary of the ids in `documents`.
+        rng: source of all random numbers.
 
     Returns:
-        instances in the order of the document.
+        Instances in the order of the document.
     """
     document = documents[index]
     max_tokens = settings.max_seq_length - 3  # [CLS], [SEP], [SEP]
@@ -130,22 +132,22 @@ def to_arrays(
     """Pads instances to the arrays of `features.pretraining_schema`.
 
     Returns:
-        name -> `int64` or `float32 [N, length]`.
+        name -> int64 or float32 [N, length].
     """
-    rows = [instance_rows(instance) for instance in instances]
+    unpadded = [unpadded_features(instance) for instance in instances]
     schema = features.pretraining_schema(
         settings.max_seq_length, settings.max_predictions_per_seq
     )
     return {
         name: sequences.pad_rows(
-            [row[name] for row in rows], length, np.dtype(kind)
+            [values[name] for values in unpadded], length, np.dtype(kind)
         )
         for name, (kind, length) in schema.items()
     }
 
 
-def instance_rows(instance: Instance) -> dict[str, list]:
-    """The features of an instance, not padded."""
+def unpadded_features(instance: Instance) -> dict[str, list]:
+    """The features of an instance without padding."""
     return {
         features.INPUT_IDS: instance.ids,
         features.INPUT_MASK: [1] * len(instance.ids),
@@ -163,7 +165,7 @@ def _random_next(
     target_length: int,
     rng: random.Random,
 ) -> list[int]:
-    """Sentences from a random place of another document."""
+    """Sentences from a random position in another document."""
     for _ in range(10):
         other = rng.randint(0, len(documents) - 1)
         if other != index:

@@ -1,8 +1,8 @@
-"""Rows to masked rows: which places are hidden, and behind what.
+"""Masking of sequences for the masked LM.
 
-Places are chosen word by word, piece by piece or span by span; with one-word
-spans it draws the numbers of google-research/bert
-`create_pretraining_data.py` in the same order.
+Positions are chosen by token, by whole word or by span. Except for spans of
+several words, the random numbers are drawn in the order of google-research/bert
+`create_pretraining_data.py`.
 """
 
 import dataclasses
@@ -13,12 +13,12 @@ from data.pretraining.settings import InstanceSettings
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """What masking must know of a vocabulary.
+    """The part of a vocabulary that masking uses.
 
     Attributes:
         size: V, number of tokens.
         cls_id, sep_id, mask_id: ids of `[CLS]`, `[SEP]` and `[MASK]`.
-        continuation_ids: ids of the pieces that start with `##`.
+        continuation_ids: ids of the wordpieces that start with `##`.
     """
 
     size: int
@@ -29,7 +29,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, vocab: dict[str, int]) -> "Vocabulary":
-        """Takes what is needed from token -> id."""
+        """Extracts it from a vocabulary, token -> id."""
         return cls(
             size=len(vocab),
             cls_id=vocab["[CLS]"],
@@ -47,19 +47,22 @@ def mask_tokens(
     vocabulary: Vocabulary,
     rng: random.Random,
 ) -> tuple[list[int], list[int], list[int]]:
-    """Chooses 15 % of the places; 80 % become `[MASK]`, 10 % a random piece.
+    """Masks tokens for the masked LM.
+
+    Chooses 15 % of the positions; 80 % of them become `[MASK]`, 10 % a random
+    token, and 10 % keep their token.
 
     Args:
-        ids: a row; `[CLS]` and `[SEP]` are never chosen. With
-            `word_boundaries`, ids from V on are pieces that continue the
+        ids: a sequence; `[CLS]` and `[SEP]` are never chosen. With
+            `word_boundaries`, ids from V on are wordpieces that continue the
             word before them (`word_boundaries.mark`).
-        settings: shares, and what is masked together.
-        vocabulary: random pieces are any of its `size` tokens.
-        rng: everything random is drawn from it.
+        settings: shares, and which tokens are masked together.
+        vocabulary: random tokens are drawn from all its `size` tokens.
+        rng: source of all random numbers.
 
     Returns:
-        (ids after masking, chosen places ascending, what stood there); ids
-        below V.
+        (ids after masking, chosen positions ascending, original ids at these
+        positions); all ids are below V.
     """
     wanted = min(
         settings.max_predictions_per_seq,
@@ -71,23 +74,23 @@ def mask_tokens(
     elif settings.do_whole_word_mask:
         chosen = _choose_words(_words(ids, settings, vocabulary), wanted, rng)
     else:
-        chosen = _places(ids, vocabulary)
+        chosen = _candidates(ids, vocabulary)
         _shuffle(chosen, rng)
         del chosen[wanted:]
     if settings.word_boundaries:
         ids = [token % vocabulary.size for token in ids]
     masked = list(ids)
-    for place in chosen:
+    for position in chosen:
         if rng.random() < 0.8:
-            masked[place] = vocabulary.mask_id
+            masked[position] = vocabulary.mask_id
         elif rng.random() >= 0.5:
-            masked[place] = rng.randint(0, vocabulary.size - 1)
+            masked[position] = rng.randint(0, vocabulary.size - 1)
     chosen.sort()
-    return masked, chosen, [ids[place] for place in chosen]
+    return masked, chosen, [ids[position] for position in chosen]
 
 
-def _places(ids: list[int], vocabulary: Vocabulary) -> list[int]:
-    """Those that may be chosen."""
+def _candidates(ids: list[int], vocabulary: Vocabulary) -> list[int]:
+    """Positions that may be masked."""
     cls_id, sep_id = vocabulary.cls_id, vocabulary.sep_id
     return [i for i, x in enumerate(ids) if x != cls_id and x != sep_id]
 
@@ -95,39 +98,39 @@ def _places(ids: list[int], vocabulary: Vocabulary) -> list[int]:
 def _words(
     ids: list[int], settings: InstanceSettings, vocabulary: Vocabulary
 ) -> list[list[int]]:
-    """Places of each word, or of each piece."""
-    places = _places(ids, vocabulary)
+    """Positions of each word, or of each token."""
+    candidates = _candidates(ids, vocabulary)
     if not settings.do_whole_word_mask:
-        return [[place] for place in places]
+        return [[position] for position in candidates]
     words: list[list[int]] = []
-    for place in places:
+    for position in candidates:
         if settings.word_boundaries:
-            continues = ids[place] >= vocabulary.size
+            continues = ids[position] >= vocabulary.size
         else:
-            continues = ids[place] in vocabulary.continuation_ids
+            continues = ids[position] in vocabulary.continuation_ids
         if continues and words:
-            words[-1].append(place)
+            words[-1].append(position)
         else:
-            words.append([place])
+            words.append([position])
     return words
 
 
 def _choose_words(
     words: list[list[int]], wanted: int, rng: random.Random
 ) -> list[int]:
-    """Places of random words; one that does not fit any more is passed over."""
+    """Positions of random words; words that no longer fit are skipped."""
     _shuffle(words, rng)
     chosen: list[int] = []
-    for places in words:
+    for positions in words:
         if len(chosen) >= wanted:
             break
-        if len(chosen) + len(places) <= wanted:
-            chosen += places
+        if len(chosen) + len(positions) <= wanted:
+            chosen += positions
     return chosen
 
 
 def _shuffle(values: list, rng: random.Random) -> None:
-    """`rng.shuffle(values)`, the same draws in half the time."""
+    """Does what `rng.shuffle` does, with the same draws, in half the time."""
     getrandbits = rng.getrandbits
     for last in range(len(values) - 1, 0, -1):
         bits = (last + 1).bit_length()
@@ -140,11 +143,11 @@ def _shuffle(values: list, rng: random.Random) -> None:
 def _choose_spans(
     words: list[list[int]], wanted: int, max_ngram: int, rng: random.Random
 ) -> list[int]:
-    """Places of random spans of n words, n with a chance of 1/n.
+    """Positions of random spans of n words, each with weight 1/n.
 
     As in ALBERT (Lan et al. 2019, arXiv:1909.11942, formula 2). A span ends
     early at the end of its segment, at another span, and where the next word
-    does not fit any more.
+    no longer fits.
     """
     lengths = range(1, max_ngram + 1)
     chances = [1 / n for n in lengths]
@@ -158,12 +161,12 @@ def _choose_spans(
         (length,) = rng.choices(lengths, chances)
         last = None
         for index in range(start, min(start + length, len(words))):
-            places = words[index]
-            apart = last is not None and places[0] != last + 1  # a [SEP]
-            fits = len(chosen) + len(places) <= wanted
+            positions = words[index]
+            apart = last is not None and positions[0] != last + 1  # a [SEP]
+            fits = len(chosen) + len(positions) <= wanted
             if apart or not free[index] or not fits:
                 break
             free[index] = False
-            chosen += places
-            last = places[-1]
+            chosen += positions
+            last = positions[-1]
     return chosen

@@ -1,4 +1,4 @@
-"""Several instances in a row, so that little of it is padding.
+"""Packing of several instances into a row, with little padding.
 
 ids         [CLS] a a [SEP] b [SEP]  [CLS] c [SEP] d d [SEP]  0 0
 sequences     1   1 1   1   1   1      2   2   2   2 2   2    0 0
@@ -14,41 +14,41 @@ import random
 import numpy as np
 
 from data import features, sequences
-from data.pretraining.instances import Instance, instance_rows
+from data.pretraining.instances import Instance, unpadded_features
 from data.pretraining.settings import InstanceSettings
 
 
 def max_sequences_per_row(max_seq_length: int) -> int:
-    """K, so many instances are in a row at most."""
+    """K, the maximum number of instances in a row."""
     return max(2, max_seq_length // 64)
 
 
 def pack(
     instances: list[Instance], settings: InstanceSettings, rng: random.Random
 ) -> list[list[Instance]]:
-    """Puts each instance into the first row that has room for it.
+    """Adds each instance to the first row with enough space for it.
 
-    Room is that of S pieces, P masked places and K instances.
+    A row has space for S tokens, P masked positions and K instances.
 
     Args:
-        instances: in any order; they are shuffled, so that neighbours of the
-            corpus are not neighbours in a row.
+        instances: instances in any order; they are shuffled, so that
+            neighbours in the corpus are not neighbours in a row.
         settings: S and P.
-        rng: of the order.
+        rng: source of the order.
 
     Returns:
-        the instances of each row.
+        The instances of each row.
     """
     instances = list(instances)
     rng.shuffle(instances)
-    room = np.array(
+    capacity = np.array(
         [
             settings.max_seq_length,
             settings.max_predictions_per_seq,
             max_sequences_per_row(settings.max_seq_length),
         ]
     )
-    left = np.tile(room, (len(instances), 1))  # of row: pieces, masks, places
+    left = np.tile(capacity, (len(instances), 1))  # of each row
     rows: list[list[Instance]] = []
     for instance in instances:
         size = [len(instance.ids), len(instance.masked_lm_ids), 1]
@@ -67,7 +67,7 @@ def to_arrays(
     """Joins and pads rows to the arrays of `features.packed_schema`.
 
     Returns:
-        name -> `int64` or `float32 [N, length]`.
+        name -> int64 or float32 [N, length].
     """
     schema = features.packed_schema(
         settings.max_seq_length,
@@ -84,16 +84,16 @@ def to_arrays(
 
 
 def _join(instances: list[Instance]) -> dict[str, list]:
-    """One row of several instances."""
+    """Joins several instances to one row."""
     lengths = [len(x.ids) for x in instances]
     starts = [0, *itertools.accumulate(lengths)][:-1]
     row: dict[str, list] = {}
     for number, (start, instance) in enumerate(zip(starts, instances), 1):
         length = len(instance.ids)
         part = {
-            **instance_rows(instance),
+            **unpadded_features(instance),
             features.MASKED_LM_POSITIONS: [
-                start + place for place in instance.masked_lm_positions
+                start + position for position in instance.masked_lm_positions
             ],
             features.POSITION_IDS: list(range(length)),
             features.SEQUENCE_IDS: [number] * length,

@@ -1,7 +1,7 @@
-"""One bucket of the corpus: text -> a part of the records, and its counts.
+"""Records and counts of one partition of the corpus.
 
-A bucket's records depend on the bucket, the settings and the seed alone, not
-on the process or the machine that makes them.
+They depend on the partition, the settings and the seed alone, not on the
+process or the machine that makes them.
 """
 
 import dataclasses
@@ -19,17 +19,17 @@ from data.pretraining.settings import InstanceSettings
 from data.text import fast_tokenization, vocabulary, word_boundaries
 from data.text.settings import Text
 
-_ENCODED_AT_ONCE = 1024  # rows: larger batches only take more memory
+_ENCODED_AT_ONCE = 1024  # records; larger batches only take more memory
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How text becomes records.
+    """Settings that all partitions share.
 
     Attributes:
-        text: the vocabulary and the casing.
-        settings: of the instances.
-        source: the corpus' files, for messages.
+        text: vocabulary and casing.
+        settings: settings of the instances.
+        source: files of the corpus, for messages.
     """
 
     text: Text
@@ -38,28 +38,28 @@ class Recipe:
 
 
 @dataclasses.dataclass(frozen=True)
-class Bucket:
-    """A unit of work.
+class Partition:
+    """A partition of the corpus: the unit of work.
 
     Attributes:
-        number: of the bucket.
-        text_path: where its documents are.
-        part_path: where its records go.
-        copies: how often it is gone through; of the last copy, the share
-            behind the point is made.
+        number: number of the partition, from 0.
+        text_path: file of its documents.
+        part_path: file for its records.
+        passes: number of passes over it; a fraction is the share of the
+            documents that the last pass uses.
     """
 
     number: int
     text_path: str
     part_path: str
-    copies: float
+    passes: float
 
 
 class Worker:
-    """Makes the parts of buckets, one after another.
+    """Makes the records of partitions, one after another.
 
     Args:
-        recipe: how text becomes records.
+        recipe: settings of all partitions.
     """
 
     def __init__(self, recipe: Recipe):
@@ -74,56 +74,58 @@ class Worker:
         self._masking = masking.Vocabulary.of(self._tokenizer.vocab)
 
     def make_part(
-        self, bucket: Bucket, on_copy: Callable[[], None] = lambda: None
+        self, partition: Partition, on_pass: Callable[[], None] = lambda: None
     ) -> dict[str, int]:
-        """Writes a bucket's records, all copies shuffled together.
+        """Writes the records of a partition, all passes shuffled together.
 
         Args:
-            bucket: what to make.
-            on_copy: called after each copy of the bucket's instances.
+            partition: the partition.
+            on_pass: called after each pass.
 
         Returns:
-            counts, as `count_documents` and `count_instances` name them, and
-            `records`.
+            Counts with the names of `count_documents` and `count_instances`,
+            and `records`.
 
         Raises:
-            UserError: the bucket has fewer than two documents with text.
+            UserError: the partition has fewer than two documents with text.
         """
         from data.records import writer
 
-        documents = self._read_documents(bucket.text_path)
+        documents = self._read_documents(partition.text_path)
         counts = count_documents(
             documents, self._tokenizer.vocab[vocabulary.UNK], self._masking.size
         )
         serialized: list[bytes] = []
-        for copy in range(math.ceil(bucket.copies)):
-            instances = pretraining.bucket_instances(
+        for number in range(math.ceil(partition.passes)):
+            instances = pretraining.partition_instances(
                 documents,
-                copy,
-                bucket.number,
+                number,
+                partition.number,
                 self._settings,
                 self._masking,
-                min(1.0, bucket.copies - copy),
+                min(1.0, partition.passes - number),
             )
             add_counts(
                 counts, count_instances(instances, self._masking.mask_id)
             )
-            for arrays in self._rows(instances, f"{bucket.number}/{copy}"):
+            for arrays in self._to_arrays(
+                instances, f"{partition.number}/{number}"
+            ):
                 serialized += writer.encode_examples(arrays)
-            on_copy()
-        seed = f"{self._settings.random_seed}/{bucket.number}/shuffle"
+            on_pass()
+        seed = f"{self._settings.random_seed}/{partition.number}/shuffle"
         random.Random(seed).shuffle(serialized)
-        writer.write_records(bucket.part_path, serialized)
+        writer.write_records(partition.part_path, serialized)
         return {**counts, "records": len(serialized)}
 
-    def _rows(
-        self, instances: list[pretraining.Instance], place: str
+    def _to_arrays(
+        self, instances: list[pretraining.Instance], seed: str
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Arrays of some rows at a time; `place` decides what is packed."""
+        """Arrays of some records at a time; `seed` is that of packing."""
         settings = self._settings
         rows, to_arrays = instances, pretraining.to_arrays
         if settings.pack_sequences:
-            rng = random.Random(f"{settings.random_seed}/{place}/pack")
+            rng = random.Random(f"{settings.random_seed}/{seed}/pack")
             rows = packing.pack(instances, settings, rng)
             to_arrays = packing.to_arrays
         for start in range(0, len(rows), _ENCODED_AT_ONCE):
@@ -134,7 +136,7 @@ class Worker:
         lines = [line for text in texts for line in text]
         ids = iter(self._tokenizer.ids_of_lines(lines))
         documents = [[next(ids) for _ in text] for text in texts]
-        # A line may hold nothing but what the tokenizer drops.
+        # A line may consist of characters that the tokenizer drops.
         documents = [list(filter(None, document)) for document in documents]
         documents = [document for document in documents if document]
         check_documents(len(documents), self._source)
@@ -142,10 +144,10 @@ class Worker:
 
 
 def check_documents(count: int, source: str) -> None:
-    """Refuses a corpus in which there is no other document.
+    """Checks that a corpus has enough documents for random next sentences.
 
     Raises:
-        UserError: fewer than two.
+        UserError: fewer than two documents.
     """
     if count < 2:
         raise UserError(
@@ -158,7 +160,7 @@ def check_documents(count: int, source: str) -> None:
 
 
 def add_counts(counts: dict[str, int], more: dict[str, int]) -> None:
-    """Adds numbers of the same names."""
+    """Adds `more` to `counts`, by name."""
     for name, count in more.items():
         counts[name] = counts.get(name, 0) + count
 
@@ -166,11 +168,11 @@ def add_counts(counts: dict[str, int], more: dict[str, int]) -> None:
 def count_documents(
     documents: list, unknown_id: int, vocab_size: int
 ) -> dict[str, int]:
-    """Documents, sentences and tokens of a bucket.
+    """Counts the documents, sentences and tokens of a partition.
 
     Args:
-        documents: with ids that may be marked (`word_boundaries`).
-        unknown_id: of `[UNK]`.
+        documents: documents; their ids may be marked (`word_boundaries`).
+        unknown_id: id of `[UNK]`.
         vocab_size: V, which is added to marked ids.
     """
     unknown = (unknown_id, unknown_id + vocab_size)
@@ -186,16 +188,16 @@ def count_documents(
 def count_instances(
     instances: list[pretraining.Instance], mask_id: int
 ) -> dict[str, int]:
-    """What was masked, and how, and how long the rows are."""
+    """Counts instances, their tokens and their masked tokens."""
     masked = replaced = total = 0
     for instance in instances:
         ids = instance.ids
         total += len(instance.masked_lm_ids)
-        for place, was in zip(
+        for position, label in zip(
             instance.masked_lm_positions, instance.masked_lm_ids
         ):
-            masked += ids[place] == mask_id
-            replaced += ids[place] != mask_id and ids[place] != was
+            masked += ids[position] == mask_id
+            replaced += ids[position] not in (mask_id, label)
     return {
         "instances": len(instances),
         "random_next": sum(x.is_random_next for x in instances),
@@ -207,7 +209,7 @@ def count_instances(
 
 
 def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:
-    """What of the records is what, each from 0 to 1."""
+    """Shares that describe the records, each from 0 to 1."""
     predictions = counts["predictions"]
     return {
         "unknown": counts["unknown_tokens"] / counts["tokens"],
@@ -220,34 +222,33 @@ def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:
 
 
 def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
-    """What looks wrong in a corpus, one line each, with what to look at."""
+    """Warnings about a corpus that looks wrong, one line each."""
     share = shares(counts, settings.max_seq_length)
     per_document = counts["sentences"] / counts["documents"]
     found = []
     if share["unknown"] > 0.01:
         found.append(
-            f"{share['unknown']:.1%} of the tokens are [UNK]: is it the "
-            "vocabulary of this language and casing?"
+            f"{share['unknown']:.1%} of the tokens are [UNK]: does the "
+            "vocabulary match the language and the casing?"
         )
     if per_document < 2:
         found.append(
-            f"{per_document:.1f} sentences a document: blank lines belong "
+            f"{per_document:.1f} sentences per document: put blank lines "
             "between documents, not between sentences"
         )
     if share["random_next"] > 0.65:
         found.append(
-            f"{share['random_next']:.0%} of the pairs are random (50 % is "
-            "usual): are there documents of one sentence?"
+            f"{share['random_next']:.0%} of the pairs are random (usual: "
+            "50 %): are there documents of one sentence?"
         )
     if share["fill"] < 0.5:
         found.append(
-            f"the rows are {share['fill']:.0%} full: a smaller "
+            f"the records are {share['fill']:.0%} full: a smaller "
             "--max_seq_length or --pack_sequences wastes less"
         )
     if share["predicted"] < 0.8 * settings.masked_lm_prob:
         found.append(
-            f"{share['predicted']:.1%} of the tokens are predicted, "
-            f"{settings.masked_lm_prob:.0%} are wanted: raise "
-            "--max_predictions_per_seq"
+            f"{share['predicted']:.1%} of the tokens are predicted instead of "
+            f"{settings.masked_lm_prob:.0%}: raise --max_predictions_per_seq"
         )
     return found

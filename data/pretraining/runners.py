@@ -1,4 +1,4 @@
-"""Buckets on the processes of this machine, or on an engine through Beam."""
+"""Runs partitions in processes of this machine, or with Apache Beam."""
 
 import functools
 import json
@@ -8,27 +8,30 @@ from common import processes, storage
 from common.errors import UserError
 from data.pretraining import partitions
 
+_worker: partitions.Worker  # of a process in the pool
+_copies = None  # number of passes that all processes have made
+
 
 def run_local(
-    work: list[partitions.Bucket],
+    work: list[partitions.Partition],
     recipe: partitions.Recipe,
     num_processes: int,
     on_copies: Callable[[int], None],
 ) -> list[dict[str, int]]:
-    """Makes the parts of all buckets.
+    """Makes the records of all partitions on this machine.
 
     Args:
-        work: the buckets.
-        recipe: how text becomes records.
-        num_processes: at most so many; 1 works in this process.
-        on_copies: called now and then with the copies of buckets that are
-            made so far.
+        work: the partitions.
+        recipe: settings of all partitions.
+        num_processes: maximum number of processes; 1: no other process.
+        on_copies: called about every second with the number of passes that
+            are finished.
 
     Returns:
-        counts of each bucket, in the order of `work`.
+        Counts of each partition, in the order of `work`.
 
     Raises:
-        UserError: as `Worker.make_part` does.
+        UserError: as `Worker.make_part`.
     """
     num_processes = min(num_processes, len(work))
     if num_processes == 1:
@@ -45,7 +48,7 @@ def run_local(
 
 
 def check_beam(runner: str) -> None:
-    """Refuses a runner that cannot be had, before there is work to lose.
+    """Checks that a runner can be used.
 
     Raises:
         UserError: Beam is not installed, or has no such runner.
@@ -66,34 +69,35 @@ def check_beam(runner: str) -> None:
 
 
 def run_beam(
-    work: list[partitions.Bucket],
+    work: list[partitions.Partition],
     recipe: partitions.Recipe,
     runner: str,
     options: list[str],
 ) -> list[dict[str, int]]:
-    """Makes the parts of all buckets on an engine that Apache Beam drives.
+    """Makes the records of all partitions with Apache Beam.
 
     Args:
-        work: the buckets; workers must reach the paths.
-        recipe: how text becomes records; workers must reach its vocabulary.
-        runner: Beam's name of the engine, such as `DirectRunner`.
-        options: Beam's own command line.
+        work: the partitions; workers must be able to open their paths.
+        recipe: settings of all partitions; workers must be able to open the
+            vocabulary.
+        runner: Beam's name of the runner, such as `DirectRunner`.
+        options: command line of Beam.
 
     Returns:
-        counts of each bucket, in the order of `work`.
+        Counts of each partition, in the order of `work`.
     """
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
     class MakePart(beam.DoFn):
-        """Makes parts with a worker whose vocabulary is read once."""
+        """Makes records with a worker that reads its vocabulary once."""
 
         def setup(self):
             self._worker = partitions.Worker(recipe)
 
-        def process(self, bucket):
-            counts = self._worker.make_part(bucket)
-            with storage.open_file(_counts_path(bucket), "wb") as file:
+        def process(self, partition):
+            counts = self._worker.make_part(partition)
+            with storage.open_file(_counts_path(partition), "wb") as file:
                 file.write(json.dumps(counts).encode())
 
     with beam.Pipeline(
@@ -101,19 +105,19 @@ def run_beam(
     ) as pipeline:
         (
             pipeline
-            | "buckets" >> beam.Create(work)
+            | "partitions" >> beam.Create(work)
             | "spread" >> beam.Reshuffle()
             | "records" >> beam.ParDo(MakePart())
         )
     counts = []
-    for bucket in work:
-        with storage.open_file(_counts_path(bucket), "rb") as file:
+    for partition in work:
+        with storage.open_file(_counts_path(partition), "rb") as file:
             counts.append(json.loads(file.read()))
     return counts
 
 
-def _counts_path(bucket: partitions.Bucket) -> str:
-    return f"{bucket.part_path}.json"
+def _counts_path(partition: partitions.Partition) -> str:
+    return f"{partition.part_path}.json"
 
 
 def _run_here(work, recipe, on_copies) -> list[dict[str, int]]:
@@ -139,6 +143,10 @@ def _maker(
         with made.get_lock():
             made.value += 1
 
-    return functools.partial(
-        partitions.Worker(recipe).make_part, on_copy=on_copy
-    )
+def _make_part(bucket: partitions.Partition) -> dict[str, int]:
+    return _worker.make_part(bucket, _on_copy)
+
+
+def _on_copy() -> None:
+    with _copies.get_lock():
+        _copies.value += 1

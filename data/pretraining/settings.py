@@ -7,7 +7,7 @@ from common.flags import flag
 
 @dataclasses.dataclass(frozen=True)
 class InstanceSettings:
-    """How pre-training instances are made; each field is a flag."""
+    """Settings of the creation of instances; each field is a flag."""
 
     max_seq_length: int = flag(
         128, "Tokens of a sequence, [CLS] and [SEP] included.", at_least=5

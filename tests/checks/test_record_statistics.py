@@ -14,7 +14,7 @@ from data.pretraining import instances, masking
 from data.pretraining.settings import InstanceSettings
 
 CLS, SEP, MASK, FIRST = 2, 3, 4, 5
-S, P, DOCUMENTS, COPIES = 67, 11, 53, 59
+S, P, DOCUMENTS, PASSES = 67, 11, 53, 59
 
 
 def make_corpus():
@@ -36,24 +36,24 @@ def made():
     documents, size = make_corpus()
     settings = InstanceSettings(max_seq_length=S, max_predictions_per_seq=P)
     known = masking.Vocabulary(size, CLS, SEP, MASK, frozenset())
-    copies = [
-        instances.bucket_instances(documents, copy, 0, settings, known)
-        for copy in range(COPIES)
+    passes = [
+        instances.partition_instances(documents, number, 0, settings, known)
+        for number in range(PASSES)
     ]
-    assert sum(map(len, copies)) >= 20_000
-    return documents, size, copies
+    assert sum(map(len, passes)) >= 20_000
+    return documents, size, passes
 
 
 @pytest.fixture(scope="module")
 def rows(made):
     """Of each instance: (it, segment a, segment b), unmasked."""
     found = []
-    for instance in (x for copy in made[2] for x in copy):
+    for instance in (x for one in made[2] for x in one):
         ids = list(instance.ids)
-        for place, label in zip(
+        for position, label in zip(
             instance.masked_lm_positions, instance.masked_lm_ids
         ):
-            ids[place] = label
+            ids[position] = label
         middle = instance.segment_ids.index(1)
         assert (ids[0], ids[middle - 1], ids[-1]) == (CLS, SEP, SEP)
         found.append((instance, ids[1 : middle - 1], ids[middle:-1]))
@@ -105,14 +105,14 @@ def test_rows_fill_the_length_but_for_a_tenth_of_the_documents(
 ):
     unread = iter(rows)
     short = 0
-    for copy in made[2]:
+    for one_pass in made[2]:
         longest = np.zeros(DOCUMENTS, int)
-        for instance, a, _ in itertools.islice(unread, len(copy)):
+        for instance, a, _ in itertools.islice(unread, len(one_pass)):
             document = document_of(a[0], starts)
             longest[document] = max(longest[document], len(instance.ids))
         short += (longest < S).sum()
-    share = short / (DOCUMENTS * COPIES)
-    deviation = np.sqrt(0.1 * 0.9 / (DOCUMENTS * COPIES))
+    share = short / (DOCUMENTS * PASSES)
+    deviation = np.sqrt(0.1 * 0.9 / (DOCUMENTS * PASSES))
     # A short target is 2 to S - 3; one near the end may still fill the row.
     assert 0.1 * (S - 3 - 5) / (S - 3) - 5 * deviation < share
     assert share < 0.1 + 5 * deviation
@@ -130,8 +130,8 @@ def test_special_tokens_are_never_predicted(rows):
         assert min(instance.masked_lm_ids) >= FIRST
 
 
-def test_every_place_is_predicted_as_often(rows):
-    """Among full rows with the first [SEP] at the same place."""
+def test_every_position_is_predicted_as_often(rows):
+    """Among full rows with the first [SEP] at the same position."""
     full = [x for x, _, _ in rows if len(x.ids) == S]
     counts, chances = np.zeros(S), np.zeros(S)
     for x in full:
@@ -150,21 +150,21 @@ def test_80_10_10(made, rows):
     masked = kept = total = 0
     replaced = []
     for instance, _, _ in rows:
-        for place, label in zip(
+        for position, label in zip(
             instance.masked_lm_positions, instance.masked_lm_ids
         ):
             total += 1
-            if instance.ids[place] == MASK:
+            if instance.ids[position] == MASK:
                 masked += 1
-            elif instance.ids[place] == label:
+            elif instance.ids[position] == label:
                 kept += 1
             else:
-                replaced.append(instance.ids[place])
+                replaced.append(instance.ids[position])
     assert total > 150_000
     assert_share(masked, total, 0.8 + 0.1 / size)
     assert_share(kept, total, 0.1 + 0.1 / size)
     assert_share(len(replaced), total, 0.1)
-    # Random pieces are drawn from the whole vocabulary, [PAD] included.
+    # Random tokens are drawn from the whole vocabulary, [PAD] included.
     bins = np.bincount(np.array(replaced) * 101 // size, minlength=101)
     expected = len(replaced) / 101
     chi_square = ((bins - expected) ** 2 / expected).sum()

@@ -33,7 +33,7 @@ def rows():
         for _ in range(13)
     ]
     known = masking.Vocabulary(small.V, CLS, SEP, MASK, frozenset())
-    instances = pretraining.bucket_instances(documents, 0, 0, OPTIONS, known)
+    instances = pretraining.partition_instances(documents, 0, 0, OPTIONS, known)
     packed = packing.pack(instances, OPTIONS, random.Random(1))
     assert len(packed) < 0.7 * len(instances)
     order = [x for row in packed for x in row]

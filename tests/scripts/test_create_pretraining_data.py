@@ -289,7 +289,7 @@ def test_a_corpus_that_looks_wrong_is_told(create, folder):
     lines = (folder / "corpus.txt").read_text().split("\n")
     (folder / "corpus.txt").write_text("\n\n".join(filter(None, lines)))
     _, out, err = create("out")
-    assert "warning: 1.0 sentences a document: blank lines belong" in err
+    assert "warning: 1.0 sentences per document: put blank lines between" in err
     assert "100.0% random next" in out
 
 

@@ -227,7 +227,7 @@ def test_odd_shares(diagnose_rows, arrays):
         ({"next_sentence_labels": labels * 0}, "0% of the pairs are random"),
         (
             {"next_sentence_labels": labels * 0 + 1},
-            "100% of the pairs are random (50 % is usual)",
+            "100% of the pairs are random (usual: 50 %)",
         ),
     ):
         path, found = diagnose_rows(changed(arrays, **replaced))

@@ -168,7 +168,7 @@ def test_a_file_may_have_an_equals_sign(create, folder):
     [
         (
             {"input_file": "en={0}/corpus.txt,{0}/small.txt"},
-            "--input_file: '{0}/small.txt' has no name, others have; "
+            "--input_file: '{0}/small.txt' has no name, but others do; "
             "expected name=path for each",
         ),
         (

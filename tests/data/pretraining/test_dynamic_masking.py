@@ -1,4 +1,4 @@
-"""Masks that are drawn again at each epoch."""
+"""Dynamic masking."""
 
 import random
 
@@ -33,7 +33,7 @@ def instances():
         ]
         for _ in range(11)
     ]
-    return pretraining.bucket_instances(documents, 0, 0, OPTIONS, KNOWN)
+    return pretraining.partition_instances(documents, 0, 0, OPTIONS, KNOWN)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def packed(instances):
 
 
 def narrow(arrays):
-    """As the reader gives them: int32 in place of int64."""
+    """As the reader gives them: int32 instead of int64."""
     return {
         name: values.astype("i4") if values.dtype == "i8" else values
         for name, values in arrays.items()
@@ -73,8 +73,8 @@ def texts(arrays):
     """Ids without masks."""
     ids = arrays["input_ids"].copy()
     rows, columns = arrays["masked_lm_weights"].nonzero()
-    places = arrays["masked_lm_positions"][rows, columns]
-    ids[rows, places] = arrays["masked_lm_ids"][rows, columns]
+    positions = arrays["masked_lm_positions"][rows, columns]
+    ids[rows, positions] = arrays["masked_lm_ids"][rows, columns]
     return ids
 
 
@@ -88,7 +88,7 @@ def test_the_text_stays_and_the_masks_change(kind, request):
     for name in NAMES:
         assert after[name].dtype == before[name].dtype
         assert after[name].shape == before[name].shape
-    # As many places, none on a special token, none in the padding.
+    # As many positions as before, none on a special token, none in the padding.
     np.testing.assert_array_equal(
         after["masked_lm_weights"], before["masked_lm_weights"]
     )
@@ -100,8 +100,8 @@ def test_the_text_stays_and_the_masks_change(kind, request):
 def test_each_instance_of_a_packed_row_keeps_its_number_of_masks(packed):
     def counts(arrays):
         rows, columns = arrays["masked_lm_weights"].nonzero()
-        places = arrays["masked_lm_positions"][rows, columns]
-        numbers = arrays["sequence_ids"][rows, places]
+        positions = arrays["masked_lm_positions"][rows, columns]
+        numbers = arrays["sequence_ids"][rows, positions]
         return sorted(zip(rows.tolist(), numbers.tolist()))
 
     assert counts(remask(packed)) == counts(packed)
@@ -133,13 +133,13 @@ def test_words_are_masked_whole(plain):
     known = masking.Vocabulary(V, CLS, SEP, MASK, continuation)
     options = InstanceSettings(**{**vars(OPTIONS), "do_whole_word_mask": True})
     after = remask(plain, options=options, known=known)
-    for ids, places, weights in zip(
+    for ids, positions, weights in zip(
         texts(after), after["masked_lm_positions"], after["masked_lm_weights"]
     ):
-        chosen = set(places[weights > 0].tolist())
-        for place in range(2, len(ids)):
-            if ids[place] in continuation and ids[place - 1] >= FIRST:
-                assert (place in chosen) == (place - 1 in chosen)
+        chosen = set(positions[weights > 0].tolist())
+        for position in range(2, len(ids)):
+            if ids[position] in continuation and ids[position - 1] >= FIRST:
+                assert (position in chosen) == (position - 1 in chosen)
 
 
 def test_a_data_set_resumes_with_the_same_masks(plain):

@@ -1,4 +1,4 @@
-"""Pre-training instances: what they hold, and the original's own bits."""
+"""Pre-training instances: contents, and equality with the original."""
 
 import dataclasses
 import hashlib
@@ -40,20 +40,20 @@ def flat(document):
     return [token for sentence in document for token in sentence]
 
 
-def instances_of(documents, options, copy=0):
+def instances_of(documents, options, number=0):
     size = FIRST + sum(len(flat(document)) for document in documents)
-    return pretraining.bucket_instances(
-        documents, copy, 0, options, vocabulary(size)
+    return pretraining.partition_instances(
+        documents, number, 0, options, vocabulary(size)
     )
 
 
 def unmasked(instance):
     """The row as it was, cut into its two segments."""
     ids = list(instance.ids)
-    for place, label in zip(
+    for position, label in zip(
         instance.masked_lm_positions, instance.masked_lm_ids, strict=True
     ):
-        ids[place] = label
+        ids[position] = label
     middle = instance.segment_ids.index(1)
     a, b = ids[1 : middle - 1], ids[middle:-1]
     assert ids == [CLS, *a, SEP, *b, SEP]
@@ -108,9 +108,9 @@ def test_rows_are_slices_of_documents(lengths, options):
 @given(LENGTHS, SETTINGS)
 def test_masks_are_counted_and_never_on_special_tokens(lengths, options):
     for instance in instances_of(numbered(lengths), options):
-        places = instance.masked_lm_positions
-        assert len(places) == wanted(len(instance.ids), options)
-        assert places == sorted(set(places))
+        positions = instance.masked_lm_positions
+        assert len(positions) == wanted(len(instance.ids), options)
+        assert positions == sorted(set(positions))
         assert min(instance.masked_lm_ids) >= FIRST
 
 
@@ -145,8 +145,8 @@ def test_the_random_document_is_never_the_same():
     documents = numbered([[1] * 1009, [1] * 1009])
     options = InstanceSettings(max_seq_length=5, short_seq_prob=0.0)
     randoms = 0
-    for copy in range(7):
-        for instance in instances_of(documents, options, copy):
+    for number in range(7):
+        for instance in instances_of(documents, options, number):
             a, b = unmasked(instance)
             same = (a[0] < FIRST + 1009) == (b[0] < FIRST + 1009)
             assert same != instance.is_random_next
@@ -226,13 +226,13 @@ def test_10_percent_of_the_documents_are_cut_short():
     assert near(lengths[10], n, 0.9 + 0.1 / 9)
 
 
-def test_a_bucket_is_a_function_of_its_arguments():
+def test_a_pass_is_a_function_of_its_arguments():
     documents, options = corpus(11, documents=7), InstanceSettings()
     known = vocabulary(FIRST + sum(len(flat(d)) for d in documents))
 
-    def make(copy=3, bucket=5, options=options):
-        return pretraining.bucket_instances(
-            documents, copy, bucket, options, known
+    def make(number=3, partition=5, options=options):
+        return pretraining.partition_instances(
+            documents, number, partition, options, known
         )
 
     first = make()
@@ -241,10 +241,10 @@ def test_a_bucket_is_a_function_of_its_arguments():
     before = json.dumps(documents)
     assert make() == first
     assert json.dumps(documents) == before
-    assert make(copy=4) != first
-    assert make(bucket=6) != first
+    assert make(number=4) != first
+    assert make(partition=6) != first
     assert make(options=dataclasses.replace(options, random_seed=7)) != first
-    # More copies leave the ones that were there as they are.
+    # More passes do not change the earlier ones.
     assert make(options=dataclasses.replace(options, dupe_factor=3)) == first
 
 

@@ -1,4 +1,4 @@
-"""Which places of a row are masked, and what is put there."""
+"""Masking: chosen positions and their new tokens."""
 
 import dataclasses
 import math
@@ -53,45 +53,47 @@ def test_80_percent_become_mask_and_10_percent_random():
     rng, kinds = random.Random(12345), Counter()
     size = 1009
     while kinds.total() < 20_000:
-        row, (ids, places, labels) = masked_row(
+        row, (ids, positions, labels) = masked_row(
             125, size, rng, max_predictions_per_seq=20
         )
-        assert [row[place] for place in places] == labels
-        untouched = set(range(len(row))) - set(places)
-        assert all(ids[place] == row[place] for place in untouched)
-        for place in places:
+        assert [row[position] for position in positions] == labels
+        untouched = set(range(len(row))) - set(positions)
+        assert all(ids[position] == row[position] for position in untouched)
+        for position in positions:
             kinds[
                 "mask"
-                if ids[place] == MASK
+                if ids[position] == MASK
                 else "kept"
-                if ids[place] == row[place]
+                if ids[position] == row[position]
                 else "random"
             ] += 1
     n = kinds.total()
-    # A random piece is the old one, or [MASK], once in V times each.
+    # A random token is the old one, or [MASK], once in V times each.
     assert near(kinds["mask"], n, 0.8 + 0.1 / size)
     assert near(kinds["kept"], n, 0.1 + 0.1 / size)
     assert near(kinds["random"], n, 0.1 - 0.2 / size)
 
 
-def test_every_place_is_masked_as_often():
+def test_every_position_is_masked_as_often():
     rng, counts = random.Random(7), Counter()
     rows = 5000
     for _ in range(rows):
-        _, (_, places, _) = masked_row(18, 97, rng)
-        assert len(places) == 3  # 15 % of 20
-        counts.update(places)
+        _, (_, positions, _) = masked_row(18, 97, rng)
+        assert len(positions) == 3  # 15 % of 20
+        counts.update(positions)
     assert set(counts) == set(range(1, 19))
-    assert all(near(counts[place], rows, 3 / 18) for place in counts)
+    assert all(near(counts[position], rows, 3 / 18) for position in counts)
 
 
-def test_random_pieces_come_from_the_whole_vocabulary():
+def test_random_tokens_come_from_the_whole_vocabulary():
     rng, seen = random.Random(5), set()
     row = [CLS, *[FIRST] * 997, SEP]
     options = InstanceSettings(masked_lm_prob=1.0, max_predictions_per_seq=997)
     for _ in range(7):
-        ids, places, _ = masking.mask_tokens(row, options, vocabulary(97), rng)
-        assert places == list(range(1, 998))
+        ids, positions, _ = masking.mask_tokens(
+            row, options, vocabulary(97), rng
+        )
+        assert positions == list(range(1, 998))
         seen.update(ids[1:-1])
     assert seen == set(range(97))  # [PAD] and [CLS] too
 
@@ -110,47 +112,47 @@ def test_whole_words_are_masked_or_left(body, most, seed):
         masked_lm_prob=0.3,
         do_whole_word_mask=True,
     )
-    _, places, labels = masking.mask_tokens(
+    _, positions, labels = masking.mask_tokens(
         row, options, vocabulary(97, [continuation]), random.Random(seed)
     )
     words = []
-    for place, token in enumerate(row):
+    for position, token in enumerate(row):
         if token == continuation and words:
-            words[-1].add(place)
+            words[-1].add(position)
         elif token not in (CLS, SEP):
-            words.append({place})
-    left = wanted(len(row), options) - len(places)
+            words.append({position})
+    left = wanted(len(row), options) - len(positions)
     assert left >= 0
-    assert [row[place] for place in places] == labels
+    assert [row[position] for position in positions] == labels
     for word in words:
-        assert word <= set(places) or not word & set(places)
+        assert word <= set(positions) or not word & set(positions)
         # A word is left when it does not fit what is still to be chosen.
-        assert word <= set(places) or len(word) > left
+        assert word <= set(positions) or len(word) > left
 
 
-def test_pieces_are_masked_one_by_one_without_whole_words():
-    # 1 of 5 pieces of one word.
+def test_tokens_are_masked_one_by_one_without_whole_words():
+    # 1 of 5 tokens of one word.
     row = [CLS, 5, 7, 7, 7, 7, SEP]
     options = InstanceSettings()
-    _, places, _ = masking.mask_tokens(
+    _, positions, _ = masking.mask_tokens(
         row, options, vocabulary(97, [7]), random.Random(3)
     )
-    assert len(places) == 1
+    assert len(positions) == 1
     whole = dataclasses.replace(options, do_whole_word_mask=True)
-    _, places, _ = masking.mask_tokens(
+    _, positions, _ = masking.mask_tokens(
         row, whole, vocabulary(97, [7]), random.Random(3)
     )
-    assert places == []  # five pieces do not fit one mask
+    assert positions == []  # five tokens do not fit one mask
 
 
 LONG_ROW = [CLS, *[FIRST] * 499, SEP, *[FIRST] * 499, SEP]
 
 
-def spans_of(places):
+def spans_of(positions):
     """Lengths of runs of neighbours."""
     runs = []
-    for before, place in zip([-2, *places], places):
-        if place == before + 1:
+    for before, position in zip([-2, *positions], positions):
+        if position == before + 1:
             runs[-1] += 1
         else:
             runs.append(1)
@@ -162,11 +164,11 @@ def test_spans_are_chosen_with_a_chance_of_one_by_their_length():
     options = InstanceSettings(max_ngram=3, max_predictions_per_seq=8)
     rng, counts = random.Random(5), Counter()
     for _ in range(3000):
-        _, places, _ = masking.mask_tokens(
+        _, positions, _ = masking.mask_tokens(
             LONG_ROW, options, vocabulary(97), rng
         )
-        assert len(places) == 8
-        counts.update(spans_of(places))
+        assert len(positions) == 8
+        counts.update(spans_of(positions))
     n = counts.total()
     # The last span of a row is cut to what is left; two spans may touch.
     for length, share in ((1, 6 / 11), (2, 3 / 11), (3, 2 / 11)):
@@ -191,23 +193,23 @@ def test_spans_hold_whole_words_of_one_segment(body, ngram, whole, seed):
         max_ngram=ngram,
     )
     known = vocabulary(97, [continuation])
-    masked, places, labels = masking.mask_tokens(
+    masked, positions, labels = masking.mask_tokens(
         row, options, known, random.Random(seed)
     )
     again = masking.mask_tokens(row, options, known, random.Random(seed))
-    assert again == (masked, places, labels)
-    assert places == sorted(set(places))
-    assert len(places) <= wanted(len(row), options)
+    assert again == (masked, positions, labels)
+    assert positions == sorted(set(positions))
+    assert len(positions) <= wanted(len(row), options)
     there = len(row) - row.count(CLS) - row.count(SEP)
     if not whole:
-        assert len(places) == min(there, wanted(len(row), options))
-    assert [row[place] for place in places] == labels
+        assert len(positions) == min(there, wanted(len(row), options))
+    assert [row[position] for position in positions] == labels
     assert not {CLS, SEP} & set(labels)
     if whole:
-        chosen = set(places)
-        for place in range(2, len(row)):
-            if row[place] == continuation and row[place - 1] != SEP:
-                assert (place in chosen) == (place - 1 in chosen)
+        chosen = set(positions)
+        for position in range(2, len(row)):
+            if row[position] == continuation and row[position - 1] != SEP:
+                assert (position in chosen) == (position - 1 in chosen)
 
 
 def test_spans_do_not_cross_a_separator():
@@ -216,14 +218,14 @@ def test_spans_do_not_cross_a_separator():
     firsts = Counter()
     for seed in range(101):
         options = dataclasses.replace(options, max_predictions_per_seq=1)
-        _, places, _ = masking.mask_tokens(
+        _, positions, _ = masking.mask_tokens(
             row, options, vocabulary(97), random.Random(seed)
         )
-        firsts.update(places)
+        firsts.update(positions)
     assert set(firsts) == {1, 3}
 
 
-def test_marked_pieces_are_masked_with_their_word():
+def test_marked_tokens_are_masked_with_their_word():
     size = 97
     row = [CLS, 5, 6 + size, 7 + size, 8, SEP, 9, 10 + size, SEP]
     options = InstanceSettings(
@@ -232,10 +234,10 @@ def test_marked_pieces_are_masked_with_their_word():
     plain = [token % size for token in row]
     seen = set()
     for seed in range(53):
-        masked, places, labels = masking.mask_tokens(
+        masked, positions, labels = masking.mask_tokens(
             row, options, vocabulary(size), random.Random(seed)
         )
         assert max(masked) < size
-        assert labels == [plain[place] for place in places]
-        seen.add(tuple(places))
+        assert labels == [plain[position] for position in positions]
+        seen.add(tuple(positions))
     assert seen == {(1, 2, 3), (4, 6, 7)}

@@ -1,4 +1,4 @@
-"""Several instances in a row."""
+"""Packing of several instances into a row."""
 
 import random
 from collections import Counter
@@ -36,7 +36,7 @@ def key(x):
     return (tuple(x.ids), x.is_random_next)
 
 
-def test_every_instance_is_in_one_row_and_rows_have_room():
+def test_every_instance_is_in_one_row_and_no_row_is_too_full():
     options = InstanceSettings(max_seq_length=211, max_predictions_per_seq=31)
     instances = some(301, 3, 211)
     rows = packing.pack(instances, options, random.Random(1))
@@ -49,7 +49,7 @@ def test_every_instance_is_in_one_row_and_rows_have_room():
         assert len(row) <= packing.max_sequences_per_row(211) == 3
 
 
-def test_the_first_row_that_has_room_is_taken():
+def test_the_first_row_with_enough_space_is_used():
     options = InstanceSettings(max_seq_length=128, max_predictions_per_seq=20)
     instances = some(97, 5, 100)
     rows = packing.pack(instances, options, random.Random(1))

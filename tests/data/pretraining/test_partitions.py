@@ -1,4 +1,4 @@
-"""Counts of a bucket, and what looks wrong in them."""
+"""Counts of a partition, and warnings about them."""
 
 import pytest
 
@@ -82,12 +82,12 @@ def test_a_good_corpus_has_no_warning():
     ("changed", "message"),
     [
         ({"unknown_tokens": 21}, "1.1% of the tokens are [UNK]"),
-        ({"documents": 60}, "1.7 sentences a document"),
+        ({"documents": 60}, "1.7 sentences per document"),
         ({"random_next": 33}, "66% of the pairs are random"),
-        ({"row_tokens": 770, "predictions": 110}, "the rows are 50% full"),
+        ({"row_tokens": 770, "predictions": 110}, "the records are 50% full"),
         ({"predictions": 160}, "11.4% of the tokens are predicted"),
     ],
 )
-def test_what_looks_wrong_is_told(changed, message):
+def test_warnings(changed, message):
     (line,) = partitions.warnings({**GOOD, **changed}, SETTINGS)
     assert line.startswith(message)
