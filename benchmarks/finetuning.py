@@ -136,7 +136,7 @@ def measure(
     task = TASKS[task_name]
     found = example_files.read(records, task[0], max_seq_length)
     chosen = list(itertools.islice(found, count))
-    examples = example_files.Rows(chosen, task[0])
+    rows = example_files.Examples(chosen, task[0])
     by_length = batching.bucket_lengths(max_seq_length)
     sides = {
         "by length": OwnTraining(task, examples, model, by_length).seconds,

@@ -1,4 +1,4 @@
-"""Rows of many lengths to batches of few lengths, and back in order."""
+"""Batches of examples of similar lengths, for prediction and training."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
@@ -10,18 +10,18 @@ import tensorflow as tf
 from data import features, sequences
 from data.records import example_files, pipelines
 
-Row = tuple[list[int], list[int]]  # ids and segment ids, not padded
-AnyRow = TypeVar("AnyRow")
+EncodedExample = tuple[list[int], list[int]]  # ids and segment ids, unpadded
+AnyExample = TypeVar("AnyExample")
 
 
 def bucket_lengths(max_seq_length: int) -> list[int]:
-    """The lengths that rows are padded to: 8, 16, 24, ..., 128, 160, 192, ...
+    """Lengths that sequences are padded to: 8, 16, 24, ..., 128, 160, 192, ...
 
-    Multiples of 8, from 128 on four an octave. Each that comes costs a second
-    or two of a training run, to compile it.
+    Multiples of 8; above 128, four per octave. The compilation of each length
+    that occurs takes one or two seconds of a training run.
 
     Args:
-        max_seq_length: S, the last one.
+        max_seq_length: S, the last length.
     """
     lengths, power = list(range(8, 128, 8)), 128
     while power < max_seq_length:
@@ -30,12 +30,12 @@ def bucket_lengths(max_seq_length: int) -> list[int]:
     return [x for x in lengths if x < max_seq_length] + [max_seq_length]
 
 
-def pad(rows: list[Row], length: int) -> dict[str, np.ndarray]:
-    """Pads rows to the encoder's inputs, int32 [N, length] each."""
+def pad(examples: list[EncodedExample], length: int) -> dict[str, np.ndarray]:
+    """Pads examples to the encoder's inputs, int32 [N, length] each."""
     columns = {
-        features.INPUT_IDS: [ids for ids, _ in rows],
-        features.INPUT_MASK: [[1] * len(ids) for ids, _ in rows],
-        features.SEGMENT_IDS: [segments for _, segments in rows],
+        features.INPUT_IDS: [ids for ids, _ in examples],
+        features.INPUT_MASK: [[1] * len(ids) for ids, _ in examples],
+        features.SEGMENT_IDS: [segments for _, segments in examples],
     }
     return {
         name: sequences.pad_rows(values, length, np.int32)
@@ -44,31 +44,32 @@ def pad(rows: list[Row], length: int) -> dict[str, np.ndarray]:
 
 
 def in_order(
-    rows: Iterable[AnyRow],
+    examples: Iterable[AnyExample],
     run: Callable[[dict[str, np.ndarray]], list],
     lengths: list[int],
     batch_size: int,
     window: int,
-    pad: Callable[[list[AnyRow], int], dict[str, np.ndarray]] = pad,
-    length_of: Callable[[AnyRow], int] = lambda row: len(row[0]),
+    pad: Callable[[list[AnyExample], int], dict[str, np.ndarray]] = pad,
+    length_of: Callable[[AnyExample], int] = lambda example: len(example[0]),
 ) -> Iterator:
-    """Runs rows in batches of like length; results come in their order.
+    """Runs a function on batches of similar lengths; keeps the order.
 
     Args:
-        rows: of at most `lengths[-1]` pieces; read as results are asked for.
-        run: a batch of at most `batch_size` rows to one result for each.
+        examples: examples of at most `lengths[-1]` tokens; read lazily.
+        run: maps a batch of at most `batch_size` examples to a list with one
+            result per example.
         lengths: S of the batches, ascending.
-        batch_size: rows of a batch.
-        window: rows that are held and sorted by length at a time.
-        pad: rows and S to a batch.
-        length_of: pieces of a row.
+        batch_size: maximum number of examples in a batch.
+        window: number of examples that are sorted by length at a time.
+        pad: maps a list of examples and S to a batch.
+        length_of: maps an example to its number of tokens.
 
     Yields:
-        the result of each row.
+        The result of each example, in the order of `examples`.
     """
-    rows = iter(rows)
-    while held := list(itertools.islice(rows, window)):
-        sizes = [length_of(row) for row in held]
+    examples = iter(examples)
+    while held := list(itertools.islice(examples, window)):
+        sizes = [length_of(example) for example in held]
         order = sorted(range(len(held)), key=sizes.__getitem__)
         results: list = [None] * len(held)
         at = 0
@@ -88,31 +89,34 @@ _WINDOW = 64  # batches that are sorted together
 
 
 def training_batches(
-    rows: example_files.Rows,
+    examples: example_files.Examples,
     lengths: list[int],
     batch_size: int,
     seed: int,
     step: int,
 ) -> tf.data.Dataset:
-    """Batches without end, a function of the seed and the step.
+    """Endless shuffled batches, a function of the seed and the step.
 
     Args:
-        rows: what is trained on.
-        lengths: S of the batches, ascending; one: all batches have it.
-        batch_size: B, rows of a batch over all devices.
-        seed: of the order.
-        step: number of the first batch.
+        examples: training examples.
+        lengths: S of the batches, ascending; with a single length, all batches
+            have it.
+        batch_size: B, number of examples in a batch over all devices.
+        seed: seed of the order.
+        step: number of the first batch, from 0.
 
     Returns:
-        dicts as of `task_records.Rows.batch`.
+        Batches as `example_files.Examples.batch` returns them.
     """
 
     def batches():
-        for chosen in _choose(len(rows), rows.lengths, batch_size, seed, step):
-            longest = rows.lengths[chosen].max()
-            yield rows.batch(chosen, next(x for x in lengths if x >= longest))
+        count = len(examples)
+        for chosen in _choose(count, examples.lengths, batch_size, seed, step):
+            longest = examples.lengths[chosen].max()
+            length = next(x for x in lengths if x >= longest)
+            yield examples.batch(chosen, length)
 
-    example = rows.batch(np.zeros(batch_size, np.int64), lengths[-1])
+    sample = examples.batch(np.zeros(batch_size, np.int64), lengths[-1])
     varies = len(lengths) > 1
     signature = {
         name: tf.TensorSpec(
@@ -122,7 +126,7 @@ def training_batches(
             ],
             array.dtype,
         )
-        for name, array in example.items()
+        for name, array in sample.items()
     }
     dataset = tf.data.Dataset.from_generator(
         batches, output_signature=signature
@@ -130,29 +134,32 @@ def training_batches(
     return pipelines.untuned(dataset.prefetch(pipelines.BATCHES_AHEAD))
 
 
-def describe_rows(
-    rows: example_files.Rows, batch_size: int, seed: int, step: int
+def report_examples(
+    examples: example_files.Examples, batch_size: int, seed: int, step: int
 ) -> str:
-    """Says which rows are in the batch of a step, from 1.
+    """Lists the examples in the batch of a step.
 
     Args:
-        rows, batch_size, seed: as for `training_batches`.
-        step: from 1.
+        examples, batch_size, seed: as for `training_batches`.
+        step: number of the step, from 1.
     """
-    chosen = _choose(len(rows), rows.lengths, batch_size, seed, step - 1)
-    return "examples " + ", ".join(str(row) for row in next(chosen))
+    count = len(examples)
+    chosen = _choose(count, examples.lengths, batch_size, seed, step - 1)
+    return "examples " + ", ".join(str(index) for index in next(chosen))
 
 
 def _choose(
     count: int, lengths: np.ndarray, batch_size: int, seed: int, step: int
 ) -> Iterator[np.ndarray]:
-    """Yields the numbers of the rows of each batch from `step` on."""
+    """Yields the numbers of the examples of each batch from `step` on."""
     epoch = step * batch_size // count
     while True:
-        # Batches whose first row is of this epoch.
+        # Batches whose first example is of this epoch.
         first = -(-epoch * count // batch_size)
         last = -(-(epoch + 1) * count // batch_size)
-        more = -(-batch_size // count)  # epochs the last batch may reach into
+        more = -(
+            -batch_size // count
+        )  # epochs that the last batch may reach into
         order = np.concatenate(
             [_rng(seed, epoch + i).permutation(count) for i in range(1 + more)]
         )
@@ -169,5 +176,5 @@ def _choose(
         epoch += 1
 
 
-def _rng(*where: int) -> np.random.Generator:
-    return np.random.default_rng([x % 2**63 for x in where])
+def _rng(*seeds: int) -> np.random.Generator:
+    return np.random.default_rng([x % 2**63 for x in seeds])

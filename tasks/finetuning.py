@@ -246,7 +246,7 @@ class FineTuning:
         """Trains to the last step.
 
         Args:
-            examples: `data.records.example_files.Rows`.
+            examples: `data.records.example_files.Examples`.
             evaluate: metrics of the present weights; called every
                 --eval_steps and at the end.
             best_metric: the checkpoint with the highest value of this one is
@@ -285,7 +285,7 @@ class FineTuning:
             training.train_batch_size,
             self.num_train_steps,
             eval_steps=training.eval_steps,
-            records_of=lambda step: batching.describe_rows(
+            records_of=lambda step: batching.report_examples(
                 examples, training.train_batch_size, training.random_seed, step
             ),
         )
@@ -358,7 +358,7 @@ class FineTuning:
         progress, done = Progress(what, total, "examples"), 0
 
         def pad(some, length):
-            padded = example_files.Rows(some, {}, choices)
+            padded = example_files.Examples(some, {}, choices)
             return padded.batch(np.arange(len(some)), length)
 
         def run(batch):

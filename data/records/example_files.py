@@ -1,12 +1,12 @@
 """Tokenized examples of a task on disk, and in memory without padding.
 
     output_dir/
-        train.tf_record         padded rows, as the original writes them
-        train.tf_record.json    what they were made from; written last
+        train.tf_record         padded examples, in the original's format
+        train.tf_record.json    the settings they were made with; written last
 
-In memory a row is a dict, name -> numbers: `input_ids` and `segment_ids` as
-long as the text is, or a list of those for each choice; other features as
-the schema says. `input_mask` is left out: it follows from the lengths.
+In memory an example is a dict, name -> numbers: `input_ids` and `segment_ids`
+without padding, or a list of those for each choice; other features as in the
+schema. There is no `input_mask`: it follows from the lengths.
 """
 
 import dataclasses
@@ -34,8 +34,8 @@ class Feature:
 
     Attributes:
         kind: "int64" or "float32".
-        sequence: one value a piece, padded with 0.
-        size: how many values, if not `sequence`.
+        sequence: whether it has one value per token, padded with 0.
+        size: number of values, if not `sequence`.
     """
 
     kind: str = "int64"
@@ -49,36 +49,38 @@ INPUTS = {name: Feature(sequence=True) for name in features.ENCODER_INPUTS}
 
 def write(
     path: str,
-    rows: Iterable[dict],
+    examples: Iterable[dict],
     schema: Schema,
     max_seq_length: int,
     settings: dict,
 ) -> int:
-    """Writes rows, whole or not at all.
+    """Writes a file of examples, completely or not at all.
 
     Args:
-        path: the file; one that is there is replaced.
-        rows: see above; at most `max_seq_length` pieces each.
+        path: the file; an existing file is replaced.
+        examples: examples (see above) of at most `max_seq_length` tokens.
         schema: features besides the encoder's inputs.
         max_seq_length: S of the file.
-        settings: JSON values that the rows depend on, for `current_count`.
+        settings: JSON values that the examples depend on, for
+            `current_count`.
+        choices: number of sequences per example.
 
     Returns:
-        the number of rows.
+        The number of examples.
 
     Raises:
         UserError: the disk is full or cannot be written.
     """
-    count, rows, temporary = 0, iter(rows), f"{path}.partial"
+    count, examples, temporary = 0, iter(examples), f"{path}.partial"
     try:
         if storage.exists(_sidecar(path)):
             os.remove(_sidecar(path))
         with tf.io.TFRecordWriter(temporary) as writer:
-            while some := list(itertools.islice(rows, _AT_ONCE)):
-                arrays = _padded(some, schema, max_seq_length)
+            while batch := list(itertools.islice(examples, _AT_ONCE)):
+                arrays = _padded(batch, schema, max_seq_length, choices)
                 for record in records.encode_examples(arrays):
                     writer.write(record)
-                count += len(some)
+                count += len(batch)
         digest = sync_and_hash(temporary)
         storage.replace(temporary, path)
         described = {"settings": settings, "records": count, "sha256": digest}
@@ -93,7 +95,7 @@ def write(
 
 
 def current_count(path: str, settings: dict) -> int | None:
-    """Rows of a file that was made with these settings; None: make it."""
+    """Number of examples in a file, if it is whole and has these settings."""
     try:
         with open(_sidecar(path), encoding="utf-8") as file:
             described = json.load(file)
@@ -105,11 +107,13 @@ def current_count(path: str, settings: dict) -> int | None:
     return None
 
 
-def read(path: str, schema: Schema, max_seq_length: int) -> Iterator[dict]:
-    """Yields the rows of a file, a batch of them in memory at a time.
+def read(
+    path: str, schema: Schema, max_seq_length: int, choices: int = 1
+) -> Iterator[dict]:
+    """Yields the examples of a file, with one batch in memory at a time.
 
     Args:
-        path, schema, max_seq_length: as they were written.
+        path, schema, max_seq_length, choices: as for `write`.
 
     Raises:
         UserError: the file is damaged or has other features.
@@ -130,31 +134,34 @@ def read(path: str, schema: Schema, max_seq_length: int) -> Iterator[dict]:
         raise UserError(
             f"cannot be read: {error.message}",
             path=path,
-            fix="remove it: it is made again",
+            fix="remove it: the next run writes it again",
         ) from None
 
 
-class Rows:
-    """Rows in memory, ready for batches in any order.
+class Examples:
+    """Examples in memory, for batches in any order.
 
     Args:
-        rows: see above.
+        examples: examples (see above).
         schema: features besides the encoder's inputs.
-        choices: sequences of a row.
+        choices: number of sequences per example.
 
     Attributes:
-        lengths: int32 [N], pieces of the row; of its longest choice.
+        lengths: int32 [N], number of tokens of each example, or of its longest
+            choice.
     """
 
-    def __init__(self, rows: Iterable[dict], schema: Schema, choices: int = 1):
+    def __init__(
+        self, examples: Iterable[dict], schema: Schema, choices: int = 1
+    ):
         self.choices = choices
         self._schema = {**INPUTS, **schema}
         del self._schema[features.INPUT_MASK]
         parts = {name: [] for name in self._schema}
-        for row in rows:
+        for example in examples:
             for name, feature in self._schema.items():
                 kind = feature.kind.replace("int64", "int32")
-                value = row[name]
+                value = example[name]
                 if not feature.sequence or choices == 1:
                     value = [value]
                 parts[name].append([np.array(x, kind) for x in value])
@@ -167,28 +174,28 @@ class Rows:
         return len(self.lengths)
 
     def batch(self, chosen: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """The rows of these numbers.
+        """Pads the chosen examples to a batch.
 
         Args:
-            chosen: B numbers of rows.
-            length: S, at least that of the longest.
+            chosen: int [B], numbers of the examples.
+            length: S, at least the length of the longest.
 
         Returns:
-            name -> [B, S], or [B, C, S] with C > 1 choices; features that
-            are no sequence: [B], or [B, size].
+            name -> int32 or float32 [B, S], or [B, C, S] with C > 1 choices;
+            features that are not sequences: [B], or [B, size].
         """
         arrays = {}
         for name, feature in self._schema.items():
-            rows = [x for i in chosen for x in self._columns[name][i]]
+            values = [x for i in chosen for x in self._columns[name][i]]
             if not feature.sequence:
-                stacked = np.stack(rows)
+                stacked = np.stack(values)
                 one = feature.size == 1
                 arrays[name] = stacked[:, 0] if one else stacked
                 continue
             kind = feature.kind.replace("int64", "int32")
-            arrays[name] = sequences.pad_rows(rows, length, kind)
+            arrays[name] = sequences.pad_rows(values, length, kind)
             if name == features.INPUT_IDS:
-                mask = [np.ones(len(x), np.int32) for x in rows]
+                mask = [np.ones(len(x), np.int32) for x in values]
                 arrays[features.INPUT_MASK] = sequences.pad_rows(
                     mask, length, np.int32
                 )
@@ -200,26 +207,35 @@ class Rows:
         return arrays
 
 
-def _padded(rows, schema, length) -> dict[str, np.ndarray]:
-    """The arrays of a file's records, features in their order."""
-    batch = Rows(rows, schema).batch(np.arange(len(rows)), length)
+def _padded(examples, schema, length, choices) -> dict[str, np.ndarray]:
+    """Arrays of a file's records, with the features in their order."""
+    count = len(examples)
+    batch = Examples(examples, schema, choices).batch(np.arange(count), length)
     return {
-        name: batch[name].reshape(len(rows), -1).astype(feature.kind)
+        name: batch[name].reshape(count, -1).astype(feature.kind)
         for name, feature in {**INPUTS, **schema}.items()
     }
 
 
-def _stripped(batch, schema) -> Iterator[dict]:
-    """The rows of a parsed batch without their padding."""
-    lengths = batch.pop(features.INPUT_MASK).sum(-1)
+def _stripped(batch, schema, length, choices) -> Iterator[dict]:
+    """Yields the examples of a parsed batch, without padding."""
+    mask = batch.pop(features.INPUT_MASK)
+    lengths = mask.reshape(-1, choices, length).sum(-1)  # [N, C]
     known = {**INPUTS, **schema}
-    for index, length in enumerate(lengths):
-        yield {
-            name: values[index, :length]
-            if known[name].sequence
-            else values[index]
-            for name, values in batch.items()
-        }
+    for index, sizes in enumerate(lengths):
+        example = {}
+        for name, values in batch.items():
+            value = values[index]
+            if known[name].sequence:
+                parts = zip(value.reshape(choices, length), sizes)
+                value = [part[:size] for part, size in parts]
+                value = value if choices > 1 else value[0]
+            example[name] = value
+        yield example
+
+
+def _width(feature: Feature, length: int, choices: int) -> int:
+    return length * choices if feature.sequence else feature.size
 
 
 def _sidecar(path: str) -> str:

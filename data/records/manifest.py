@@ -1,4 +1,4 @@
-"""The manifest that stands beside TFRecord shards.
+"""The manifest beside TFRecord shards.
 
 folder/
     wiki.tfrecord-00000-of-00002    records of `tf.train.Example`
@@ -24,10 +24,10 @@ def write_manifest(
     """Adds a run to the folder's manifest and keeps its vocabulary.
 
     Args:
-        folder: where the shards are.
-        shards: from `ShardWriter.finish`; a shard of the same name that an
-            earlier run listed is forgotten.
-        vocab_file: copied beside the shards under a name made of its hash.
+        folder: folder of the shards.
+        shards: from `ShardWriter.finish`; they replace shards of the same name
+            that an earlier run listed.
+        vocab_file: copied to the folder under a name made of its hash.
         run: settings and statistics, as JSON values.
     """
     with storage.open_file(vocab_file, "rb") as file:
@@ -49,18 +49,17 @@ def write_manifest(
 
 
 def manifest_of(path: str) -> dict | None:
-    """The manifest's entry of the run that wrote a shard.
+    """Manifest entry of the run that wrote a shard.
 
     Args:
         path: a TFRecord file.
 
     Returns:
-        settings and statistics, `vocab_file` as a path, `shards` with this
-        file's entry, or None if no manifest lists the file.
+        Settings and statistics, `vocab_file` as a path, `shards` with the
+        entry of this file; None if no manifest lists the file.
 
     Raises:
-        UserError: the manifest is damaged, or the file is not as long as it
-            was when it was written.
+        UserError: the manifest is damaged, or the size of the file differs.
     """
     run = listed_run(path)
     if run is None:
@@ -78,7 +77,7 @@ def manifest_of(path: str) -> dict | None:
 
 
 def listed_run(path: str) -> dict | None:
-    """As `manifest_of`, of a file that may be damaged."""
+    """Like `manifest_of`, for a file that may be damaged."""
     folder, name = os.path.split(storage.absolute(path))
     for run in read_runs(folder):
         if name in run["shards"]:
@@ -88,7 +87,7 @@ def listed_run(path: str) -> dict | None:
 
 
 def read_runs(folder: str) -> list[dict]:
-    """The runs that a folder's manifest lists; none without a manifest.
+    """Runs that the manifest of a folder lists; none without a manifest.
 
     Raises:
         UserError: the manifest is damaged.
@@ -104,7 +103,7 @@ def read_runs(folder: str) -> list[dict]:
         for run in manifest["runs"]:
             for shard in run["shards"].values():
                 int(shard["bytes"])
-            # Before there was a setting, accents went with the case.
+            # Older manifests: accents were stripped with lower-casing.
             if "do_lower_case" in run:
                 run.setdefault("strip_accents", run["do_lower_case"])
         return manifest["runs"]

@@ -1,19 +1,19 @@
-"""What all pipelines of tf.data share."""
+"""Settings that all tf.data pipelines share."""
 
 import tensorflow as tf
 
-BATCHES_AHEAD = 8  # that are made while a step runs
+BATCHES_AHEAD = 8  # prefetched while a step runs
 
 
 def untuned(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """The dataset, without the thread that TensorFlow tunes it with.
+    """Turns off autotuning, which runs in a thread of its own.
 
-    An iterator that goes away joins this thread, which now and then sleeps
-    through its end: for as long as the iterator has lived, up to a minute.
-    Parallel maps take a thread a core instead.
+    A destroyed iterator joins this thread, which sometimes sleeps for as long
+    as the iterator has lived, up to a minute. Without it, parallel maps use a
+    thread per core.
 
     Args:
-        dataset: all of a pipeline.
+        dataset: a complete pipeline.
     """
     options = tf.data.Options()
     options.autotune.enabled = False

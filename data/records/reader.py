@@ -1,4 +1,4 @@
-"""TFRecord shards to batches, in an order that depends on (seed, step)."""
+"""Batches of TFRecord shards, in an order that depends on (seed, step)."""
 
 import os
 import struct
@@ -12,7 +12,7 @@ from common.errors import UserError
 from data import features
 from data.records import pipelines
 
-_SHUFFLE_ROWS = 4096
+_SHUFFLED_RECORDS = 4096
 _FILES_AT_ONCE = 4
 
 
@@ -24,26 +24,26 @@ def training_batches(
     seed: int,
     step: int,
 ) -> tf.data.Dataset:
-    """Batches without end, from a step on.
+    """Endless shuffled batches, from a step on.
 
-    An epoch is every record once, in an order drawn from (seed, epoch); a
-    batch takes only its missing rows from the next epoch. What was used
-    before `step` is skipped unparsed.
+    An epoch has every record once, in an order drawn from (seed, epoch); a
+    batch takes only its missing records from the next epoch. Records that were
+    used before `step` are skipped without parsing.
 
     Args:
-        files: shards.
-        num_records: records in all of them.
+        files: paths of the shards.
+        num_records: number of records in all shards.
         schema: from `features.pretraining_schema`.
-        batch_size: rows of a batch.
-        seed: of the order.
-        step: batches that were used before.
+        batch_size: number of records in a batch.
+        seed: seed of the order.
+        step: number of batches that were used before.
 
     Returns:
-        dicts of the schema's features, `int32` or `float32
-        [batch_size, length]`, and `is_real_example`, all ones.
+        Dicts of the schema's features, int32 or float32 [batch_size, length],
+        and `is_real_example`, float32 [batch_size] of ones.
     """
     return pipelines.untuned(
-        _from(files, num_records, seed, step * batch_size)
+        _shuffled(files, num_records, seed, step * batch_size)
         .batch(batch_size, drop_remainder=True)
         .map(
             lambda records: _parse(records, schema, batch_size),
@@ -54,25 +54,27 @@ def training_batches(
     )
 
 
-def describe_records(
+def report_records(
     files: list[str], num_records: int, batch_size: int, seed: int, step: int
 ) -> str:
-    """Says which records are in the batch of a step.
+    """Lists the records in the batch of a step.
 
     Args:
         files, num_records, batch_size, seed: as for `training_batches`.
-        step: from 1.
+        step: number of the step, from 1.
 
     Returns:
-        each file with the numbers of its records, from 0.
+        Each file with the numbers of its records, from 0.
     """
 
     def numbered(path):
         records = tf.data.TFRecordDataset(path).enumerate()
         return records.map(lambda number, _: (path, number))
 
-    row = (step - 1) * batch_size
-    order = _from(files, num_records, seed, row, numbered).take(batch_size)
+    first = (step - 1) * batch_size
+    order = _shuffled(files, num_records, seed, first, numbered).take(
+        batch_size
+    )
     found: dict[str, list[str]] = {}
     for path, number in order.as_numpy_iterator():
         found.setdefault(path.decode(), []).append(str(number))
@@ -85,19 +87,19 @@ def evaluation_batches(
     batch_size: int,
     max_batches: int,
 ) -> tf.data.Dataset:
-    """Every record once, in the order of the files.
+    """Batches of every record once, in the order of the files.
 
-    The last batch is filled up with rows of zeros whose `is_real_example`
-    is 0.
+    The last batch is padded with records of zeros whose `is_real_example` is
+    0.
 
     Args:
-        files: shards.
+        files: paths of the shards.
         schema: from `features.pretraining_schema`.
-        batch_size: rows of a batch.
-        max_batches: at most so many batches.
+        batch_size: number of records in a batch.
+        max_batches: maximum number of batches.
 
     Returns:
-        batches as `training_batches` gives them.
+        Batches as `training_batches` returns them.
     """
     return pipelines.untuned(
         tf.data.TFRecordDataset(files)
@@ -109,10 +111,14 @@ def evaluation_batches(
 
 
 def read_lengths(path: str) -> dict[str, int]:
-    """`max_seq_length` and `max_predictions_per_seq` of the first record.
+    """Reads the lengths of the first record.
 
-    Lengths that cannot be read are 0: `check_records` says why. TensorFlow
-    runs no operation here, before which several workers must have met.
+    Lengths that cannot be read are missing or 0; `check_records` reports the
+    cause. No TensorFlow operation runs here: several workers must be connected
+    before the first one.
+
+    Returns:
+        `max_seq_length` and `max_predictions_per_seq`, or nothing.
     """
     try:
         with storage.open_file(path, "rb") as file:
@@ -135,25 +141,25 @@ def check_records(
     path: str,
     schema: dict[str, tuple[str, int]],
     vocab_size: int,
-    see: Callable[[dict[str, np.ndarray], int, int], None] | None = None,
+    on_batch: Callable[[dict[str, np.ndarray], int, int], None] | None = None,
 ) -> int:
-    """Reads a whole shard that no manifest vouches for.
+    """Reads and checks a whole shard that no manifest describes.
 
     Args:
         path: the shard.
         schema: from `features.pretraining_schema`.
-        vocab_size: ids must be below.
-        see: called with the features of some rows, int64 or float32
-            `[rows, length]`, that are in range, the number of the first, and
-            the bytes of the file before them.
+        vocab_size: V; all ids must be below it.
+        on_batch: called for each batch of valid records with its features,
+            int64 or float32 [N, length], the number of its first record, and
+            the size in bytes of the records before it.
 
     Returns:
-        the number of records.
+        The number of records.
 
     Raises:
         UserError: a record is damaged, lacks a feature, has one of another
             length, or a number that is out of range. Devices do not report
-            such numbers: they read zeros or a wrong row.
+            such numbers: they read zeros or a wrong row of a table.
     """
     limits = {
         features.INPUT_IDS: vocab_size,
@@ -170,18 +176,18 @@ def check_records(
                 batch = tf.io.parse_example(records, _parsing(schema))
             # UnicodeDecodeError: TensorFlow fails to quote some records.
             except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
-                _name_mismatch(records.numpy(), schema, path, count)
+                _raise_mismatch(records.numpy(), schema, path, count)
                 raise
             batch = {name: values.numpy() for name, values in batch.items()}
             for name, limit in limits.items():
                 _check_below(batch[name], limit, name, path, count)
-            if see:
-                see(batch, count, size)
+            if on_batch:
+                on_batch(batch, count, size)
             count += len(records)
             size += sum(16 + len(record) for record in records.numpy())
     except tf.errors.OpError:
         size = -1
-    # A file that ends inside a header ends well, for TensorFlow.
+    # TensorFlow does not report a file that ends inside a header.
     if size != os.path.getsize(path):
         raise UserError(
             f"cannot be read after record {_count_readable(path)}",
@@ -192,17 +198,17 @@ def check_records(
     return count
 
 
-def _from(
+def _shuffled(
     files: list[str],
     num_records: int,
     seed: int,
-    row: int,
+    first: int,
     read: Callable = tf.data.TFRecordDataset,
 ) -> tf.data.Dataset:
-    """What `read` makes of the files, shuffled, without end, from a row on."""
-    epoch, row = divmod(row, num_records)
+    """Endless shuffled elements of `read(file)`, from number `first` on."""
+    epoch, first = divmod(first, num_records)
     epochs = tf.data.Dataset.range(epoch, np.iinfo(np.int64).max)
-    return epochs.flat_map(lambda n: _epoch(files, seed, n, read)).skip(row)
+    return epochs.flat_map(lambda n: _epoch(files, seed, n, read)).skip(first)
 
 
 def _epoch(
@@ -216,7 +222,7 @@ def _epoch(
             read,
             cycle_length=min(_FILES_AT_ONCE, len(files)),
         )
-        .shuffle(_SHUFFLE_ROWS, seed=seed, reshuffle_each_iteration=False)
+        .shuffle(_SHUFFLED_RECORDS, seed=seed, reshuffle_each_iteration=False)
     )
 
 
@@ -228,7 +234,7 @@ def _parsing(schema: dict[str, tuple[str, int]]) -> dict:
 
 
 def _parse(records, schema, batch_size: int) -> dict[str, tf.Tensor]:
-    """Serialized `[<= batch_size]` -> features of exactly `batch_size` rows."""
+    """Parses string [<= batch_size] to features [batch_size, length]."""
     batch = tf.io.parse_example(records, _parsing(schema))
     batch[features.IS_REAL_EXAMPLE] = tf.ones(tf.shape(records)[:1])
     missing = batch_size - tf.shape(records)[0]
@@ -264,7 +270,7 @@ def _count_readable(path: str) -> int:
     return count
 
 
-def _name_mismatch(records, schema, path: str, first: int) -> None:
+def _raise_mismatch(records, schema, path: str, first: int) -> None:
     """Raises a UserError for the first record that does not fit."""
     for row, record in enumerate(records):
         try:

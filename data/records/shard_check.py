@@ -1,6 +1,8 @@
-"""Whether a TFRecord file is whole, and if not, where it is damaged.
+"""Check of a TFRecord file for damage.
 
-length  uint64          a record's frame, little-endian
+A record's frame, little-endian:
+
+length  uint64
 its checksum  uint32    masked CRC-32C
 data
 its checksum  uint32
@@ -16,18 +18,18 @@ _CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, reflected
 
 
 def check_shard(path: str, entry: dict | None) -> str | None:
-    """Compares a shard with its manifest; reads its frames if they differ.
+    """Compares a shard with its manifest; locates damage if they differ.
 
-    The frames of a file without a manifest are always read. No more than
-    1,024 records are held in memory.
+    The records of a file without a manifest are always read, at most 1,024 at
+    a time.
 
     Args:
         path: the shard.
-        entry: the manifest's `{"records", "bytes", "sha256"}` of it, or None.
+        entry: its `{"records", "bytes", "sha256"}` in the manifest, or None.
 
     Returns:
-        None if it is whole, else what is wrong, such as "record 37 at byte
-        2627: checksum of the data differs"; records count from 0.
+        None if it is whole, else the damage, such as "record 37 at byte 2627:
+        checksum of the data differs"; records are numbered from 0.
 
     Raises:
         OSError: the file cannot be opened.
@@ -42,27 +44,29 @@ def check_shard(path: str, entry: dict | None) -> str | None:
     if entry is None:
         return None if count else "no records"
     if count != entry["records"]:
-        return f"{count} records, {entry['records']} were written"
-    return "other records than those that were written (sha256 differs)"
+        return f"{count} records instead of {entry['records']}"
+    return "not the records that were written (sha256 differs)"
 
 
 def _scan(path: str, size: int) -> tuple[int, str | None]:
-    """Whole records before the end or the damage, and the damage."""
+    """Number of whole records before the end or the damage, and the damage."""
     import tensorflow as tf
 
     from data.records import pipelines
 
     count = offset = 0
-    for rows in (1024, 1):  # a batch that cannot be read is read row by row
+    for batch_size in (1024, 1):  # a batch that fails is read record by record
         try:
-            dataset = tf.data.TFRecordDataset(path).skip(count).batch(rows)
+            dataset = (
+                tf.data.TFRecordDataset(path).skip(count).batch(batch_size)
+            )
             dataset = pipelines.untuned(dataset)
             for records in dataset:
                 count += len(records)
                 offset += sum(_FRAME + len(x) for x in records.numpy())
         except tf.errors.OpError:
             continue
-    # A file that ends inside a header ends well, for TensorFlow.
+    # TensorFlow does not report a file that ends inside a header.
     if offset == size:
         return count, None
     cause = _cause(path, offset, size)
@@ -70,10 +74,10 @@ def _scan(path: str, size: int) -> tuple[int, str | None]:
 
 
 def _cause(path: str, offset: int, size: int) -> str:
-    """Why the frame at `offset` cannot be read; TensorFlow tells less."""
+    """Why the frame at `offset` cannot be read; TensorFlow reports less."""
     left = size - offset
     if left < _HEADER:
-        return f"{left} bytes, too few for a record"
+        return f"only {left} bytes, too few for a record"
     with storage.open_file(path, "rb") as file:
         file.seek(offset)
         header = file.read(_HEADER)
@@ -81,10 +85,10 @@ def _cause(path: str, offset: int, size: int) -> str:
     if _masked_crc32c(header[:8]) != checksum:
         if offset == 0 and header.startswith(b"\x1f\x8b"):
             return "this is a gzip file"
-        is_other = ", or this is no TFRecord file" if offset == 0 else ""
-        return f"checksum of the length differs{is_other}"
+        other = ", or not a TFRecord file" if offset == 0 else ""
+        return f"checksum of the length differs{other}"
     if left < length + _FRAME:
-        return "the file ends inside it"
+        return "the file ends inside the record"
     return "checksum of the data differs"
 
 

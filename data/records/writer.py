@@ -1,4 +1,4 @@
-"""TFRecord shards: encoded in batches, written whole or not at all."""
+"""Writing of TFRecord shards, completely or not at all."""
 
 import contextlib
 import hashlib
@@ -15,23 +15,23 @@ from common.errors import UserError
 from common.progress import Progress
 from common.storage import sync_and_hash
 
-_MERGE_BYTES = 1 << 28  # of buffers, over all parts
+_MERGE_BYTES = 1 << 28  # of the buffers of all parts
 
 
 def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
-    """Serializes rows as `tf.train.Example`, features in the order given.
+    """Serializes `tf.train.Example`s, with the features in the order given.
 
     Encodes whole batches, several times as fast as one example at a time.
 
     Args:
-        arrays: name -> `int64 [N, length]` or `float32 [N, length]`.
+        arrays: name -> int64 [N, length] or float32 [N, length].
 
     Returns:
         N serialized examples.
     """
     entries = []
     for name, array in arrays.items():
-        rows = len(array)
+        count = len(array)
         is_int = array.dtype == np.int64
         kind, field = (
             ("Int64List", "int64_list")
@@ -43,7 +43,7 @@ def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
         entries.append(
             _message(
                 "tensorflow.Features.FeatureEntry",
-                {"key": tf.fill([rows, 1], name), "value": feature[:, None]},
+                {"key": tf.fill([count, 1], name), "value": feature[:, None]},
             )
         )
     features = _message(
@@ -54,23 +54,22 @@ def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
 
 
 class ShardWriter:
-    """Writes records to shards that get their names when all is written.
+    """Merges parts into shards, which are renamed when all are complete.
 
-    Records come in parts, one for each bucket of the corpus, that others
-    write at `part_path`. They are merged at the end in a random order over
-    all shards, so that neighbours in a shard are not neighbours in the
-    corpus.
+    Records come in parts, one for each partition of the corpus, which the
+    caller writes to `part_path`. `finish` merges them in a random order over
+    all shards, so that neighbours in a shard are not neighbours in the corpus.
 
-    Until `finish` all stands in a hidden folder beside the final place
-    (`scratch`, free for other temporary files). As a context manager it
-    removes that folder; what a killed run left there, the next run for the
-    same paths sweeps.
+    Until then all files are in `scratch`, a hidden folder in the final folder,
+    which the caller may use for other temporary files. The context manager
+    removes it; the files of a killed run are removed by the next run with the
+    same paths.
 
     Args:
         paths: final paths, all in one folder.
 
     Raises:
-        UserError: the folder cannot be made or written.
+        UserError: the folder cannot be created or written.
     """
 
     def __init__(self, paths: list[str]):
@@ -92,18 +91,18 @@ class ShardWriter:
         storage.remove_folder(self.scratch)
 
     def part_path(self, number: int) -> str:
-        """Where the records of a bucket belong until `finish`."""
+        """Path of the records of a partition until `finish`."""
         return f"{self.scratch}/part-{number:05d}"
 
     def finish(self, counts: list[int], seed: int) -> dict[str, dict]:
-        """Merges the parts and gives the shards their names.
+        """Merges the parts and renames the shards.
 
-        The n-th record drawn goes to shard n modulo their number. With one
-        part the order stays.
+        The n-th drawn record goes to shard n modulo the number of shards. The
+        order within a part is kept.
 
         Args:
-            counts: records of each part.
-            seed: of the order.
+            counts: number of records of each part.
+            seed: seed of the order.
 
         Returns:
             file name -> `{"records", "bytes", "sha256"}`.
@@ -163,43 +162,43 @@ def write_records(path: str, records: list[bytes]) -> None:
 
 
 def draw_parts(counts: list[int], rng: random.Random) -> Iterator[int]:
-    """Draws part numbers, each as often as it counts.
+    """Draws a random order of the records of several parts.
 
-    Every order is as probable as any other: at each draw a part's chance is
-    its share of what is left. Memory is that of `counts`.
+    All orders have the same probability: in each draw, a part's probability is
+    its share of the remaining records. Memory is O(len(counts)).
 
     Args:
-        counts: records of each part.
-        rng: what is drawn with.
+        counts: number of records of each part.
+        rng: source of the order.
 
     Yields:
-        numbers of parts.
+        For each record, the number of its part.
     """
     leaves = 1 << max(0, len(counts) - 1).bit_length()
     left = [0] * leaves + counts + [0] * (leaves - len(counts))
     for node in range(leaves - 1, 0, -1):  # a tree of sums, root at 1
         left[node] = left[2 * node] + left[2 * node + 1]
     for remaining in range(sum(counts), 0, -1):
-        place, node = rng.randrange(remaining), 1
+        rank, node = rng.randrange(remaining), 1
         while node < leaves:
             left[node] -= 1
             node *= 2
-            if place >= left[node]:
-                place -= left[node]
+            if rank >= left[node]:
+                rank -= left[node]
                 node += 1
         left[node] -= 1
         yield node - leaves
 
 
 class _Part:
-    """Frames of a TFRecord file, a chunk at a time; no file stays open."""
+    """Reads the frames of a TFRecord file in chunks; keeps no file open."""
 
     def __init__(self, path: str, chunk: int):
         self._path, self._chunk = path, chunk
         self._offset, self._at, self._buffer = 0, 0, b""
 
     def next_frame(self) -> bytes:
-        """Length, its checksum, the record, its checksum."""
+        """Next frame: length, its checksum, the record, its checksum."""
         self._need(12)
         (length,) = struct.unpack_from("<Q", self._buffer, self._at)
         self._need(length + 16)
@@ -217,11 +216,11 @@ class _Part:
 
 
 def _message(message_type: str, fields: dict) -> tf.Tensor:
-    """Serializes one message a row; each field is `[N, how often]`."""
-    rows = len(next(iter(fields.values())))
+    """Serializes N messages; each field has shape [N, repetitions]."""
+    count = len(next(iter(fields.values())))
     sizes = [values.shape[1] for values in fields.values()]
     return tf.io.encode_proto(
-        sizes=np.tile(np.array(sizes, np.int32), (rows, 1)),
+        sizes=np.tile(np.array(sizes, np.int32), (count, 1)),
         values=list(fields.values()),
         field_names=list(fields),
         message_type=message_type,
@@ -229,9 +228,9 @@ def _message(message_type: str, fields: dict) -> tf.Tensor:
 
 
 def _cannot_write(path: str, error: Exception, size: int = 0) -> UserError:
-    """What to tell; `size` bytes were to be written."""
+    """Error of a failed write of `size` bytes."""
     cause = getattr(error, "strerror", None) or getattr(error, "message", error)
-    cause = str(cause).removeprefix(f"{path}; ")  # TensorFlow names it too
+    cause = str(cause).removeprefix(f"{path}; ")  # TensorFlow adds the path
     found = f"cannot be written: {cause}"
     if size:
         found += f" ({size / 1e6:.1f} MB{storage.describe_free_space(path)})"

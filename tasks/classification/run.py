@@ -95,7 +95,9 @@ class Classification:
         if self._tuning_settings.training.eval_steps and data.of(DEV):
             validate = lambda: self._scores(data.of(DEV)[0])  # noqa: E731
         return self.tuning.train(
-            example_files.Rows(self._rows(part), inputs.schema(data.labels)),
+            example_files.Examples(
+                self._rows(part), inputs.schema(data.labels)
+            ),
             validate,
             f"eval_{data.metrics[0]}" if validate else None,
         )

@@ -48,7 +48,7 @@ class Reader:
         self._position = 0
         self._is_first = True
 
-    def rows(self) -> Iterator[batching.Row]:
+    def rows(self) -> Iterator[batching.EncodedExample]:
         """Yields a row for each line, blank ones too."""
         megabytes = [storage.size(path) / 1e6 for path in self._files]
         progress, done = Progress("vectors", sum(megabytes), "MB"), 0.0
@@ -63,7 +63,7 @@ class Reader:
     def _set_position(self, position: int) -> None:
         self._position = position
 
-    def _tokenize(self, lines: list[str]) -> Iterator[batching.Row]:
+    def _tokenize(self, lines: list[str]) -> Iterator[batching.EncodedExample]:
         pairs = [re.fullmatch(r"(.*) \|\|\| (.*)", line) for line in lines]
         texts = [
             text

@@ -157,7 +157,7 @@ class Labelling:
             ),
         }
         rows = self._row_maker.rows(sentences.get("train_file", ()))
-        self._rows = example_files.Rows(rows, schema)
+        self._rows = example_files.Examples(rows, schema)
         self.tuning = finetuning.FineTuning(
             settings,
             setup,

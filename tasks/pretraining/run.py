@@ -80,7 +80,7 @@ class Pretraining:
             phase.batch_size,
             phase.last,
             eval_steps=training.eval_steps if self._inputs.held_out else 0,
-            records_of=lambda step: reader.describe_records(
+            records_of=lambda step: reader.report_records(
                 phase.records.files,
                 num_records,
                 phase.batch_size,

@@ -61,7 +61,7 @@ class Choosing:
             ),
         }
         rows = self._make_rows("train_file") if tuning.training.do_train else ()
-        self._rows = example_files.Rows(rows, schema, self._choices)
+        self._rows = example_files.Examples(rows, schema, self._choices)
         self._report_truncated("train_file")
         self.tuning = finetuning.FineTuning(
             settings,

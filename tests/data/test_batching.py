@@ -1,4 +1,4 @@
-"""Rows sorted by length, results in order."""
+"""Batches of similar lengths, results in order."""
 
 import random
 
@@ -17,9 +17,9 @@ def test_lengths_are_few_and_end_with_the_longest():
 
 @pytest.mark.parametrize("count", [0, 1, 5, 6, 7, 61])
 @pytest.mark.parametrize("window", [1, 7, 18, 1000])
-def test_results_come_in_the_order_of_the_rows(count, window):
+def test_results_are_in_the_order_of_the_examples(count, window):
     rng = random.Random(count)
-    rows = [
+    examples = [
         ([i + 1] * length, [i % 2] * length)
         for i, length in enumerate(rng.randint(1, 23) for _ in range(count))
     ]
@@ -33,33 +33,33 @@ def test_results_come_in_the_order_of_the_rows(count, window):
         assert (batch["segment_ids"] == mask * (1 - ids % 2)).all()
         return [(row.max(), row.astype(bool).sum()) for row in ids]
 
-    found = list(batching.in_order(iter(rows), run, [5, 11, 23], 3, window))
-    assert found == [(i + 1, len(ids)) for i, (ids, _) in enumerate(rows)]
+    found = list(batching.in_order(iter(examples), run, [5, 11, 23], 3, window))
+    assert found == [(i + 1, len(ids)) for i, (ids, _) in enumerate(examples)]
     assert all(size <= 3 and length in (5, 11, 23) for size, length in shapes)
 
 
-def test_rows_are_padded_to_the_next_length():
-    rows = [([1] * n, [0] * n) for n in (5, 6, 11, 12, 1)]
+def test_examples_are_padded_to_the_next_length():
+    examples = [([1] * n, [0] * n) for n in (5, 6, 11, 12, 1)]
     shapes = []
 
     def run(batch):
         shapes.append(batch["input_ids"].shape)
         return [None] * len(batch["input_ids"])
 
-    list(batching.in_order(rows, run, [5, 11, 23], 2, 100))
+    list(batching.in_order(examples, run, [5, 11, 23], 2, 100))
     assert shapes == [(2, 5), (2, 11), (1, 23)]
 
 
-def test_rows_are_read_a_window_at_a_time():
+def test_examples_are_read_a_window_at_a_time():
     read = []
 
-    def rows():
+    def examples():
         for i in range(10):
             read.append(i)
             yield [1], [0]
 
     results = batching.in_order(
-        rows(), lambda b: [0] * len(b["input_ids"]), [3], 2, 4
+        examples(), lambda b: [0] * len(b["input_ids"]), [3], 2, 4
     )
     next(results)
     assert len(read) == 4

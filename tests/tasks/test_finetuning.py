@@ -68,7 +68,7 @@ def train(folder):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batching, "training_batches", batches)
-        tuning.train(example_files.Rows(rows, SCHEMA))
+        tuning.train(example_files.Examples(rows, SCHEMA))
     return first[0]
 
 

@@ -71,7 +71,7 @@ def classifier():
         name: example_files.Feature(kind, size=size)
         for name, (kind, size) in examples.label_schema(LABELS).items()
     }
-    rows = example_files.Rows(
+    rows = example_files.Examples(
         [{name: [1] for name in schema} | row] * ROWS, schema
     )
     task = steps.Task(

@@ -1,4 +1,4 @@
-"""Rows of a task on disk and in memory; batches of like lengths."""
+"""Examples of a task on disk and in memory; batches of similar lengths."""
 
 import numpy as np
 import pytest
@@ -16,9 +16,9 @@ SCHEMA = {
 }
 
 
-def rows_of(count=N, choices=1, seed=3):
+def make_examples(count=N, choices=1, seed=3):
     rng = np.random.default_rng(seed)
-    rows = []
+    examples = []
     for i in range(count):
         parts = [
             rng.integers(1, 97, rng.integers(1, S + 1)).tolist()
@@ -31,30 +31,39 @@ def rows_of(count=N, choices=1, seed=3):
         }
         if choices == 1:
             made = {name: value[0] for name, value in made.items()}
-        rows.append(made | {"label_ids": [i], "score": [i / 2, -1.0]})
-    return rows
+        examples.append(made | {"label_ids": [i], "score": [i / 2, -1.0]})
+    return examples
 
 
-def plain(row):
+def plain(example):
     """Numbers as lists."""
     return {
         name: [getattr(x, "tolist", lambda x=x: x)() for x in value]
-        for name, value in row.items()
+        for name, value in example.items()
     }
 
 
-def test_rows_come_back_as_they_were(tmp_path):
-    path, rows = str(tmp_path / "train.tf_record"), rows_of()
-    assert example_files.write(path, rows, SCHEMA, S, {"a": 1}) == N
-    found = example_files.read(path, SCHEMA, S)
-    assert [plain(row) for row in found] == [plain(row) for row in rows]
+@pytest.mark.parametrize("choices", [1, C])
+def test_examples_are_read_as_they_were_written(tmp_path, choices):
+    path = str(tmp_path / "train.tf_record")
+    examples = make_examples(choices=choices)
+    count = example_files.write(path, examples, SCHEMA, S, {"a": 1}, choices)
+    assert count == N
+    found = example_files.read(path, SCHEMA, S, choices)
+    assert [plain(example) for example in found] == [
+        plain(example) for example in examples
+    ]
 
 
 def test_a_record_is_padded_as_the_originals(tmp_path):
     path = str(tmp_path / "train.tf_record")
-    row = {"input_ids": [2, 7, 3], "segment_ids": [0, 0, 1], "label_ids": [1]}
+    example = {
+        "input_ids": [2, 7, 3],
+        "segment_ids": [0, 0, 1],
+        "label_ids": [1],
+    }
     schema = {"label_ids": example_files.Feature()}
-    example_files.write(path, [row], schema, 5, {})
+    example_files.write(path, [example], schema, 5, {})
     (record,) = tf.data.TFRecordDataset(path).as_numpy_iterator()
     example = tf.train.Example.FromString(record).features.feature
     found = {k: list(v.int64_list.value) for k, v in example.items()}
@@ -70,7 +79,7 @@ def test_a_file_is_current_only_with_its_settings_and_bytes(tmp_path):
     path = str(tmp_path / "train.tf_record")
     settings = {"max_seq_length": S, "files": ("a", "b")}
     assert example_files.current_count(path, settings) is None
-    example_files.write(path, rows_of(), SCHEMA, S, settings)
+    example_files.write(path, make_examples(), SCHEMA, S, settings)
     assert example_files.current_count(path, settings) == N
     assert example_files.current_count(path, {**settings, "x": 1}) is None
     with open(path, "r+b") as file:
@@ -81,19 +90,19 @@ def test_a_file_is_current_only_with_its_settings_and_bytes(tmp_path):
 
 
 def test_a_batch_is_padded_to_its_length():
-    rows = example_files.Rows(rows_of(), SCHEMA)
+    examples = example_files.Examples(make_examples(), SCHEMA)
     chosen = np.array([5, 2])
-    batch = rows.batch(chosen, S)
+    batch = examples.batch(chosen, S)
     assert batch["label_ids"].tolist() == [5, 2]
     assert batch["score"].tolist() == [[2.5, -1.0], [1.0, -1.0]]
     assert (batch["input_mask"] == (batch["input_ids"] > 0)).all()
-    assert (batch["input_mask"].sum(1) == rows.lengths[chosen]).all()
+    assert (batch["input_mask"].sum(1) == examples.lengths[chosen]).all()
     assert (batch["tags"] == batch["input_ids"] % 5).all()
     assert {x.dtype.name for x in batch.values()} == {"int32", "float32"}
 
 
 def test_choices_are_an_axis():
-    batch = example_files.Rows(rows_of(choices=C), SCHEMA, C).batch(
+    batch = example_files.Examples(make_examples(choices=C), SCHEMA, C).batch(
         np.arange(2), S
     )
     assert batch["input_ids"].shape == (2, C, S)
@@ -101,9 +110,9 @@ def test_choices_are_an_axis():
     assert batch["label_ids"].shape == (2,)
 
 
-def labels(rows, batch_size, count, seed=5, step=0, lengths=(4, 8, S)):
+def labels(examples, batch_size, count, seed=5, step=0, lengths=(4, 8, S)):
     batches = batching.training_batches(
-        rows, list(lengths), batch_size, seed, step
+        examples, list(lengths), batch_size, seed, step
     )
     return [
         batch["label_ids"].tolist()
@@ -112,10 +121,10 @@ def labels(rows, batch_size, count, seed=5, step=0, lengths=(4, 8, S)):
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 23, 31])
-def test_an_epoch_is_every_row_once(batch_size):
-    rows = example_files.Rows(rows_of(), SCHEMA)
+def test_an_epoch_has_every_example_once(batch_size):
+    examples = example_files.Examples(make_examples(), SCHEMA)
     epochs = 3 * batch_size  # that end with a whole batch
-    found = labels(rows, batch_size, N * 3)
+    found = labels(examples, batch_size, N * 3)
     flat = [x for batch in found for x in batch]
     assert len(flat) == N * epochs
     assert np.bincount(flat).tolist() == [epochs] * N
@@ -128,17 +137,18 @@ def test_an_epoch_is_every_row_once(batch_size):
 
 @pytest.mark.parametrize("batch_size", [4, 31])
 def test_batches_are_a_function_of_seed_and_step(batch_size):
-    rows = example_files.Rows(rows_of(), SCHEMA)
-    every = labels(rows, batch_size, 17)
+    examples = example_files.Examples(make_examples(), SCHEMA)
+    every = labels(examples, batch_size, 17)
     for step in (1, 5, 6, 11):
-        assert labels(rows, batch_size, 17 - step, step=step) == every[step:]
-    assert labels(rows, batch_size, 17, seed=6) != every
+        later = labels(examples, batch_size, 17 - step, step=step)
+        assert later == every[step:]
+    assert labels(examples, batch_size, 17, seed=6) != every
 
 
-def test_batches_are_of_like_lengths():
-    rows = example_files.Rows(rows_of(640), SCHEMA)
+def test_batches_have_similar_lengths():
+    examples = example_files.Examples(make_examples(640), SCHEMA)
     batches = list(
-        batching.training_batches(rows, [4, 8, S], 8, 1, 0)
+        batching.training_batches(examples, [4, 8, S], 8, 1, 0)
         .take(64)
         .as_numpy_iterator()
     )
@@ -150,8 +160,8 @@ def test_batches_are_of_like_lengths():
 
 
 def test_one_length_is_static():
-    rows = example_files.Rows(rows_of(), SCHEMA)
-    batches = batching.training_batches(rows, [S], 4, 1, 0)
+    examples = example_files.Examples(make_examples(), SCHEMA)
+    batches = batching.training_batches(examples, [S], 4, 1, 0)
     shapes = {k: tuple(v.shape) for k, v in batches.element_spec.items()}
     assert shapes["input_ids"] == shapes["input_mask"] == (4, S)
     assert shapes["label_ids"] == (4,) and shapes["score"] == (4, 2)

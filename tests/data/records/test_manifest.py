@@ -119,7 +119,7 @@ def test_files_that_no_manifest_lists_have_none(folder):
 
 
 @pytest.mark.parametrize("content", [b"", b"xy", b"xyzz"])
-def test_a_file_of_another_length_is_refused(folder, content):
+def test_a_file_of_another_length_is_rejected(folder, content):
     write(folder, {"a.tfrecord": b"xyz"})
     (folder / "a.tfrecord").write_bytes(content)
     with pytest.raises(UserError) as error:
@@ -144,7 +144,7 @@ def test_a_file_of_another_length_is_refused(folder, content):
         "\xff",
     ],
 )
-def test_a_damaged_manifest_is_refused(folder, text):
+def test_a_damaged_manifest_is_rejected(folder, text):
     write(folder, {"a.tfrecord": b"xyz"})
     path = folder / "manifest.json"
     path.write_bytes(text.encode("latin-1"))

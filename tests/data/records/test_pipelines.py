@@ -1,4 +1,4 @@
-"""Iterators go away at once."""
+"""Iterators are destroyed without delay."""
 
 import time
 
@@ -11,8 +11,8 @@ from data.records import example_files, pipelines, reader
 ITERATORS, SECONDS = 300, 2.5
 
 
-def seconds_to_go(dataset):
-    """Of many iterators that lived for a while, each in turn."""
+def seconds_to_destroy(dataset):
+    """Destroys many iterators that have lived for a while."""
     iterators = [iter(dataset) for _ in range(ITERATORS)]
     start = time.monotonic()
     while time.monotonic() - start < SECONDS:
@@ -24,23 +24,23 @@ def seconds_to_go(dataset):
     return time.monotonic() - start
 
 
-def test_iterators_go_away_at_once():
+def test_iterators_are_destroyed_without_delay():
     numbers = tf.data.Dataset.range(10**9).prefetch(8)
-    assert seconds_to_go(pipelines.untuned(numbers)) < SECONDS / 2
+    assert seconds_to_destroy(pipelines.untuned(numbers)) < SECONDS / 2
 
 
 def test_batches_of_training_and_evaluation_are_not_tuned(tmp_path):
     schema = features.pretraining_schema(11, 3)
     path = tmp_path / "empty.tfrecord"
     path.touch()
-    row = {
+    example = {
         features.INPUT_IDS: np.array([1, 2]),
         features.SEGMENT_IDS: np.array([0, 0]),
     }
-    rows = example_files.Rows([row] * 3, {})
+    examples = example_files.Examples([example] * 3, {})
     for batches in (
         reader.training_batches([str(path)], 5, schema, 2, seed=1, step=0),
         reader.evaluation_batches([str(path)], schema, 2, 1),
-        batching.training_batches(rows, [16], 2, seed=1, step=0),
+        batching.training_batches(examples, [16], 2, seed=1, step=0),
     ):
         assert batches.options().autotune.enabled is False

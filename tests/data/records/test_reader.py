@@ -17,7 +17,7 @@ SCHEMA = features.pretraining_schema(S, P)
 
 
 def arrays(numbers):
-    """Rows that hold their number in every feature."""
+    """Records that hold their number in every feature."""
     return {
         name: np.tile(np.array(numbers)[:, None], [1, length]).astype(kind)
         for name, (kind, length) in SCHEMA.items()
@@ -32,7 +32,7 @@ def write(path, serialized):
 
 
 def shards(folder, sizes):
-    """Files of so many rows each, numbered through."""
+    """Files with these numbers of records, numbered over all files."""
     first = np.cumsum([0, *sizes])
     return [
         write(
@@ -64,13 +64,13 @@ def train(files, count, batch_size=5, seed=3, step=0):
     return reader.training_batches(files, count, SCHEMA, batch_size, seed, step)
 
 
-def test_the_records_of_a_step_are_named(tmp_path):
+def test_the_records_of_a_step_are_reported(tmp_path):
     files = shards(tmp_path, [11, 7, 5])
-    first = [0, 11, 18]  # of each file, numbered through
+    first = [0, 11, 18]  # of each file, numbered over all files
     for step, batch in enumerate(take(train(files, 23), 11), 1):
-        told = reader.describe_records(files, 23, 5, 3, step)
+        report = reader.report_records(files, 23, 5, 3, step)
         named = []
-        for part in told.split("; "):
+        for part in report.split("; "):
             path, _, found = part.rpartition(": ")
             start = first[files.index(path)]
             named += [start + int(number) for number in found.split(", ")]
@@ -90,7 +90,7 @@ def test_the_records_of_a_step_are_named(tmp_path):
 def test_an_epoch_is_every_record_once(
     tmp_path, monkeypatch, sizes, batch_size, buffer
 ):
-    monkeypatch.setattr(reader, "_SHUFFLE_ROWS", buffer)
+    monkeypatch.setattr(reader, "_SHUFFLED_RECORDS", buffer)
     files, count = shards(tmp_path, sizes), sum(sizes)
     batches = -(-5 * count // batch_size)
     rows = numbers(take(train(files, count, batch_size), batches))
@@ -191,7 +191,7 @@ def test_evaluation_reads_files_in_order_and_fills_the_last_batch(tmp_path):
 @pytest.mark.parametrize(
     "most, expected", [(1, 5), (2, 10), (3, 13), (4, 13), (97, 13)]
 )
-def test_evaluation_takes_at_most_so_many_batches(tmp_path, most, expected):
+def test_evaluation_takes_at_most_max_batches(tmp_path, most, expected):
     batches = evaluate(shards(tmp_path, [7, 6]), 5, most)
     assert sum(batch["is_real_example"].sum() for batch in batches) == expected
     assert len(batches) == min(most, 3)
@@ -220,7 +220,7 @@ def whole(folder, rows):
     return write(path, records.encode_examples(valid(rows)))
 
 
-def refused(path, schema=SCHEMA):
+def message_of(path, schema=SCHEMA):
     with pytest.raises(UserError) as error:
         check(path, schema)
     message = str(error.value)
@@ -246,7 +246,7 @@ def test_a_number_out_of_range_names_its_record(
     batch = valid(1031)
     batch[name][row, -1] = bad
     path = write(tmp_path / "a.tfrecord", records.encode_examples(batch))
-    assert refused(path) == (
+    assert message_of(path) == (
         f"record {row}: {name} has {bad}; expected 0 to {limit - 1}; "
         "pass the config and lengths that the records were made for"
     )
@@ -258,10 +258,10 @@ def test_other_lengths_name_feature_and_flags(tmp_path):
         "; pass the --max_seq_length and --max_predictions_per_seq of the "
         "records"
     )
-    assert refused(path, features.pretraining_schema(13, P)) == (
+    assert message_of(path, features.pretraining_schema(13, P)) == (
         f"record 0: input_ids has 11 values; expected 13{fix}"
     )
-    assert refused(path, features.pretraining_schema(S, 2)) == (
+    assert message_of(path, features.pretraining_schema(S, 2)) == (
         f"record 0: masked_lm_positions has 3 values; expected 2{fix}"
     )
 
@@ -273,7 +273,7 @@ def test_a_missing_feature_is_found(tmp_path, row):
     del few["segment_ids"]
     serialized = good * 148
     serialized[row] = records.encode_examples(few)[0]
-    message = refused(write(tmp_path / "a.tfrecord", serialized))
+    message = message_of(write(tmp_path / "a.tfrecord", serialized))
     assert message.startswith(
         f"record {row}: segment_ids has 0 values; expected 11; "
     )
@@ -283,50 +283,50 @@ def test_a_feature_of_another_kind_is_found(tmp_path):
     wrong = valid(2)
     wrong["input_mask"] = wrong["input_mask"].astype(np.float32)
     path = write(tmp_path / "a.tfrecord", records.encode_examples(wrong))
-    assert refused(path).startswith("record 0: input_mask has 0 values; ")
+    assert message_of(path).startswith("record 0: input_mask has 0 values; ")
 
 
 @pytest.mark.parametrize("row", [0, 5, 1029])
 def test_what_is_not_an_example_is_named(tmp_path, row):
     serialized = records.encode_examples(valid(7)) * 148
     serialized[row] = b"\xff no protobuf"
-    message = refused(write(tmp_path / "a.tfrecord", serialized))
+    message = message_of(write(tmp_path / "a.tfrecord", serialized))
     assert message.startswith(f"record {row}: not a tf.train.Example: ")
 
 
-def test_a_truncated_file_is_refused(tmp_path):
+def test_a_truncated_file_is_rejected(tmp_path):
     path = whole(tmp_path, 23)
     os.truncate(path, os.path.getsize(path) - 7)
-    assert refused(path).startswith("cannot be read after record ")
+    assert message_of(path).startswith("cannot be read after record ")
 
 
-def test_a_damaged_byte_is_refused(tmp_path):
+def test_a_damaged_byte_is_rejected(tmp_path):
     path = tmp_path / "a.tfrecord"
     raw = bytearray(pathlib.Path(whole(tmp_path, 23)).read_bytes())
     raw[len(raw) // 2] ^= 1
     path.write_bytes(raw)
-    assert refused(path).startswith("cannot be read after record ")
+    assert message_of(path).startswith("cannot be read after record ")
 
 
 @pytest.mark.parametrize("good", [0, 22, 1029])
-def test_damage_tells_the_records_before_it(tmp_path, good):
+def test_damage_reports_the_number_of_records_before_it(tmp_path, good):
     path = write(
         tmp_path / "a.tfrecord",
         records.encode_examples(valid(good)) if good else [],
     )
     with open(path, "ab") as file:
         file.write(b"neither length nor checksum")
-    assert refused(path).startswith(f"cannot be read after record {good}; ")
+    assert message_of(path).startswith(f"cannot be read after record {good}; ")
 
 
 @pytest.mark.parametrize("tail", [1, 7, 11])
-def test_a_file_that_ends_within_a_header_is_refused(tmp_path, tail):
+def test_a_file_that_ends_within_a_header_is_rejected(tmp_path, tail):
     # TensorFlow takes fewer than the header's 12 bytes for the end.
     path = whole(tmp_path, 23)
     length = os.path.getsize(path)
     write(path, records.encode_examples(valid(24)))
     os.truncate(path, length + tail)
-    assert "cannot be read after record 23; " in refused(path)
+    assert "cannot be read after record 23; " in message_of(path)
 
 
 @pytest.mark.parametrize(
@@ -337,9 +337,9 @@ def test_a_file_that_ends_within_a_header_is_refused(tmp_path, tail):
         b"\x1f\x8b\x08\x00",  # shorter than a header
     ],
 )
-def test_files_of_another_kind_are_refused(tmp_path, content):
+def test_files_of_another_kind_are_rejected(tmp_path, content):
     path = tmp_path / "a.tfrecord"
     path.write_bytes(content)
-    message = refused(path)
+    message = message_of(path)
     assert message.startswith("cannot be read after record 0; ")
     assert message.endswith("; expected TFRecords; make the records again")

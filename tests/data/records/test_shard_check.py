@@ -37,9 +37,9 @@ def check(tmp_path, whole):
     return run
 
 
-def flip(content, place):
+def flip(content, offset):
     changed = bytearray(content)
-    changed[place] ^= 4
+    changed[offset] ^= 4
     return bytes(changed)
 
 
@@ -52,35 +52,35 @@ def test_a_whole_shard_is_whole(check, whole):
     assert check(whole[0], listed=False) is None
 
 
-def test_damage_inside_a_record_is_told_with_its_place(check, whole):
+def test_damage_inside_a_record_is_located(check, whole):
     start = STARTS[37]
     at = f"record 37 at byte {start}: "
-    for place, cause in (
+    for offset, cause in (
         (3, "checksum of the length differs"),
         (9, "checksum of the length differs"),
         (12, "checksum of the data differs"),
         (STARTS[38] - start - 1, "checksum of the data differs"),
     ):
         for listed in (True, False):
-            damaged = flip(whole[0], start + place)
+            damaged = flip(whole[0], start + offset)
             assert check(damaged, listed) == at + cause
 
 
-def test_what_ends_too_early_or_too_late_is_told_with_its_place(check, whole):
+def test_what_ends_too_early_or_too_late_is_located(check, whole):
     content = whole[0]
     start, end = STARTS[37], STARTS[-1]
     for damaged, message in (
         (
             content[: start + 7],
-            f"record 37 at byte {start}: 7 bytes, too few for a record",
+            f"record 37 at byte {start}: only 7 bytes, too few for a record",
         ),
         (
             content[: start + 13],
-            f"record 37 at byte {start}: the file ends inside it",
+            f"record 37 at byte {start}: the file ends inside the record",
         ),
         (
             content + b"nothing",
-            f"record 53 at byte {end}: 7 bytes, too few for a record",
+            f"record 53 at byte {end}: only 7 bytes, too few for a record",
         ),
         (
             content + bytes(4096),
@@ -91,17 +91,17 @@ def test_what_ends_too_early_or_too_late_is_told_with_its_place(check, whole):
             assert check(damaged, listed) == message
 
 
-def test_whole_records_that_were_not_written_are_told(check, whole):
+def test_whole_records_that_were_not_written_are_reported(check, whole):
     content = whole[0]
     frames = [frame(content, i) for i in range(len(RECORDS))]
     swapped = [*frames[:5], frames[6], frames[5], *frames[7:]]
     replaced = [*frames[:5], frames[7], *frames[6:]]
-    other = "other records than those that were written (sha256 differs)"
+    other = "not the records that were written (sha256 differs)"
     for damaged, message in (
-        (content[: STARTS[37]], "37 records, 53 were written"),
-        (b"", "0 records, 53 were written"),
-        (content[: STARTS[5]] + content[STARTS[6] :], "52 records, 53 were "),
-        (content * 2, "106 records, 53 were written"),
+        (content[: STARTS[37]], "37 records instead of 53"),
+        (b"", "0 records instead of 53"),
+        (content[: STARTS[5]] + content[STARTS[6] :], "52 records instead of "),
+        (content * 2, "106 records instead of 53"),
         (b"".join(swapped), other),
         (b"".join(replaced), other),
     ):
@@ -109,22 +109,22 @@ def test_whole_records_that_were_not_written_are_told(check, whole):
     assert check(b"", listed=False) == "no records"
 
 
-def test_other_kinds_of_files_are_told(check, whole):
+def test_other_kinds_of_files_are_reported(check, whole):
     at = "record 0 at byte 0: "
     assert check(gzip.compress(whole[0])) == f"{at}this is a gzip file"
     assert check(b"One sentence a line.\n") == (
-        f"{at}checksum of the length differs, or this is no TFRecord file"
+        f"{at}checksum of the length differs, or not a TFRecord file"
     )
 
 
 def report_random_faults(check, content, count):
-    """Overwrites 1 to 512 bytes, `count` times; every fault is placed."""
+    """Overwrites 1 to 512 bytes, `count` times; every fault is located."""
     rng = random.Random(7)
     for _ in range(count):
         size = rng.randint(1, 512)
-        place = rng.randrange(len(content) - size)
+        offset = rng.randrange(len(content) - size)
         noise = rng.randbytes(size)
-        damaged = content[:place] + noise + content[place + size :]
+        damaged = content[:offset] + noise + content[offset + size :]
         if damaged == content:
             continue
         pairs = enumerate(zip(content, damaged, strict=True))
@@ -134,12 +134,12 @@ def report_random_faults(check, content, count):
         assert message.startswith(f"record {index} at byte {STARTS[index]}: ")
 
 
-def test_random_faults_are_placed(check, whole):
+def test_random_faults_are_located(check, whole):
     report_random_faults(check, whole[0], 50)
 
 
 @pytest.mark.long
-def test_a_thousand_random_faults_are_placed(check, whole):
+def test_a_thousand_random_faults_are_located(check, whole):
     report_random_faults(check, whole[0], 1000)
 
 

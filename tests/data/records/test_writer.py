@@ -1,4 +1,4 @@
-"""Records are encoded as protobuf does; shards appear whole or not at all."""
+"""Encoding of records, and writing of shards completely or not at all."""
 
 import hashlib
 import itertools
@@ -69,12 +69,12 @@ def test_bytes_are_those_of_protobuf(length, dtype, kind, field):
     assert records.encode_examples({"ids": array}) == expected
 
 
-def test_features_stand_in_the_order_given():
+def test_features_are_in_the_order_given():
     one = np.ones([1, 1], np.int64)
     for names in (["b", "a", "c"], ["c", "b", "a"]):
         (record,) = records.encode_examples(dict.fromkeys(names, one))
-        places = [record.index(name.encode()) for name in names]
-        assert places == sorted(places)
+        offsets = [record.index(name.encode()) for name in names]
+        assert offsets == sorted(offsets)
 
 
 @settings(deadline=None, max_examples=50, derandomize=True)
@@ -115,7 +115,7 @@ def write_parts(writer, *parts):
     return [len(part) for part in parts]
 
 
-def test_shards_get_their_names_when_all_is_written(tmp_path):
+def test_shards_are_renamed_when_all_are_complete(tmp_path):
     folder = tmp_path / "new" / "folder"
     shards = paths(folder)
     writer = records.ShardWriter(shards)
@@ -124,7 +124,7 @@ def test_shards_get_their_names_when_all_is_written(tmp_path):
     assert os.listdir(folder) == [os.path.basename(writer.scratch)]
     assert os.path.basename(writer.scratch).startswith(".")
     assert "tfrecord" not in writer.scratch
-    told = writer.finish([3], 1)
+    entries = writer.finish([3], 1)
     assert sorted(os.listdir(folder)) == sorted(map(os.path.basename, shards))
     assert content(shards[0]) == [b"x", b"z" * 97]
     assert content(shards[1]) == [b""]
@@ -137,17 +137,17 @@ def test_shards_get_their_names_when_all_is_written(tmp_path):
             "bytes": len(raw),
             "sha256": hashlib.sha256(raw).hexdigest(),
         }
-    assert told == expected
+    assert entries == expected
     # A TFRecord spends 16 bytes beside the record.
-    assert [x["bytes"] for x in told.values()] == [2 * 16 + 98, 16]
+    assert [x["bytes"] for x in entries.values()] == [2 * 16 + 98, 16]
 
 
 def test_a_shard_may_stay_empty(tmp_path):
     shards = paths(tmp_path)
     writer = records.ShardWriter(shards)
     write_parts(writer, [b"x"])
-    told = writer.finish([1], 1)
-    assert told["a.tfrecord-1-of-2"]["records"] == 0
+    entries = writer.finish([1], 1)
+    assert entries["a.tfrecord-1-of-2"]["records"] == 0
     assert content(shards[1]) == []
 
 
@@ -208,15 +208,15 @@ def test_an_earlier_output_stays_until_the_end(tmp_path):
     assert content(shards[0]) == [b"newer"]
 
 
-def test_the_next_run_sweeps_what_a_killed_one_left(tmp_path):
+def test_the_next_run_removes_the_files_of_a_killed_one(tmp_path):
     shards = paths(tmp_path)
     killed = records.ShardWriter(shards)
     write_parts(killed, [b"lost"])
-    with open(os.path.join(killed.scratch, "bucket"), "w") as file:
+    with open(os.path.join(killed.scratch, "partition"), "w") as file:
         file.write("text")
     writer = records.ShardWriter(shards)
     assert writer.scratch == killed.scratch
-    assert not os.path.exists(os.path.join(writer.scratch, "bucket"))
+    assert not os.path.exists(os.path.join(writer.scratch, "partition"))
     write_parts(writer, [b"kept"])
     writer.finish([1], 1)
     assert content(shards[0]) == [b"kept"]
@@ -236,7 +236,7 @@ def test_runs_for_other_paths_do_not_meet(tmp_path):
 
 
 @pytest.mark.parametrize("below", [".", "deeper"])
-def test_a_file_in_the_folders_place_is_a_user_error(tmp_path, below):
+def test_a_file_instead_of_the_folder_is_a_user_error(tmp_path, below):
     (tmp_path / "folder").write_text("a file")
     folder = tmp_path / "folder" / below
     with pytest.raises(UserError) as error:
