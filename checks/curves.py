@@ -1,6 +1,6 @@
-"""What is odd about the curves of a run, beside those of healthy runs.
+"""Checks of the curves of a run against those of healthy runs.
 
-What is taken for healthy are the runs in docs/results.md.
+Healthy runs are those in docs/results.md.
 """
 
 import dataclasses
@@ -13,18 +13,18 @@ from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
 from training.guard import DEVIATIONS, WINDOW
 
-_FEWEST = 16  # points, for a deviation
-_RECENT = 5  # points that say how it goes now
+_MIN_POINTS = 16  # for a standard deviation
+_RECENT = 5  # points whose mean is the present loss
 
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """What an objective's loss is like in healthy runs.
+    """Loss of an objective in healthy runs.
 
     Attributes:
-        name: as in the curves, `<name>_loss`.
-        fresh: loss of a network that knows nothing, in nats.
-        learned: a run that learns gets below ...
+        name: name in the curves, `<name>_loss`.
+        fresh: loss of an untrained network, in nats.
+        learned: loss that a run that learns falls below ...
         by_step: ... by this step.
     """
 
@@ -38,11 +38,11 @@ def read_curves(path: str) -> list[dict]:
     """Reads `metrics.jsonl`.
 
     Returns:
-        its points, NaN for null; a last line that a killed run left
-        unfinished is dropped.
+        Its points, with NaN for null; an unfinished last line, which a killed
+        run may leave, is dropped.
 
     Raises:
-        UserError: a line is no point.
+        UserError: a line is not a point.
     """
     with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")[:-1]
@@ -69,18 +69,18 @@ def check(
     path: str,
     started_fresh: bool = True,
 ) -> list[Finding]:
-    """Judges the curves of a run.
+    """Checks the curves of a run.
 
     Args:
         points: from `read_curves`.
-        objectives: what is learned.
-        path: their file.
-        started_fresh: whether from initial weights.
+        objectives: objectives of the run.
+        path: file of the curves.
+        started_fresh: whether the run started from initial weights.
     """
     train = [point for point in points if point.get("kind") == "train"]
     held_out = [point for point in points if point.get("kind") == "eval"]
     if not train:
-        return [suspicious("no point of training", path=path)]
+        return [suspicious("no point of the training curve", path=path)]
     found = _check_finite(points, path)
     if found:
         return found
@@ -104,19 +104,19 @@ def check(
 def check_schedule(
     settings: dict, points: list[dict], path: str
 ) -> list[Finding]:
-    """Whether the learning rate gets to where it was meant to be.
+    """Checks that the learning rate reaches its peak and not more.
 
     Args:
         settings: flags of the run.
         points: from `read_curves`.
-        path: where the settings are from.
+        path: file of the settings.
     """
     last = settings.get("num_train_steps", 0)
     warmup = settings.get("num_warmup_steps", 0)
     if last and warmup >= last:
         return [
             suspicious(
-                f"{warmup} steps of warm-up of {last}: the learning rate "
+                f"{warmup} warm-up steps of {last}: the learning rate "
                 "never reaches its peak",
                 path=path,
                 fix="lower --num_warmup_steps",
@@ -130,7 +130,7 @@ def check_schedule(
                 f"the learning rate was {max(rates):.3g}",
                 path=path,
                 expected=f"at most {peak:.3g}",
-                fix="do curves and checkpoint belong to one run?",
+                fix="do the curves and the checkpoint belong to one run?",
             )
         ]
     return []
@@ -144,7 +144,7 @@ def _check_finite(points: list[dict], path: str) -> list[Finding]:
                     wrong(
                         f"{name} is {value} at step {point['step']}",
                         path=path,
-                        fix="go on from a checkpoint before, with a lower "
+                        fix="resume from an earlier checkpoint with a lower "
                         "--learning_rate",
                     )
                 ]
@@ -154,14 +154,14 @@ def _check_finite(points: list[dict], path: str) -> list[Finding]:
 def _check_start(
     point: dict, objective: Objective, path: str, started_fresh: bool
 ) -> list[Finding]:
-    """The first point against a network that knows nothing."""
+    """Compares the first point with the loss of an untrained network."""
     loss, step = point[f"{objective.name}_loss"], point["step"]
-    expected = f"about {objective.fresh:.3g}, what a fresh network has"
+    expected = f"about {objective.fresh:.3g}, the loss of a fresh network"
     if loss > 1.25 * objective.fresh:
-        fix = "a lower --learning_rate, or the vocabulary that the labels "
-        fix += "and --init_checkpoint are of"
+        fix = "use a lower --learning_rate, or the vocabulary of the records "
+        fix += "and of --init_checkpoint"
     elif started_fresh and step <= 100 and loss < 0.5 * objective.fresh:
-        fix = "can the labels be seen in the rows?"
+        fix = "can the network see the labels in its inputs?"
     else:
         return []
     return [
@@ -177,7 +177,7 @@ def _check_start(
 def _check_learning(
     train: list[dict], objective: Objective, path: str
 ) -> list[Finding]:
-    """Whether a loss stands where nothing is learned from the text."""
+    """Checks that a run has learned more than the frequencies of labels."""
     step = train[-1]["step"]
     name = f"{objective.name}_loss"
     loss = float(np.mean([point[name] for point in train[-_RECENT:]]))
@@ -188,8 +188,8 @@ def _check_learning(
             f"{name} is still {loss:.3f} at step {step}",
             path=path,
             expected=f"less than {objective.learned:.3f} from step "
-            f"{objective.by_step} on, as healthy runs have",
-            fix="a lower --learning_rate or a longer warm-up: Adam without "
+            f"{objective.by_step} on, as in healthy runs",
+            fix="use a lower --learning_rate or a longer warm-up: Adam without "
             "bias correction takes larger steps at first",
         )
     ]
@@ -198,13 +198,13 @@ def _check_learning(
 def _check_overfit(
     train: list[dict], held_out: list[dict], name: str, path: str
 ) -> list[Finding]:
-    """Held-out loss that rises while that of training falls."""
+    """Checks for a held-out loss that rises while the training loss falls."""
     loss = f"{name}_loss"
     held_out = [point for point in held_out if loss in point]
     if len(held_out) < 3:
         return []
     best = min(held_out, key=lambda point: point[loss])["step"]
-    # Means of a few: one evaluation of many is low by chance.
+    # Means of several: one of many evaluations may be low by chance.
     few = min(3, len(held_out) // 2)
     losses = np.array([point[loss] for point in held_out])
     means = np.convolve(losses, np.full(few, 1 / few), "valid")
@@ -217,22 +217,24 @@ def _check_overfit(
         return []
     return [
         suspicious(
-            f"held out, {loss} rose from {lowest:.3f} around step {best} to "
-            f"{now:.3f}, while it fell in training",
+            f"held-out {loss} rose from {lowest:.3f} around step {best} to "
+            f"{now:.3f}, while the training loss fell",
             path=path,
-            fix=f"take the checkpoint of step {best}, or more text",
+            fix=f"use the checkpoint of step {best}, or train on more text",
         )
     ]
 
 
 def _check_spikes(train: list[dict], path: str) -> list[Finding]:
-    """Gradient norms far above those of the 128 steps before."""
+    """Checks for gradient norms far above those of the 128 steps before."""
     steps = np.array([point["step"] for point in train])
     norms = np.array([point.get("gradient_norm", 0.0) for point in train])
     spikes = []
-    for i in range(_FEWEST, len(train)):
-        # Points may be further apart than 128 steps: then the last few.
-        first = min(int(np.searchsorted(steps, steps[i] - WINDOW)), i - _FEWEST)
+    for i in range(_MIN_POINTS, len(train)):
+        # Points may be more than 128 steps apart: use the last few.
+        first = min(
+            int(np.searchsorted(steps, steps[i] - WINDOW)), i - _MIN_POINTS
+        )
         before = norms[first:i]
         deviation = max(before.std(), 0.05 * before.mean())
         if norms[i] > before.mean() + DEVIATIONS * deviation:
@@ -244,8 +246,8 @@ def _check_spikes(train: list[dict], path: str) -> list[Finding]:
         suspicious(
             f"gradient_norm is {norms[i]:.3g} at step {steps[i]}, more than "
             f"{DEVIATIONS:.0f} deviations above the steps before"
-            + (f" (and {len(spikes) - 1} times more)" if spikes[1:] else ""),
+            + (f" (and {len(spikes) - 1} more spikes)" if spikes[1:] else ""),
             path=path,
-            fix="look at the records of these steps, or lower --learning_rate",
+            fix="check the records of these steps, or lower --learning_rate",
         )
     ]

@@ -1,4 +1,4 @@
-"""What is odd about a checkpoint: its names, its shapes, its numbers."""
+"""Checks of a config and of a checkpoint's names, shapes and values."""
 
 import re
 
@@ -22,19 +22,20 @@ def examine(
     config_file: str | None,
     expected: dict[str, tuple[int, ...]] | None,
 ) -> list[Finding]:
-    """Reads a whole checkpoint, a tensor at a time.
+    """Checks a whole checkpoint, one tensor at a time.
 
     Args:
-        prefix: of its files, or a folder that holds one.
-        config: the network it is for; None if it is not known.
-        config_file: its file, for messages.
-        expected: original name -> shape of that network's variables.
+        prefix: prefix of its files, or a folder with one checkpoint.
+        config: config of its network; None if unknown.
+        config_file: file of the config, for messages.
+        expected: original name -> shape of the network's variables; None if
+            the config is unknown.
     """
     found, shapes, step = [], {}, None
     try:
         path = checkpoints.resolve(prefix)
         for name, value in tensor_files.stream(path):
-            value = np.asarray(value)  # a string comes as bytes
+            value = np.asarray(value)  # a string is read as bytes
             shapes[name] = value.shape
             if name == _STEP:
                 step = int(value)
@@ -55,10 +56,10 @@ def examine(
         names = _list(sorted(network)) or "nothing"
         return [
             wrong(
-                f"holds {names}",
+                f"contains {names}",
                 path=path,
-                expected="a BERT, by the names of the original",
-                fix="if it is one, see convert_checkpoint.py",
+                expected="variables of BERT with the original names",
+                fix="convert other formats with convert_checkpoint.py",
             )
         ]
     sizes = checkpoints.sizes_of(network)
@@ -66,8 +67,8 @@ def examine(
         differing = _check_sizes(sizes, config, path, config_file)
         found += differing
         found += check_names(network, expected, path, bool(differing))
-    told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-    return [*found, fine(f"{len(network)} variables; {told}", path=path)]
+    listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+    return [*found, fine(f"{len(network)} variables; {listed}", path=path)]
 
 
 def check_names(
@@ -76,13 +77,13 @@ def check_names(
     path: str,
     sizes_differ: bool,
 ) -> list[Finding]:
-    """Compares names and shapes with the network's.
+    """Compares names and shapes with those of the network.
 
     Args:
         shapes: original name -> shape in the checkpoint.
-        expected: the same, of the network.
+        expected: original name -> shape in the network.
         path: the checkpoint.
-        sizes_differ: what differs in the encoder is explained already.
+        sizes_differ: whether differences in the encoder are reported already.
     """
     found = []
     missing = [name for name in expected if name not in shapes]
@@ -94,7 +95,10 @@ def check_names(
     heads = [name for name in missing if name not in lacking]
     if heads:
         found.append(
-            fine(f"has no {_list(heads)}: they would start fresh", path=path)
+            fine(
+                f"lacks {_list(heads)}, which would be initialized randomly",
+                path=path,
+            )
         )
     extra = sorted(set(shapes) - set(expected))
     unknown = [
@@ -106,7 +110,7 @@ def check_names(
     if unknown:
         found.append(
             suspicious(
-                f"holds {_list(unknown)}, which the network has not",
+                f"unexpected variables {_list(unknown)}",
                 path=path,
                 fix=_OTHER_CONFIG,
             )
@@ -114,9 +118,9 @@ def check_names(
     if not sizes_differ:
         found += [
             wrong(
-                f"{name} is {list(shapes[name])}",
+                f"{name} has shape {list(shapes[name])}",
                 path=path,
-                expected=f"{list(shape)}, by the config",
+                expected=f"{list(shape)}, as in the config",
                 fix=_OTHER_CONFIG,
             )
             for name, shape in expected.items()
@@ -126,27 +130,27 @@ def check_names(
 
 
 def check_values(name: str, value: np.ndarray, path: str) -> list[Finding]:
-    """Judges the numbers of one variable.
+    """Checks the values of one variable.
 
     Args:
-        name: in the checkpoint.
-        value: float, any shape.
+        name: its name in the checkpoint.
+        value: float array of any shape.
         path: the checkpoint.
     """
     bad = value.size - int(np.isfinite(value).sum())
     if bad:
         return [
             wrong(
-                f"{name}: {bad:,} of {value.size:,} numbers are not finite",
+                f"{name}: {bad:,} of {value.size:,} values are not finite",
                 path=path,
-                fix="start from a checkpoint before",
+                fix="start from an earlier checkpoint",
             )
         ]
     if name.endswith(_MOMENTS):
         if name.endswith(_MOMENTS[1]) and value.min(initial=0) < 0:
             return [
                 wrong(
-                    f"{name} has {value.min():.3g}",
+                    f"{name} has the value {value.min():.3g}",
                     path=path,
                     expected="0 or more",
                 )
@@ -157,7 +161,7 @@ def check_values(name: str, value: np.ndarray, path: str) -> list[Finding]:
             wrong(
                 f"{name} is {value.flat[0]:.3g} everywhere",
                 path=path,
-                fix="the checkpoint was never trained, or not written whole",
+                fix="the checkpoint is untrained, or was not fully written",
             )
         ]
     if name.endswith("/gamma") and not 0.2 < np.abs(value).mean() < 5:
@@ -172,7 +176,7 @@ def check_values(name: str, value: np.ndarray, path: str) -> list[Finding]:
 
 
 def _check_embeddings(table: np.ndarray, path: str) -> list[Finding]:
-    """Tokens whose vectors have an odd length.
+    """Checks for embeddings of unusual length.
 
     Args:
         table: float [V, H].
@@ -181,21 +185,22 @@ def _check_embeddings(table: np.ndarray, path: str) -> list[Finding]:
     norms = np.linalg.norm(table, axis=1)
     usual = float(np.median(norms))
     found = []
-    empty = np.flatnonzero(norms[1:] == 0) + 1  # [PAD] may be nothing
+    empty = np.flatnonzero(norms[1:] == 0) + 1  # [PAD] may be zero
     if len(empty):
         found.append(
             suspicious(
-                f"the vectors of {len(empty)} tokens are zero, of token "
-                f"{empty[0]} first",
+                f"the embeddings of {len(empty)} tokens are zero, the first is "
+                f"token {empty[0]}",
                 path=path,
-                fix="was the vocabulary made longer?",
+                fix="was the vocabulary extended?",
             )
         )
     long = np.flatnonzero(norms > 20 * usual)
     if usual and len(long):
         found.append(
             suspicious(
-                f"the vector of token {long[0]} is {norms[long[0]]:.3g} long",
+                f"the embedding of token {long[0]} has the length "
+                f"{norms[long[0]]:.3g}",
                 path=path,
                 expected=f"about {usual:.3g}, the median",
             )
@@ -204,7 +209,7 @@ def _check_embeddings(table: np.ndarray, path: str) -> list[Finding]:
 
 
 def _check_optimizer(shapes: dict, step: int | None, path: str) -> list:
-    """Whether what the optimizer keeps is there as a whole."""
+    """Checks that the optimizer's variables are complete."""
     with_moments = {
         name.removesuffix(moment)
         for moment in _MOMENTS
@@ -226,7 +231,7 @@ def _check_optimizer(shapes: dict, step: int | None, path: str) -> list:
             and not name.endswith(_MOMENTS)
             and name not in with_moments
         ]
-        found.append(fine(f"has Adam's moments, at step {step}", path=path))
+        found.append(fine(f"has Adam's moments at step {step}", path=path))
     if lacking:
         found.append(suspicious(f"lacks {_list(lacking)}", path=path))
     named = re.search(r"-(\d+)$", path)
@@ -235,14 +240,14 @@ def _check_optimizer(shapes: dict, step: int | None, path: str) -> list:
             suspicious(
                 f"{_STEP} is {step}",
                 path=path,
-                expected=f"{named.group(1)}, as its name says",
+                expected=f"{named.group(1)}, as in its name",
             )
         )
     return found
 
 
 def _check_sizes(sizes, config, path, config_file) -> list[Finding]:
-    """A line for each size that differs: the table of both sides."""
+    """Reports each size that differs."""
     return [
         wrong(
             f"{name} is {size}",
@@ -271,12 +276,12 @@ _SIZES = (
 def check_sizes(
     config: BertConfig, path: str, published: dict[str, BertConfig]
 ) -> list[Finding]:
-    """Says which network it is.
+    """Reports the sizes of a network, and which published config has them.
 
     Args:
-        config: that was read.
+        config: the config.
         path: its file.
-        published: name -> config of the usual sizes.
+        published: name -> config in `configs/`.
     """
     names = [
         name
@@ -284,22 +289,20 @@ def check_sizes(
         if all(getattr(config, x) == getattr(other, x) for x in _SIZES)
     ]
     sizes = ", ".join(f"{name} {getattr(config, name)}" for name in _SIZES)
-    known = (
-        f"as in {' and '.join(names)}" if names else "none of those in configs/"
-    )
+    known = f"as in {' and '.join(names)}" if names else "not in configs/"
     return [fine(f"{sizes}: {known}", path=path)]
 
 
 def check_length(
     config: BertConfig, path: str, max_seq_length: int | None, where: str
 ) -> list[Finding]:
-    """Whether rows fit into the table of positions.
+    """Checks that the position embeddings cover the sequences.
 
     Args:
-        config: that was read.
+        config: the config.
         path: its file.
-        max_seq_length: of the records; None if it is not known.
-        where: the records, for messages.
+        max_seq_length: S of the records; None if unknown.
+        where: name of the records, for messages.
     """
     if max_seq_length is None:
         return []
@@ -310,7 +313,7 @@ def check_length(
             f"max_position_embeddings is {config.max_position_embeddings}",
             path=path,
             expected=f"at least {max_seq_length}, the length of {where}",
-            fix="make shorter records, or lengthen the table: "
-            "convert_checkpoint.py --extend_positions",
+            fix="create shorter records, or extend the position embeddings "
+            "with convert_checkpoint.py --extend_positions",
         )
     ]

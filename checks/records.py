@@ -1,4 +1,4 @@
-"""What is odd about a set of pre-training records, from their counts."""
+"""Checks of pre-training records: files, features and statistics."""
 
 import dataclasses
 import math
@@ -18,16 +18,16 @@ from data.records import manifest
 from data.records.shard_check import check_shard
 from data.text import vocabulary, vocabulary_checks
 
-_DEVIATIONS = 6
-_ENOUGH = 1000  # pieces, for a share of them
-_AGAIN = "make the records again"
+_DEVIATIONS = 6  # standard deviations
+_MIN_TOKENS = 1000  # for shares of tokens
+_REMAKE = "make the records again"
 
 
 def check_listing(files: list[str]) -> list[Finding]:
     """Compares files with the manifests of their folders.
 
     Args:
-        files: shards that are there.
+        files: paths of existing shards.
     """
     found = []
     for folder in sorted({os.path.dirname(storage.absolute(f)) for f in files}):
@@ -39,13 +39,13 @@ def check_listing(files: list[str]) -> list[Finding]:
             continue
         listed = {name for run in runs for name in run["shards"]}
         found += [
-            wrong(f"lists {name}, which is not there", path=path, fix=_AGAIN)
+            wrong(f"lists {name}, which is missing", path=path, fix=_REMAKE)
             for name in sorted(listed)
             if not storage.exists(os.path.join(folder, name))
         ]
         found += [
             suspicious(
-                "not in the manifest", path=file, expected=f"it in {path}"
+                "not in the manifest", path=file, expected=f"an entry in {path}"
             )
             for file in files
             if listed
@@ -57,11 +57,11 @@ def check_listing(files: list[str]) -> list[Finding]:
             if documents < 2:
                 found.append(
                     wrong(
-                        f"records of {documents} document",
+                        f"only {documents} document",
                         path=path,
                         expected="at least 2: a random next sentence comes "
                         "from another document",
-                        fix=f"put a blank line between documents and {_AGAIN}",
+                        fix=f"put a blank line between documents and {_REMAKE}",
                     )
                 )
     return found
@@ -73,28 +73,27 @@ def check_statistics(
     where: str,
     documents: dict[str, int] | None = None,
 ) -> list[Finding]:
-    """Judges what was counted.
+    """Checks the statistics of records.
 
     Args:
-        statistics: of all rows.
-        settings: how the rows were made, as far as it is known.
-        where: the files, for messages.
+        statistics: statistics of all records.
+        settings: settings of the records, as far as they are known.
+        where: name of the files, for messages.
         documents: `documents` and `sentences` of the corpus, if known.
     """
     counts = statistics.counts
     found = [
         wrong(
-            f"record {record}: {what}: {value}"
-            + (f" (and {rows - 1} more records)" if rows > 1 else ""),
+            f"record {record}: {problem}: {value}"
+            + (f" (and {count - 1} more records)" if count > 1 else ""),
             path=path,
-            fix=_AGAIN,
+            fix=_REMAKE,
         )
-        for what, (rows, path, record, value) in statistics.first_odd.items()
+        for problem, (count, path, record, value) in statistics.problems.items()
     ]
     if not counts["predictions"]:
-        return [*found, wrong("nothing is masked", path=where, fix=_AGAIN)]
-    # Without a manifest nothing is known of documents: these numbers warn
-    # of nothing.
+        return [*found, wrong("no token is masked", path=where, fix=_REMAKE)]
+    # Without a manifest: counts of documents that cause no warning.
     counts = {
         "documents": 1,
         "sentences": 2,
@@ -113,25 +112,25 @@ def check_statistics(
                 f"{share['random_next']:.0%} of the pairs are random",
                 path=where,
                 expected="about 50 %",
-                fix=_AGAIN,
+                fix=_REMAKE,
             )
         )
     if share["predicted"] > 1.5 * settings.masked_lm_prob:
         found.append(
             suspicious(
-                f"{share['predicted']:.1%} of the pieces are predicted",
+                f"{share['predicted']:.1%} of the tokens are predicted",
                 path=where,
                 expected=f"{settings.masked_lm_prob:.0%}",
-                fix="are the rows very short?",
+                fix="are the sequences very short?",
             )
         )
-    again = counts["duplicates"] / counts["records"]
-    if again > 0.05:
+    duplicates = counts["duplicates"] / counts["records"]
+    if duplicates > 0.05:
         found.append(
             suspicious(
-                f"{again:.1%} of the rows stand here twice",
+                f"{duplicates:.1%} of the records are duplicates",
                 path=where,
-                fix="is a file given or written twice, is the corpus tiny, or "
+                fix="is a file passed or written twice, is the corpus tiny, or "
                 "--dupe_factor large?",
             )
         )
@@ -140,24 +139,24 @@ def check_statistics(
     return [*found, _describe(counts, share, where)]
 
 
-def check_pieces(
+def check_tokens(
     statistics: Statistics, vocab: dict[str, int], where: str
 ) -> list[Finding]:
-    """Whether the pieces look like text of this vocabulary.
+    """Checks that the tokens look like text of this vocabulary.
 
-    Looks at what was hidden: random pieces stand in rows, but not there.
+    Checks the labels of masked tokens, which no random tokens replace.
 
     Args:
-        statistics: of all rows.
+        statistics: statistics of all records.
         vocab: token -> id.
-        where: the files, for messages.
+        where: name of the files, for messages.
     """
     targets, tokens = statistics.targets, list(vocab)
     total = int(targets.sum())
     usual = [i for i in np.argsort(-targets, kind="stable")[:8] if targets[i]]
     usual = " ".join(tokens[i] for i in usual if i < len(tokens))
-    found = [fine(f"most frequent pieces: {usual}", path=where)]
-    if total < _ENOUGH:
+    found = [fine(f"most frequent tokens: {usual}", path=where)]
+    if total < _MIN_TOKENS:
         return found
     special = vocabulary_checks.special(vocab)
     unused = sorted(special - {vocab[vocabulary.UNK]})
@@ -166,10 +165,10 @@ def check_pieces(
         most = tokens[max(unused, key=targets.__getitem__)]
         found.append(
             suspicious(
-                f"{share:.1%} of the pieces are {most} and the like, which no "
-                "text has",
+                f"{share:.1%} of the tokens are {most} or similar, which "
+                "do not occur in text",
                 path=where,
-                fix="is it the vocabulary of these records?",
+                fix="do the records belong to this vocabulary?",
             )
         )
     upper = [i for token, i in vocab.items() if token != token.lower()]
@@ -177,10 +176,10 @@ def check_pieces(
     if vocabulary_checks.is_cased(vocab) and share < 0.002:
         found.append(
             suspicious(
-                f"{share:.2%} of the pieces have a capital letter, in a "
-                "vocabulary that has them",
+                f"{share:.2%} of the tokens have a capital letter, although "
+                "the vocabulary is cased",
                 path=where,
-                fix=f"{_AGAIN} with --nodo_lower_case, or an uncased "
+                fix=f"{_REMAKE} with --nodo_lower_case, or with an uncased "
                 "vocabulary",
             )
         )
@@ -188,7 +187,7 @@ def check_pieces(
 
 
 def unigram_loss(statistics: Statistics) -> float:
-    """The loss, in nats, of knowing nothing but how often pieces occur."""
+    """Masked-LM loss, in nats, of a network that knows only frequencies."""
     counts = statistics.targets[statistics.targets > 0]
     shares = counts / counts.sum()
     return float(-(shares * np.log(shares)).sum())
@@ -197,12 +196,12 @@ def unigram_loss(statistics: Statistics) -> float:
 def _check_replacements(
     counts: dict[str, int], size: int, where: str
 ) -> list[Finding]:
-    """80 % `[MASK]`, 10 % random, 10 % kept, within binomial bounds."""
+    """Checks for 80 % `[MASK]`, 10 % random, 10 % kept, in binomial bounds."""
     total = counts["predictions"]
     masked, changed = counts["predictions_masked"], counts["predictions_random"]
     found = []
     for what, hits, share in (
-        ("hidden behind [MASK]", masked, 0.8 + 0.1 / size),
+        ("replaced by [MASK]", masked, 0.8 + 0.1 / size),
         ("replaced at random", changed, 0.1 - 0.2 / size),
         ("kept", total - masked - changed, 0.1 + 0.1 / size),
     ):
@@ -210,10 +209,10 @@ def _check_replacements(
         if abs(hits / total - share) > bound + 1 / total:
             found.append(
                 suspicious(
-                    f"{hits / total:.2%} of {total:,} masked places are {what}",
+                    f"{hits / total:.2%} of {total:,} masked tokens are {what}",
                     path=where,
-                    expected=f"{share:.0%}, up to {bound:.2%} off",
-                    fix="is it the vocabulary of these records?",
+                    expected=f"{share:.0%}, within {bound:.2%}",
+                    fix="do the records belong to this vocabulary?",
                 )
             )
     return found
@@ -228,20 +227,20 @@ def _describe(counts: dict, share: dict[str, float], where: str) -> Finding:
     )
 
 
-_ANY_ID = 1 << 20  # a limit of ids where neither config nor vocabulary is known
+_MAX_VOCAB_SIZE = 1 << 20  # if neither config nor vocabulary is known
 
 
 @dataclasses.dataclass
 class Scan:
-    """What is known of records.
+    """Result of a scan of records.
 
     Attributes:
-        files: the shards.
-        findings: what is wrong, suspicious or fine.
-        listed: the manifest's entry of each file, or None.
-        vocab: token -> id of the records, if it is known.
+        files: paths of the shards.
+        findings: findings so far.
+        listed: manifest entry of each file, or None.
+        vocab: vocabulary of the records, token -> id, if known.
         max_seq_length: S of the first file that is whole.
-        statistics: of the files whose rows can be used, if there are any.
+        statistics: statistics of the files that can be read, if any.
     """
 
     files: list[str] = dataclasses.field(default_factory=list)
@@ -253,30 +252,30 @@ class Scan:
 
     @property
     def runs(self) -> list[dict]:
-        """The manifest's entries that there are."""
+        """Manifest entries of the files that have one."""
         return [run for run in self.listed if run]
 
 
 def scan(
     files: list[str], vocab: dict[str, int] | None, vocab_size: int | None
 ) -> Scan:
-    """Examines records.
+    """Checks records.
 
     Args:
-        files: shards that are there.
-        vocab: token -> id, for records whose manifest names no vocabulary.
-        vocab_size: of the config, which ids must be below, if it is known.
+        files: paths of existing shards.
+        vocab: token -> id, for records without a vocabulary in a manifest.
+        vocab_size: V of the config, if known; all ids must be below it.
     """
-    from data.records import reader  # noqa: F401  its import is no part of the work
+    from data.records import reader  # noqa: F401  imported before the progress starts
 
     result = Scan(
         files, check_listing(files), [_listed(path) for path in files]
     )
     result.vocab = vocab = _read_vocabulary(result) or vocab
-    limit = vocab_size or (len(vocab) if vocab else _ANY_ID)
+    limit = vocab_size or (len(vocab) if vocab else _MAX_VOCAB_SIZE)
     counter = Counter(max(limit, len(vocab or ())), vocab)
     total = sum(storage.size(path) for path in files)
-    progress = _Bytes(Progress("examined", total / 1e6, "MB"))
+    progress = _ByteProgress(Progress("examined", total / 1e6, "MB"))
     schemas, whole = {}, 0
     for path, run in zip(files, result.listed, strict=True):
         try:
@@ -297,17 +296,17 @@ def scan(
         result.findings += _compare(schemas)
         first = next(iter(schemas.values()))
         result.max_seq_length = first[features.INPUT_IDS][1]
-    if counter.found.counts["records"]:
+    if counter.statistics.counts["records"]:
         result.statistics = counter.finish()
         result.findings += _judge(result, storage.name_of(files))
     return result
 
 
 def read_schema(path: str) -> dict[str, tuple[str, int]]:
-    """The features of a file, from its first record.
+    """Reads the schema of a file from its first record.
 
     Raises:
-        UserError: it is no pre-training record.
+        UserError: it is not a pre-training record.
     """
     import tensorflow as tf
 
@@ -329,7 +328,7 @@ def read_schema(path: str) -> dict[str, tuple[str, int]]:
             f"record 0: no {', '.join(lacking)}",
             path=path,
             expected="records for pre-training",
-            fix="pass what create_pretraining_data.py wrote",
+            fix="pass records of create_pretraining_data.py",
         )
     sizes = lengths[features.INPUT_IDS], lengths[features.MASKED_LM_POSITIONS]
     if features.SEQUENCE_IDS not in lengths:
@@ -339,8 +338,8 @@ def read_schema(path: str) -> dict[str, tuple[str, int]]:
     )
 
 
-class _Bytes:
-    """Tells how many bytes of the files are examined."""
+class _ByteProgress:
+    """Logs the number of bytes of the files that are examined."""
 
     def __init__(self, progress: Progress):
         self._progress, self._before = progress, 0
@@ -355,12 +354,12 @@ class _Bytes:
 def _listed(path: str) -> dict | None:
     try:
         return manifest.listed_run(path)
-    except UserError:  # told by `check_listing`
+    except UserError:  # reported by `check_listing`
         return None
 
 
 def _read_vocabulary(result: Scan) -> dict[str, int] | None:
-    """The vocabulary that the manifest keeps."""
+    """Reads the vocabulary beside the manifest."""
     if not result.runs:
         return None
     try:
@@ -373,15 +372,15 @@ def _read_vocabulary(result: Scan) -> dict[str, int] | None:
 def _check_whole(
     path: str, run: dict | None
 ) -> dict[str, tuple[str, int]] | None:
-    """A file's features; None if it is meant to have no record.
+    """Checks a file and reads its schema; None if it is meant to be empty.
 
     Raises:
-        UserError: the file is damaged, or not as its manifest says.
+        UserError: the file is damaged, or differs from its manifest.
     """
     entry = run["shards"][os.path.basename(path)] if run else None
     damage = check_shard(path, entry)
     if damage:
-        raise UserError(damage, path=path, fix="make the records again")
+        raise UserError(damage, path=path, fix=_REMAKE)
     if entry and not entry["records"]:
         return None
     schema = read_schema(path)
@@ -393,38 +392,42 @@ def _check_whole(
             raise UserError(
                 f"record 0: {feature} has {schema[feature][1]} values",
                 path=path,
-                expected=f"{run[name]}, the manifest's {name}",
-                fix="make the records again",
+                expected=f"{run[name]}, {name} in the manifest",
+                fix=_REMAKE,
             )
     return schema
 
 
 def _count(
-    path: str, schema: dict, limit: int, counter: Counter, progress: _Bytes
+    path: str,
+    schema: dict,
+    limit: int,
+    counter: Counter,
+    progress: _ByteProgress,
 ) -> None:
-    """Counts a file's rows.
+    """Adds the records of a file to the statistics.
 
     Raises:
-        UserError: a record cannot be used.
+        UserError: a record is damaged.
     """
     from data.records import reader
 
-    def see(rows, first, size):
-        counter.add(rows, path, first)
+    def on_batch(batch, first, size):
+        counter.add(batch, path, first)
         progress.update(size)
 
-    reader.check_records(path, schema, limit, see)
+    reader.check_records(path, schema, limit, on_batch)
 
 
 def _compare(schemas: dict[str, dict]) -> list[Finding]:
-    """Files whose features differ from the first file's."""
+    """Reports files whose features differ from those of the first file."""
     (first, expected), *others = schemas.items()
     return [
         wrong(
             f"{name} has {schema[name][1] if name in schema else 'no'} values",
             path=path,
             expected=f"{expected[name][1]}, as in {first}",
-            fix="pass files of one length and kind",
+            fix="pass files of the same length and kind",
         )
         for path, schema in others
         for name in (
@@ -437,7 +440,7 @@ def _compare(schemas: dict[str, dict]) -> list[Finding]:
 
 
 def _judge(result: Scan, where: str) -> list[Finding]:
-    """What the counts of all rows tell."""
+    """Checks the statistics of all records."""
     made = result.runs[0] if result.runs else {}
     names = {field.name for field in dataclasses.fields(InstanceSettings)}
     settings = {name: value for name, value in made.items() if name in names}
@@ -449,5 +452,5 @@ def _judge(result: Scan, where: str) -> list[Finding]:
         made.get("statistics"),
     )
     if result.vocab:
-        found += check_pieces(result.statistics, result.vocab, where)
+        found += check_tokens(result.statistics, result.vocab, where)
     return found

@@ -1,4 +1,4 @@
-"""Checks of all files of a run, alone and together; its folder and curves."""
+"""Checks of the files of a run, of their consistency, and of its curves."""
 
 import dataclasses
 import fnmatch
@@ -21,10 +21,12 @@ CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The files to examine; each may be missing, not all."""
+    """Files to check; at least one."""
 
     input_file: str | None = flag(
-        None, "Records to examine: files and globs, with commas.", path=True
+        None,
+        "Records to check: files and globs, separated by commas.",
+        path=True,
     )
     vocab_file: str | None = flag(
         None, "Vocabulary, one token a line.", path=True
@@ -39,17 +41,17 @@ class Settings:
         None, "Folder of a run of run_pretraining.py.", path=True
     )
     do_lower_case: bool | None = flag(
-        None, "Lower-casing of the other scripts; default: as of the records."
+        None, "Lower-casing of the other scripts; default: that of the records."
     )
     strip_accents: bool | None = flag(
         None,
         "Stripping of accents of the other scripts; default: as "
-        "--do_lower_case, or of the records.",
+        "--do_lower_case, or as the records.",
     )
 
     @property
     def files(self) -> list[str]:
-        """Files of records.
+        """Paths of the records.
 
         Raises:
             UserError: --input_file matches none.
@@ -59,7 +61,7 @@ class Settings:
         return storage.list_files(self.input_file, "input_file")
 
     def check(self) -> None:
-        """Checks that there is something to examine.
+        """Checks that there is a file to check.
 
         Raises:
             UserError: no file is given, or one is missing.
@@ -67,7 +69,7 @@ class Settings:
         paths = flags.as_dict(self, "path")
         if not any(paths.values()):
             raise UserError(
-                "nothing to examine", fix=f"pass one of --{', --'.join(paths)}"
+                "no file to check", fix=f"pass one of --{', --'.join(paths)}"
             )
         for name in ("vocab_file", "bert_config_file"):
             path = paths[name]
@@ -82,7 +84,7 @@ class Settings:
             )
 
     def with_files_of_run(self) -> "Settings":
-        """These settings, with the missing files of the run's folder."""
+        """These settings, with unset paths taken from the run's folder."""
         folder = self.output_dir
         return dataclasses.replace(
             self,
@@ -92,10 +94,10 @@ class Settings:
 
 
 def examine(settings: Settings) -> list[Finding]:
-    """Examines everything that is given, alone and together.
+    """Checks all given files, and their consistency.
 
     Args:
-        settings: of the command line.
+        settings: settings of the command line.
 
     Raises:
         UserError: --input_file matches no file.
@@ -106,7 +108,7 @@ def examine(settings: Settings) -> list[Finding]:
     if config_file:
         config = read_config(config_file, found)
     if config:
-        from checks import model  # with TensorFlow, which takes seconds
+        from checks import model  # imports TensorFlow, which takes seconds
 
         found += model.check_sizes(config, config_file, published())
     if vocab_file:
@@ -136,7 +138,7 @@ def _check_text(
     vocab: dict[str, int] | None,
     scan: records.Scan,
 ) -> list[Finding]:
-    """Whether vocabulary, casing, records and checkpoint go together."""
+    """Checks that vocabulary, casing, records and checkpoint agree."""
     found = []
     if vocab:
         found += vocabulary_checks.check_hash(settings.vocab_file, scan.runs)
@@ -154,7 +156,7 @@ def _check_text(
             found.append(
                 wrong(
                     f"--{name}={given}",
-                    expected=f"{not given}, as the records were made",
+                    expected=f"{not given}, as for the records",
                 )
             )
     if vocab or scan.vocab:
@@ -170,7 +172,7 @@ def _check_text(
 
 
 def published() -> dict[str, BertConfig]:
-    """Name -> config, of those that come with the project."""
+    """Configs of the folder configs/, by name."""
     configs = pathlib.Path(__file__).parents[1] / "configs"
     return {
         path.stem: BertConfig.from_json_file(str(path))
@@ -179,7 +181,7 @@ def published() -> dict[str, BertConfig]:
 
 
 def read_config(path: str, found: list[Finding]) -> BertConfig | None:
-    """Reads a config, or adds to what was found why it cannot be read."""
+    """Reads a config; adds a finding and returns None if that fails."""
     try:
         return BertConfig.from_json_file(path)
     except UserError as error:
@@ -190,7 +192,7 @@ def read_config(path: str, found: list[Finding]) -> BertConfig | None:
 def examine_checkpoint(
     prefix: str, config: BertConfig | None, config_file: str | None
 ) -> list[Finding]:
-    """Looks at a checkpoint, and whether the config belongs to it."""
+    """Checks a checkpoint, and compares it with the config."""
     from checks import model as model_checks
     from modeling import checkpoints, models
 
@@ -207,7 +209,7 @@ def examine_checkpoint(
 def examine_run(
     settings: Settings, config: BertConfig | None, scan: records.Scan
 ) -> list[Finding]:
-    """Looks at the folder of a run: files, settings, curves."""
+    """Checks the folder of a run: files, settings, curves."""
     from checks import curves as curve_checks
     from training import saver
 
@@ -248,14 +250,14 @@ def compare_run(
     made_with: dict,
     where: str,
 ) -> list[Finding]:
-    """Whether a run has the config and the records that are given.
+    """Compares a run with the given config and records.
 
     Args:
-        settings: of the command line.
-        config: of `settings.bert_config_file`, if it is known.
-        scan: of the records.
-        made_with: the run's own settings.
-        where: their file, for messages.
+        settings: settings of the command line.
+        config: config in `settings.bert_config_file`, if known.
+        scan: scan of the records.
+        made_with: settings of the run.
+        where: file of these settings, for messages.
     """
     found = []
     own = find(settings.output_dir, CONFIG)
@@ -264,7 +266,7 @@ def compare_run(
         if theirs and theirs != config:
             found.append(
                 wrong(
-                    "is another config than the run's",
+                    "differs from the config of the run",
                     path=settings.bert_config_file,
                     expected=own,
                 )
@@ -283,7 +285,7 @@ def compare_run(
                 wrong(
                     f"{name} of the run is {run_with}",
                     path=where,
-                    expected=f"{not run_with}, as the records were made",
+                    expected=f"{not run_with}, as for the records",
                 )
             )
     files = trained_on(scan.files, made_with.get("input_file"))
@@ -292,16 +294,16 @@ def compare_run(
     if files and made_with.get("records") not in (None, fingerprint(read)):
         found.append(
             suspicious(
-                "the run's records had the same names and other contents",
+                "the run was trained on other records with these names",
                 path=storage.name_of(files),
-                fix="a run that goes on should read what it began with",
+                fix="resume a run with the records that it started with",
             )
         )
     return found
 
 
 def trained_on(files: list[str], patterns: str | None) -> list[str]:
-    """Those files whose names a run's --input_file has."""
+    """Files whose names match --input_file of a run."""
     names = [os.path.basename(x) for x in (patterns or "").split(",")]
     return [
         file
@@ -312,7 +314,7 @@ def trained_on(files: list[str], patterns: str | None) -> list[str]:
 
 
 def fingerprint(read: inputs.Records) -> str:
-    """The fingerprint of a run that reads these records."""
+    """Fingerprint of a run that reads these records."""
     phase = inputs.Phase(read, None, batch_size=0, first=0, last=0)
     return inputs.fingerprint(inputs.Inputs([phase], None, None, None, None))
 
@@ -320,11 +322,11 @@ def fingerprint(read: inputs.Records) -> str:
 def objectives(
     config: BertConfig | None, scan: records.Scan, warmup: int
 ) -> list:
-    """What the losses of pre-training are like in healthy runs.
+    """Losses of pre-training in healthy runs.
 
-    A network that has learned how frequent pieces are, and nothing else, has
-    the entropy of the pieces as its masked-LM loss: 7.2 nats for the 30,522
-    of English Wikipedia, 0.7 of those of a fresh one.
+    The masked-LM loss of a network that has learned only token frequencies is
+    their entropy: 7.2 nats for English Wikipedia and 30,522 tokens, 0.7 times
+    the loss of a fresh network.
     """
     from checks.curves import Objective
 
@@ -347,19 +349,19 @@ def objectives(
 
 
 def find(folder: str | None, name: str) -> str | None:
-    """A file of a folder, if it is there."""
+    """Path of a file in a folder, or None if it does not exist."""
     path = os.path.join(folder, name) if folder else ""
     return path if os.path.isfile(path) else None
 
 
 def check_files(folder: str) -> tuple[list[Finding], dict]:
-    """Looks for damaged checkpoints, and for what killed runs left.
+    """Checks for damaged checkpoints, and for files of killed runs.
 
     Args:
-        folder: the run's output_dir.
+        folder: output_dir of the run.
 
     Returns:
-        what was found, and the description of the newest whole checkpoint.
+        Findings, and the description of the newest whole checkpoint.
     """
     from training import saver
 
@@ -375,21 +377,21 @@ def check_files(folder: str) -> tuple[list[Finding], dict]:
                 wrong(
                     f"damaged: {error}",
                     path=path,
-                    fix="remove it: the run goes on from the one before",
+                    fix="remove it: the run resumes from the one before",
                 )
             )
     if whole:
-        told = ", ".join(map(str, whole))
-        found.append(fine(f"whole checkpoints: {told}", path=folder))
+        listed = ", ".join(map(str, whole))
+        found.append(fine(f"whole checkpoints: {listed}", path=folder))
     described = {f"{saver.PREFIX}-{step}.index" for step in steps}
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
         if name.startswith(".partial") or name.endswith((".partial", "_temp")):
             found.append(
                 suspicious(
-                    "left by a run that was killed, or written just now",
+                    "left by a killed run, or being written now",
                     path=path,
-                    fix="remove it if no run is going on",
+                    fix="remove it if no run is active",
                 )
             )
         elif (
@@ -399,26 +401,26 @@ def check_files(folder: str) -> tuple[list[Finding], dict]:
         ):
             found.append(
                 wrong(
-                    "has no description beside it",
+                    "has no description",
                     path=path,
                     expected=name.removesuffix(".index") + ".json",
-                    fix="this checkpoint is not whole: remove it",
+                    fix="the checkpoint is incomplete: remove it",
                 )
             )
     return found + _check_state(description, folder), description
 
 
 def _check_state(description: dict, folder: str) -> list[Finding]:
-    """Steps that gave nothing to learn from, at the newest checkpoint."""
+    """Checks for steps without finite values before the newest checkpoint."""
     trainer = description.get("state", {}).get("trainer", {})
     bad = trainer.get("steps", {}).get("bad_steps", 0)
     if not bad:
         return []
     return [
         suspicious(
-            f"the last {bad} steps before step {description['step']} gave no "
+            f"the last {bad} steps before step {description['step']} had no "
             "finite loss and gradient",
             path=folder,
-            fix="look at the rows that the log names, or lower --learning_rate",
+            fix="check the examples named in the log, or lower --learning_rate",
         )
     ]

@@ -1,10 +1,10 @@
-"""Configs: which network it is, and whether rows fit into it."""
+"""Configs: known sizes, and the length of records."""
 
 from checks import model as config_checks
 from tests.helpers import small
 
 
-def test_which_network_it_is():
+def test_known_sizes_are_named():
     config = small.config()
     ours = small.config(vocab_size=101, hidden_dropout_prob=0.1)
     other = small.config(num_hidden_layers=3)
@@ -14,13 +14,13 @@ def test_which_network_it_is():
     )
     for published, known in (
         ({"a": other, "b": ours, "c": config}, "as in b and c"),
-        ({"a": other}, "none of those in configs/"),
+        ({"a": other}, "not in configs/"),
     ):
         (found,) = config_checks.check_sizes(config, "c", published)
         assert (found.level, found.message) == ("fine", sizes + known)
 
 
-def test_rows_that_are_longer_than_the_table_of_positions():
+def test_records_that_are_longer_than_the_position_embeddings():
     config = small.config()
     for length in (None, 5, small.POSITIONS):
         assert config_checks.check_length(config, "c", length, "r") == []
@@ -28,6 +28,6 @@ def test_rows_that_are_longer_than_the_table_of_positions():
     assert (found.level, found.message) == (
         "wrong",
         "c: max_position_embeddings is 13; expected at least 17, the length of "
-        "r; make shorter records, or lengthen the table: "
+        "r; create shorter records, or extend the position embeddings with "
         "convert_checkpoint.py --extend_positions",
     )

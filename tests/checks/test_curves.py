@@ -1,4 +1,4 @@
-"""Curves of runs that go wrong, beside one that does not."""
+"""Curves of runs that go wrong, and of a healthy run."""
 
 import json
 import math
@@ -65,8 +65,8 @@ def test_numbers_that_are_not_finite():
     found = judge(points)
     assert found["suspicious"] == found["fine"] == []
     assert found["wrong"] == [
-        f"masked_lm_loss is nan at step {points[20]['step']}; go on from a "
-        "checkpoint before, with a lower --learning_rate"
+        f"masked_lm_loss is nan at step {points[20]['step']}; resume from "
+        "an earlier checkpoint with a lower --learning_rate"
     ]
 
 
@@ -75,17 +75,17 @@ def test_a_start_that_no_fresh_network_has():
     points[0]["masked_lm_loss"] = 13.0
     (line,) = judge(points)["suspicious"]
     assert line == (
-        "masked_lm_loss is 13.000 up to step 50; expected about 10.3, what a "
-        "fresh network has; a lower --learning_rate, or the vocabulary that "
-        "the labels and --init_checkpoint are of"
+        "masked_lm_loss is 13.000 up to step 50; expected about 10.3, the "
+        "loss of a fresh network; use a lower --learning_rate, or the "
+        "vocabulary of the records and of --init_checkpoint"
     )
     points[0]["masked_lm_loss"] = 2.0
     (line,) = judge(points)["suspicious"]
-    assert line.endswith("; can the labels be seen in the rows?")
+    assert line.endswith("; can the network see the labels in its inputs?")
     assert judge(points, started_fresh=False)["suspicious"] == []
 
 
-def test_a_run_that_learns_how_frequent_pieces_are_and_no_more():
+def test_a_run_that_learns_only_token_frequencies():
     points = healthy()
     for point in points:
         point["masked_lm_loss"] = max(point["masked_lm_loss"], 7.15)
@@ -93,7 +93,7 @@ def test_a_run_that_learns_how_frequent_pieces_are_and_no_more():
     masks, pairs = judge(points)["suspicious"]
     assert masks.startswith(
         "masked_lm_loss is still 7.150 at step 3000; expected less than 6.984 "
-        "from step 1000 on, as healthy runs have; a lower --learning_rate"
+        "from step 1000 on, as in healthy runs; use a lower --learning_rate"
     )
     assert pairs.startswith("next_sentence_loss is still 0.693 at step 3000")
     early = [point for point in points if point["step"] < 1000]
@@ -106,9 +106,9 @@ def test_held_out_loss_that_rises_while_the_other_falls():
         point["masked_lm_loss"] = 6.8 + abs(point["step"] - 1500) / 2000
     (line,) = judge(points)["suspicious"]
     assert line == (
-        "held out, masked_lm_loss rose from 6.967 around step 1500 to 7.300, "
-        "while it fell in training; take the checkpoint of step 1500, or more "
-        "text"
+        "held-out masked_lm_loss rose from 6.967 around step 1500 to 7.300, "
+        "while the training loss fell; use the checkpoint of step 1500, or "
+        "train on more text"
     )
     for point in of_kind(points, "train"):  # both rise: it is something else
         point["masked_lm_loss"] = 6.0 + point["step"] / 10_000
@@ -123,15 +123,15 @@ def test_a_spike_of_the_gradient():
         (line,) = judge(points)["suspicious"]
         assert line == (
             f"gradient_norm is 6.5 at step {spike['step']}, more than 6 "
-            "deviations above the steps before; look at the records of these "
+            "deviations above the steps before; check the records of these "
             "steps, or lower --learning_rate"
         )
         of_kind(points, "train")[80]["gradient_norm"] = 99.0
-        assert "(and 1 times more)" in judge(points)["suspicious"][0]
+        assert "(and 1 more spikes)" in judge(points)["suspicious"][0]
 
 
 def test_no_training_and_no_such_objective():
-    assert judge([])["suspicious"] == ["no point of training"]
+    assert judge([])["suspicious"] == ["no point of the training curve"]
     points = [{"step": 7, "kind": "train", "loss": 3.0}]
     assert judge(points)["suspicious"] == []
 
@@ -151,7 +151,7 @@ def test_schedules():
     assert check(num_train_steps=7, num_warmup_steps=7) == [
         (
             "suspicious",
-            "run.json: 7 steps of warm-up of 7: the learning rate never "
+            "run.json: 7 warm-up steps of 7: the learning rate never "
             "reaches its peak",
         )
     ]

@@ -1,4 +1,4 @@
-"""Checkpoints that are odd, told with what was found and expected."""
+"""Findings in checkpoints with odd contents."""
 
 import numpy as np
 import pytest
@@ -67,16 +67,18 @@ def test_a_run_s_checkpoint_is_fine(examine, values):
     step = {"global_step": np.int64(S)}
     found = examine({**moments, **step}, f"model.ckpt-{S}")
     assert found["wrong"] == found["suspicious"] == []
-    assert found["fine"][0] == f"has Adam's moments, at step {S}"
+    assert found["fine"][0] == f"has Adam's moments at step {S}"
     del moments[f"{QUERY}/adam_v"], moments[f"{BIAS}/adam_m"]
     del moments[f"{BIAS}/adam_v"]
     moments[f"{GAMMA}/adam_v"] *= -1
     found = examine({**moments, **step}, "model.ckpt-13")
     assert found["suspicious"] == [
         f"lacks {QUERY}/adam_v, {BIAS}/adam_m",
-        f"global_step is {S}; expected 13, as its name says",
+        f"global_step is {S}; expected 13, as in its name",
     ]
-    assert found["wrong"] == [f"{GAMMA}/adam_v has -1; expected 0 or more"]
+    assert found["wrong"] == [
+        f"{GAMMA}/adam_v has the value -1; expected 0 or more"
+    ]
 
 
 def test_a_config_of_other_sizes_is_a_table_of_both_sides(examine):
@@ -96,12 +98,14 @@ def test_other_names_and_shapes(examine):
     )
     assert [line.split(";")[0] for line in found["wrong"]] == [
         "lacks bert/pooler/dense/bias",
-        f"{QUERY} is [{H}, {H + 1}]",
+        f"{QUERY} has shape [{H}, {H + 1}]",
     ]
-    assert found["fine"][0] == f"has no {BIAS}: they would start fresh"
+    assert (
+        found["fine"][0] == f"lacks {BIAS}, which would be initialized randomly"
+    )
     found = examine({"model/layer-0/kernel": np.arange(5.0)})
     assert found["suspicious"][0].startswith(
-        "holds model/layer-0/kernel, which the network has not; "
+        "unexpected variables model/layer-0/kernel; "
     )
     assert found["wrong"] == []
 
@@ -119,16 +123,16 @@ def test_odd_numbers(examine, values):
         }
     )
     assert sorted(line.split(";")[0] for line in found["wrong"]) == [
-        f"{QUERY}: 1 of {H * H} numbers are not finite",
+        f"{QUERY}: 1 of {H * H} values are not finite",
         "bert/pooler/dense/kernel is 0 everywhere",
     ]
     empty, gamma, long = (
         next(line for line in found["suspicious"] if part in line)
-        for part in ("vectors of 1 tokens are zero", GAMMA, "token 11")
+        for part in ("embeddings of 1 tokens are zero", GAMMA, "token 11")
     )
-    assert "of token 7 first" in empty
+    assert "the first is token 7" in empty
     assert gamma == f"{GAMMA} is 0.01 on average; expected near 1"
-    assert "long; expected about" in long
+    assert "; expected about" in long
 
 
 def test_a_checkpoint_of_something_else(tmp_path):
@@ -138,8 +142,8 @@ def test_a_checkpoint_of_something_else(tmp_path):
     (found,) = checkpoint_checks.examine(path, None, None, None)
     assert (found.level, found.message) == (
         "wrong",
-        f"{path}: holds {graph}, model/w; expected a BERT, by the names of the "
-        "original; if it is one, see convert_checkpoint.py",
+        f"{path}: contains {graph}, model/w; expected variables of BERT with "
+        "the original names; convert other formats with convert_checkpoint.py",
     )
 
 

@@ -37,7 +37,7 @@ def test_damaged_parts(folder):
     part = folder / name
     content = bytearray(part.read_bytes())
     damaged = f"{folder}/model.ckpt-7: damaged: "
-    fix = "; remove it: the run goes on from the one before"
+    fix = "; remove it: the run resumes from the one before"
     content[7] ^= 1
     part.write_bytes(content)
     found = check(folder)
@@ -50,7 +50,7 @@ def test_damaged_parts(folder):
     assert "No such file or directory" in check(folder)["wrong"][0]
 
 
-def test_descriptions_that_are_damaged_or_not_there(folder):
+def test_damaged_and_missing_descriptions(folder):
     description = folder / "model.ckpt-3.json"
     changed = description.read_text().replace('"seed": 1', '"seed": 2')
     for content in ("", "[]", "{}", '{"files": {"x": 1}}', changed):
@@ -59,8 +59,8 @@ def test_descriptions_that_are_damaged_or_not_there(folder):
         assert line.startswith(f"{folder}/model.ckpt-3: damaged: ")
     description.unlink()
     assert check(folder)["wrong"] == [
-        f"{folder}/model.ckpt-3.index: has no description beside it; expected "
-        "model.ckpt-3.json; this checkpoint is not whole: remove it"
+        f"{folder}/model.ckpt-3.index: has no description; expected "
+        "model.ckpt-3.json; the checkpoint is incomplete: remove it"
     ]
 
 
@@ -70,15 +70,15 @@ def test_steps_that_were_not_finite(folder):
     saver.Saver(str(folder)).save(11, values, {}, state)
     (line,) = check(folder)["suspicious"]
     assert line.startswith(
-        f"{folder}: the last 2 steps before step 11 gave no finite loss and "
+        f"{folder}: the last 2 steps before step 11 had no finite loss and "
     )
 
 
-def test_what_killed_runs_left(folder):
+def test_files_of_killed_runs(folder):
     (folder / ".partial-checkpoint").mkdir()
     (folder / "vocab.txt.partial").touch()
-    left = "left by a run that was killed, or written just now; remove it if "
+    left = "left by a killed run, or being written now; remove it if "
     assert check(folder)["suspicious"] == [
-        f"{folder}/{name}: {left}no run is going on"
+        f"{folder}/{name}: {left}no run is active"
         for name in (".partial-checkpoint", "vocab.txt.partial")
     ]

@@ -127,13 +127,13 @@ def test_damaged_and_missing_shards_and_strangers(diagnose, made, tmp_path):
     code, found = diagnose(input_file=f"{folder}/*.tfrecord")
     assert code == 1
     assert found["wrong"] == [
-        f"{folder}/manifest.json: lists 1.tfrecord, which is not there; make "
+        f"{folder}/manifest.json: lists 1.tfrecord, which is missing; make "
         "the records again",
         f"{folder}/0.tfrecord: record 0 at byte 0: checksum of the data "
         "differs; make the records again",
     ]
     assert found["suspicious"] == [
-        f"{folder}/2.tfrecord: not in the manifest; expected it in "
+        f"{folder}/2.tfrecord: not in the manifest; expected an entry in "
         f"{folder}/manifest.json"
     ]
 
@@ -148,7 +148,7 @@ def test_a_damaged_manifest_and_one_document(diagnose, made, tmp_path):
     flags = {"input_file": f"{folder}/*.tfrecord"}
     _, found = diagnose(**flags)
     assert found["wrong"] == [
-        f"{path}: records of 1 document; expected at least 2: a random next "
+        f"{path}: only 1 document; expected at least 2: a random next "
         "sentence comes from another document; put a blank line between "
         "documents and make the records again"
     ]
@@ -174,27 +174,27 @@ def test_numbers_out_of_range(diagnose_rows, arrays):
         ]
 
 
-def test_rows_that_no_writer_makes(diagnose_rows, arrays):
+def test_records_that_no_writer_makes(diagnose_rows, arrays):
     second = arrays["segment_ids"][7].argmax()
-    for name, place, value, what in (
-        ("input_mask", 3, 0, "input_mask has a hole or is not 0 and 1: 1"),
+    for name, position, value, what in (
+        ("input_mask", 3, 0, "input_mask is not ones followed by zeros: 1"),
         (
             "segment_ids",
             second + 1,
             0,
-            "segment_ids fall inside a pair, or stand on padding: 0",
+            "segment_ids decrease inside a pair, or are not 0 on padding: 0",
         ),
         ("masked_lm_ids", 0, SEP, "a masked position is on [CLS] or [SEP]: "),
         (
             "masked_lm_positions",
             1,
             arrays["masked_lm_positions"][7, 0],
-            "a place is masked twice: ",
+            "a position is masked twice: ",
         ),
-        ("input_ids", 0, 5, "input_ids does not start with [CLS], 2: 5"),
+        ("input_ids", 0, 5, "input_ids do not start with [CLS], 2: 5"),
     ):
         values = copy_of(arrays, name)
-        values[7, place] = value
+        values[7, position] = value
         path, found = diagnose_rows(changed(arrays, **{name: values}))
         assert len(found["wrong"]) == 1
         assert found["wrong"][0].startswith(f"{path}: record 7: {what}")
@@ -202,9 +202,9 @@ def test_rows_that_no_writer_makes(diagnose_rows, arrays):
 
 def test_a_mask_on_padding(diagnose_rows, arrays):
     row = int((arrays["input_mask"].sum(axis=1) < S).argmax())
-    places = copy_of(arrays, "masked_lm_positions")
-    places[row, 0] = S - 1
-    path, found = diagnose_rows(changed(arrays, masked_lm_positions=places))
+    positions = copy_of(arrays, "masked_lm_positions")
+    positions[row, 0] = S - 1
+    path, found = diagnose_rows(changed(arrays, masked_lm_positions=positions))
     expected = f"{path}: record {row}: a masked position is on padding: {S - 1}"
     assert found["wrong"][0].startswith(expected)
 
@@ -212,18 +212,21 @@ def test_a_mask_on_padding(diagnose_rows, arrays):
 def test_odd_shares(diagnose_rows, arrays):
     rows = np.arange(len(arrays["input_ids"]))[:, None]
     ids = copy_of(arrays, "input_ids")
-    places, was = arrays["masked_lm_positions"], arrays["masked_lm_ids"]
+    positions, was = arrays["masked_lm_positions"], arrays["masked_lm_ids"]
     real = arrays["masked_lm_weights"] > 0
-    ids[rows, places] = np.where(real, MASK, ids[rows, places])
+    ids[rows, positions] = np.where(real, MASK, ids[rows, positions])
     unknown = copy_of(arrays, "input_ids")
     unknown[:, 1] = 1
     few = copy_of(arrays, "masked_lm_weights")
     few[:, 1:] = 0
     labels = arrays["next_sentence_labels"]
     for replaced, expected in (
-        ({"input_ids": ids}, "masked places are hidden behind [MASK]; "),
+        ({"input_ids": ids}, "masked tokens are replaced by [MASK]; "),
         ({"input_ids": unknown}, "of the tokens are [UNK]"),
-        ({"masked_lm_weights": few}, "of the tokens are predicted, 15% are"),
+        (
+            {"masked_lm_weights": few},
+            "of the tokens are predicted instead of 15%",
+        ),
         ({"next_sentence_labels": labels * 0}, "0% of the pairs are random"),
         (
             {"next_sentence_labels": labels * 0 + 1},
@@ -234,14 +237,14 @@ def test_odd_shares(diagnose_rows, arrays):
         lines = [x for x in found["suspicious"] if expected in x]
         assert len(lines) >= 1, found
         assert lines[0].startswith(f"{path}: ")
-    assert was.shape == places.shape
+    assert was.shape == positions.shape
 
 
-def test_rows_that_come_twice_and_rows_of_padding(diagnose_rows, arrays):
+def test_duplicate_records_and_records_of_padding(diagnose_rows, arrays):
     twice = {name: np.concatenate([v, v]) for name, v in arrays.items()}
     path, found = diagnose_rows(twice)
     assert found["suspicious"][0].startswith(f"{path}: 50.")
-    assert "of the rows stand here twice" in found["suspicious"][0]
+    assert "of the records are duplicates" in found["suspicious"][0]
     longer = {
         name: np.pad(v, [(0, 0), (0, 2 * S if v.shape[1] == S else 0)])
         for name, v in arrays.items()
@@ -261,14 +264,14 @@ def test_files_of_other_lengths_and_tasks(diagnose, arrays, tmp_path):
     _, found = diagnose(input_file=f"{first},{second}")
     assert found["wrong"] == [
         f"{second}: input_ids has {S + 6} values; expected {S}, as in "
-        f"{first}; pass files of one length and kind"
+        f"{first}; pass files of the same length and kind"
     ]
     del longer["next_sentence_labels"]
     records.write_records(str(second), records.encode_examples(longer))
     _, found = diagnose(input_file=second)
     assert found["wrong"] == [
         f"{second}: record 0: no next_sentence_labels; expected records for "
-        "pre-training; pass what create_pretraining_data.py wrote"
+        "pre-training; pass records of create_pretraining_data.py"
     ]
 
 
@@ -288,8 +291,8 @@ def test_records_against_their_manifest(diagnose, made, arrays, tmp_path):
     manifest.write_manifest(str(tmp_path), shards, vocab, settings)
     _, found = diagnose(input_file=path)
     assert found["wrong"] == [
-        f"{path}: record 0: input_ids has {S} values; expected {S + 1}, the "
-        "manifest's max_seq_length; make the records again"
+        f"{path}: record 0: input_ids has {S} values; expected {S + 1}, "
+        "max_seq_length in the manifest; make the records again"
     ]
 
 
@@ -332,13 +335,13 @@ def test_another_casing_than_that_of_the_records(diagnose, made):
         "--nodo_lower_case", input_file=f"{made}/plain/*.tfrecord"
     )
     assert found["wrong"] == [
-        "--do_lower_case=False; expected True, as the records were made"
+        "--do_lower_case=False; expected True, as for the records"
     ]
 
 
-def test_nothing_to_examine_and_what_is_not_there(run_script, tmp_path):
+def test_no_file_to_check_and_missing_files(run_script, tmp_path):
     for flags, message in (
-        ({}, "nothing to examine; pass one of --input_file, --vocab_file, "),
+        ({}, "no file to check; pass one of --input_file, --vocab_file, "),
         ({"input_file": tmp_path / "x"}, "--input_file="),
         ({"vocab_file": tmp_path / "x"}, f"{tmp_path}/x: no such file; "),
         ({"output_dir": tmp_path / "x"}, f"{tmp_path}/x: no such folder; "),

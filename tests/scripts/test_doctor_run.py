@@ -106,7 +106,7 @@ def test_another_config_than_the_run_s(diagnose, run_folder, tmp_path):
     assert found["wrong"] == [
         f"{newest}: hidden_size is 15; expected 20 ({path}); pass the "
         "bert_config.json that belongs to it",
-        f"{path}: is another config than the run's; expected "
+        f"{path}: differs from the config of the run; expected "
         f"{run_folder}/bert_config.json",
     ]
 
@@ -136,8 +136,8 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
     assert compare() == []
     assert compare(input_file="records/2.tf*", records="0") == []
     assert compare(records="0") == [
-        f"{files[0]}: the run's records had the same names and other contents; "
-        "a run that goes on should read what it began with"
+        f"{files[0]}: the run was trained on other records with these names; "
+        "resume a run with the records that it started with"
     ]
 
 
@@ -153,7 +153,7 @@ def test_records_of_another_casing(run_folder):
     assert (found.level, found.message) == (
         "wrong",
         "model.ckpt-7.json: do_lower_case of the run is True; expected False, "
-        "as the records were made",
+        "as for the records",
     )
 
 
