@@ -131,7 +131,9 @@ def training_batches(
     dataset = tf.data.Dataset.from_generator(
         batches, output_signature=signature
     )
-    return pipelines.untuned(dataset.prefetch(pipelines.BATCHES_AHEAD))
+    return pipelines.without_autotuning(
+        dataset.prefetch(pipelines.BATCHES_AHEAD)
+    )
 
 
 def report_examples(

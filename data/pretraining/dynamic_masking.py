@@ -52,7 +52,9 @@ def remask_batches(
 
         def in_python(number, *arrays):
             first = int(number) * len(arrays[0])
-            return remask_rows(arrays, settings, vocabulary, num_records, first)
+            return remask_records(
+                arrays, settings, vocabulary, num_records, first
+            )
 
         remasked = tf.numpy_function(
             in_python,
@@ -67,21 +69,21 @@ def remask_batches(
             },
         }
 
-    return pipelines.untuned(
+    return pipelines.without_autotuning(
         batches.enumerate(step)
         .map(remask, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         .prefetch(pipelines.BATCHES_AHEAD)
     )
 
 
-def remask_rows(
+def remask_records(
     arrays: tuple[np.ndarray, ...],
     settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
     num_records: int,
     first: int,
 ) -> list[np.ndarray]:
-    """Draws the masks of some rows again.
+    """Draws the masks of some records again.
 
     Args:
         arrays: ids, int32 [N, S]; positions and labels, int32 [N, P]; weights,
@@ -90,25 +92,25 @@ def remask_rows(
         settings: shares and seed.
         vocabulary: vocabulary of the ids.
         num_records: number of records in an epoch.
-        first: number of the first row, counted over all epochs.
+        first: number of the first record, counted over all epochs.
 
     Returns:
         New ids, positions, labels and weights.
     """
-    rows: list[tuple[list, list, list, list]] = []
-    for row, (ids, positions, labels, weights, numbers) in enumerate(
+    remasked: list[tuple[list, list, list, list]] = []
+    for index, (ids, positions, labels, weights, numbers) in enumerate(
         zip(*arrays)
     ):
-        epoch, record = divmod(first + row, num_records)
+        epoch, record = divmod(first + index, num_records)
         rng = random.Random(f"{settings.random_seed}/{epoch}/{record}")
         real = weights > 0
         ids = ids.copy()
         ids[positions[real]] = labels[real]
-        rows.append(_remask(ids, numbers, settings, vocabulary, rng))
+        remasked.append(_remask(ids, numbers, settings, vocabulary, rng))
     lengths = [arrays[0].shape[1]] + [arrays[1].shape[1]] * 3
     return [
         sequences.pad_rows(list(column), length, array.dtype)
-        for column, length, array in zip(zip(*rows), lengths, arrays)
+        for column, length, array in zip(zip(*remasked), lengths, arrays)
     ]
 
 

@@ -126,7 +126,7 @@ def read(
     }
     dataset = tf.data.TFRecordDataset(path).batch(_AT_ONCE)
     dataset = dataset.map(lambda x: tf.io.parse_example(x, parsing))
-    dataset = pipelines.untuned(dataset.prefetch(1))
+    dataset = pipelines.without_autotuning(dataset.prefetch(1))
     try:
         for batch in dataset.as_numpy_iterator():
             yield from _stripped(batch, schema)

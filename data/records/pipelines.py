@@ -5,7 +5,7 @@ import tensorflow as tf
 BATCHES_AHEAD = 8  # prefetched while a step runs
 
 
-def untuned(dataset: tf.data.Dataset) -> tf.data.Dataset:
+def without_autotuning(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Turns off autotuning, which runs in a thread of its own.
 
     A destroyed iterator joins this thread, which sometimes sleeps for as long

@@ -42,7 +42,7 @@ def training_batches(
         Dicts of the schema's features, int32 or float32 [batch_size, length],
         and `is_real_example`, float32 [batch_size] of ones.
     """
-    return pipelines.untuned(
+    return pipelines.without_autotuning(
         _shuffled(files, num_records, seed, step * batch_size)
         .batch(batch_size, drop_remainder=True)
         .map(
@@ -101,7 +101,7 @@ def evaluation_batches(
     Returns:
         Batches as `training_batches` returns them.
     """
-    return pipelines.untuned(
+    return pipelines.without_autotuning(
         tf.data.TFRecordDataset(files)
         .take(max_batches * batch_size)
         .batch(batch_size)
@@ -171,7 +171,7 @@ def check_records(
     count = size = 0
     try:
         dataset = tf.data.TFRecordDataset(path).batch(1024)
-        for records in pipelines.untuned(dataset):
+        for records in pipelines.without_autotuning(dataset):
             try:
                 batch = tf.io.parse_example(records, _parsing(schema))
             # UnicodeDecodeError: TensorFlow fails to quote some records.

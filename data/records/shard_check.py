@@ -60,7 +60,7 @@ def _scan(path: str, size: int) -> tuple[int, str | None]:
             dataset = (
                 tf.data.TFRecordDataset(path).skip(count).batch(batch_size)
             )
-            dataset = pipelines.untuned(dataset)
+            dataset = pipelines.without_autotuning(dataset)
             for records in dataset:
                 count += len(records)
                 offset += sum(_FRAME + len(x) for x in records.numpy())

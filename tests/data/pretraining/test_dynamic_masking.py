@@ -59,7 +59,7 @@ def remask(arrays, first=0, records=None, options=OPTIONS, known=KNOWN):
     names = list(NAMES)
     if features.SEQUENCE_IDS in arrays:
         names[-1] = features.SEQUENCE_IDS
-    found = dynamic_masking.remask_rows(
+    found = dynamic_masking.remask_records(
         tuple(arrays[name] for name in names),
         options,
         known,

@@ -26,7 +26,9 @@ def seconds_to_destroy(dataset):
 
 def test_iterators_are_destroyed_without_delay():
     numbers = tf.data.Dataset.range(10**9).prefetch(8)
-    assert seconds_to_destroy(pipelines.untuned(numbers)) < SECONDS / 2
+    assert (
+        seconds_to_destroy(pipelines.without_autotuning(numbers)) < SECONDS / 2
+    )
 
 
 def test_batches_of_training_and_evaluation_are_not_tuned(tmp_path):
