@@ -144,7 +144,7 @@ def check_tokens(
 ) -> list[Finding]:
     """Checks that the tokens look like text of this vocabulary.
 
-    Checks the labels of masked tokens, which no random tokens replace.
+    Uses the labels: unlike the inputs, they contain no random tokens.
 
     Args:
         statistics: statistics of all records.

@@ -1,6 +1,6 @@
 """What the instances of a corpus are like, over many of them.
 
-Every token of the corpus has an id of its own, so that each row tells where
+Every token of the corpus has an id of its own, so that each row shows where
 it came from. Bounds are five standard deviations; the seed is fixed.
 """
 

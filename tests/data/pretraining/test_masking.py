@@ -104,7 +104,7 @@ def test_random_tokens_come_from_the_whole_vocabulary():
     st.sampled_from([1, 2, 5, 11]),
     st.integers(0, 1 << 31),
 )
-def test_whole_words_are_masked_or_left(body, most, seed):
+def test_words_are_masked_whole_or_not_at_all(body, most, seed):
     continuation = 7
     row = [CLS, *body, 5, SEP]
     options = InstanceSettings(
@@ -126,7 +126,7 @@ def test_whole_words_are_masked_or_left(body, most, seed):
     assert [row[position] for position in positions] == labels
     for word in words:
         assert word <= set(positions) or not word & set(positions)
-        # A word is left when it does not fit what is still to be chosen.
+        # A word is skipped if it has more tokens than are still wanted.
         assert word <= set(positions) or len(word) > left
 
 
