@@ -1,4 +1,4 @@
-"""What the instances of a corpus are like, over many of them.
+"""Statistical properties of many instances of a corpus.
 
 Every token of the corpus has an id of its own, so that each row shows where
 it came from. Bounds are five standard deviations; the seed is fixed.
