@@ -58,7 +58,7 @@ class OwnTraining:
 
     Args:
         task: entry of `TASKS`.
-        examples: `example_files.Rows` to train on.
+        examples: `example_files.Examples` to train on.
         model: folder of the weights.
         lengths: values of S that batches may have.
     """
@@ -136,7 +136,7 @@ def measure(
     task = TASKS[task_name]
     found = example_files.read(records, task[0], max_seq_length)
     chosen = list(itertools.islice(found, count))
-    rows = example_files.Examples(chosen, task[0])
+    examples = example_files.Examples(chosen, task[0])
     by_length = batching.bucket_lengths(max_seq_length)
     sides = {
         "by length": OwnTraining(task, examples, model, by_length).seconds,

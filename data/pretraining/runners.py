@@ -16,7 +16,7 @@ def run_local(
     work: list[partitions.Partition],
     recipe: partitions.Recipe,
     num_processes: int,
-    on_copies: Callable[[int], None],
+    on_passes: Callable[[int], None],
 ) -> list[dict[str, int]]:
     """Makes the records of all partitions on this machine.
 
@@ -24,7 +24,7 @@ def run_local(
         work: the partitions.
         recipe: settings of all partitions.
         num_processes: maximum number of processes; 1: no other process.
-        on_copies: called about every second with the number of passes that
+        on_passes: called about every second with the number of passes that
             are finished.
 
     Returns:
@@ -35,14 +35,14 @@ def run_local(
     """
     num_processes = min(num_processes, len(work))
     if num_processes == 1:
-        return _run_here(work, recipe, on_copies)
-    made = processes.SPAWN.Value("q", 0)
+        return _run_here(work, recipe, on_passes)
+    finished = processes.SPAWN.Value("q", 0)
     return list(
         processes.map_in_order(
-            functools.partial(_maker, recipe, made),
+            functools.partial(_maker, recipe, finished),
             work,
             num_processes,
-            lambda: on_copies(made.value),
+            lambda: on_passes(finished.value),
         )
     )
 
@@ -120,33 +120,29 @@ def _counts_path(partition: partitions.Partition) -> str:
     return f"{partition.part_path}.json"
 
 
-def _run_here(work, recipe, on_copies) -> list[dict[str, int]]:
-    worker, made = partitions.Worker(recipe), 0
+def _run_here(work, recipe, on_passes) -> list[dict[str, int]]:
+    worker, finished = partitions.Worker(recipe), 0
     counts = []
 
-    def on_copy():
-        nonlocal made
-        made += 1
-        on_copies(made)
+    def on_pass():
+        nonlocal finished
+        finished += 1
+        on_passes(finished)
 
-    for bucket in work:
-        counts.append(worker.make_part(bucket, on_copy))
+    for partition in work:
+        counts.append(worker.make_part(partition, on_pass))
     return counts
 
 
 def _maker(
-    recipe: partitions.Recipe, made
-) -> Callable[[partitions.Bucket], dict[str, int]]:
-    """Makes parts, and counts in `made` the copies of all processes."""
+    recipe: partitions.Recipe, finished
+) -> Callable[[partitions.Partition], dict[str, int]]:
+    """Makes parts, and adds the passes of all processes to `finished`."""
 
-    def on_copy():
-        with made.get_lock():
-            made.value += 1
+    def on_pass():
+        with finished.get_lock():
+            finished.value += 1
 
-def _make_part(bucket: partitions.Partition) -> dict[str, int]:
-    return _worker.make_part(bucket, _on_copy)
-
-
-def _on_copy() -> None:
-    with _copies.get_lock():
-        _copies.value += 1
+    return functools.partial(
+        partitions.Worker(recipe).make_part, on_pass=on_pass
+    )

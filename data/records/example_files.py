@@ -63,7 +63,6 @@ def write(
         max_seq_length: S of the file.
         settings: JSON values that the examples depend on, for
             `current_count`.
-        choices: number of sequences per example.
 
     Returns:
         The number of examples.
@@ -77,7 +76,7 @@ def write(
             os.remove(_sidecar(path))
         with tf.io.TFRecordWriter(temporary) as writer:
             while batch := list(itertools.islice(examples, _AT_ONCE)):
-                arrays = _padded(batch, schema, max_seq_length, choices)
+                arrays = _padded(batch, schema, max_seq_length)
                 for record in records.encode_examples(arrays):
                     writer.write(record)
                 count += len(batch)
@@ -107,13 +106,11 @@ def current_count(path: str, settings: dict) -> int | None:
     return None
 
 
-def read(
-    path: str, schema: Schema, max_seq_length: int, choices: int = 1
-) -> Iterator[dict]:
+def read(path: str, schema: Schema, max_seq_length: int) -> Iterator[dict]:
     """Yields the examples of a file, with one batch in memory at a time.
 
     Args:
-        path, schema, max_seq_length, choices: as for `write`.
+        path, schema, max_seq_length: as for `write`.
 
     Raises:
         UserError: the file is damaged or has other features.
@@ -207,35 +204,27 @@ class Examples:
         return arrays
 
 
-def _padded(examples, schema, length, choices) -> dict[str, np.ndarray]:
+def _padded(examples, schema, length) -> dict[str, np.ndarray]:
     """Arrays of a file's records, with the features in their order."""
     count = len(examples)
-    batch = Examples(examples, schema, choices).batch(np.arange(count), length)
+    batch = Examples(examples, schema).batch(np.arange(count), length)
     return {
         name: batch[name].reshape(count, -1).astype(feature.kind)
         for name, feature in {**INPUTS, **schema}.items()
     }
 
 
-def _stripped(batch, schema, length, choices) -> Iterator[dict]:
+def _stripped(batch, schema) -> Iterator[dict]:
     """Yields the examples of a parsed batch, without padding."""
-    mask = batch.pop(features.INPUT_MASK)
-    lengths = mask.reshape(-1, choices, length).sum(-1)  # [N, C]
+    lengths = batch.pop(features.INPUT_MASK).sum(-1)
     known = {**INPUTS, **schema}
-    for index, sizes in enumerate(lengths):
-        example = {}
-        for name, values in batch.items():
-            value = values[index]
-            if known[name].sequence:
-                parts = zip(value.reshape(choices, length), sizes)
-                value = [part[:size] for part, size in parts]
-                value = value if choices > 1 else value[0]
-            example[name] = value
-        yield example
-
-
-def _width(feature: Feature, length: int, choices: int) -> int:
-    return length * choices if feature.sequence else feature.size
+    for index, length in enumerate(lengths):
+        yield {
+            name: values[index, :length]
+            if known[name].sequence
+            else values[index]
+            for name, values in batch.items()
+        }
 
 
 def _sidecar(path: str) -> str:

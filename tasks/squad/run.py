@@ -116,7 +116,7 @@ class Squad:
         )
         validates = tuning.training.eval_steps > 0
         return self.tuning.train(
-            example_files.Examples(rows, schema),
+            example_files.Examples(records, schema),
             self._validate if validates else None,
             "f1" if validates else None,
         )
