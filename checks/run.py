@@ -29,7 +29,7 @@ class Settings:
         path=True,
     )
     vocab_file: str | None = flag(
-        None, "Vocabulary, one token a line.", path=True
+        None, "Vocabulary, one token per line.", path=True
     )
     bert_config_file: str | None = flag(
         None, "JSON file with the sizes of the network.", path=True

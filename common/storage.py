@@ -1,7 +1,6 @@
-"""Files here or on shared storage (`gs://`, `hdfs://`), by their path.
+"""Operations on local files and on shared storage (`gs://`, `hdfs://`).
 
-A path with `://` goes through TensorFlow's file systems, which are imported
-only then.
+Paths with `://` use TensorFlow's file systems, which are imported only then.
 """
 
 import glob as local_glob
@@ -14,7 +13,7 @@ from common.errors import UserError
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path names another file system than this machine's."""
+    """Returns whether a path is on shared storage."""
     return "://" in path
 
 
@@ -24,24 +23,24 @@ def open_file(path: str, mode: str):
 
 
 def exists(path: str) -> bool:
-    """Whether there is such a file or folder."""
+    """Returns whether a file or folder exists."""
     return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
 
 
 def is_folder(path: str) -> bool:
-    """Whether there is such a folder."""
+    """Returns whether a path is a folder."""
     return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
 
 
 def size(path: str) -> int:
-    """Bytes of a file."""
+    """Returns the size of a file in bytes."""
     if is_remote(path):
         return _gfile().stat(path).length
     return os.path.getsize(path)
 
 
 def describe_free_space(path: str) -> str:
-    """The space left where a path is, as `, 12.3 MB free`, if it is known."""
+    """Returns the free space at a path, as `, 12.3 MB free`, if known."""
     if is_remote(path):
         return ""
     folder = path if os.path.isdir(path) else os.path.dirname(path)
@@ -49,19 +48,19 @@ def describe_free_space(path: str) -> str:
 
 
 def glob(pattern: str) -> list[str]:
-    """Sorted paths that match a pattern."""
+    """Returns the sorted paths that match a pattern."""
     matches = _gfile() if is_remote(pattern) else local_glob
     return sorted(matches.glob(pattern))
 
 
 def name_of(files: list[str]) -> str:
-    """Files in a message: the first, and how many more."""
+    """Formats files for a message: the first, and the number of others."""
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     return f"{files[0]}{more}"
 
 
 def make_folder(path: str) -> None:
-    """Makes a folder and those above it."""
+    """Creates a folder and its missing parents."""
     if is_remote(path):
         _gfile().makedirs(path)
     else:
@@ -69,7 +68,7 @@ def make_folder(path: str) -> None:
 
 
 def replace(source: str, target: str) -> None:
-    """Gives a file another name, over a file that has it."""
+    """Renames a file; replaces a file of that name."""
     if is_remote(target):
         _gfile().rename(source, target, overwrite=True)
     else:
@@ -77,10 +76,10 @@ def replace(source: str, target: str) -> None:
 
 
 def copy(source: str, folder: str) -> str:
-    """Copies a file of this machine to shared storage.
+    """Copies a local file to a folder on shared storage.
 
     Returns:
-        the copy's path, `folder` and the file's own name.
+        path of the copy, which has the same file name.
     """
     target = f"{folder}/{os.path.basename(source)}"
     _gfile().copy(source, target)
@@ -88,7 +87,7 @@ def copy(source: str, folder: str) -> str:
 
 
 def remove_folder(path: str) -> None:
-    """Removes a folder with all that is in it, if it is there."""
+    """Removes a folder and its contents, if it exists."""
     if not is_folder(path):
         return
     if is_remote(path):
@@ -98,7 +97,7 @@ def remove_folder(path: str) -> None:
 
 
 def absolute(path: str) -> str:
-    """The path, independent of the present folder."""
+    """Returns the absolute path of a local path."""
     return path if is_remote(path) else os.path.abspath(path)
 
 
@@ -109,18 +108,21 @@ def _gfile():
 
 
 def list_files(patterns: str, flag: str) -> list[str]:
-    """Files of a comma-separated list of paths and globs.
+    """Lists the files of comma-separated paths and globs.
 
     Args:
-        patterns: what the user passed; a glob's files are sorted.
+        patterns: value of the flag; the files of a glob are sorted.
         flag: name of the flag, for the message.
+
+    Returns:
+        paths of the files.
 
     Raises:
         UserError: a pattern matches no file, or a folder.
     """
     files = []
     for pattern in patterns.split(","):
-        # Its name may look like a glob.
+        # A name may look like a glob.
         matches = [pattern] if exists(pattern) else glob(pattern)
         if not matches:
             raise UserError(
@@ -140,10 +142,10 @@ def list_files(patterns: str, flag: str) -> list[str]:
 
 
 def check_output_file(path: str, flag: str) -> None:
-    """Refuses a path that cannot become a file, before any work is done.
+    """Rejects a path that cannot become a file.
 
     Raises:
-        UserError: it is a folder, or in a folder that does not exist.
+        UserError: the path is a folder, or in a folder that does not exist.
     """
     folder = os.path.dirname(os.path.abspath(path))
     if not path or os.path.isdir(path):
@@ -152,12 +154,12 @@ def check_output_file(path: str, flag: str) -> None:
         raise UserError(
             f"--{flag}={path!r}",
             expected=f"a folder {folder}",
-            fix="make the folder first",
+            fix="create the folder first",
         )
 
 
 def sync_and_hash(path: str) -> str:
-    """Forces a file to the disk; returns its sha256 as hexadecimal digits."""
+    """Flushes a file to disk; returns its sha256 as hexadecimal digits."""
     digest = hashlib.sha256()
     with open_file(path, "rb") as file:
         if not is_remote(path):
@@ -168,7 +170,7 @@ def sync_and_hash(path: str) -> str:
 
 
 def sync_folder(path: str) -> None:
-    """Forces the names of a folder's files to the disk."""
+    """Flushes the names of the files of a folder to disk."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -177,11 +179,11 @@ def sync_folder(path: str) -> None:
 
 
 def write_whole(path: str, content: str | bytes) -> None:
-    """Writes a file under a temporary name, then gives it its own.
+    """Writes a file atomically: under a temporary name, then renames it.
 
     Args:
-        path: the file; one that is there is replaced.
-        content: text is written as UTF-8.
+        path: the file; an existing one is replaced.
+        content: bytes, or text to write as UTF-8.
     """
     if isinstance(content, str):
         content = content.encode()
@@ -195,11 +197,11 @@ def write_whole(path: str, content: str | bytes) -> None:
 
 
 def to_json(value, **options) -> str:
-    """Encodes a value as JSON that every parser reads: RFC 8259 has no NaN.
+    """Encodes a value as strict JSON: RFC 8259 has no NaN.
 
     Args:
-        value: numbers in it that are not finite become null.
-        **options: of `json.dumps`.
+        value: value to encode; numbers that are not finite become null.
+        **options: arguments of `json.dumps`.
 
     Returns:
         the text.

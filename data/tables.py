@@ -1,11 +1,11 @@
-"""Rows of TSV, CSV and JSONL files, with the line that each came from.
+"""Reading rows of TSV, CSV and JSONL files, with their line numbers.
 
-    .tsv, and any other ending   fields between tabs; quotes are characters
-    .csv                         commas, quoted fields, also over lines
-    .jsonl, .json                an object a line; its keys are the columns
+    .tsv, any other extension    fields between tabs; quotes are characters
+    .csv                         commas, quoted fields, also across lines
+    .jsonl, .json                an object per line; its keys are the columns
 
-Each may be compressed, with `.gz` behind its ending. A byte order mark, CRLF,
-blank lines at the end and, in a CSV file, anywhere are skipped.
+Each may be compressed, with `.gz` after its extension. A byte order mark, CRs
+and blank lines at the end are skipped; in CSV files all blank lines.
 """
 
 import csv
@@ -20,18 +20,18 @@ from common import limits, storage
 from common.errors import UserError
 from data.text import surrogates
 
-Column = str | int  # its name, or its number from 0; -1 the last
-MAX_CHARACTERS = 1 << 24  # of a field
-_LONG = 131_072  # characters of a field that was hardly meant as one
+Column = str | int  # name, or number from 0; -1 is the last
+MAX_CHARACTERS = 1 << 24  # per field
+_LONG = 131_072  # characters; a longer field is probably a mistake
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row of a table.
 
     Attributes:
-        line: where it begins, from 1.
-        values: one for each column that was asked for: str, or what JSON
-            makes of it in .jsonl files.
+        line: line number of its start, from 1.
+        values: value of each requested column: str, or the parsed JSON value
+            in .jsonl files.
     """
 
     line: int
@@ -45,37 +45,38 @@ def rows(
     broken: list[int] | None = None,
     long: list[int] | None = None,
     delimiter: str | None = None,
-) -> Iterator[Row]:
-    """Yields rows as they are read; memory does not grow with the file.
+) -> Iterator[TableRow]:
+    """Yields the rows of a file, in bounded memory.
 
     Args:
-        path: the file; its ending says how it is written.
-        columns: what to read, by name (with a header) or number.
-        header: line 1 names the columns; .jsonl files need none.
-        broken: takes the lines of rows with too few or too many fields,
-            which are left out then.
-        long: takes the lines of rows with a field of more than 131,072
-            characters, for `describe_long`.
-        delimiter: between the fields of a .csv or .tsv file; None: a comma,
-            a tab.
+        path: the file; its extension defines the format.
+        columns: columns to read, by name (with a header) or number.
+        header: whether line 1 names the columns; .jsonl files need none.
+        broken: receives the line numbers of rows with too few or too many
+            fields, which are then skipped; None: an error.
+        long: receives the line numbers of rows with a field of more than
+            131,072 characters, for `describe_long`.
+        delimiter: separator of the fields of a .csv or .tsv file; None: a
+            comma or a tab.
 
     Raises:
-        UserError: there is no such file or column, a line is no UTF-8, or a
-            row has too few or too many fields, or one that is too long.
+        UserError: the file or a column does not exist, a line has invalid
+            UTF-8, or a row has too few or too many fields, or too long a
+            field.
     """
     long = [] if long is None else long
     if is_json(path):
         yield from _json_rows(path, columns, long)
         return
-    width, places = None, columns
+    width, indices = None, columns
     for line, fields in _split(path, delimiter):
         if width is None:
             width = len(fields)
             if header:
-                places = [_place(x, fields, path, line) for x in columns]
+                indices = [_index(x, fields, path, line) for x in columns]
                 continue
             for column in columns:
-                _place(column, ["?"] * width, path, line)
+                _index(column, ["?"] * width, path, line)
         _check_sizes(fields, path, line, long)
         if len(fields) != width:
             if broken is not None:
@@ -89,14 +90,14 @@ def rows(
                 expected=f"{width}, as {first} has",
                 fix="is a tab or a comma missing, or one too many?",
             )
-        yield Row(line, [fields[place] for place in places])
+        yield TableRow(line, [fields[i] for i in indices])
 
 
 def header(path: str, delimiter: str | None = None) -> list[str]:
-    """The fields of line 1; of a .jsonl file, its keys.
+    """Returns the fields of line 1; of a .jsonl file, its keys.
 
     Raises:
-        UserError: as `rows`; or the file is empty.
+        UserError: as `rows`, or the file is empty.
     """
     if is_json(path):
         for _, value in _json_objects(path):
@@ -107,17 +108,17 @@ def header(path: str, delimiter: str | None = None) -> list[str]:
 
 
 def is_json(path: str) -> bool:
-    """Whether a file's name says that it holds JSON lines."""
+    """Returns whether a file has JSON lines, by its name."""
     return path.removesuffix(".gz").endswith((".jsonl", ".json"))
 
 
 def is_csv(path: str) -> bool:
-    """Whether a file's name says that its fields may be quoted."""
+    """Returns whether a file is CSV, by its name."""
     return path.removesuffix(".gz").endswith(".csv")
 
 
 def describe_long(path: str, long: list[int]) -> str:
-    """A warning of rows with long fields, with the first of their lines."""
+    """Returns a warning about rows with long fields, with line numbers."""
     return (
         f"warning: {path}: {len(long):,} row{'s' * (len(long) != 1)} with a "
         f"field of more than {_LONG:,} characters (lines {first_few(long)}); "
@@ -126,39 +127,39 @@ def describe_long(path: str, long: list[int]) -> str:
 
 
 def first_few(lines: list[int]) -> str:
-    """Numbers of lines for a message."""
+    """Formats line numbers for a message."""
     return ", ".join(map(str, lines[:5])) + ", ..." * (len(lines) > 5)
 
 
 def _empty(path: str) -> UserError:
-    return UserError("is empty", path=path, expected="a row a line")
+    return UserError("is empty", path=path, expected="a row per line")
 
 
 def _count(fields: int) -> str:
     return f"{fields} column{'s' * (fields != 1)}"
 
 
-def _place(column: Column, names: list[str], path: str, line: int) -> int:
-    """The number of a column from its name or number."""
+def _index(column: Column, names: list[str], path: str, line: int) -> int:
+    """Returns the number of a column, from its name or number."""
     if isinstance(column, str) and names.count(column) == 1:
         return names.index(column)
     if isinstance(column, int) and -len(names) <= column < len(names):
         return column
-    twice = isinstance(column, str) and column in names
+    is_duplicate = isinstance(column, str) and column in names
     known = _count(len(names))
     if set(names) != {"?"}:
         known += f": {', '.join(name[:40] for name in names[:20])}"
     raise UserError(
-        f"{'two columns' if twice else 'no column'} {column!r}",
+        f"{'duplicate' if is_duplicate else 'no'} column {column!r}",
         path=path,
         line=line,
         expected=f"one of {known}",
-        fix="name a column, or give its number, from 0",
+        fix="pass the name of a column, or its number, from 0",
     )
 
 
 def _lines(path: str) -> Iterator[tuple[int, str]]:
-    """Number and text of each line, with its end; no blank ones at the end."""
+    """Yields the number and text of each line but blank ones at the end."""
     if not storage.exists(path):
         raise UserError("no such file", path=path)
     if storage.is_folder(path):
@@ -189,7 +190,7 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def _raw_lines(path: str) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of each line, with its end, also of `.gz` files."""
+    """Yields the number and bytes of each line, with its end."""
     try:
         with storage.open_file(path, "rb") as file:
             is_packed = path.endswith(".gz")
@@ -200,7 +201,7 @@ def _raw_lines(path: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _check_start(raw: bytes, path: str) -> bytes:
-    """Line 1 without its byte order mark."""
+    """Returns line 1 without its byte order mark; checks its encoding."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UserError(
             "is UTF-16",
@@ -246,7 +247,7 @@ def _check_sizes(
 
 
 def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a CSV file; a quoted field may run over lines."""
+    """Yields the rows of a CSV file; quoted fields may span lines."""
     csv.field_size_limit(MAX_CHARACTERS)
     texts = (text for _, text in _lines(path))
     reader = csv.reader(texts, delimiter=delimiter, strict=True)
@@ -258,10 +259,10 @@ def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             raise UserError(
-                f"this row cannot be read: {error}",
+                f"this row cannot be parsed: {error}",
                 path=path,
                 line=first,
-                fix='is a quote missing? Within quotes it is written ""',
+                fix='is a quote missing? Within quotes, write ""',
             ) from None
         if fields:  # the line is not blank
             yield first, fields
@@ -270,7 +271,7 @@ def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 def _json_rows(
     path: str, columns: list[Column], long: list[int]
-) -> Iterator[Row]:
+) -> Iterator[TableRow]:
     for line, value in _json_objects(path):
         for column in columns:
             if column not in value:
@@ -285,7 +286,7 @@ def _json_rows(
             surrogates.check(found, repr(column), path, line)
         texts = [x for x in values if isinstance(x, str)]
         _check_sizes(texts, path, line, long)
-        yield Row(line, values)
+        yield TableRow(line, values)
 
 
 def _json_objects(path: str) -> Iterator[tuple[int, dict]]:
@@ -294,10 +295,10 @@ def _json_objects(path: str) -> Iterator[tuple[int, dict]]:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise UserError(
-                f"is no JSON: {error}",
+                f"is not JSON: {error}",
                 path=path,
                 line=line,
-                expected=f"an object a line ({os.path.basename(path)})",
+                expected=f"an object per line ({os.path.basename(path)})",
             ) from None
         if not isinstance(value, dict):
             raise UserError(

@@ -1,4 +1,4 @@
-"""Sentences of documents -> a corpus file, one sentence a line."""
+"""Writing of a corpus file, one sentence per line."""
 
 import contextlib
 import dataclasses
@@ -13,13 +13,13 @@ from data.corpus import raw_text
 
 
 @dataclasses.dataclass
-class Counts:
-    """What was written, and what not.
+class CorpusCounts:
+    """Counts of a prepared corpus.
 
     Attributes:
-        documents: written ones.
-        sentences: of them.
-        empty: documents without text, which are left out.
+        documents: documents that were written.
+        sentences: sentences that were written.
+        empty: documents without text, which are dropped.
         single: written documents of one sentence.
     """
 
@@ -30,17 +30,17 @@ class Counts:
 
 
 def join_documents(
-    sentences: Iterable[raw_text.Sentences], counts: Counts, source: str
+    sentences: Iterable[raw_text.Sentences], counts: CorpusCounts, source: str
 ) -> Iterator[str]:
-    """Yields the text of the corpus, piece by piece.
+    """Yields the text of the corpus in parts.
 
     Args:
-        sentences: from `split_all`.
-        counts: is added to.
-        source: where the text is from, for the message.
+        sentences: from `raw_text.split_all`.
+        counts: updated with each document.
+        source: the input, for the message.
 
     Raises:
-        UserError: at the end, if there was no sentence.
+        UserError: there was no sentence in the whole input.
     """
     for _, parts in itertools.groupby(sentences, operator.itemgetter(0)):
         here = 0
@@ -61,15 +61,15 @@ def join_documents(
         )
 
 
-def write_text(path: str, pieces: Iterable[str]) -> int:
-    """Writes text to a file that appears whole or not at all.
+def write_text(path: str, parts: Iterable[str]) -> int:
+    """Writes text to a file atomically.
 
     Args:
-        path: of the file; `.gz` is compressed, to the same bytes each time.
-        pieces: of the text; an error in making them leaves no file.
+        path: the file; `.gz` is compressed, always to the same bytes.
+        parts: parts of the text; if iterating raises, no file is left.
 
     Returns:
-        bytes of the text.
+        size of the text in bytes.
 
     Raises:
         UserError: the file cannot be written.
@@ -78,8 +78,8 @@ def write_text(path: str, pieces: Iterable[str]) -> int:
     try:
         with open(temporary, "wb") as file:
             with _opened(file, path) as output:
-                for piece in pieces:
-                    size += output.write(piece.encode())
+                for part in parts:
+                    size += output.write(part.encode())
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -94,12 +94,12 @@ def write_text(path: str, pieces: Iterable[str]) -> int:
 
 
 def temporary_name(path: str) -> str:
-    """The name that `path` has while it is written."""
+    """Returns the name of a file while it is written."""
     return f"{path}.partial"
 
 
 def _opened(file, path: str):
-    """What text goes into, so that `file` gets it as `path` asks."""
+    """Wraps a file for compression, if the path ends in `.gz`."""
     if path.endswith(".gz"):
         return gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
     return contextlib.nullcontext(file)

@@ -1,7 +1,7 @@
-"""A corpus: text files with one sentence a line, blank lines between documents.
+"""A corpus: text files, one sentence per line, blank lines between documents.
 
-Documents are dealt into buckets, the units of work: which bucket a document
-goes to depends on (seed, file number, document number) alone.
+Documents are distributed over partitions, the units of work. The partition of
+a document depends on (seed, file number, document number) only.
 """
 
 import dataclasses
@@ -18,17 +18,17 @@ from common import limits, storage
 from common.errors import UserError
 from common.progress import Progress
 
-BUCKET_BYTES = 4_000_000  # text of one bucket, about
-_FLUSH_BYTES = 64_000_000  # text held while dealing
+PARTITION_BYTES = 4_000_000  # approximate text of one partition
+_FLUSH_BYTES = 64_000_000  # text that is buffered in memory
 
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """What one pass over the files found.
+    """Files and sizes of a corpus.
 
     Attributes:
-        files: paths, in the order they are read.
-        document_bytes: int64 [documents of the corpus], UTF-8 bytes of each.
+        files: paths, in the order in which they are read.
+        document_bytes: int64 [documents], UTF-8 bytes of each document.
         documents_per_file: int64 [len(files)].
     """
 
@@ -37,22 +37,22 @@ class Corpus:
     documents_per_file: np.ndarray
 
     @property
-    def num_buckets(self) -> int:
-        """Depends on the corpus only; each has at least two documents."""
-        by_size = -(-int(self.document_bytes.sum()) // BUCKET_BYTES)
+    def num_partitions(self) -> int:
+        """Number of partitions; each has at least two documents."""
+        by_size = -(-int(self.document_bytes.sum()) // PARTITION_BYTES)
         return max(1, min(by_size, len(self.document_bytes) // 2))
 
-    def buckets(self, seed: int) -> np.ndarray:
-        """The bucket of each document.
+    def partitions(self, seed: int) -> np.ndarray:
+        """Computes the partition of each document.
 
-        Documents are ranked by a hash, and each bucket takes an equal share
-        of the ranks.
+        Documents are ranked by a hash, and each partition takes an equal
+        share of the ranks.
 
         Args:
-            seed: changes which documents meet in a bucket.
+            seed: seed of the hash.
 
         Returns:
-            int64 [documents of the corpus].
+            int64 [documents], partition numbers.
         """
         keys = np.array(
             [
@@ -63,15 +63,21 @@ class Corpus:
             dtype=np.uint64,
         )
         ranks = np.argsort(np.argsort(keys, kind="stable"), kind="stable")
-        return ranks * self.num_buckets // len(ranks)
+        return ranks * self.num_partitions // len(ranks)
 
 
 def scan(files: list[str]) -> Corpus:
     """Reads every file once, checks it and counts its documents.
 
+    Args:
+        files: paths of the corpus.
+
+    Returns:
+        the corpus.
+
     Raises:
-        UserError: invalid UTF-8, a file that cannot be read, lone carriage
-            returns for line ends, or no document in the whole corpus.
+        UserError: a file cannot be read, has invalid UTF-8 or lone carriage
+            returns as line ends, or the whole corpus has no document.
     """
     sizes: list[int] = []
     per_file = []
@@ -91,7 +97,7 @@ def scan(files: list[str]) -> Corpus:
         raise UserError(
             "no document",
             path=",".join(files),
-            expected="one sentence a line, a blank line between documents",
+            expected="one sentence per line, blank lines between documents",
         )
     return Corpus(files, np.array(sizes), np.array(per_file))
 
@@ -102,8 +108,11 @@ def documents(
     """Yields the documents of a file, each a list of stripped lines.
 
     Args:
-        path: of the file.
-        on_read: called now and then with the bytes that were read.
+        path: the file.
+        on_read: called for every 1,000th line with the bytes read so far.
+
+    Raises:
+        UserError: as `lines`.
     """
     document: list[str] = []
     for line in lines(path, on_read):
@@ -125,11 +134,15 @@ def lines(
     """Yields the stripped lines of a text file, `.gz` or plain.
 
     Args:
-        path: of the file.
-        on_read: called now and then with the bytes that were read.
+        path: the file.
+        on_read: called for every 1,000th line with the bytes read so far.
         stripped: characters to strip; None: all white space.
-        on_bad: takes the error of a line that is no UTF-8, which is then
-            blank; None: the error is raised.
+        on_bad: called with the error of a line of invalid UTF-8, which is
+            then yielded as blank; None: the error is raised.
+
+    Raises:
+        UserError: the file cannot be read, or has invalid UTF-8 or lone
+            carriage returns as line ends.
     """
     try:
         with storage.open_file(path, "rb") as file:
@@ -153,36 +166,38 @@ def lines(
         raise _unreadable(path, error) from None
 
 
-def deal(corpus: Corpus, seed: int, folder: str, first: int = 0) -> list[str]:
-    """Writes each bucket's documents to a file of its own.
+def write_partitions(
+    corpus: Corpus, seed: int, folder: str, first: int = 0
+) -> list[str]:
+    """Writes the documents of each partition to a separate file.
 
     Args:
         corpus: from `scan`.
-        seed: of the dealing.
-        folder: where the files are written.
-        first: number of the first bucket, from which the rest count on.
+        seed: seed of the hash that distributes the documents.
+        folder: folder of the files.
+        first: number of the first partition.
 
     Returns:
-        one path a bucket.
+        the path of each partition.
 
     Raises:
         UserError: the disk is full.
     """
-    if storage.is_remote(folder):  # to which nothing can be appended
+    if storage.is_remote(folder):  # remote files cannot be appended to
         with tempfile.TemporaryDirectory() as here:
-            paths = deal(corpus, seed, here, first)
+            paths = write_partitions(corpus, seed, here, first)
             return [storage.copy(path, folder) for path in paths]
-    buckets = iter(corpus.buckets(seed))
+    numbers = iter(corpus.partitions(seed))
     paths = [
-        os.path.join(folder, f"bucket-{i:05d}.txt")
-        for i in range(first, first + corpus.num_buckets)
+        os.path.join(folder, f"partition-{i:05d}.txt")
+        for i in range(first, first + corpus.num_partitions)
     ]
     held: dict[int, list[str]] = {}
     held_bytes = 0
     for path in corpus.files:
         for document in documents(path):
             text = "\n".join(document) + "\n\n"
-            held.setdefault(int(next(buckets)), []).append(text)
+            held.setdefault(int(next(numbers)), []).append(text)
             held_bytes += len(text)
             if held_bytes > _FLUSH_BYTES:
                 _append(held, paths)
@@ -205,16 +220,16 @@ def _unreadable(path: str, error: Exception) -> UserError:
 
 
 def _append(held: dict[int, list[str]], paths: list[str]) -> None:
-    for bucket in sorted(held):
-        path = paths[bucket]
+    for number in sorted(held):
+        path = paths[number]
         try:
             with open(path, "a", encoding="utf-8", newline="\n") as file:
-                file.writelines(held[bucket])
+                file.writelines(held[number])
         except OSError as error:
             raise UserError(
                 f"cannot be written: {error.strerror}",
                 path=path,
-                fix="make room for a copy of the corpus' text"
+                fix="free space for a copy of the text of the corpus"
                 f"{storage.describe_free_space(path)}",
             ) from None
     held.clear()
@@ -234,7 +249,7 @@ def _decode(raw: bytes, path: str, number: int) -> str:
 
 
 def _check_start(line: str, path: str) -> str:
-    """Line 1 without its byte order mark."""
+    """Returns line 1 without its byte order mark; checks the line ends."""
     line = line.removeprefix("\ufeff")
     if line.rstrip("\r\n").count("\r") > 1:
         raise UserError(

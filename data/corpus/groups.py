@@ -1,25 +1,25 @@
-"""Languages of a corpus, or other groups, each with its share of the records.
+"""Sampling rates of the languages of a corpus, or of other groups.
 
-Large ones are taken less often than they would be and small ones more often,
-as for the multilingual models of the original release: a group with share p
-of the text gets p**S / sum(p**S) of the records, S = 0.7.
+Large groups are sampled less often than in proportion and small ones more
+often, as for the multilingual models of the original release: a group with
+share p of the text gets p**S / sum(p**S) of the records, S = 0.7.
 """
 
 
-def copies(
+def passes(
     sizes: dict[str, int], dupe_factor: int, smoothing: float
 ) -> dict[str, float]:
-    """How often each group is gone through.
+    """Computes the number of passes over each group.
 
-    The text that is gone through is as much as without groups.
+    The passes cover as much text as `dupe_factor` passes over everything.
 
     Args:
         sizes: bytes of each group.
-        dupe_factor: how often the whole corpus would be gone through.
-        smoothing: S; 1 leaves the shares as they are, 0 makes them equal.
+        dupe_factor: number of passes over the corpus without groups.
+        smoothing: S; 1 keeps the shares, 0 makes them equal.
 
     Returns:
-        times for each group, not whole numbers.
+        passes over each group, in general not whole numbers.
     """
     total = sum(sizes.values())
     shares = {name: size / total for name, size in sizes.items()}

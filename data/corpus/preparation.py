@@ -1,4 +1,4 @@
-"""Raw text -> a corpus: the files to read, the settings, and warnings."""
+"""Preparation of a corpus from raw text: settings, input files, warnings."""
 
 import dataclasses
 import os
@@ -12,7 +12,7 @@ from data.corpus import corpus_writer, raw_text
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Preparation of a corpus."""
+    """Settings of prepare_corpus.py."""
 
     input_file: str | None = flag(
         None,
@@ -28,36 +28,38 @@ class Settings:
     )
     document_boundary: str = flag(
         "file",
-        "Plain text: a file is a document, or each paragraph is one.",
+        "Unit of plain text that is a document: a file, or a paragraph.",
         choices=("file", "blank_line"),
     )
-    text_field: str = flag("text", "Field of JSON lines that holds the text.")
+    text_field: str = flag("text", "Field of JSON lines that has the text.")
     language: str = flag(
         "en",
-        f"Language whose rules end sentences: {' '.join(raw_text.LANGUAGES)}.",
+        "Language whose rules split sentences: "
+        f"{' '.join(raw_text.LANGUAGES)}.",
     )
     max_bad_lines: int = flag(
         0,
-        "Maximum number of lines that cannot be read and are dropped.",
+        "Maximum number of unreadable lines to drop.",
         at_least=0,
     )
     num_processes: int | None = flag(
         None,
-        "Processes that split sentences; default: one for each core.",
+        "Processes that split sentences; default: one per core.",
         at_least=1,
     )
 
     def check(self) -> None:
-        """Checks the language, and that the output can become a file.
+        """Checks the language and the output path.
 
         Raises:
-            UserError: it cannot, or the language is unknown.
+            UserError: the language is unknown, or the output path cannot
+                become a file.
         """
         output = self.output_file
         storage.check_output_file(output, "output_file")
         if os.path.exists(output) and not os.path.isfile(output):
-            raise UserError(  # a device, say, would be replaced by a file
-                "is no ordinary file",
+            raise UserError(  # a device, for example, would be replaced
+                "is not a regular file",
                 path=output,
                 expected="the name of a file",
             )
@@ -65,20 +67,26 @@ class Settings:
             raise UserError(
                 f"--language={self.language!r} is unknown",
                 expected=f"one of {', '.join(raw_text.LANGUAGES)}",
-                fix="pass the nearest; en serves those without relatives here",
+                fix="pass the most similar language, or else en",
             )
 
 
 def list_inputs(settings: Settings) -> list[str]:
-    """Files of a comma-separated list of paths, globs and folders.
+    """Lists the files of `--input_file`: paths, globs and folders.
+
+    Args:
+        settings: of the command line.
+
+    Returns:
+        paths of the files.
 
     Raises:
-        UserError: a pattern matches nothing, a folder has no file, or the
+        UserError: a pattern matches nothing, a folder is empty, or the
             output is among the files.
     """
     files = []
     for pattern in settings.input_file.split(","):
-        exists = storage.exists(pattern)  # its name may look like a glob
+        exists = storage.exists(pattern)  # a name may look like a glob
         matches = [pattern] if exists else storage.glob(pattern)
         for match in matches or storage.list_files(pattern, "input_file"):
             is_folder = storage.is_folder(match)
@@ -91,7 +99,7 @@ def list_inputs(settings: Settings) -> list[str]:
     for path in files:
         if os.path.realpath(path) in written:
             raise UserError(
-                "is input and output",
+                "is both input and output",
                 path=path,
                 fix="write the corpus to another folder",
             )
@@ -99,10 +107,16 @@ def list_inputs(settings: Settings) -> list[str]:
 
 
 def files_below(folder: str) -> list[str]:
-    """Sorted files of a folder and those below it, without hidden ones.
+    """Lists the files of a folder recursively, sorted, without hidden ones.
+
+    Args:
+        folder: the folder.
+
+    Returns:
+        paths of the files.
 
     Raises:
-        UserError: there is none.
+        UserError: the folder has no file.
     """
     files = []
     for path, folders, names in os.walk(folder):
@@ -120,22 +134,22 @@ def files_below(folder: str) -> list[str]:
 
 def prepare(
     settings: Settings, files: list[str]
-) -> tuple[corpus_writer.Counts, int]:
-    """Writes the corpus, and warns of what is unusual in it.
+) -> tuple[corpus_writer.CorpusCounts, int]:
+    """Writes the corpus and logs warnings about it.
 
     Args:
         settings: of the command line.
         files: from `list_inputs`.
 
     Returns:
-        counts, and the bytes of the text.
+        counts, and the size of the text in bytes.
 
     Raises:
         UserError: a file cannot be read or written, or there is no text.
     """
     say(f"reading {len(files):,} files")
     progress = Progress("corpus", sum(map(storage.size, files)) / 1e6, "MB")
-    counts = corpus_writer.Counts()
+    counts = corpus_writer.CorpusCounts()
     bad = raw_text.BadLines(settings.max_bad_lines, say)
     paragraphs = raw_text.read_paragraphs(
         files,
@@ -168,8 +182,8 @@ def prepare(
     return counts, size
 
 
-def warnings(counts: corpus_writer.Counts) -> list[str]:
-    """Messages on a corpus that next sentence prediction cannot use well."""
+def warnings(counts: corpus_writer.CorpusCounts) -> list[str]:
+    """Returns warnings about a corpus unfit for next sentence prediction."""
     found = []
     if counts.documents == 1:
         found.append(

@@ -1,15 +1,15 @@
-"""Raw text of people -> documents -> sentences, one a line.
+"""Splitting raw text into documents, paragraphs and sentences.
 
-Plain text: a paragraph is lines between blank lines, and its lines, which may
-be wrapped, are joined by a space. With the document boundary `file` a file is
+Plain text: paragraphs are separated by blank lines; their lines, which may be
+wrapped, are joined by a space. With the document boundary `file` each file is
 a document; with `blank_line` each paragraph is one.
 
-JSON lines (`.jsonl`, `.json`): an object is a document, and every newline in
+JSON lines (`.jsonl`, `.json`): each object is a document, and every newline in
 its text ends a paragraph. Such text comes from extractors, which do not wrap
-lines: a newline there is the end of a heading, a list item or a paragraph.
+lines: a newline is the end of a heading, a list item or a paragraph.
 
 No sentence crosses a paragraph. Paragraphs of more than 100,000 characters
-are worked on in parts, so that memory and time stay bounded.
+are processed in parts, so that memory and time are bounded.
 """
 
 import functools
@@ -25,48 +25,49 @@ from common.errors import UserError
 from data.corpus import documents
 from data.text import surrogates
 
-# Those that sentencex has rules for; it splits all others as English.
+# Languages with rules in sentencex; it splits all others as English.
 LANGUAGES = (
     "am ar bg bn ca da de el en es fi fr gu hi hy it ja kk kn ml mr my nl pa "
     "pl pt ru sk ta te uk"
 ).split()
-# sentencex takes time that grows with the square of the quotes and brackets.
+# The time of sentencex grows with the square of the quotes and brackets.
 _PART = 100_000  # characters
-_CHUNK = 500_000  # characters that a process gets at once
+_CHUNK = 500_000  # characters that a process receives at once
+_IN_FLIGHT = 3  # chunks per process, in work and waiting
 
 Paragraph = tuple[int, str]  # number of its document, text
-Sentences = tuple[int, str, int]  # number of their document, lines, how many
+Sentences = tuple[int, str, int]  # number of document, lines, their count
 
 
 class BadLines:
-    """Lines that are dropped: counted, and the first five reported.
+    """Counter of dropped lines; reports the first five.
 
     Args:
-        most: so many may be dropped.
-        report: takes a line on each of the first five.
+        limit: maximum number of lines to drop.
+        report: called with a message for each of the first five.
 
     Attributes:
-        count: lines that were dropped.
+        count: number of dropped lines.
     """
 
-    def __init__(self, most: int, report: Callable[[str], None]):
-        self._most, self._report = most, report
+    def __init__(self, limit: int, report: Callable[[str], None]):
+        self._limit, self._report = limit, report
         self.count = 0
 
     def add(self, error: UserError) -> None:
-        """Counts a line.
+        """Counts a dropped line.
 
         Args:
-            error: what is wrong with it.
+            error: the reason.
 
         Raises:
-            UserError: it is one too many.
+            UserError: the limit is exceeded.
         """
-        if self.count == self._most:
+        if self.count == self._limit:
             fix = "pass --max_bad_lines to drop such lines"
-            if self._most:
+            if self._limit:
                 fix = f"this is bad line {self.count + 1} "
-                fix += f"(--max_bad_lines={self._most})"
+                fix += f"(--max_bad_lines={self._limit})"
             raise UserError(str(error), fix=fix)
         self.count += 1
         if self.count <= 5:
@@ -74,7 +75,7 @@ class BadLines:
 
 
 def is_json(path: str) -> bool:
-    """Whether a file's name says that it holds JSON lines."""
+    """Returns whether a file has JSON lines, by its name."""
     return path.removesuffix(".gz").endswith((".jsonl", ".json"))
 
 
@@ -87,21 +88,21 @@ def read_paragraphs(
 ) -> Iterator[Paragraph]:
     """Yields the paragraphs of all files with the numbers of their documents.
 
-    An empty document yields an empty paragraph; a long paragraph may come in
-    parts.
+    An empty document yields an empty paragraph; a long paragraph is yielded
+    in parts.
 
     Args:
         files: plain text or JSON lines, each also with `.gz`.
-        document_boundary: `file` or `blank_line`, of plain text.
-        text_field: the field of JSON lines that holds the text.
-        on_read: called now and then with the bytes that were read.
-        on_bad: takes the error of a line that cannot be read, which is then
-            dropped, such as `BadLines.add`; None: the error is raised. Such
-            a line of plain text ends its paragraph.
+        document_boundary: `file` or `blank_line`, for plain text.
+        text_field: field of JSON lines that has the text.
+        on_read: called periodically with the bytes read so far.
+        on_bad: called with the error of a line that cannot be read, which is
+            then dropped; None: the error is raised. In plain text, a dropped
+            line ends its paragraph.
 
     Raises:
-        UserError: a file that cannot be read, invalid UTF-8, or JSON lines
-            that are broken or have no such text.
+        UserError: a file cannot be read or has invalid UTF-8, or a line is
+            not JSON or lacks the text.
     """
     first, done = 0, 0
     for path in files:
@@ -124,14 +125,14 @@ def read_paragraphs(
 
 
 def split_sentences(paragraph: str, language: str) -> list[str]:
-    """Splits a paragraph; only white space is lost.
+    """Splits a paragraph into sentences; only white space is lost.
 
     Args:
-        paragraph: any text; each run of white space counts as one space.
+        paragraph: any text; a run of white space is read as one space.
         language: one of `LANGUAGES`.
 
     Returns:
-        sentences without white space at their ends and without line breaks.
+        the sentences, stripped and without line breaks.
     """
     # sentencex panics on some text with other white space than spaces.
     text = " ".join(paragraph.split())
@@ -142,7 +143,7 @@ def split_sentences(paragraph: str, language: str) -> list[str]:
             end = text.rfind(" ", start, end) + 1 or end
         found = sentencex.segment(language, text[start:end])
         if end < len(text) and len(found) > 1:
-            end -= len(found.pop())  # it may go on in the next part
+            end -= len(found.pop())  # it may continue in the next part
         sentences += found
         start = end
     return [stripped for s in sentences if (stripped := s.strip())]
@@ -151,16 +152,16 @@ def split_sentences(paragraph: str, language: str) -> list[str]:
 def split_all(
     paragraphs: Iterable[Paragraph], language: str, num_processes: int
 ) -> Iterator[Sentences]:
-    """Splits paragraphs on several cores, in order.
+    """Splits paragraphs into sentences on several cores, in order.
 
     Args:
         paragraphs: from `read_paragraphs`.
         language: one of `LANGUAGES`.
-        num_processes: so many; 1 works in this process.
+        num_processes: number of processes; 1 is this process.
 
     Yields:
         sentences of consecutive paragraphs of one document; the next item
-        may go on with the same document.
+        may continue the document.
     """
     worker = functools.partial(_splitter, language)
     chunks = _chunks(paragraphs)
@@ -184,7 +185,7 @@ def _plain_paragraphs(
 
 
 def _parts(lines: Iterable[str]) -> Iterator[str]:
-    """Joins lines, but ends a part at a line's end when it is long."""
+    """Joins lines; starts a new part after a line when a part is long."""
     held, size = [], 0
     for line in lines:
         held.append(line)
@@ -219,7 +220,7 @@ def _json_paragraphs(
 
 def _json_text(line: str, path: str, number: int, text_field: str) -> str:
     def mistake(found: str, fix: str | None = None) -> UserError:
-        expected = f"a JSON object a line, its text in {text_field!r}"
+        expected = f"a JSON object per line, with the text in {text_field!r}"
         return UserError(
             found, path=path, line=number, expected=expected, fix=fix
         )
@@ -228,12 +229,12 @@ def _json_text(line: str, path: str, number: int, text_field: str) -> str:
         found = json.loads(line)
     except json.JSONDecodeError as error:
         raise mistake(
-            f"broken JSON at column {error.colno}: {error.msg}"
+            f"invalid JSON at column {error.colno}: {error.msg}"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise mistake(f"JSON that cannot be read: {error}") from None
+        raise mistake(f"JSON that cannot be parsed: {error}") from None
     if not isinstance(found, dict):
-        raise mistake(f"JSON that is no object: {line[:40]}")
+        raise mistake(f"JSON that is not an object: {line[:40]}")
     if text_field not in found:
         fields = ", ".join(map(repr, list(found)[:20])) or "none"
         raise mistake(
@@ -243,7 +244,7 @@ def _json_text(line: str, path: str, number: int, text_field: str) -> str:
     text = found[text_field]
     if not isinstance(text, str):
         value = json.dumps(text)[:40]
-        raise mistake(f"{text_field!r} is no string: {value}")
+        raise mistake(f"{text_field!r} is not a string: {value}")
     surrogates.check(text, repr(text_field), path, number)
     return text
 
@@ -252,15 +253,22 @@ def _chunks(paragraphs: Iterable[Paragraph]) -> Iterator[list[Paragraph]]:
     chunk, size = [], 0
     for document, paragraph in paragraphs:
         chunk.append((document, paragraph))
-        size += len(paragraph) + 1  # an empty one takes room too
+        size += len(paragraph) + 1  # empty ones count too
         if size >= _CHUNK:
             yield chunk
             chunk, size = [], 0
     yield chunk
 
 
-def _splitter(language: str) -> Callable[[list[Paragraph]], list[Sentences]]:
-    return functools.partial(_split_chunk, language=language)
+def _start_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # left to the parent
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Exits when the parent does: else workers outlive a killed run."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
 
 
 def _split_chunk(chunk: list[Paragraph], language: str) -> list[Sentences]:

@@ -1,4 +1,4 @@
-"""Corpus -> vocabulary: a new one, or a published one with more words."""
+"""Creation of a vocabulary from a corpus, new or by extending another."""
 
 import dataclasses
 import os
@@ -14,12 +14,16 @@ from data.text.settings import Casing
 
 @dataclasses.dataclass(frozen=True)
 class Learning:
-    """A vocabulary that is learned anew."""
+    """Settings of a new vocabulary."""
 
     vocab_size: int = flag(
-        30522, "Tokens, special and unused ones included.", at_least=1
+        30522,
+        "Number of tokens, including special and unused ones.",
+        at_least=1,
     )
-    num_unused: int = flag(99, "[unusedN] slots after [PAD].", at_least=0)
+    num_unused: int = flag(
+        99, "Number of [unusedN] slots after [PAD].", at_least=0
+    )
     limit_alphabet: int = flag(
         1000,
         "Maximum number of characters; the most frequent are kept.",
@@ -29,7 +33,7 @@ class Learning:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Creation of a vocabulary."""
+    """Settings of create_vocab.py."""
 
     input_file: str | None = flag(
         None,
@@ -50,44 +54,52 @@ class Settings:
     )
     base_vocab: str | None = flag(
         None,
-        "Vocabulary whose [unusedN] slots take words of the corpus.",
+        "Vocabulary to extend: words of the corpus go into its [unusedN] "
+        "slots.",
         path=True,
     )
     num_new_tokens: int | None = flag(
-        None, "Words to put into --base_vocab.", at_least=1
+        None, "Number of words to add to --base_vocab.", at_least=1
     )
     num_processes: int | None = flag(
         None,
-        "Processes that count words; default: one for each core.",
+        "Processes that count words; default: one per core.",
         at_least=1,
     )
     given: frozenset[str] = frozenset()
 
     def check(self) -> None:
-        """Checks the flags against each other, and the output file.
+        """Checks the flags against each other, and the output path.
 
         Raises:
-            UserError: they contradict each other, or the file cannot be one.
+            UserError: the flags contradict each other, or the output path
+                cannot become a file.
         """
         storage.check_output_file(self.output_file, "output_file")
         if bool(self.base_vocab) != bool(self.num_new_tokens):
             raise UserError(
-                "--base_vocab and --num_new_tokens need each other",
+                "--base_vocab and --num_new_tokens require each other",
                 fix="pass both, or neither to learn a new vocabulary",
             )
         for name in flags.as_dict(self.learning):
             if self.base_vocab and name in self.given:
                 raise UserError(
-                    f"--{name} contradicts --base_vocab, whose tokens stay",
-                    fix="leave one of the two out",
+                    f"--{name} contradicts --base_vocab, whose tokens are kept",
+                    fix="pass only one of the two",
                 )
 
 
 def read_base(settings: Settings) -> list[str] | None:
-    """Reads the vocabulary to extend, if there is one.
+    """Reads the vocabulary to extend.
+
+    Args:
+        settings: of the command line.
+
+    Returns:
+        its tokens, or None without `--base_vocab`.
 
     Raises:
-        UserError: it cannot be read, or has too few unused slots.
+        UserError: the file cannot be read or has too few unused slots.
     """
     if not settings.base_vocab:
         return None
@@ -97,21 +109,21 @@ def read_base(settings: Settings) -> list[str] | None:
         raise UserError(
             f"{slots} [unusedN] slots for {settings.num_new_tokens} words",
             path=settings.base_vocab,
-            expected=f"--num_new_tokens={slots} at the most"
+            expected=f"at most --num_new_tokens={slots}"
             if slots
             else "a vocabulary with [unusedN] slots",
         )
     lower = settings.casing.do_lower_case
     if lower != tokenization.looks_lower_case(tokens):
         say(
-            f"warning: {settings.base_vocab} does not look as if made with "
-            f"--do_lower_case={lower}"
+            f"warning: {settings.base_vocab} does not look like a vocabulary "
+            f"for --do_lower_case={lower}"
         )
     return tokens
 
 
-def count_words(settings: Settings, files: list[str]) -> word_counts.Counts:
-    """Counts the words of the corpus; logs if rare ones were dropped."""
+def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
+    """Counts the words of the corpus; logs if rare words were dropped."""
     counts = word_counts.count_corpus(
         files,
         settings.casing.do_lower_case,
@@ -120,16 +132,21 @@ def count_words(settings: Settings, files: list[str]) -> word_counts.Counts:
     )
     if counts.dropped_below:
         say(
-            "the corpus has more different words than are counted at once: "
-            f"some seen less than {counts.dropped_below:,} times were dropped"
+            "the corpus has too many distinct words to count: some words that "
+            f"occur less than {counts.dropped_below:,} times were dropped"
         )
     return counts
 
 
 def extend(
-    base: list[str], counts: word_counts.Counts, settings: Settings
+    base: list[str], counts: word_counts.WordCounts, settings: Settings
 ) -> tuple[list[str], int]:
-    """Puts the words that are split most into unused slots.
+    """Adds the words that cost most tokens, in unused slots.
+
+    Args:
+        base: tokens of the vocabulary to extend.
+        counts: word counts of the corpus.
+        settings: of the command line.
 
     Returns:
         the tokens, and the number of new ones.
@@ -144,16 +161,16 @@ def extend(
         raise UserError(
             "no word to add",
             path=settings.base_vocab,
-            expected="words that it splits, seen "
+            expected="words that it splits and that occur "
             f"--min_frequency={settings.min_frequency} times",
         )
     if len(words) < settings.num_new_tokens:
         say(f"warning: the corpus has only {len(words):,} words to add")
-    return vocabulary_slots.place_words(base, words)[0], len(words)
+    return vocabulary_slots.add_words(base, words)[0], len(words)
 
 
-def learn(counts: word_counts.Counts, settings: Settings) -> list[str]:
-    """Learns a new vocabulary; warns if it is smaller than it should be."""
+def learn(counts: word_counts.WordCounts, settings: Settings) -> list[str]:
+    """Learns a new vocabulary; warns if it is smaller than requested."""
     tokens = vocabulary_learner.learn_vocabulary(
         counts.words,
         min_frequency=settings.min_frequency,
@@ -169,7 +186,7 @@ def learn(counts: word_counts.Counts, settings: Settings) -> list[str]:
 
 
 def write(path: str, tokens: list[str]) -> None:
-    """Writes the vocabulary, whole or not at all.
+    """Writes the vocabulary, atomically.
 
     Raises:
         UserError: the file cannot be written.
@@ -183,18 +200,21 @@ def write(path: str, tokens: list[str]) -> None:
 
 
 def report(
-    counts: word_counts.Counts, tokens: list[str], base: list[str] | None
+    counts: word_counts.WordCounts, tokens: list[str], base: list[str] | None
 ) -> list[str]:
-    """The fit to held-out lines: one line, or one before and one after.
+    """Describes the fit of the vocabulary to held-out lines.
 
     Args:
-        counts: of the corpus.
-        tokens: the vocabulary that was written.
+        counts: word counts of the corpus.
+        tokens: the new vocabulary.
         base: the vocabulary that was extended, or None.
+
+    Returns:
+        one line; if a vocabulary was extended, one before and one after.
     """
     where = "held out"
     if not counts.is_held_out:
-        where = "the text itself, too short to hold lines out"
+        where = "all text (too short for held-out lines)"
     measured = {where: tokens}
     if base:
         measured = {f"{where}, before": base, f"{where}, after": tokens}

@@ -1,39 +1,40 @@
-"""How a vocabulary fits counted words, and the words that it lacks most."""
+"""Fit of a vocabulary to counted words, and the words that it should add."""
 
 import dataclasses
 from collections import Counter
+from collections.abc import Callable
 
 from data.text import tokenization, vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """What a vocabulary makes of a text.
+    """Statistics of a text that is tokenized with a vocabulary.
 
     Attributes:
-        words: of the text, punctuation marks included.
-        pieces: that they are split into.
-        unknown: words that are `[UNK]`, a piece each.
-        whole: words that are one piece and not `[UNK]`.
-        characters: of the words.
-        strange: characters that are no piece by themselves.
+        words: number of words, including punctuation marks.
+        tokens: number of tokens of all words.
+        unknown: words that are `[UNK]`, each a single token.
+        whole: words that are a single token other than `[UNK]`.
+        characters: number of characters of all words.
+        uncovered: characters that are not in the vocabulary.
     """
 
     words: int = 0
-    pieces: int = 0
+    tokens: int = 0
     unknown: int = 0
     whole: int = 0
     characters: int = 0
-    strange: int = 0
+    uncovered: int = 0
 
     def __str__(self) -> str:
         words = max(self.words, 1)
         return (
-            f"{self.words:,} words, {self.pieces / words:.3f} pieces a word, "
-            f"{self.unknown / max(self.pieces, 1):.2%} [UNK], "
-            f"{self.whole / words:.1%} of the words are one piece, "
-            f"{self.strange / max(self.characters, 1):.3%} of the characters "
-            "are in no piece"
+            f"{self.words:,} words, {self.tokens / words:.3f} tokens per word, "
+            f"{self.unknown / max(self.tokens, 1):.2%} [UNK], "
+            f"{self.whole / words:.1%} of the words are one token, "
+            f"{self.uncovered / max(self.characters, 1):.3%} of the characters "
+            "are in no token"
         )
 
 
@@ -42,24 +43,24 @@ def measure(words: Counter, tokens: list[str]) -> Fit:
 
     Args:
         words: word -> count.
-        tokens: of the vocabulary.
+        tokens: the vocabulary.
 
     Returns:
         sums over all words.
     """
-    pieces_of = _pieces_of(tokens)
+    tokenize = _tokenizer(tokens)
     letters = {token.removeprefix("##") for token in tokens}
     sums: Counter = Counter()
     for word, count in words.items():
-        pieces = pieces_of(word)
-        unknown = pieces == [vocabulary.UNK]
-        strange = sum(letter not in letters for letter in word)
+        parts = tokenize(word)
+        unknown = parts == [vocabulary.UNK]
+        uncovered = sum(letter not in letters for letter in word)
         sums["words"] += count
-        sums["pieces"] += count * len(pieces)
+        sums["tokens"] += count * len(parts)
         sums["unknown"] += count * unknown
-        sums["whole"] += count * (len(pieces) == 1 and not unknown)
+        sums["whole"] += count * (len(parts) == 1 and not unknown)
         sums["characters"] += count * len(word)
-        sums["strange"] += count * strange
+        sums["uncovered"] += count * uncovered
     return Fit(**sums)
 
 
@@ -68,33 +69,34 @@ def missing_words(
     tokens: list[str],
     min_frequency: int,
 ) -> list[str]:
-    """Finds the words that a vocabulary splits, the costliest first.
+    """Finds the words that a vocabulary splits, most expensive first.
 
-    A word costs its count times the pieces that it would save, which is one
-    less than it has; a word that is `[UNK]` would save all its characters.
+    The cost of a word is its count times the number of tokens that adding it
+    would save: one less than its tokens, or all characters if it is `[UNK]`.
 
     Args:
         words: word -> count.
-        tokens: of the vocabulary.
-        min_frequency: rarer words are left out.
+        tokens: the vocabulary.
+        min_frequency: rarer words are ignored.
 
     Returns:
-        words that are not in the vocabulary; equal costs in the words' order.
+        words that are not in the vocabulary; equal costs in alphabetical
+        order.
     """
-    pieces_of = _pieces_of(tokens)
+    tokenize = _tokenizer(tokens)
     costs = {}
     for word, count in words.items():
         if count < min_frequency:
             continue
-        pieces = pieces_of(word)
-        saved = len(pieces) - 1
-        if pieces == [vocabulary.UNK]:
+        parts = tokenize(word)
+        saved = len(parts) - 1
+        if parts == [vocabulary.UNK]:
             saved = len(word)
         if saved:
             costs[word] = count * saved
     return sorted(costs, key=lambda word: (-costs[word], word))
 
 
-def _pieces_of(tokens: list[str]):
+def _tokenizer(tokens: list[str]) -> Callable[[str], list[str]]:
     ids = {token: i for i, token in enumerate(tokens)}
     return tokenization.WordpieceTokenizer(ids).tokenize

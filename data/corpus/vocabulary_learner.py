@@ -1,4 +1,4 @@
-"""Counted words to a WordPiece vocabulary, the same every time."""
+"""Learning of a WordPiece vocabulary from counted words, reproducibly."""
 
 from collections import Counter
 
@@ -17,27 +17,29 @@ def learn_vocabulary(
 ) -> list[str]:
     """Learns a WordPiece vocabulary from counted words.
 
-    The pieces are merged by Hugging Face `tokenizers`. It draws the ids of
-    single characters in the order of a hash table, which changes from run to
-    run and decides ties; so the alphabet is chosen and ordered here and
-    handed over as fixed tokens. The same words give the same vocabulary.
+    Hugging Face `tokenizers` merges the tokens. It numbers single characters
+    in the order of a hash table, which changes from run to run and decides
+    ties; so the alphabet is chosen and ordered here and passed as fixed
+    tokens. The same words give the same vocabulary.
 
     Args:
         words: word -> count, from `word_counts.count_corpus`.
         vocab_size: length of the vocabulary, special and unused tokens
             included; a small corpus may give fewer.
-        min_frequency: a pair of pieces is merged when seen so often.
-        num_unused: `[unusedN]` slots after `[PAD]`; 99 puts `[UNK]`, `[CLS]`,
-            `[SEP]` and `[MASK]` at 100 to 103 as in the released files.
-        limit_alphabet: this many characters, the most frequent, are kept.
-        max_chars_per_word: longer words are `[UNK]` and teach nothing.
+        min_frequency: minimum frequency of a pair of tokens to merge.
+        num_unused: number of `[unusedN]` slots after `[PAD]`; with 99,
+            `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]` have the ids 100 to 103 as
+            in the released files.
+        limit_alphabet: maximum number of characters; the most frequent ones
+            are kept.
+        max_chars_per_word: longer words are `[UNK]` and ignored.
 
     Returns:
-        the tokens: `[PAD]`, unused, special, characters, merged pieces.
+        the tokens: `[PAD]`, unused, special, characters, merged tokens.
 
     Raises:
-        UserError: `vocab_size` leaves no room for the characters, or there
-            is no word.
+        UserError: `vocab_size` is too small for the characters, or there is
+            no word.
     """
     import tokenizers
 
@@ -49,8 +51,8 @@ def learn_vocabulary(
     alphabet = _alphabet(words, limit_alphabet)
     if not alphabet:
         raise UserError("the corpus has no word", expected="text")
-    room = vocab_size - len(head)
-    if room < len(alphabet):
+    size = vocab_size - len(head)
+    if size < len(alphabet):
         raise UserError(
             f"--vocab_size={vocab_size} is too small",
             expected=f"at least {len(head) + len(alphabet)}: {len(head)} "
@@ -59,7 +61,7 @@ def learn_vocabulary(
     model = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNK))
     model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     trainer = tokenizers.trainers.WordPieceTrainer(
-        vocab_size=room,
+        vocab_size=size,
         min_frequency=min_frequency,
         special_tokens=alphabet,
         continuing_subword_prefix="##",
@@ -68,12 +70,12 @@ def learn_vocabulary(
     known = set(alphabet)
     model.train_from_iterator(_repeat(words, known), trainer)
     learned = sorted(model.get_vocab().items(), key=lambda item: item[1])
-    pieces = [token for token, _ in learned if token not in known]
-    return head + alphabet + pieces[: room - len(alphabet)]
+    merged = [token for token, _ in learned if token not in known]
+    return head + alphabet + merged[: size - len(alphabet)]
 
 
 def _alphabet(words: Counter, limit_alphabet: int) -> list[str]:
-    """Single-character pieces of the most frequent characters, in order."""
+    """Returns the tokens of the most frequent characters, in order."""
     counts: Counter = Counter()
     for word, count in words.items():
         for character in word:
@@ -84,10 +86,10 @@ def _alphabet(words: Counter, limit_alphabet: int) -> list[str]:
 
 
 def _repeat(words: Counter, known: set[str]):
-    """Lines that hold each word as often as it was counted, in order.
+    """Yields lines that repeat each word as often as it was counted.
 
-    A word with a character outside the alphabet is `[UNK]` as a whole, so
-    it teaches nothing.
+    Words with a character outside the alphabet are `[UNK]`, so they are
+    skipped.
     """
     for word in sorted(words):
         letters = {word[0], *(f"##{c}" for c in word[1:])}

@@ -1,10 +1,10 @@
-"""Words of a corpus of any size, counted on all cores in bounded memory.
+"""Word counts of a corpus of any size, on all cores in bounded memory.
 
 files -> lines -> every 100th is held out
                -> chunks of 2 MB -> words of a chunk -> one table
 
-Chunks depend on the corpus alone and are added in their order, so the counts
-are the same for any number of processes.
+Chunks depend on the corpus only and are added in order, so the counts are the
+same for any number of processes.
 """
 
 import dataclasses
@@ -21,27 +21,29 @@ from common.progress import Progress
 from data.corpus import documents
 from data.text import tokenization
 
-CHUNK_SIZE = 2_000_000  # characters that are counted at once
-TABLE_SIZE = 8_000_000  # of a table; learning from it takes 1.5 GB at the most
+CHUNK_SIZE = 2_000_000  # characters that a process counts at once
+TABLE_SIZE = 8_000_000  # see `WordTable`; learning takes at most 1.5 GB
 HELD_OUT_SIZE = 2_000_000  # characters
 HELD_OUT_EVERY = 100  # lines
-FEWEST_LINES = 1000  # of a corpus that lines are held out of
+FEWEST_LINES = 1000  # in shorter corpora no lines are held out
 LONGEST_WORD = 200  # characters; the tokenizer makes longer ones [UNK]
 
 _ASCII_WORDS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
 
+_worker: "WordCounter"  # in a process of the pool
+
 
 @dataclasses.dataclass(frozen=True)
-class Counts:
-    """What was counted.
+class WordCounts:
+    """Word counts of a corpus.
 
     Attributes:
         words: word -> count, to learn from.
-        held_out: the same of the lines that were held out; those of `words`
-            if the corpus is too short for that.
-        is_held_out: whether `words` was counted without them.
-        dropped_below: when the table was full, words seen less often than so
-            were dropped; 0 if it never was.
+        held_out: word -> count of the held-out lines; equal to `words` if
+            the corpus is too short for held-out lines.
+        is_held_out: whether `words` excludes `held_out`.
+        dropped_below: some words that occur less often were dropped, as the
+            table was full; 0 if none were.
     """
 
     words: Counter
@@ -63,11 +65,11 @@ class WordCounter:
         self._lower, self._split = do_lower_case, basic.tokenize
 
     def count(self, text: str) -> Counter:
-        """Returns word -> how often it stands in the text."""
+        """Returns word -> number of occurrences in the text."""
         words: Counter = Counter()
         for part, count in Counter(text.split(" ")).items():
             if part.isascii() and part.isprintable():
-                # What is no letter or digit here is a punctuation mark.
+                # Anything but a letter or digit is a punctuation mark.
                 part = part.lower() if self._lower else part
                 found = _ASCII_WORDS.findall(part)
             else:
@@ -78,15 +80,19 @@ class WordCounter:
 
 
 class WordTable:
-    """Counts of bounded size: a full table drops its rarest words.
+    """Word counts of bounded size: a full table drops its rarest words.
 
-    A word takes 4 and its length. Of a full table the most frequent words
-    stay, up to half the size; among equally frequent ones a hash decides, so
-    that no alphabet is preferred. Words that are too long for any vocabulary
-    are not counted.
+    The size of a word is 4 plus its length. A full table keeps its most
+    frequent words, up to half the size; a hash breaks ties, so that no
+    alphabet is preferred. Words that are too long for any vocabulary are not
+    counted.
 
     Args:
-        size: of a full table.
+        size: size of a full table.
+
+    Attributes:
+        words: word -> count.
+        dropped_below: as in `WordCounts`.
     """
 
     def __init__(self, size: int):
@@ -107,7 +113,7 @@ class WordTable:
             self._drop()
 
     def _drop(self) -> None:
-        def rank(word):  # by the count, then by a hash of 32 bits
+        def rank(word):  # by count, then by a 32-bit hash
             return zlib.crc32(word.encode()) - (self.words[word] << 32)
 
         kept: Counter = Counter()
@@ -123,15 +129,15 @@ class WordTable:
         self.words = kept
 
 
-class HeldOut:
-    """Lines that are kept back to measure what was learned from the others.
+class HeldOutLines:
+    """Lines held out to evaluate the vocabulary learned from the others.
 
-    Every hundredth line is kept. When they are too many, every second one is
-    given back, and half as many are kept from there on.
+    Every hundredth line is held out. When these become too many, every second
+    one is released, and half as many are held out from then on.
 
     Attributes:
-        lines: that are held out.
-        seen: lines of the corpus, blank ones not counted.
+        lines: the held-out lines.
+        seen: number of lines of the corpus, without blank ones.
     """
 
     def __init__(self):
@@ -139,7 +145,7 @@ class HeldOut:
         self.seen = 0
 
     def filter(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yields the lines to learn from, all of a short corpus."""
+        """Yields the lines to learn from; of a short corpus, all lines."""
         every, size = HELD_OUT_EVERY, 0
         for line in filter(None, lines):
             self.seen += 1
@@ -163,23 +169,23 @@ def count_corpus(
     do_lower_case: bool,
     num_processes: int,
     strip_accents: bool | None = None,
-) -> Counts:
+) -> WordCounts:
     """Counts the words of all files.
 
     Args:
-        files: of the corpus.
+        files: paths of the corpus.
         do_lower_case: lower-case the text.
-        num_processes: at most so many count; the counts are the same for any
-            number.
+        num_processes: maximum number of processes; the counts are the same
+            for any number.
         strip_accents: strip accents; None: as `do_lower_case`.
 
     Returns:
-        the counts of words to learn from and of held-out words.
+        counts of the words to learn from and of the held-out words.
 
     Raises:
         UserError: a file cannot be read or is not UTF-8, or no line has text.
     """
-    held_out, table = HeldOut(), WordTable(TABLE_SIZE)
+    held_out, table = HeldOutLines(), WordTable(TABLE_SIZE)
     casing = (do_lower_case, strip_accents)
     chunks = _chunks(held_out.filter(_lines(files)))
     first = list(itertools.islice(chunks, num_processes))
@@ -194,8 +200,10 @@ def count_corpus(
         )
     words = table.words
     if held_out.lines:
-        words = WordCounter(*casing).count(" ".join(held_out.lines))
-    return Counts(table.words, words, bool(held_out.lines), table.dropped_below)
+        words = counter.count(" ".join(held_out.lines))
+    return WordCounts(
+        table.words, words, bool(held_out.lines), table.dropped_below
+    )
 
 
 def _lines(files: list[str]) -> Iterator[str]:
@@ -211,7 +219,7 @@ def _lines(files: list[str]) -> Iterator[str]:
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[str]:
-    """Joins lines; nothing in the tokenizer looks past a space."""
+    """Joins lines by spaces, across which the tokenizer never looks."""
     held, size = [], 0
     for line in lines:
         held.append(line)
@@ -223,10 +231,39 @@ def _chunks(lines: Iterable[str]) -> Iterator[str]:
         yield " ".join(held)
 
 
-def _counting(
-    do_lower_case: bool, strip_accents: bool | None
-) -> Callable[[str], Counter]:
-    return WordCounter(do_lower_case, strip_accents).count
+def _count_in_pool(
+    chunks: Iterable[str],
+    casing: tuple[bool, bool | None],
+    num_processes: int,
+    table: WordTable,
+) -> None:
+    """Adds the counts of all chunks in order, with few chunks in memory."""
+    waiting: collections.deque = collections.deque()
+    with concurrent.futures.ProcessPoolExecutor(
+        num_processes,
+        multiprocessing.get_context("spawn"),
+        _start_worker,
+        casing,
+    ) as pool:
+        try:
+            for chunk in chunks:
+                waiting.append(pool.submit(_count, chunk))
+                if len(waiting) > num_processes + 1:
+                    table.add(waiting.popleft().result())
+            while waiting:
+                table.add(waiting.popleft().result())
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _start_worker(do_lower_case: bool, strip_accents: bool | None) -> None:
+    global _worker
+    _worker = WordCounter(do_lower_case, strip_accents)
+
+
+def _count(chunk: str) -> Counter:
+    return _worker.count(chunk)
 
 
 def _size(word: str) -> int:

@@ -202,7 +202,7 @@ def partition(
     Returns:
         The partitions of each group, numbered from 0 over all groups.
     """
-    passes = groups.copies(
+    copies = groups.passes(
         {
             name: int(corpus.document_bytes.sum())
             for name, corpus in corpora.items()
@@ -213,7 +213,7 @@ def partition(
     work: dict[str, list[partitions.Partition]] = {}
     first = 0
     for name, corpus in corpora.items():
-        paths = corpus_lib.deal(
+        paths = corpus_lib.write_partitions(
             corpus, settings.random_seed, writer.scratch, first
         )
         work[name] = [

@@ -1,16 +1,17 @@
-"""Ids of many lines at once: TensorFlow Text's kernel where it is proven.
+"""Fast batch tokenization with TensorFlow Text's kernel, where it is exact.
 
-The kernel is many times as fast as the exact tokenizer and differs from it
-in some characters. Which ones is found out at the start, with the vocabulary
-at hand; a line that holds another character takes the exact path.
+The kernel is many times faster than the exact tokenizer but differs from it
+on some characters. The constructor compares the two on each character with
+the given vocabulary; a line with any unverified character takes the exact
+path.
 """
 
 import re
 
 from data.text import tokenization, unicode_tables, vocabulary
 
-# Latin, Greek and Cyrillic letters, punctuation, signs. No combining marks
-# and no capital sigma: what becomes of them depends on their neighbours.
+# Latin, Greek and Cyrillic letters, punctuation, symbols. No combining marks
+# and no capital sigma: their result depends on the neighbouring characters.
 _ACCENTS = unicode_tables.entries(False, True) & unicode_tables.KIND == (
     unicode_tables.ACCENT
 )
@@ -30,20 +31,20 @@ _CANDIDATES = [
     if chr(code) != "Σ" and not _ACCENTS[code]
 ]
 _AROUND = ("a{}b", "{}", " {} ", "{0}{0}", "a{}", "{}a", "x {}1.", "A{}'{}")
-_LONGEST_WORD = 200  # characters; a longer one is unknown
-_MOST_BYTES = 3  # of a character above
-_BATCH = 2048  # lines in one call
+_LONGEST_WORD = 200  # characters; longer words are [UNK]
+_MOST_BYTES = 3  # per candidate character, in UTF-8
+_BATCH = 2048  # lines per call
 
 
 class FastTokenizer:
-    """Text to ids, equal to `tokenization.FullTokenizer` on every line.
+    """Tokenizes lines to the same ids as `tokenization.FullTokenizer`.
 
     Args:
         vocab_file: path of the vocabulary.
         do_lower_case: lower-case the text.
         strip_accents: strip accents; None: as `do_lower_case`. The kernel
-            does both or neither, so that another value makes lines with
-            accents take the exact path.
+            does both or neither, so with any other value, lines with accents
+            take the exact path.
     """
 
     def __init__(
@@ -74,7 +75,14 @@ class FastTokenizer:
         ).fullmatch
 
     def ids_of_lines(self, lines: list[str]) -> list[list[int]]:
-        """Ids of each line."""
+        """Tokenizes lines.
+
+        Args:
+            lines: strings.
+
+        Returns:
+            the token ids of each line.
+        """
         ids: list[list[int]] = []
         for start in range(0, len(lines), _BATCH):
             batch = lines[start : start + _BATCH]
@@ -97,18 +105,18 @@ class FastTokenizer:
     def _fast(self, lines: list[str]) -> list[list[int]]:
         if not lines:
             return []
-        pieces = self._kernel.tokenize(lines)
-        flat = pieces.flat_values.numpy().tolist()
-        while pieces.ragged_rank > 1:
-            pieces = pieces.merge_dims(1, 2)
-        ends = pieces.row_splits.numpy().tolist()
+        tokens = self._kernel.tokenize(lines)
+        flat = tokens.flat_values.numpy().tolist()
+        while tokens.ragged_rank > 1:
+            tokens = tokens.merge_dims(1, 2)
+        ends = tokens.row_splits.numpy().tolist()
         return [flat[a:b] for a, b in zip(ends, ends[1:])]
 
     def _slow(self, line: str) -> list[int]:
         return self._exact.convert_tokens_to_ids(self._exact.tokenize(line))
 
     def _proven_characters(self) -> list[str]:
-        """Characters that the kernel treats as the original does."""
+        """Candidates on which the kernel equals the exact tokenizer."""
         if self._kernel is None:
             return []
         texts = [

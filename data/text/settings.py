@@ -1,4 +1,4 @@
-"""Settings of text and its tokens; each field is a flag."""
+"""Settings of tokenization; each field is a flag."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from common.flags import flag, group
 
 @dataclasses.dataclass(frozen=True)
 class Casing:
-    """The normalization of text."""
+    """Normalization of text."""
 
     do_lower_case: bool = flag(
         True,
@@ -25,10 +25,10 @@ class Casing:
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """The text and its tokens."""
+    """Vocabulary and normalization."""
 
     vocab_file: str | None = flag(
-        None, "Vocabulary, one token a line.", required=True, path=True
+        None, "Vocabulary, one token per line.", required=True, path=True
     )
     casing: Casing = group(Casing)
 

@@ -1,7 +1,7 @@
-"""Half of a surrogate pair, which no text holds and no UTF-8 can.
+"""Check for unpaired surrogates, which UTF-8 cannot encode.
 
-JSON may write a character beyond U+FFFF as a pair, "\\ud83d\\ude00"; where a
-program has cut text in the middle of one, half is left.
+JSON may write a character beyond U+FFFF as a pair, "\\ud83d\\ude00"; a program
+that truncated the text inside a pair left half of it.
 """
 
 from common.errors import UserError
@@ -10,16 +10,16 @@ from common.errors import UserError
 def check(
     value: str | list, what: str, path: str, line: int | None = None
 ) -> None:
-    """Refuses a string of a JSON file that is no text.
+    """Rejects a string of a JSON file that has an unpaired surrogate.
 
     Args:
-        value: the string, or a list with strings in it.
-        what: names it in the message.
-        path: of its file.
-        line: its line in it.
+        value: the string, or a list that contains strings.
+        what: name of the value in the message.
+        path: the file.
+        line: line number in the file.
 
     Raises:
-        UserError: it holds half of a surrogate pair.
+        UserError: a string holds half of a surrogate pair.
     """
     if isinstance(value, list):
         for part in value:
@@ -34,5 +34,5 @@ def check(
             f"\\u{ord(value[error.start]):04x}",
             path=path,
             line=line,
-            expected="both halves, or none",
+            expected="both halves or neither",
         ) from None

@@ -1,12 +1,12 @@
-"""Text to WordPiece tokens, as the original release does it.
+"""Tokenization of text to wordpieces, as in the original release.
 
-text -> BasicTokenizer -> words -> WordpieceTokenizer -> pieces -> ids
+text -> BasicTokenizer -> words -> WordpieceTokenizer -> tokens -> ids
 
     "unaffable, Über"  ->  unaffable , uber  ->  un ##aff ##able , uber
 
 The results equal those of google-research/bert `tokenization.py` on every
-string, under the Unicode version of `data/text/unicode_tables.py`; speed comes
-from tables of characters and a memo of words.
+string, under the Unicode version of `data/text/unicode_tables.py`; it is
+faster because characters are looked up in tables and words are memoized.
 """
 
 import functools
@@ -18,10 +18,10 @@ from common.errors import UserError
 from data.text import unicode_tables as tables
 from data.text import vocabulary as vocabulary_lib
 
-_MEMO_SIZE = 1 << 20  # words; about 200 MB at the most
+_MEMO_SIZE = 1 << 20  # words; about 200 MB at most
 
-# Blocks of CJK ideographs; Hangul, Hiragana and Katakana are written with
-# spaces or in words, and are left as they are.
+# Blocks of CJK ideographs. Hangul, Hiragana and Katakana are not split into
+# characters.
 _CJK_BLOCKS = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -47,7 +47,7 @@ _CASED_MODELS = (
 
 
 def looks_lower_case(tokens: Iterable[str]) -> bool:
-    """Whether no token has a capital letter, special tokens aside."""
+    """Returns whether no token but the special ones has a capital letter."""
     return all(
         token == token.lower()
         for token in tokens
@@ -58,14 +58,15 @@ def looks_lower_case(tokens: Iterable[str]) -> bool:
 def validate_case_matches_checkpoint(
     do_lower_case: bool, init_checkpoint: str | None
 ) -> None:
-    """Refuses a casing that contradicts the name of a released checkpoint.
+    """Rejects a casing that contradicts the name of a released checkpoint.
 
     Args:
         do_lower_case: whether text is lower-cased.
         init_checkpoint: path of the checkpoint, or None.
 
     Raises:
-        UserError: the folder is a released model of the other casing.
+        UserError: the folder has the name of a released model of the other
+            casing.
     """
     match = re.match(
         r"^.*?([A-Za-z0-9_-]+)/bert_model.ckpt", init_checkpoint or ""
@@ -85,15 +86,15 @@ def validate_case_matches_checkpoint(
 
 
 def strips_accents(do_lower_case: bool, strip_accents: bool | None) -> bool:
-    """Whether accents are stripped; if that is None, as text is lower-cased.
+    """Returns whether accents are stripped; None means as `do_lower_case`.
 
-    Hugging Face's `strip_accents` has the same three values.
+    The three values of `strip_accents` are those of Hugging Face.
     """
     return do_lower_case if strip_accents is None else strip_accents
 
 
 def convert_to_unicode(text: str | bytes) -> str:
-    """Returns `text` as a string; invalid UTF-8 in bytes is left out."""
+    """Returns `text` as a string; drops invalid UTF-8 of bytes."""
     if isinstance(text, bytes):
         return text.decode("utf-8", "ignore")
     if isinstance(text, str):
@@ -102,7 +103,7 @@ def convert_to_unicode(text: str | bytes) -> str:
 
 
 def printable_text(text: str | bytes) -> str:
-    """Returns `text` as it can be printed or logged."""
+    """Returns `text` as a string that can be printed."""
     return convert_to_unicode(text)
 
 
@@ -112,27 +113,27 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
 
 
 def convert_by_vocab(vocab: dict, items) -> list:
-    """Looks each of `items` up in `vocab`; an unknown one is a KeyError."""
+    """Looks up each of `items` in `vocab`; KeyError if one is unknown."""
     return [vocab[item] for item in items]
 
 
 def convert_tokens_to_ids(vocab: dict[str, int], tokens) -> list[int]:
-    """Tokens to their ids."""
+    """Converts tokens to ids."""
     return convert_by_vocab(vocab, tokens)
 
 
 def convert_ids_to_tokens(inv_vocab: dict[int, str], ids) -> list[str]:
-    """Ids to their tokens."""
+    """Converts ids to tokens."""
     return convert_by_vocab(inv_vocab, ids)
 
 
 def whitespace_tokenize(text: str) -> list[str]:
-    """Splits at any Unicode white space."""
+    """Splits text at Unicode white space."""
     return text.split()
 
 
 class FullTokenizer:
-    """Text to WordPiece tokens and ids.
+    """Converts text to WordPiece tokens and ids.
 
     Args:
         vocab_file: path of the vocabulary.
@@ -153,32 +154,32 @@ class FullTokenizer:
         self._memo: dict[str, list[str]] = {}
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Splits text into pieces of the vocabulary.
+        """Splits text into tokens of the vocabulary.
 
-        Nothing in either tokenizer looks past white space, so the pieces of
-        each white-space word are remembered.
+        No result depends on text beyond white space, so the tokens of each
+        white-space word are memoized.
         """
-        pieces: list[str] = []
+        tokens: list[str] = []
         for word in self.basic_tokenizer.clean(text).split():
             known = self._memo.get(word)
             if known is None:
                 known = [
-                    piece
-                    for token in self.basic_tokenizer.split_word(word)
-                    for piece in self.wordpiece_tokenizer.tokenize(token)
+                    token
+                    for part in self.basic_tokenizer.split_word(word)
+                    for token in self.wordpiece_tokenizer.tokenize(part)
                 ]
                 if len(self._memo) >= _MEMO_SIZE:
                     self._memo.clear()
                 self._memo[word] = known
-            pieces.extend(known)
-        return pieces
+            tokens.extend(known)
+        return tokens
 
     def convert_tokens_to_ids(self, tokens) -> list[int]:
-        """Tokens to their ids; an unknown token is a KeyError."""
+        """Converts tokens to ids; KeyError if one is unknown."""
         return convert_tokens_to_ids(self.vocab, tokens)
 
     def convert_ids_to_tokens(self, ids) -> list[str]:
-        """Ids to their tokens; an unknown id is a KeyError."""
+        """Converts ids to tokens; KeyError if one is unknown."""
         return convert_ids_to_tokens(self.inv_vocab, ids)
 
 
@@ -204,24 +205,24 @@ class BasicTokenizer:
         return [token for word in words for token in self.split_word(word)]
 
     def clean(self, text: str | bytes) -> str:
-        """Drops control characters; spaces around CJK, white space to space."""
+        """Drops control characters; puts spaces around CJK ideographs."""
         return convert_to_unicode(text).translate(self._cleaning)
 
     def split_word(self, word: str) -> list[str]:
-        """Normalises one word of clean text and splits off punctuation."""
+        """Normalizes one word of clean text and splits off punctuation."""
         if not word.isascii():
             word = self._splitting.resolve(word)
-        # str.split: normalisation may leave nothing, or white space.
+        # split: normalization may leave nothing, or white space.
         return word.translate(self._splitting).split()
 
 
 class WordpieceTokenizer:
-    """Splits words into the longest pieces that the vocabulary has.
+    """Splits words into the longest tokens of the vocabulary.
 
     Args:
-        vocab: token -> id; pieces inside a word start with `##`.
-        unk_token: stands for a word that cannot be split.
-        max_input_chars_per_word: a longer word is `unk_token`.
+        vocab: token -> id; tokens inside a word start with `##`.
+        unk_token: replaces a word that cannot be split.
+        max_input_chars_per_word: longer words become `unk_token`.
     """
 
     def __init__(
@@ -236,25 +237,25 @@ class WordpieceTokenizer:
         self._longest = max(map(len, vocab), default=0)
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Splits each word greedily, longest piece first.
+        """Splits each word greedily, longest token first.
 
             "unaffable" -> un ##aff ##able
 
         Args:
-            text: words that passed through `BasicTokenizer`.
+            text: words from `BasicTokenizer`, separated by white space.
 
         Returns:
-            pieces, one `unk_token` for each word that has none.
+            the tokens; `unk_token` for each word that cannot be split.
         """
-        pieces: list[str] = []
+        tokens: list[str] = []
         for word in whitespace_tokenize(convert_to_unicode(text)):
-            pieces.extend(self._split(word) or [self.unk_token])
-        return pieces
+            tokens.extend(self._split(word) or [self.unk_token])
+        return tokens
 
     def _split(self, word: str) -> list[str] | None:
         if len(word) > self.max_input_chars_per_word:
             return None
-        pieces = []
+        tokens = []
         start, prefix = 0, ""
         while start < len(word):
             end = min(len(word), start + self._longest)
@@ -262,13 +263,13 @@ class WordpieceTokenizer:
                 end -= 1
             if end == start:
                 return None
-            pieces.append(prefix + word[start:end])
+            tokens.append(prefix + word[start:end])
             start, prefix = end, "##"
-        return pieces
+        return tokens
 
 
 class _CleanTable(dict):
-    """Code point -> what `BasicTokenizer.clean` puts in its place."""
+    """Code point -> its replacement in `BasicTokenizer.clean`."""
 
     def __missing__(self, code: int) -> str:
         kind = tables.entries(False, False)[code] & tables.KIND
@@ -285,7 +286,7 @@ class _CleanTable(dict):
 
 
 class _SplitTable(dict):
-    """Code point -> what `BasicTokenizer.split_word` puts in its place.
+    """Code point -> its replacement in `BasicTokenizer.split_word`.
 
     Args:
         do_lower_case: lower-case the text.
@@ -315,10 +316,10 @@ class _SplitTable(dict):
         return letters
 
     def resolve(self, word: str) -> str:
-        """Replaces what takes a look at the neighbours, as the graph does.
+        """Normalizes characters that depend on their neighbours.
 
-        See `text_ops`: capital sigmas become one of the two small ones, and
-        marks that stay are put in order.
+        As in `text_ops`: capital sigmas become one of the two small ones, and
+        marks that are kept are sorted.
         """
         if not self._depends(word):
             return word
@@ -337,24 +338,24 @@ class _SplitTable(dict):
         ]
         blocks = itertools.accumulate(order == 0 for _, order in kept)
         ordered = sorted(
-            (block, order, place, character)
-            for place, (block, (character, order)) in enumerate(
+            (block, order, position, character)
+            for position, (block, (character, order)) in enumerate(
                 zip(blocks, kept)
             )
         )
         return "".join(character for *_, character in ordered)
 
     def _lower_sigmas(self, word: str) -> str:
-        """Lower-cases capital sigmas; the last letter of a word is another."""
+        """Lower-cases capital sigmas; at the end of a word to the final one."""
         letters = list(word)
         entries = [int(self._entries[ord(x)]) for x in word]
         seen = [i for i, x in enumerate(entries) if not x & tables.IGNORABLE]
         cased = [bool(entries[i] & tables.CASED) for i in seen]
         around = zip(seen, [False, *cased], [*cased[1:], False])
-        for place, after_cased, before_cased in around:
-            if entries[place] & tables.KIND == tables.SIGMA:
+        for position, after_cased, before_cased in around:
+            if entries[position] & tables.KIND == tables.SIGMA:
                 final = after_cased and not before_cased
-                letters[place] = "ς" if final else "σ"
+                letters[position] = "ς" if final else "σ"
         return "".join(letters)
 
     def _kind(self, character: str) -> int:
@@ -367,7 +368,7 @@ class _SplitTable(dict):
 
 @functools.cache
 def _dependent(do_lower_case: bool, strip_accents: bool) -> re.Pattern:
-    """Matches a character that takes a look at its neighbours."""
+    """Returns a pattern of characters that depend on their neighbours."""
     entries = tables.entries(do_lower_case, strip_accents)
     kinds = entries & tables.KIND
     depend = (kinds == tables.SIGMA) | (kinds == tables.MARK)
@@ -384,7 +385,7 @@ def _is_cjk(code: int) -> bool:
 
 
 def is_punctuation(character: str) -> bool:
-    """ASCII signs count as punctuation, `^`, `$` and "`" too."""
+    """Returns whether a character is punctuation, or an ASCII symbol."""
     code = ord(character)
     kind = tables.entries(False, False)[code] & tables.KIND
     return bool(kind == tables.ALONE) and not _is_cjk(code)

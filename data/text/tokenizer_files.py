@@ -1,10 +1,10 @@
-"""The tokenizer of a model's folder, in the files of Hugging Face.
+"""Tokenizer files of Hugging Face in a model's folder.
 
-    tokenizer_config.json    the arguments of a class
+    tokenizer_config.json    the arguments of a tokenizer class
     tokenizer.json           a pipeline: normalizer, pre-tokenizer, model
 
-Settings that `data/text/tokenization.py` supports are read; any other is
-rejected by its name, since a model would get other tokens than in training.
+Settings that `data/text/tokenization.py` does not support are rejected by
+name: the model would receive other tokens than in training.
 """
 
 import json
@@ -19,7 +19,7 @@ CONFIG, PIPELINE = "tokenizer_config.json", "tokenizer.json"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
 _MODEL = "config.json"  # may name the tokenizer's class
 
-# Of the second two, the pipeline alone says what they do.
+# The pipeline alone defines the behaviour of the generic classes.
 _CLASSES = (None, "BertTokenizer", "BertTokenizerFast")
 _GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _NAMES = {
@@ -29,16 +29,16 @@ _NAMES = {
     "sep_token": vocabulary.SEP,
     "mask_token": vocabulary.MASK,
 }
-# Words of 101 to 200 characters are [UNK] there; published models say 100.
+# Published models have 100; our tokenizer makes words over 200 [UNK].
 _LONGEST_WORDS = (100, 200)
 
 
 class Tokenizer(NamedTuple):
-    """How a model's text becomes tokens.
+    """Vocabulary and normalization of a model's tokenizer.
 
-    tokens: in the order of their ids; None without a pipeline.
-    do_lower_case: None if no file says so.
-    strip_accents: None: as `do_lower_case`.
+    tokens: tokens in the order of their ids; None without a pipeline.
+    do_lower_case: whether text is lower-cased; None if no file has it.
+    strip_accents: whether accents are stripped; None: as `do_lower_case`.
     """
 
     tokens: list[str] | None
@@ -47,14 +47,17 @@ class Tokenizer(NamedTuple):
 
 
 def read(folder: str) -> Tokenizer:
-    """Reads a tokenizer.
+    """Reads the tokenizer of a model.
 
     Args:
-        folder: of a model; it may have both files, one or none.
+        folder: the model's folder, with both files, one or none.
+
+    Returns:
+        the tokenizer's vocabulary and normalization.
 
     Raises:
-        UserError: a file is damaged, the two contradict one another, or the
-            tokenizer gives other tokens than `data/text/tokenization.py` can.
+        UserError: a file is damaged, the two contradict each other, or a
+            setting is not supported.
     """
     tokens, lower, strip = _read_pipeline(os.path.join(folder, PIPELINE))
     _check_special(os.path.join(folder, _SPECIAL))
@@ -67,10 +70,10 @@ def read(folder: str) -> Tokenizer:
         lower, strip = config.get("do_lower_case"), config.get("strip_accents")
         return Tokenizer(tokens, lower, strip)
     for name, here in (("do_lower_case", lower), ("strip_accents", strip)):
-        said = config.get(name, here)
-        if said != here and (said, here) != (None, lower):
+        found = config.get(name, here)
+        if found != here and (found, here) != (None, lower):
             raise UserError(
-                f"{name} is {said}",
+                f"{name} is {found}",
                 path=path,
                 expected=f"{here}, as in {PIPELINE}",
                 fix="correct one of the two files",
@@ -79,7 +82,7 @@ def read(folder: str) -> Tokenizer:
 
 
 def read_casing(folder: str) -> tuple[bool | None, bool | None]:
-    """Reads `do_lower_case` and `strip_accents` from the first file alone."""
+    """Reads `do_lower_case` and `strip_accents` of `tokenizer_config.json`."""
     config = _read_json(os.path.join(folder, CONFIG))
     return config.get("do_lower_case"), config.get("strip_accents")
 
@@ -87,7 +90,7 @@ def read_casing(folder: str) -> tuple[bool | None, bool | None]:
 def write_config(
     folder: str, do_lower_case: bool, strip_accents: bool | None
 ) -> None:
-    """Writes the `tokenizer_config.json` that belongs to a `vocab.txt`."""
+    """Writes a `tokenizer_config.json`, next to `vocab.txt`."""
     values = {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": do_lower_case,
@@ -99,7 +102,7 @@ def write_config(
 
 
 def _read_pipeline(path: str) -> tuple:
-    """Tokens and casing of a `tokenizer.json`; None each without one."""
+    """Reads tokens, lower-casing and accents; None each without a file."""
     if not os.path.isfile(path):
         return None, None, None
     pipeline = _read_json(path)
@@ -127,7 +130,7 @@ def _read_pipeline(path: str) -> tuple:
 
 
 def _part(path: str, pipeline: dict, name: str, kind: str) -> dict:
-    """A part of a pipeline, which must be of a kind."""
+    """Returns a part of a pipeline, after a check of its type."""
     part = pipeline.get(name)
     found = part.get("type", kind) if isinstance(part, dict) else part
     _check(path, f"the {name}", found, [kind])
@@ -135,7 +138,7 @@ def _part(path: str, pipeline: dict, name: str, kind: str) -> dict:
 
 
 def _read_config(path: str, has_pipeline: bool) -> dict:
-    """The arguments of a `tokenizer_config.json`; none without one."""
+    """Reads and checks the arguments of a `tokenizer_config.json`."""
     config = _check_special(path)
     classes = (*_CLASSES, *_GENERIC) if has_pipeline else _CLASSES
     model = os.path.join(os.path.dirname(path), _MODEL)
@@ -157,7 +160,7 @@ def _read_config(path: str, has_pipeline: bool) -> dict:
 
 
 def _check_special(path: str) -> dict:
-    """Reads a file that may name special tokens and checks these."""
+    """Reads a JSON file and checks the special tokens that it names."""
     values = _read_json(path)
     for name, token in _NAMES.items():
         if values.get(name) is not None:
@@ -169,13 +172,13 @@ def _check_special(path: str) -> dict:
 
 
 def _check(path: str, name: str, found, expected) -> None:
-    # Not `in`: 1 is True to it.
+    # Not `in`, for which 1 equals True.
     if not any(found is x or repr(found) == repr(x) for x in expected):
         raise UserError(
             f"{name} is {found!r}",
             path=path,
             expected=" or ".join(repr(x) for x in expected if x is not None),
-            fix="this tokenizer gives tokens that cannot be made here",
+            fix="this tokenizer is not supported",
         )
 
 
@@ -185,17 +188,17 @@ def _check_added(path: str, token: str) -> None:
             f"the added token {token!r}",
             path=path,
             expected=f"none but {', '.join(vocabulary.SPECIAL_TOKENS)}",
-            fix="this tokenizer gives tokens that cannot be made here",
+            fix="this tokenizer is not supported",
         )
 
 
 def _content(token) -> str:
-    """A token's text, which some files wrap."""
+    """Returns the text of a token, which some files wrap in an object."""
     return token.get("content") if isinstance(token, dict) else token
 
 
 def _read_json(path: str) -> dict:
-    """Reads a JSON object; an empty one if there is no file."""
+    """Reads a JSON object; returns {} if there is no file."""
     if not os.path.isfile(path):
         return {}
     try:

@@ -1,19 +1,19 @@
-"""What tokenization does to each character, frozen.
+"""Frozen tables of the normalization of each character.
 
-The exact tokenizer and the one in graphs read the same tables, so that tokens
-depend neither on Python's version nor on where they are made. The
-tables were computed from the Unicode data of `UNICODE_VERSION` by
-`tests/helpers/original_tokenization.py`. Two are kept as text below, of
-lower-casing and of stripping accents; the others follow from them. Only runs
-are kept: 6,039 of them are the whole of Unicode.
+The exact tokenizer and the one in graphs read the same tables, so tokens
+depend neither on the version of Python nor on where they are computed. The
+tables were generated from the Unicode data of `UNICODE_VERSION` by
+`tests/helpers/original_tokenization.py`. Two are stored below, for
+lower-casing and for stripping accents; the others follow from them. They are
+run-length encoded: 6,039 runs cover all of Unicode.
 
-One int32 holds one code point:
+The entry of a code point is an int32:
 
-    bits  0-2   kind: what happens to the character
+    bits  0-2   kind: treatment of the character
     bit   3     ignorable: skipped in the search for the end of a word
     bit   4     cased: a letter of two cases
-    bits  5-12  class: how far combining marks move to the front
-    bits 13-31  delta: distance to the one character that takes its place
+    bits  5-12  class: canonical combining class, by which marks are sorted
+    bits 13-31  delta: distance to the character that replaces it
 """
 
 import base64
@@ -26,14 +26,14 @@ UNICODE_VERSION = "14.0.0"
 
 (
     LETTER,  # part of a word
-    ALONE,  # punctuation or an ideograph: a word of its own
+    ALONE,  # punctuation or an ideograph: a separate word
     SPACE,
-    # The kinds from here on need more than a look at one character.
-    CONTROL,  # vanishes before anything else happens
-    ACCENT,  # vanishes after the marks around it are in order
-    EXPANDS,  # becomes two or three; code + delta is its number
-    MARK,  # stays, but changes place with its neighbours
-    SIGMA,  # small sigma, of which there are two
+    # The kinds from here on depend on the neighbouring characters.
+    CONTROL,  # dropped first
+    ACCENT,  # dropped after the marks around it are sorted
+    EXPANDS,  # becomes two or three; code + delta indexes `expansions`
+    MARK,  # kept, but sorted among its neighbours
+    SIGMA,  # becomes one of the two small sigmas
 ) = range(8)
 
 CODE_POINTS = 0x110000
@@ -50,7 +50,7 @@ _HANGUL = range(0xAC00, 0xD7A4)
 
 @functools.cache
 def entries(do_lower_case: bool, strip_accents: bool) -> np.ndarray:
-    """The frozen entries of all code points.
+    """Returns the entries of all code points.
 
     Args:
         do_lower_case: whether text is lower-cased.
@@ -75,14 +75,14 @@ def entries(do_lower_case: bool, strip_accents: bool) -> np.ndarray:
 
 
 def pages(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Folds a table: most of its pages of 256 code points are the same.
+    """Compresses a table: most of its pages of 256 code points are equal.
 
     Args:
         table: int32 [0x110000].
 
     Returns:
-        int32 [0x1100], the first place of each page in the second, and
-        int32 [...], all different pages one after the other.
+        int32 [0x1100], the start of each page in the second array; and
+        int32 [...], all distinct pages, concatenated.
     """
     different, numbers = np.unique(
         table.reshape(-1, PAGE), axis=0, return_inverse=True
@@ -92,11 +92,14 @@ def pages(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def expansions(strip_accents: bool) -> list[str]:
-    """What characters of the kind `EXPANDS` become, in their order.
+    """Returns the expansions of the characters of the kind `EXPANDS`.
 
     Args:
-        strip_accents: whether accents are stripped. If not, the kind is that
-            of one letter whose lower case is two characters.
+        strip_accents: whether accents are stripped. If not, the only such
+            character is a letter whose lower case is two characters.
+
+    Returns:
+        the expansions, in the order of the characters.
     """
     if not strip_accents:
         return [_LOWER_DOTTED_I]
@@ -110,18 +113,18 @@ def expansions(strip_accents: bool) -> list[str]:
 
 
 def _unpack(runs: str) -> np.ndarray:
-    """Makes a table from its runs."""
+    """Decodes a table from its runs."""
     packed = zlib.decompress(base64.b85decode(runs))
     lengths, values = np.frombuffer(packed, "<i4").reshape(2, -1)
     return np.repeat(values, lengths).astype(np.int32)
 
 
 def _lower_then_strip() -> np.ndarray:
-    """The entries of what is lower-cased first and stripped then."""
+    """Computes the entries for lower-casing followed by stripping."""
     lower, strip = _unpack(_LOWER), _unpack(_STRIP)
     codes = np.arange(CODE_POINTS, dtype=np.int32)
     targets = codes + (lower >> DELTA_SHIFT)
-    # Of the one letter with two, the second is an accent.
+    # The second character of the only expansion is an accent.
     targets[lower & KIND == EXPANDS] = ord(_LOWER_DOTTED_I[0])
     table = strip[targets] + (targets - codes << DELTA_SHIFT)
     table |= lower & (IGNORABLE | CASED)
@@ -132,7 +135,7 @@ def _lower_then_strip() -> np.ndarray:
 
 _LOWER_DOTTED_I = "i\u0307"
 
-# Characters of the kind `EXPANDS` that are not Hangul, and what they become.
+# Expansions of characters that are not Hangul.
 _EXPANSIONS = {
     "\u09cb": "\u09c7\u09be",
     "\u09cc": "\u09c7\u09d7",
@@ -179,7 +182,7 @@ _EXPANSIONS = {
     "\U0001d1c0": "\U0001d1ba\U0001d165\U0001d16f",
 }
 
-# Runs of equal entries: the lengths, then the entries; int32, zlib, base 85.
+# Runs of equal entries: lengths, then entries; int32, zlib, base 85.
 _LOWER = (
     "c-rk-O^g&p6z;0-p6S_LpjcgCcTq?F1V#k;m#7RF0tXdhKqE*p334$p!Duv5V>aPpqMXpggE1"
     "Qqo;`TbNa7F<UiIo})Pp9QAd&dD5XP?USKHsbsh;T`W?&ZPQ2VOuRlR!k-m6!yUd<L9$B|S-S"

@@ -1,4 +1,4 @@
-"""Vocabulary files: read strictly, written the same way every time."""
+"""Reading, comparing and writing vocabulary files."""
 
 import hashlib
 import itertools
@@ -10,9 +10,9 @@ from common.storage import write_whole
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
-UNUSED = r"\[unused\d+\]"  # tokens that are free for new words
+UNUSED = r"\[unused\d+\]"  # slots that new words may take
 
-# First bytes of files that people pass in place of a vocabulary.
+# First bytes of files that are passed by mistake.
 _OTHER_KINDS = {
     b"\x80": "a pickle",
     b"PK\x03\x04": "a zip archive (a PyTorch or Keras file?)",
@@ -24,7 +24,7 @@ _OTHER_KINDS = {
 
 
 def read_vocabulary(path: str) -> dict[str, int]:
-    """Reads a vocabulary file: UTF-8, one token a line, its id the line.
+    """Reads a vocabulary file: UTF-8, one token per line, in order of ids.
 
     Lines end at a newline only (a token may be any other character, such as
     U+2028), and ASCII white space around a token is dropped.
@@ -36,9 +36,9 @@ def read_vocabulary(path: str) -> dict[str, int]:
         token -> id, in the file's order.
 
     Raises:
-        UserError: the file is missing or another kind of file, has a byte
-            order mark, an invalid byte, an empty line or a token twice, or
-            lacks one of the five special tokens.
+        UserError: the file is missing or another kind of file; has a byte
+            order mark, an invalid byte, an empty line or a duplicate token;
+            or lacks one of the five special tokens.
     """
     vocabulary: dict[str, int] = {}
     lines = read_lines(path)
@@ -50,7 +50,7 @@ def read_vocabulary(path: str) -> dict[str, int]:
                 "empty line",
                 path=path,
                 line=number,
-                expected="one token a line",
+                expected="one token per line",
                 fix="remove the line",
             )
         if "\t" in token:
@@ -58,15 +58,16 @@ def read_vocabulary(path: str) -> dict[str, int]:
                 f"tab in token {token!r}",
                 path=path,
                 line=number,
-                expected="one token a line",
+                expected="one token per line",
                 fix="a SentencePiece vocabulary cannot be used here",
             )
         if token in vocabulary:
             raise UserError(
-                f"token {token!r} stands on line {vocabulary[token] + 1} too",
+                f"duplicate token {token!r}, first on line "
+                f"{vocabulary[token] + 1}",
                 path=path,
                 line=number,
-                expected="every token once",
+                expected="unique tokens",
                 fix="remove one of the two",
             )
         vocabulary[token] = number - 1
@@ -76,16 +77,22 @@ def read_vocabulary(path: str) -> dict[str, int]:
             f"no {' '.join(missing)} among {len(vocabulary)} tokens",
             path=path,
             expected=f"the special tokens {' '.join(SPECIAL_TOKENS)}",
-            fix="add them, each on a line of its own",
+            fix="add them, each on its own line",
         )
     return vocabulary
 
 
 def read_lines(path: str) -> list[str]:
-    """The lines of a text file without white space around them.
+    """Reads the lines of a text file, stripped of ASCII white space.
+
+    Args:
+        path: the file.
+
+    Returns:
+        the lines.
 
     Raises:
-        UserError: the file is missing or another kind of file, has a byte
+        UserError: the file is missing or another kind of file, or has a byte
             order mark or an invalid byte.
     """
     lines = _read_bytes(path).split(b"\n")
@@ -96,24 +103,24 @@ def read_lines(path: str) -> list[str]:
 
 
 def vocabulary_hash(path: str) -> str:
-    """The sha256 of the file's bytes, as hexadecimal digits."""
+    """Returns the sha256 of the file's bytes as hexadecimal digits."""
     return hashlib.sha256(_read_bytes(path)).hexdigest()
 
 
 def check_same(
     path: str, known: str, fix: str, may_extend: bool = False
 ) -> None:
-    """Refuses a vocabulary whose ids are not those of a known one.
+    """Checks that a vocabulary has the same ids as a known one.
 
     Args:
         path: the vocabulary.
-        known: path of the other one.
-        fix: what to do about it.
-        may_extend: words may be in the known one's `[unusedN]` slots, or
-            follow its last token.
+        known: path of the known vocabulary.
+        fix: advice for the message.
+        may_extend: allow words in the known vocabulary's `[unusedN]` slots
+            and after its last token.
 
     Raises:
-        UserError: with the first token that differs.
+        UserError: a token differs; the message names the first.
     """
     files = read_lines(path), read_lines(known)
     pairs = itertools.zip_longest(*files, fillvalue="")
@@ -131,7 +138,7 @@ def check_same(
 
 
 def write_vocabulary(path: str, tokens: list[str]) -> None:
-    """Writes one token a line; the file appears whole or not at all."""
+    """Writes one token per line, atomically."""
     write_whole(path, "".join(f"{token}\n" for token in tokens))
 
 

@@ -1,4 +1,4 @@
-"""What is odd about a vocabulary, and about its use."""
+"""Checks of a vocabulary and of its use, for the doctor."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -8,18 +8,18 @@ from common.findings import Finding, fine, suspicious, wrong
 from data.text import tokenization, vocabulary
 
 _TEXTS = 1000
-_MOST_UNKNOWN = 0.01  # of the tokens
-_LONGEST_TOKEN = 256  # bytes that TensorFlow Text's kernel takes, ## aside
+_MOST_UNKNOWN = 0.01  # share of the tokens
+_LONGEST_TOKEN = 256  # bytes without `##`; limit of TensorFlow Text
 
 
 def check_file(path: str) -> tuple[list[Finding], dict[str, int] | None]:
-    """Reads a vocabulary as every script does.
+    """Reads and examines a vocabulary.
 
     Args:
         path: the file.
 
     Returns:
-        what was found, and token -> id if it can be used.
+        findings; and token -> id, or None if the file cannot be used.
     """
     try:
         vocab = vocabulary.read_vocabulary(path)
@@ -33,7 +33,7 @@ def check_file(path: str) -> tuple[list[Finding], dict[str, int] | None]:
             suspicious(
                 "lines end in CR LF",
                 path=path,
-                expected="LF: other tools make the CR a part of the token",
+                expected="LF: other tools read the CR as part of the token",
                 fix=f"sed -i 's/\\r$//' {path}",
             )
         )
@@ -42,11 +42,15 @@ def check_file(path: str) -> tuple[list[Finding], dict[str, int] | None]:
             suspicious(
                 f"[PAD] is token {vocab[vocabulary.PAD]}",
                 path=path,
-                expected="0, with which rows are filled up",
+                expected="0, the id that fills sequences",
                 fix="move it to the first line, and make the records again",
             )
         )
-    casing = {True: "cased", False: "uncased", None: "of letters without case"}
+    casing = {
+        True: "cased",
+        False: "uncased",
+        None: "without letters of either case",
+    }
     found.append(
         fine(f"{len(vocab):,} tokens, {casing[is_cased(vocab)]}", path=path)
     )
@@ -60,14 +64,17 @@ def check_use(
     vocab_size: int | None,
     config_file: str | None,
 ) -> list[Finding]:
-    """Compares a vocabulary with casing and config.
+    """Compares a vocabulary with the casing and the config.
 
     Args:
         path: the vocabulary.
         vocab: token -> id.
-        do_lower_case: how text is made; None if it is not known.
-        vocab_size: the config's; None without one.
-        config_file: the config, for messages.
+        do_lower_case: whether text is lower-cased; None if unknown.
+        vocab_size: from the config; None without a config.
+        config_file: path of the config, for messages.
+
+    Returns:
+        findings.
     """
     found = []
     cased = is_cased(vocab)
@@ -93,10 +100,10 @@ def check_use(
         return found
     message = {
         "path": config_file,
-        "expected": f"{len(vocab)}, the tokens of {path}",
-        "fix": "pass the config that belongs to the vocabulary",
+        "expected": f"{len(vocab)}, the number of tokens of {path}",
+        "fix": "pass the config of this vocabulary",
     }
-    # Tables are filled up to a multiple of 8 or 64: it is faster.
+    # Embeddings may be padded to a multiple of 8 or 64 for speed.
     padded = vocab_size % 8 == 0 and 0 < vocab_size - len(vocab) < 128
     level = fine if padded else suspicious
     level = wrong if vocab_size < len(vocab) else level
@@ -104,11 +111,14 @@ def check_use(
 
 
 def check_hash(path: str, runs: list[dict]) -> list[Finding]:
-    """Whether records were made with this vocabulary.
+    """Checks that records were created with this vocabulary.
 
     Args:
         path: the vocabulary.
-        runs: the manifest's entries of the records.
+        runs: entries of the records' manifest.
+
+    Returns:
+        one finding for each other vocabulary.
     """
     digest = vocabulary.vocabulary_hash(path)
     others = {run["vocab_sha256"]: run["vocab_file"] for run in runs}
@@ -127,12 +137,15 @@ def check_hash(path: str, runs: list[dict]) -> list[Finding]:
 def check_texts(
     path: str, tokenize: Callable[[str], list[str]], texts: Iterable[str]
 ) -> list[Finding]:
-    """Counts [UNK] in the first thousand texts.
+    """Checks the share of [UNK] in the first thousand texts.
 
     Args:
         path: the vocabulary.
-        tokenize: a text to its tokens.
-        texts: in any number.
+        tokenize: function from a text to its tokens.
+        texts: any number of texts.
+
+    Returns:
+        a finding if the share is high, else none.
     """
     first = [tokenize(text) for text in itertools.islice(texts, _TEXTS)]
     total = sum(map(len, first))
@@ -145,40 +158,40 @@ def check_texts(
             "texts are [UNK]",
             path=path,
             expected=f"at most {_MOST_UNKNOWN:.0%}",
-            fix="is it the vocabulary of this language and casing?",
+            fix="check that the vocabulary has this language and casing",
         )
     ]
 
 
 def check_exportable(path: str, vocab: dict[str, int]) -> None:
-    """Refuses a vocabulary that a graph's tokenizer cannot hold.
+    """Rejects a vocabulary that `text_ops.GraphTokenizer` cannot represent.
 
     Args:
         path: the vocabulary.
         vocab: token -> id.
 
     Raises:
-        UserError: `text_ops.GraphTokenizer` would fail on it.
+        UserError: a token is too long or has a null character.
     """
     for token, i in vocab.items():
         found, size = None, len(token.removeprefix("##").encode())
         if size > _LONGEST_TOKEN:
             found = f"token {token[:9]!r}... has {size} bytes"
         elif "\0" in token:
-            found = f"token {token[:9]!r} holds a null character"
+            found = f"token {token[:9]!r} contains a null character"
         if found:
             raise UserError(
                 found,
                 path=path,
                 line=i + 1,
                 expected=f"at most {_LONGEST_TOKEN} bytes, none of them null: "
-                "TensorFlow Text takes no other token",
-                fix="put an unused token such as [unused999] in its place",
+                "TensorFlow Text supports no other token",
+                fix="replace it with an unused token such as [unused999]",
             )
 
 
 def is_cased(vocab: dict[str, int]) -> bool | None:
-    """Whether tokens have capital letters; None without any letters of case.
+    """Returns whether a vocabulary is cased; None if no letter has case.
 
     Args:
         vocab: token -> id.
@@ -191,7 +204,7 @@ def is_cased(vocab: dict[str, int]) -> bool | None:
 
 
 def special(vocab: dict[str, int]) -> set[int]:
-    """Ids of tokens in brackets, such as `[CLS]` and `[unused1]`."""
+    """Returns the ids of tokens in brackets: `[CLS]`, `[unused1]`."""
     return {
         i
         for token, i in vocab.items()

@@ -1,4 +1,4 @@
-"""New words for a vocabulary, and the rows that are free for them."""
+"""Adding words to a vocabulary, in its unused slots first."""
 
 import re
 
@@ -7,54 +7,59 @@ from data.text import vocabulary
 
 
 def read_words(path: str) -> list[str]:
-    """Reads words to add to a vocabulary, one a line; blank lines are none.
+    """Reads words to add to a vocabulary, one per line; skips blank lines.
+
+    Args:
+        path: the file.
+
+    Returns:
+        the words, in order.
 
     Raises:
-        UserError: the file cannot be read, or a word has white space in it
-            or stands there twice.
+        UserError: the file cannot be read, or a line has several words or a
+            duplicate word.
     """
     lines: dict[str, int] = {}
     for number, word in enumerate(vocabulary.read_lines(path), start=1):
         if word in lines or word.split() not in ([], [word]):
             raise UserError(
-                f"{word!r}" + (" stands there twice" if word in lines else ""),
+                f"duplicate word {word!r}" if word in lines else f"{word!r}",
                 path=path,
                 line=number,
-                expected="one word a line, every word once",
+                expected="one word per line, each word once",
             )
         if word:
             lines[word] = number
     return list(lines)
 
 
-def place_words(
+def add_words(
     tokens: list[str], words: list[str]
 ) -> tuple[list[str], list[int]]:
-    """Finds ids for new words: those of unused slots first, then new ones.
+    """Adds words: in the unused slots first, then after the last token.
 
     Args:
-        tokens: of the vocabulary, in order of their ids.
-        words: none of which is a token.
+        tokens: tokens of the vocabulary, in order of their ids.
+        words: words to add, none of which is a token.
 
     Returns:
-        the new tokens, and the id of each word.
+        the new tokens, and the id of each added word.
     """
     tokens = list(tokens)
     free = unused_slots(tokens)
-    rows = []
+    ids = []
     for word in words:
         if free:
-            row = free.pop(0)
-            tokens[row] = word
+            ids.append(free.pop(0))
+            tokens[ids[-1]] = word
         else:
-            row = len(tokens)
+            ids.append(len(tokens))
             tokens.append(word)
-        rows.append(row)
-    return tokens, rows
+    return tokens, ids
 
 
 def unused_slots(tokens: list[str]) -> list[int]:
-    """Ids of the `[unusedN]` tokens, in order."""
+    """Returns the ids of the `[unusedN]` tokens, in order."""
     return [
         i for i, t in enumerate(tokens) if re.fullmatch(vocabulary.UNUSED, t)
     ]

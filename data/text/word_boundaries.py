@@ -1,24 +1,24 @@
-"""Ids of text that was cut into words beforehand, with the words marked.
+"""Token ids of pre-segmented text, with word boundaries marked.
 
     我们 使用 语言 模型  ->  我 ##们 使 ##用 语 ##言 模 ##型
 
-The tokenizer puts every ideograph apart, so that whole-word masking knows no
-words in such text. Here each piece that continues a word of the corpus is
-marked, by V added to its id; its id stays what the tokenizer says.
+The tokenizer splits off every ideograph, so whole-word masking cannot see the
+words of such text. Here each token that continues a word of the corpus is
+marked by adding V, the size of the vocabulary, to its id.
 """
 
 from data.text import tokenization
 
 _MEMO_SIZE = 1_000_000  # words
 
-# Control characters, which the tokenizer drops, that `str.split` splits at.
+# Control characters that the tokenizer drops but `str.split` splits at.
 _DROPPED = dict.fromkeys([0x0B, 0x0C, *range(0x1C, 0x20), 0x85])
 
 
 class SegmentedTokenizer:
-    """Text to marked ids; white space in the text is where words end.
+    """Tokenizes text whose words are separated by white space to marked ids.
 
-    A punctuation mark is a word of its own, as in other text.
+    A punctuation mark is a separate word, as in other text.
 
     Args:
         vocab_file: path of the vocabulary.
@@ -39,7 +39,14 @@ class SegmentedTokenizer:
         self._memo: dict[str, list[int]] = {}
 
     def ids_of_lines(self, lines: list[str]) -> list[list[int]]:
-        """Marked ids of each line."""
+        """Tokenizes lines.
+
+        Args:
+            lines: strings.
+
+        Returns:
+            marked ids of each line: id + V where a token continues a word.
+        """
         return [
             [
                 token
@@ -63,8 +70,8 @@ class SegmentedTokenizer:
         after_punctuation = True
         for part in basic.tokenize(word):
             is_punctuation = tokenization.is_punctuation(part[0])
-            for piece in self._exact.wordpiece_tokenizer.tokenize(part):
+            for token in self._exact.wordpiece_tokenizer.tokenize(part):
                 starts = is_punctuation or after_punctuation
-                ids.append(self.vocab[piece] + len(self.vocab) * (not starts))
+                ids.append(self.vocab[token] + len(self.vocab) * (not starts))
                 after_punctuation = is_punctuation
         return ids

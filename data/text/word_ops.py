@@ -1,11 +1,11 @@
-"""Text to words inside a graph, with their places; windows of words.
+"""Splitting text into words inside a graph; sliding windows of words.
 
     text     In "New York", he said.
     words    In | " | New | York | " | , | he | said | .
 
-What is split off at both ends of a run without white space are punctuation
-marks, each a word; inside they stay: U.S, AT&T, O'Brien. Ideographs are
-words of their own. Text that is already split is split at white space alone.
+Punctuation marks at both ends of a run without white space are split off, each
+as a word; those inside stay: U.S, AT&T, O'Brien. Each ideograph is a word.
+Text that is already split into words is split at white space only.
 """
 
 from typing import NamedTuple
@@ -24,9 +24,9 @@ class Words(NamedTuple):
     """Words of B texts, one after the other.
 
     codes: int32 [N] code points of all texts.
-    text_splits: int64 [B + 1] where the texts begin and end in `codes`.
-    starts, limits: int64 [W] where words begin and end in `codes`.
-    row_splits: int64 [B + 1] where the texts begin and end among the words.
+    text_splits: int64 [B + 1] boundaries of the texts in `codes`.
+    starts, limits: int64 [W] start and end of each word in `codes`.
+    row_splits: int64 [B + 1] boundaries of the texts among the words.
     """
 
     codes: tf.Tensor
@@ -37,10 +37,10 @@ class Words(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """Rows of the network, as `ner.windows` cuts them, numbers of all words.
+    """R sliding windows over the words of all texts, as in `tasks.ner.windows`.
 
-    starts, limits: int64 [R] the words of each.
-    firsts, lasts: int64 [R] those that have their label there.
+    starts, limits: int64 [R] first word of each window, and the one after it.
+    firsts, lasts: int64 [R] the range of words that the window labels.
     """
 
     starts: tf.Tensor
@@ -50,7 +50,7 @@ class Windows(NamedTuple):
 
 
 def classes_of_text() -> np.ndarray:
-    """What each code point does to words: uint8 [0x110000]."""
+    """Returns the class of each code point in plain text: uint8 [0x110000]."""
     kinds = tables.entries(False, False) & tables.KIND
     classes = np.full(len(kinds), _INNER, np.uint8)
     classes[kinds == tables.SPACE] = _SPACE
@@ -61,7 +61,7 @@ def classes_of_text() -> np.ndarray:
 
 
 def classes_of_words() -> np.ndarray:
-    """The same for text that is already split."""
+    """Returns the classes for text that is already split into words."""
     classes = np.full(tables.CODE_POINTS, _INNER, np.uint8)
     classes[[ord(character) for character in _ASCII_SPACE]] = _SPACE
     return classes
@@ -83,15 +83,18 @@ class WordSplitter(tf.Module):
         """Splits texts.
 
         Args:
-            strings: string [B], UTF-8; invalid bytes are left out.
+            strings: string [B], UTF-8; invalid bytes are dropped.
+
+        Returns:
+            the words of all texts.
         """
         text_splits, codes = tf.raw_ops.UnicodeDecode(
             input=strings, input_encoding="UTF-8", errors="ignore"
         )
         page = tf.gather(self._page_starts, tf.bitwise.right_shift(codes, 8))
         classes = tf.gather(self._pages, page + (codes & 255))
-        places = tf.range(tf.size(codes, tf.int64))
-        # Runs: what stands together. Each text and ideograph begins one.
+        positions = tf.range(tf.size(codes, tf.int64))
+        # A run has no white space; each text and ideograph begins one.
         inside, alone = classes != _SPACE, classes == _ALONE
         borders = tf.scatter_nd(
             text_splits[:, tf.newaxis],
@@ -100,22 +103,22 @@ class WordSplitter(tf.Module):
         )
         apart = (borders[:-1] > 0) | ~_before(inside) | alone | _before(alone)
         runs = tf.cumsum(tf.cast(inside & apart, tf.int64)) - 1
-        # The core of a run: from its first character that is no mark to
-        # its last one. Characters outside it are words.
+        # The core of a run: from its first to its last character that is no
+        # punctuation mark. Each character outside of it is a word.
         cores = inside & (classes == _INNER)
         first = tf.math.unsorted_segment_min(
-            tf.where(cores, places, tf.int64.max), runs, tf.size(codes)
+            tf.where(cores, positions, tf.int64.max), runs, tf.size(codes)
         )
         last = tf.math.unsorted_segment_max(
-            tf.where(cores, places, -1), runs, tf.size(codes)
+            tf.where(cores, positions, -1), runs, tf.size(codes)
         )
         first, last = (tf.gather(x, tf.maximum(runs, 0)) for x in (first, last))
-        middle = (first < places) & (places <= last)
+        middle = (first < positions) & (positions <= last)
         begins = inside & ~middle
         words = tf.cumsum(tf.cast(begins, tf.int64)) - 1
         starts = tf.squeeze(tf.where(begins), 1)
         limits = tf.math.unsorted_segment_max(
-            tf.where(inside, places + 1, -1), words, tf.size(starts)
+            tf.where(inside, positions + 1, -1), words, tf.size(starts)
         )
         return Words(
             codes,
@@ -129,47 +132,51 @@ class WordSplitter(tf.Module):
 def strings_of(
     codes: tf.Tensor, starts: tf.Tensor, limits: tf.Tensor
 ) -> tf.Tensor:
-    """Parts of texts as strings.
+    """Encodes parts of texts as strings.
 
     Args:
         codes: int32 [N] code points.
-        starts, limits: int64 [W] where the parts begin and end.
+        starts, limits: int64 [W] start and end of each part.
 
     Returns:
         string [W].
     """
-    places = tf.ragged.range(starts, limits)
+    positions = tf.ragged.range(starts, limits)
     return tf.raw_ops.UnicodeEncode(
-        input_values=tf.gather(codes, places.values),
-        input_splits=places.row_splits,
+        input_values=tf.gather(codes, positions.values),
+        input_splits=positions.row_splits,
         output_encoding="UTF-8",
         errors="strict",
     )
 
 
 def windows(
-    lengths: tf.Tensor, row_splits: tf.Tensor, room: int, stride: int
+    lengths: tf.Tensor, row_splits: tf.Tensor, size: int, stride: int
 ) -> Windows:
-    """Cuts texts into windows, each as `ner.windows` does.
+    """Divides texts into sliding windows, as `tasks.ner.windows` does.
 
     Args:
-        lengths: int64 [W] pieces of each word.
-        row_splits: int64 [B + 1] where texts begin and end among the words.
-        room, stride: pieces of a window, and from one to the next.
+        lengths: int64 [W] number of tokens of each word.
+        row_splits: int64 [B + 1] boundaries of the texts among the words.
+        size: maximum number of tokens in a window.
+        stride: tokens between the starts of two windows.
+
+    Returns:
+        the windows of all texts.
     """
-    before = tf.concat([[0], tf.cumsum(lengths)], 0)  # pieces before words
+    before = tf.concat([[0], tf.cumsum(lengths)], 0)  # tokens before words
     begins = tf.gather(before, row_splits)
-    rest = tf.maximum(begins[1:] - begins[:-1] - room, 0)
+    rest = tf.maximum(begins[1:] - begins[:-1] - size, 0)
     numbers = tf.ragged.range(1 - (-rest // stride))
     text = numbers.value_rowids()
     wanted = tf.minimum(numbers.values * stride, tf.gather(rest, text))
     starts = tf.searchsorted(
         before, tf.gather(begins, text) + wanted, out_type=tf.int64
     )
-    ends = tf.gather(before, starts) + room
+    ends = tf.gather(before, starts) + size
     limits = tf.searchsorted(before, ends, "right", tf.int64) - 1
     limits = tf.minimum(limits, tf.gather(row_splits, text + 1))
-    # Two windows of a text meet in the middle of what both hold.
+    # Two windows of a text divide the words that they share in the middle.
     middles = tf.gather(before, starts[1:]) + tf.gather(before, limits[:-1])
     centers = before[:-1] + before[1:]
     borders = tf.searchsorted(centers, middles, out_type=tf.int64)
@@ -185,5 +192,5 @@ def windows(
 
 
 def _before(mask: tf.Tensor) -> tf.Tensor:
-    """What holds at the place before: bool [N] -> bool [N]."""
+    """Shifts a mask to the right by one: bool [N] -> bool [N]."""
     return tf.concat([tf.zeros_like(mask[:1]), mask[:-1]], 0)

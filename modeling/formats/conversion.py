@@ -285,7 +285,7 @@ def add_words(bert: Bert, path: str) -> None:
                 path=path,
                 expected="a word that the tokenizer keeps whole",
             )
-    tokens, rows = vocabulary_slots.place_words(bert.tokens, new)
+    tokens, rows = vocabulary_slots.add_words(bert.tokens, new)
     parts = [[ids[token] for token in tokens_of(word)] for word in new]
     reused = sum(row < len(bert.tokens) for row in rows)
     bert.values = extend_embeddings.extend_vocabulary(bert.values, rows, parts)

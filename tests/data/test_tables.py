@@ -35,7 +35,7 @@ def test_tabs_separate_and_quotes_are_characters(tmp_path):
     assert tables.header(path) == ["Quality", "#1 ID", "#1 String"]
 
 
-def test_columns_have_numbers_too_from_both_ends(tmp_path):
+def test_columns_have_numbers_from_both_ends_too(tmp_path):
     path = write(tmp_path, "x.txt", "a\tb\tc\nd\te\tf")
     assert read(path, [-1, 0], header=False) == [
         (1, ["c", "a"]),
@@ -57,7 +57,7 @@ def test_only_newlines_end_lines(tmp_path):
     assert read(path, [0], header=False) == [(1, ["a\u2028b\x0bc\x85"])]
 
 
-def test_csv_fields_run_over_lines_and_keep_their_quotes(tmp_path):
+def test_csv_fields_span_lines_and_keep_their_quotes(tmp_path):
     path = write(
         tmp_path,
         "x.csv",
@@ -93,7 +93,7 @@ def test_blank_lines_of_a_csv_are_skipped(tmp_path):
         ("x.jsonl", '{"a": "\\"1", "b": "2"}\n', ["a", "b"]),
     ],
 )
-def test_compressed_tables_are_those_they_hold(
+def test_compressed_tables_equal_their_content(
     tmp_path, name, content, columns
 ):
     plain = write(tmp_path, name, content)
@@ -103,7 +103,7 @@ def test_compressed_tables_are_those_they_hold(
     assert tables.header(packed) == tables.header(plain)
 
 
-def test_broken_compressed_tables_are_told(tmp_path, monkeypatch):
+def test_broken_compressed_tables_are_reported(tmp_path, monkeypatch):
     content = gzip.compress(b"a\n" * 997)
     for wrong in (b"a\nb\n", content[:-9], content[:17] + content[19:]):
         path = write(tmp_path, "x.tsv.gz", wrong)
@@ -133,7 +133,7 @@ LONG = "y" * 200_003
         ("x.jsonl", f'{{"a": "1"}}\n{{"a": "{LONG}"}}\n'),
     ],
 )
-def test_long_fields_are_read_and_told(tmp_path, name, content):
+def test_long_fields_are_read_and_reported(tmp_path, name, content):
     long = []
     path = write(tmp_path, name, content)
     found = read(path, ["a"], long=long)
@@ -151,7 +151,7 @@ def test_json_lines_keep_their_types(tmp_path):
     ]
 
 
-def test_broken_rows_can_be_left_out_and_are_told(tmp_path):
+def test_broken_rows_can_be_skipped_and_are_reported(tmp_path):
     path = write(tmp_path, "x.tsv", "a\tb\n1\t2\n3\n4\t5\t6\n7\t8\n")
     broken = []
     assert read(path, ["b"], broken=broken) == [(2, ["2"]), (5, ["8"])]
@@ -170,7 +170,7 @@ GIANT = "y" * 16_777_217
         ("x.tsv", "a\tb\n1\t2\t3\n", [0], "x.tsv:2: 3 columns; expected 2"),
         ("x.tsv", "a\tb\n", ["c"], "x.tsv:1: no column 'c'; expected one of 2"),
         ("x.tsv", "a\tb\n", [5], "x.tsv:1: no column 5"),
-        ("x.tsv", "a\ta\n", ["a"], "x.tsv:1: two columns 'a'"),
+        ("x.tsv", "a\ta\n", ["a"], "x.tsv:1: duplicate column 'a'"),
         ("x.tsv", b"a\nd\xe9j\xe0\n", [0], "x.tsv:2: invalid UTF-8 byte 0xe9"),
         ("x.tsv", b"\xff\xfea\x00", [0], "x.tsv:1: is UTF-16"),
         ("x.tsv", "a\tb\r1\t2\r3\t4\r", [0], "x.tsv:1: line ends are lone"),
@@ -178,7 +178,7 @@ GIANT = "y" * 16_777_217
         ("x.csv", "a,b\n1,2\n3\n", ["a"], "x.csv:3: 1 column; expected 2"),
         ("x.csv", 'a,b\n1,"2\n3,4\n', ["a"], "x.csv:2: this row cannot be"),
         ("x.csv", f"a\n{GIANT}", ["a"], "x.csv:2: this row cannot be"),
-        ("x.jsonl", '{"a": 1}\n{a}\n', ["a"], "x.jsonl:2: is no JSON"),
+        ("x.jsonl", '{"a": 1}\n{a}\n', ["a"], "x.jsonl:2: is not JSON"),
         (
             "x.jsonl",
             '{"a": "\\ud83d\\ude00"}\n{"a": ["b", "c\\udfff"]}\n',
@@ -190,7 +190,7 @@ GIANT = "y" * 16_777_217
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_is_wrong_is_told_with_its_line(
+def test_mistakes_are_reported_with_their_lines(
     tmp_path, name, content, columns, found
 ):
     path = write(tmp_path, name, content)
@@ -200,7 +200,7 @@ def test_what_is_wrong_is_told_with_its_line(
     assert "\n" not in str(error.value)
 
 
-def test_missing_files_and_folders_are_told(tmp_path):
+def test_missing_files_and_folders_are_reported(tmp_path):
     for path in (tmp_path, tmp_path / "none.tsv"):
         with pytest.raises(UserError, match="is a folder|no such file"):
             read(str(path), [0])

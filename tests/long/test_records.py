@@ -95,4 +95,4 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     assert peak < 1_000_000
     assert (tmp_path / "out" / "0.tfrecord").stat().st_size > 10**9
-    assert documents.BUCKET_BYTES == 4_000_000
+    assert documents.PARTITION_BYTES == 4_000_000

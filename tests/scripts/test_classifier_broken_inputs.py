@@ -116,7 +116,7 @@ CASES = [
     case(
         "own.csv",
         't,l\n"one,a\ntwo,b\n',
-        "own.csv:2: this row cannot be read: unexpected end of data; is a "
+        "own.csv:2: this row cannot be parsed: unexpected end of data; is a "
         "quote missing?",
         **OWN,
         train_file="own.csv",
@@ -138,7 +138,7 @@ CASES = [
     case(
         "own.jsonl",
         '{"t": "one", "l": "a"}\n{"t": "two", "l"\n',
-        "own.jsonl:2: is no JSON",
+        "own.jsonl:2: is not JSON",
         **OWN,
         train_file="own.jsonl",
     ),

@@ -381,7 +381,7 @@ def too_large_vocabulary(folder):
         file.write("more\nless\n")
 
 
-@broken("google", "vocab.txt:32: token 'the' stands on line 6 too")
+@broken("google", "vocab.txt:32: duplicate token 'the', first on line 6")
 def token_twice(folder):
     with open(folder / "vocab.txt", "a") as file:
         file.write("the\n")

@@ -113,7 +113,7 @@ def test_shards_share_the_records_evenly(create):
 
 
 def test_any_number_of_processes_makes_the_same_bytes(create, monkeypatch):
-    monkeypatch.setattr(documents, "BUCKET_BYTES", 997)
+    monkeypatch.setattr(documents, "PARTITION_BYTES", 997)
     one, out, _ = create("one", shards=2)
     assert out.startswith("37 documents")
     three, _, err = create("three", shards=2, num_processes=3)
@@ -123,7 +123,7 @@ def test_any_number_of_processes_makes_the_same_bytes(create, monkeypatch):
 @pytest.mark.slow
 def test_beam_makes_the_same_bytes(create, monkeypatch):
     """On Beam's own runner of this machine; its options follow `--`."""
-    monkeypatch.setattr(documents, "BUCKET_BYTES", 1997)
+    monkeypatch.setattr(documents, "PARTITION_BYTES", 1997)
     here, _, _ = create("here", shards=2)
     beam, out, _ = create(
         "beam",
@@ -146,7 +146,7 @@ def test_options_of_beam_without_beam_are_an_error(create):
 
 def test_shards_on_another_file_system(create, monkeypatch):
     """TensorFlow's `ram://` stands for `gs://`: the same code serves both."""
-    monkeypatch.setattr(documents, "BUCKET_BYTES", 1997)
+    monkeypatch.setattr(documents, "PARTITION_BYTES", 1997)
     here, _, _ = create("here", shards=2)
     source = here[0].parent.parent / "corpus.txt"
     tf.io.gfile.copy(str(source), "ram://corpus/corpus.txt", overwrite=True)
@@ -252,8 +252,8 @@ def test_documents_without_tokens_are_left_out(create, folder):
     [
         ("cat .\ndog .\n", "1 document with text; expected at least 2"),
         ("cat .\n\n\u200b\n", "1 document with text; expected at least 2"),
-        ("", "no document; expected one sentence a line"),
-        ("\n\n\n", "no document; expected one sentence a line"),
+        ("", "no document; expected one sentence per line"),
+        ("\n\n\n", "no document; expected one sentence per line"),
     ],
 )
 def test_too_few_documents_are_an_error(create, folder, content, message):

@@ -38,8 +38,8 @@ def test_it_learns_the_words_of_the_corpus(run_script, corpus, tmp_path):
     tokens = tokenizer.tokenize(corpus.read_text())
     assert "[UNK]" not in tokens
     measured, wrote = out.splitlines()
-    assert measured.startswith("the text itself, too short to hold lines out")
-    assert ", 1.000 pieces a word, 0.00% [UNK], 100.0% of the" in measured
+    assert measured.startswith("all text (too short for held-out lines)")
+    assert ", 1.000 tokens per word, 0.00% [UNK], 100.0% of the" in measured
     assert wrote.startswith(f"wrote {len(vocab)} tokens, learned from ")
 
 
@@ -164,7 +164,7 @@ def test_new_words_placed_by_convert_checkpoint_have_the_same_ids(extended):
     tokens = extended(num_new_tokens=3)[3]
     words = [token for token in tokens if token not in BASE]
     assert len(words) == 3
-    assert vocabulary_slots.place_words(BASE, words)[0] == tokens
+    assert vocabulary_slots.add_words(BASE, words)[0] == tokens
 
 
 def test_fewer_words_than_asked_for_are_told(extended, tmp_path):
@@ -175,18 +175,21 @@ def test_fewer_words_than_asked_for_are_told(extended, tmp_path):
     assert tokens[5:8] == ["cat", "[unused1]", "[unused2]"]
 
 
-def test_a_vocabulary_of_the_other_case_is_told(extended):
+def test_a_vocabulary_of_the_other_case_is_a_warning(extended):
     code, _, err, _ = extended("--nodo_lower_case")
     assert code == 0
-    assert "base.txt does not look as if made with --do_lower_case=False" in err
+    assert (
+        "base.txt does not look like a vocabulary for --do_lower_case=False"
+        in err
+    )
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"num_new_tokens": 0}, "--num_new_tokens=0; expected at least 1"),
-        ({"num_new_tokens": None}, "--num_new_tokens need each other"),
-        ({"base_vocab": None}, "--num_new_tokens need each other"),
+        ({"num_new_tokens": None}, "--num_new_tokens require each other"),
+        ({"base_vocab": None}, "--num_new_tokens require each other"),
         ({"num_processes": 0}, "--num_processes=0; expected at least 1"),
         ({"vocab_size": 30522}, "--vocab_size contradicts --base_vocab"),
         ({"num_unused": 99}, "--num_unused contradicts --base_vocab"),
@@ -208,7 +211,7 @@ def test_these_extensions_are_refused(extended, changed, message):
 def test_broken_and_full_base_vocabularies_are_refused(extended, tmp_path):
     path = tmp_path / "other.txt"
     for content, message in (
-        ("[PAD]\na\na\n", ":3: token 'a' stands on line 2 too"),
+        ("[PAD]\na\na\n", ":3: duplicate token 'a', first on line 2"),
         ("\n".join(BASE[:5]), ": 0 [unusedN] slots for 2 words; expected a v"),
     ):
         path.write_text(content)

@@ -307,9 +307,9 @@ def test_a_config_that_fits_neither_records_nor_vocabulary(
         vocab_file=made / "vocab.txt",
         bert_config_file=path,
     )
-    assert f"{path}: vocab_size is {V - 2}; expected {V}, the tokens of " in (
-        "".join(found["wrong"])
-    )
+    assert (
+        f"{path}: vocab_size is {V - 2}; expected {V}, the number of tokens of "
+    ) in "".join(found["wrong"])
     assert (
         f"{path}: max_position_embeddings is {S - 1}; expected at least {S}"
     ) in "".join(found["wrong"])

@@ -223,13 +223,13 @@ def refused(run_script, tmp_path):
         ("a.txt", b" \n\n", ": no text in it; expected at least one document"),
         ("a.jsonl", b"\n", ": no text in it"),
         ("a.json", b'{"text": ""}\n', ": no text in it"),
-        ("a.jsonl", b'{"text": "A."}\n{"text": ', ":2: broken JSON at column"),
-        ("a.json", b'{\n"text": "A."\n}', ":1: broken JSON at column 2: "),
-        ("a.json", b"[" * 100_000, ":1: JSON that cannot be read: "),
-        ("a.jsonl", b'\n["A."]', ':2: JSON that is no object: ["A."]; expect'),
+        ("a.jsonl", b'{"text": "A."}\n{"text": ', ":2: invalid JSON at column"),
+        ("a.json", b'{\n"text": "A."\n}', ":1: invalid JSON at column 2: "),
+        ("a.json", b"[" * 100_000, ":1: JSON that cannot be parsed: "),
+        ("a.jsonl", b'\n["A."]', ':2: JSON that is not an object: ["A."]'),
         ("a.jsonl", b'{"body": "A.", "id": 2}', "the fields are 'body', 'id';"),
         ("a.jsonl", b"{}", "the fields are none; expected a JSON object a"),
-        ("a.jsonl", b'{"text": null}', ":1: 'text' is no string: null; expec"),
+        ("a.jsonl", b'{"text": null}', ":1: 'text' is not a string: null; "),
         ("a.jsonl", b'{"text": "\\ud800"}', ":1: 'text' holds half of a surr"),
         ("a.txt.gz", b"One.", "cannot be read: Not a gzipped file"),
         (
@@ -248,10 +248,10 @@ def test_wrong_files(refused, tmp_path, name, content, message):
 
 
 BAD_LINES = [
-    (b'{"text": ', "broken JSON at column"),
-    (b'["A."]', "JSON that is no object"),
+    (b'{"text": ', "invalid JSON at column"),
+    (b'["A."]', "JSON that is not an object"),
     (b'{"body": "A."}', "no field 'text'"),
-    (b'{"text": null}', "'text' is no string"),
+    (b'{"text": null}', "'text' is not a string"),
     (b'{"text": "\\ud800"}', "'text' holds half of a surrogate pair"),
     (b'{"text": "\xff"}', "invalid UTF-8 byte 0xff"),
     (b"[" * 100_000, "JSON that cannot be read"),
@@ -298,7 +298,7 @@ def test_bad_lines_are_dropped_counted_and_told(
 def test_one_bad_line_too_many_ends_the_run(refused, tmp_path):
     path = write_bad_lines(tmp_path / "a.jsonl")
     line = refused(input_file=path, max_bad_lines=0)
-    assert line.startswith(f"{path}:2: broken JSON at column")
+    assert line.startswith(f"{path}:2: invalid JSON at column")
     assert line.endswith("pass --max_bad_lines to drop such lines")
 
 
@@ -345,10 +345,10 @@ def test_a_damaged_file_is_no_bad_line(run_script, tmp_path):
         ({"document_boundary": "line"}, "document_boundary"),
         ({"num_processes": 0}, "num_processes"),
         ({"output_file": "{folder}"}, "expected the name of a file"),
-        ({"output_file": "/none/corpus.txt"}, "make the folder first"),
+        ({"output_file": "/none/corpus.txt"}, "create the folder first"),
         ({"output_file": "{folder}/good.txt"}, "good.txt: is input and outpu"),
-        ({"input_file": "{folder}"}, "corpus.txt: is input and output"),
-        ({"output_file": "{folder}/pipe"}, "pipe: is no ordinary file"),
+        ({"input_file": "{folder}"}, "corpus.txt: is both input and output"),
+        ({"output_file": "{folder}/pipe"}, "pipe: is not a regular file"),
         ({"text_feild": "text"}, "Unknown command line flag"),
     ],
 )

@@ -106,7 +106,7 @@ def test_packed_rows_hold_the_instances_of_plain_ones(create):
 
 @pytest.mark.long
 def test_packed_bytes_do_not_depend_on_processes(create, monkeypatch):
-    monkeypatch.setattr(documents, "BUCKET_BYTES", 1997)
+    monkeypatch.setattr(documents, "PARTITION_BYTES", 1997)
     one, _, _, _ = create("one", "--pack_sequences")
     two, _, _, _ = create("two", "--pack_sequences", num_processes=2)
     assert one == two

@@ -92,7 +92,11 @@ def written(tmp_path, content, name="file"):
         (create_vocab, {"input_file": None}, "input_file"),
         (create_vocab, {"input_file": "/none/*.txt"}, "matches no file"),
         (create_vocab, {"output_file": "/"}, "expected the name of a file"),
-        (create_vocab, {"output_file": "/none/v.txt"}, "make the folder first"),
+        (
+            create_vocab,
+            {"output_file": "/none/v.txt"},
+            "create the folder first",
+        ),
         (create_vocab, {"vocab_size": 20}, "--vocab_size=20 is too small"),
         (create_vocab, {"vocab_size": "many"}, "vocab_size"),
         (create_vocab, {"vocab_sise": 20}, "Unknown command line flag"),

@@ -153,7 +153,7 @@ HEADER = SWAG.split("\n")[0]
         (f"{HEADER}\na,b,c,d\n", "a.csv:2: 4 columns; expected 5, as the"),
         (f"{HEADER}\na,b,c,d,2\n", "a.csv:2: label 2; expected the number"),
         (f"{HEADER}\na,b,c,,1\n", "a.csv:2: choice 1 is empty; expected a"),
-        (f'{HEADER}\n"a,b,c,d,1\n', "a.csv:2: this row cannot be read"),
+        (f'{HEADER}\n"a,b,c,d,1\n', "a.csv:2: this row cannot be parsed"),
         (f"{HEADER}\n".encode() + b"\xe9,b,c,d,1\n", "a.csv:2: invalid UTF-8"),
         (
             "sent1,ending0,ending1,label\na,b,c,1\n",

@@ -1,4 +1,4 @@
-"""Corpora: documents, what is refused, and the dealing into buckets."""
+"""Corpora: documents, rejected files, and partitions."""
 
 import gzip
 from pathlib import Path
@@ -33,7 +33,7 @@ def write(path, content):
         ("", []),
     ],
 )
-def test_blank_lines_part_documents(tmp_path, content, documents):
+def test_blank_lines_separate_documents(tmp_path, content, documents):
     plain = write(tmp_path / "a.txt", content)
     packed = write(tmp_path / "a.gz", gzip.compress(content.encode(), mtime=0))
     assert list(corpus.documents(plain)) == documents
@@ -50,7 +50,7 @@ def test_scan_counts_documents_and_bytes(tmp_path):
     assert found.files == files
     assert found.document_bytes.tolist() == [5, 4, 6]
     assert found.documents_per_file.tolist() == [2, 0, 1]
-    assert found.num_buckets == 1
+    assert found.num_partitions == 1
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_missing_file_is_a_user_error(tmp_path):
         corpus.scan([str(tmp_path / "none.txt")])
 
 
-def test_a_corpus_without_documents_is_refused(tmp_path):
+def test_a_corpus_without_documents_is_rejected(tmp_path):
     files = [
         write(tmp_path / "a.txt", ""),
         write(tmp_path / "b.txt", "\n\n \n"),
@@ -100,8 +100,8 @@ def test_a_corpus_without_documents_is_refused(tmp_path):
     with pytest.raises(UserError) as error:
         corpus.scan(files)
     assert str(error.value) == (
-        f"{files[0]},{files[1]}: no document; expected one sentence a line, "
-        "a blank line between documents"
+        f"{files[0]},{files[1]}: no document; expected one sentence per line, "
+        "blank lines between documents"
     )
 
 
@@ -121,7 +121,7 @@ def test_globs_are_sorted_and_commas_keep_their_order(tmp_path):
         ("{0}/*", "{0}/folder: --input_file is a folder; expected files"),
     ],
 )
-def test_patterns_without_files_are_refused(tmp_path, pattern, message):
+def test_patterns_without_files_are_rejected(tmp_path, pattern, message):
     write(tmp_path / "a.txt", "x")
     (tmp_path / "folder").mkdir()
     with pytest.raises(UserError) as error:
@@ -137,7 +137,7 @@ def sized(documents_per_file, document_bytes=7):
 
 
 @pytest.mark.parametrize(
-    "documents, buckets",
+    "documents, partitions",
     [
         ([1], 1),
         ([2], 1),
@@ -148,44 +148,49 @@ def sized(documents_per_file, document_bytes=7):
         ([3, 20], 11),
     ],
 )
-def test_buckets_hold_two_documents_at_least(monkeypatch, documents, buckets):
-    monkeypatch.setattr(corpus, "BUCKET_BYTES", 1)
+def test_partitions_have_at_least_two_documents(
+    monkeypatch, documents, partitions
+):
+    monkeypatch.setattr(corpus, "PARTITION_BYTES", 1)
     small = sized(documents)
-    assert small.num_buckets == buckets
-    counts = np.bincount(small.buckets(seed=3), minlength=buckets)
-    assert len(counts) == buckets
+    assert small.num_partitions == partitions
+    counts = np.bincount(small.partitions(seed=3), minlength=partitions)
+    assert len(counts) == partitions
     assert counts.min() >= min(2, sum(documents))
     assert counts.max() <= 3
 
 
 @pytest.mark.parametrize(
-    "bucket_bytes, buckets", [(1, 50), (14, 50), (77, 10), (79, 9), (707, 1)]
+    "partition_bytes, partitions",
+    [(1, 50), (14, 50), (77, 10), (79, 9), (707, 1)],
 )
-def test_the_text_decides_the_number_of_buckets(
-    monkeypatch, bucket_bytes, buckets
+def test_the_text_decides_the_number_of_partitions(
+    monkeypatch, partition_bytes, partitions
 ):
-    monkeypatch.setattr(corpus, "BUCKET_BYTES", bucket_bytes)
+    monkeypatch.setattr(corpus, "PARTITION_BYTES", partition_bytes)
     assert sized([101]).document_bytes.sum() == 707
-    assert sized([101]).num_buckets == buckets
+    assert sized([101]).num_partitions == partitions
 
 
-def test_buckets_depend_on_seed_and_corpus_only(monkeypatch):
-    monkeypatch.setattr(corpus, "BUCKET_BYTES", 101)
-    first = sized([97, 11]).buckets(seed=3)
-    assert first.tolist() == sized([97, 11]).buckets(seed=3).tolist()
-    assert first.tolist() != sized([97, 11]).buckets(seed=5).tolist()
-    assert first.tolist() != sized([11, 97]).buckets(seed=3).tolist()
-    # Neighbours are parted: they do not go to one bucket in a row.
+def test_partitions_depend_on_seed_and_corpus_only(monkeypatch):
+    monkeypatch.setattr(corpus, "PARTITION_BYTES", 101)
+    first = sized([97, 11]).partitions(seed=3)
+    assert first.tolist() == sized([97, 11]).partitions(seed=3).tolist()
+    assert first.tolist() != sized([97, 11]).partitions(seed=5).tolist()
+    assert first.tolist() != sized([11, 97]).partitions(seed=3).tolist()
+    # Neighbouring documents are separated.
     assert len(set(first[:11].tolist())) > 3
 
 
-def test_a_large_bucket_size_makes_one_bucket():
-    assert sized([97, 11]).buckets(seed=3).tolist() == [0] * 108
+def test_a_large_partition_size_makes_one_partition():
+    assert sized([97, 11]).partitions(seed=3).tolist() == [0] * 108
 
 
 @pytest.mark.parametrize("flush_bytes", [1, 97, 64_000_000])
-def test_dealing_keeps_every_document_once(tmp_path, monkeypatch, flush_bytes):
-    monkeypatch.setattr(corpus, "BUCKET_BYTES", 131)
+def test_partitions_have_every_document_once(
+    tmp_path, monkeypatch, flush_bytes
+):
+    monkeypatch.setattr(corpus, "PARTITION_BYTES", 131)
     monkeypatch.setattr(corpus, "_FLUSH_BYTES", flush_bytes)
     texts = [
         "".join(f"{file} {i}\n推 {i}\r\n\n" for i in range(count))
@@ -193,15 +198,17 @@ def test_dealing_keeps_every_document_once(tmp_path, monkeypatch, flush_bytes):
     ]
     files = [write(tmp_path / f"{i}.txt", text) for i, text in enumerate(texts)]
     found = corpus.scan(files)
-    folder = tmp_path / "buckets"
+    folder = tmp_path / "partitions"
     folder.mkdir()
-    paths = corpus.deal(found, seed=7, folder=str(folder))
-    assert found.document_bytes.sum() == 594  # 5 buckets of 131
+    paths = corpus.write_partitions(found, seed=7, folder=str(folder))
+    assert found.document_bytes.sum() == 594  # 5 partitions of 131
     everything = [d for path in files for d in corpus.documents(path)]
-    expected = [[] for _ in range(found.num_buckets)]
-    for bucket, document in zip(found.buckets(seed=7), everything, strict=True):
-        expected[bucket].append(document)
+    expected = [[] for _ in range(found.num_partitions)]
+    for number, document in zip(
+        found.partitions(seed=7), everything, strict=True
+    ):
+        expected[number].append(document)
     assert len(everything) == 53
-    assert found.num_buckets == 5
+    assert found.num_partitions == 5
     assert [Path(path).parent for path in paths] == [folder] * 5
     assert [list(corpus.documents(path)) for path in paths] == expected

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from common import processes
 from data.corpus import raw_text
 
-# Text as hypothesis draws it seldom ends a sentence.
-PIECES = st.sampled_from(
+# Text drawn by hypothesis seldom ends a sentence.
+FRAGMENTS = st.sampled_from(
     [". ", "! ", "? ", "。", "…", '"', "'", "(", ")", "[1]", "“", "„", "\n"]
     + ["Mr.", "e.g.", "A", "a@b.c", "1. ", "\x85", "\u2028", "\u3000", "\0"]
 )
-TEXTS = st.lists(PIECES | st.text(max_size=5), max_size=60).map("".join)
+TEXTS = st.lists(FRAGMENTS | st.text(max_size=5), max_size=60).map("".join)
 
 
 def read(path, **changed):
@@ -75,7 +75,7 @@ def test_parts_end_where_sentences_end(monkeypatch):
     assert len(whole) == 53
 
 
-def test_long_text_without_an_end_is_cut_between_words():
+def test_long_text_without_an_end_is_split_between_words():
     words = "words " * 50_000
     sentences = raw_text.split_sentences(words, "en")
     assert [len(sentence) for sentence in sentences] == [
@@ -85,7 +85,7 @@ def test_long_text_without_an_end_is_cut_between_words():
 
 
 def test_a_part_is_short(monkeypatch):
-    """The time of sentencex grows with the square of what it gets."""
+    """The time of sentencex grows with the square of its input."""
     sizes, segment = [], sentencex.segment
 
     def measured(language, text):

@@ -17,7 +17,7 @@ from data.text import tokenization
 ROOT = Path(__file__).parents[3]
 
 
-def test_special_tokens_stand_where_the_released_files_have_them():
+def test_special_tokens_have_the_ids_of_the_released_files():
     tokens = vocabulary_learner.learn_vocabulary(
         Counter({"ab": 3, "b": 1}), 109
     )
@@ -28,7 +28,7 @@ def test_special_tokens_stand_where_the_released_files_have_them():
 
 
 def learn(words, size=97, **options):
-    """The tokens after the special ones."""
+    """Learns a vocabulary; returns the tokens after the special ones."""
     options = {"num_unused": 0, **options}
     return vocabulary_learner.learn_vocabulary(Counter(words), size, **options)[
         5:
@@ -55,11 +55,11 @@ def test_frequent_neighbours_are_merged(options, tokens):
     assert learn(words, **options) == tokens.split()
 
 
-def test_the_smallest_size_holds_the_characters_alone():
+def test_the_smallest_size_has_only_the_characters():
     assert learn({"ab": 7}, size=8) == ["a", "b", "##b"]
 
 
-def test_rare_characters_are_left_out_in_code_point_order():
+def test_rare_characters_are_dropped_in_code_point_order():
     # a and c are equally rare: the smaller code point is kept.
     words = {"b": 5, "c": 3, "a": 3}
     assert learn(words, limit_alphabet=2) == ["a", "b"]
@@ -76,7 +76,7 @@ def test_too_small_a_size_names_what_is_needed(size):
 
 
 @pytest.mark.parametrize("words", [{}, {"a" * 201: 7}])
-def test_a_corpus_without_words_is_refused(words):
+def test_a_corpus_without_words_is_rejected(words):
     with pytest.raises(UserError, match="the corpus has no word"):
         learn(words)
 
@@ -91,7 +91,9 @@ WORDS = st.dictionaries(
 
 @settings(deadline=None, max_examples=100, derandomize=True)
 @given(WORDS, st.integers(21, 61), st.integers(1, 8))
-def test_kept_words_have_pieces_and_the_size_holds(words, size, alphabet):
+def test_kept_words_have_tokens_and_the_size_is_respected(
+    words, size, alphabet
+):
     tokens = vocabulary_learner.learn_vocabulary(
         Counter(words), size, num_unused=0, limit_alphabet=alphabet
     )

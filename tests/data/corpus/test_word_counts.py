@@ -51,8 +51,8 @@ def test_a_table_that_is_not_full_adds_up():
 
 
 def test_a_full_table_keeps_the_most_frequent_up_to_half_its_size():
-    # A word takes 4 and its length: 5 + 5 + 9 + 5 = 24 are more than 23, and
-    # 11 hold the first two.
+    # The size of a word is 4 + its length: 5 + 5 + 9 + 5 = 24 exceeds 23, and
+    # the first two fit in 11.
     table = filled(23, {"a": 2, "b": 7, "ccccc": 1}, {"c": 3, "b": 1})
     assert table.words == {"b": 8, "c": 3}
     assert table.dropped_below == 3  # "a" had been seen twice
@@ -60,7 +60,7 @@ def test_a_full_table_keeps_the_most_frequent_up_to_half_its_size():
     assert table.words == {"b": 8, "c": 3, "a": 1}
 
 
-def test_equally_frequent_words_stay_by_chance_not_by_alphabet():
+def test_equally_frequent_words_are_kept_at_random():
     letters = "abcdefghijklmnopqrstuvwxyz"
     words = dict.fromkeys(letters, 1)
     table = filled(26 * 5 - 1, words)
@@ -78,7 +78,7 @@ def test_words_that_no_vocabulary_can_have_are_not_counted():
 
 
 def held_out(lines):
-    held = word_counts.HeldOut()
+    held = word_counts.HeldOutLines()
     return list(held.filter(lines)), held
 
 
@@ -104,7 +104,7 @@ def test_held_out_lines_are_bounded_and_of_the_whole_corpus(monkeypatch):
     assert sorted(learned + held.lines) == numbers
 
 
-def test_a_line_that_is_longer_than_all_may_be_is_learned_from(monkeypatch):
+def test_a_line_longer_than_the_limit_is_learned_from(monkeypatch):
     monkeypatch.setattr(word_counts, "HELD_OUT_SIZE", 60)
     lines = ["a"] * 1100
     lines[99] = "b" * 61
@@ -150,7 +150,7 @@ def test_counts_and_held_out_ones_are_those_of_the_corpus(corpus, monkeypatch):
     assert counts.dropped_below == 0
 
 
-def test_a_short_corpus_is_measured_on_itself(tmp_path):
+def test_a_short_corpus_is_evaluated_on_itself(tmp_path):
     path = tmp_path / "short.txt"
     path.write_text("a b\n\nb\n")
     counts = word_counts.count_corpus([str(path)], True, 2)

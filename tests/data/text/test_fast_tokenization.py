@@ -1,4 +1,4 @@
-"""The fast tokenizer gives the ids of the exact one on every line."""
+"""The fast tokenizer returns the ids of the exact one on every line."""
 
 import random
 import string
@@ -21,7 +21,7 @@ ALPHABETS = (
     "東京は日本の首都です한국어",
     "ßﬁ²½①ＡＢＣǅİıſ🙂\U00020000",
 )
-PIECES = sorted(
+CHARACTERS = sorted(
     {c for letters in ALPHABETS for c in letters if c.isprintable()} - {" "}
     | {c.lower() for c in string.ascii_letters}
     | set("αβγδςσωабвйе")
@@ -30,10 +30,10 @@ PIECES = sorted(
 
 @pytest.fixture(scope="module", params=MODES)
 def both(request, tmp_path_factory):
-    """Fast and exact, with every character as a piece."""
+    """Fast and exact tokenizer; every character is a token."""
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokens += PIECES + [f"##{piece}" for piece in PIECES]
+    tokens += CHARACTERS + [f"##{x}" for x in CHARACTERS]
     tokens += ["the", "##ing", "tree", "a" * 7, "##" + "a" * 5]
     path.write_text("\n".join(dict.fromkeys(tokens)) + "\n", "utf-8")
     fast = fast_tokenization.FastTokenizer(str(path), *request.param)
@@ -83,7 +83,7 @@ def test_special_tokens_in_the_text_are_split(both):
     assert_equal(both, ["[MASK] the [UNK] [unused1]", "[CLS]", "##ing ## #"])
 
 
-def test_what_the_kernel_gets_wrong_is_found_out(both):
+def test_characters_on_which_the_kernel_differs_are_excluded(both):
     fast, exact = both
     assert not any(map(fast._is_proven, ["\x07", "\ufffd", "Σ", "e\u0301"]))
     if exact.basic_tokenizer.do_lower_case:
@@ -96,7 +96,7 @@ def test_no_lines_and_empty_lines(both):
     assert fast.ids_of_lines(["", " ", "\u200b"]) == [[], [], []]
 
 
-def test_a_vocabulary_that_the_kernel_refuses_takes_the_exact_path(tmp_path):
+def test_a_vocabulary_that_the_kernel_rejects_takes_the_exact_path(tmp_path):
     path = tmp_path / "vocab.txt"
     tokens = "[PAD] [UNK] [CLS] [SEP] [MASK] the tree ## ##s".split()
     path.write_text("\n".join([*tokens, 257 * "a"]) + "\n")

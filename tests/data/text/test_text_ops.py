@@ -1,4 +1,4 @@
-"""The tokenizer in the graph gives the ids of data/text/tokenization.py."""
+"""The graph tokenizer returns the ids of data/text/tokenization.py."""
 
 import json
 import random
@@ -24,12 +24,12 @@ from tests.helpers.hard_texts import (
 from tests.helpers.original_tokenization import MODES
 
 SPECIAL = list(vocabulary.SPECIAL_TOKENS)
-PIECES = "un ##aff ##able a ##b b ##s the uber cafe hell ##o , . ß".split()
+WORDPIECES = "un ##aff ##able a ##b b ##s the uber cafe hell ##o , . ß".split()
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return text_ops.GraphTokenizer(SPECIAL + PIECES, True)
+    return text_ops.GraphTokenizer(SPECIAL + WORDPIECES, True)
 
 
 @pytest.mark.parametrize("lower, strip", MODES)
@@ -97,7 +97,7 @@ def test_ids_are_those_of_the_vocabulary(tokenizer):
         [[14, 11]],
     ]
     assert tokenizer.tokenize(tf.constant([], tf.string)).to_list() == []
-    assert tokenizer.vocab_size == len(SPECIAL + PIECES)
+    assert tokenizer.vocab_size == len(SPECIAL + WORDPIECES)
     ids = [tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id]
     assert [*ids, tokenizer.sep_id, tokenizer.mask_id] == [0, 1, 2, 3, 4]
 
@@ -114,7 +114,7 @@ def test_accents_do_not_count_as_letters(tmp_path):
     assert differences(texts, False, tmp_path) == []
 
 
-def test_a_wrong_vocabulary_is_a_users_mistake(tmp_path):
+def test_a_wrong_vocabulary_is_a_user_error(tmp_path):
     (tmp_path / "vocab.txt").write_text("a\nb\n", encoding="utf-8")
     with pytest.raises(UserError):
         text_ops.GraphTokenizer(str(tmp_path / "vocab.txt"))
@@ -126,7 +126,7 @@ def test_frozen_tables_are_those_of_their_unicode_version(lower, strip):
     assert_frozen_tables_are_computed(lower, strip, 0x3100)
 
 
-def test_folded_tables_hold_all_entries():
+def test_compressed_tables_hold_all_entries():
     for mode, checksum in (
         ((True, True), 4120009658),
         ((False, False), 884936894),
@@ -134,13 +134,13 @@ def test_folded_tables_hold_all_entries():
         entries = unicode_tables.entries(*mode)
         assert zlib.crc32(entries.astype("<i4")) == checksum
         starts, pages = unicode_tables.pages(entries)
-        places = starts[:, None] + np.arange(unicode_tables.PAGE)
+        indices = starts[:, None] + np.arange(unicode_tables.PAGE)
         assert len(pages) < len(entries) // 30
-        assert np.array_equal(pages[places.ravel()], entries)
+        assert np.array_equal(pages[indices.ravel()], entries)
 
 
 def decoded(raw):
-    """Characters of UTF-8, and their first bytes and those behind them."""
+    """Decodes UTF-8: characters, their first bytes and the bytes after them."""
     found, at = [], 0
     while at < len(raw):
         try:
@@ -157,9 +157,9 @@ def decoded(raw):
 
 
 def plain_spans(raw, lower, strip):
-    """First bytes of all letters, and those behind them."""
+    """Computes the first bytes of all letters, and the bytes after them."""
     basic = tokenization.BasicTokenizer(lower, strip)
-    found = []  # [letters that come of it, first byte, the one behind]
+    found = []  # [its letters, first byte, the byte after it]
     for character, start, limit in decoded(raw):
         clean = basic.clean(character)
         letters = original_tokenization.normalize(
@@ -209,7 +209,7 @@ def test_offsets_are_those_of_the_letters(lower, strip, tmp_path):
         ("b" + "推" * 3 + "a" * 900 + ".", ["b", *"推推推", "a" * 900, "."]),
     ],
 )
-def test_offsets_cut_the_source_of_each_piece(tokenizer, text, slices):
+def test_offsets_slice_the_source_of_each_token(tokenizer, text, slices):
     raw = text.encode()
     _, starts, limits = tokenizer.tokenize_with_offsets([raw])
     assert [
@@ -221,7 +221,7 @@ def test_offsets_cut_the_source_of_each_piece(tokenizer, text, slices):
     ] == slices
 
 
-def test_slices_of_ascii_are_the_pieces(tokenizer):
+def test_slices_of_ascii_are_the_tokens(tokenizer):
     rng = random.Random(0)
     words = ["un", "aff", "able", "a", "b", "the", "hello", " ", ", ", "A", "."]
     texts = ["".join(rng.choices(words, k=17)) for _ in range(300)]
@@ -231,21 +231,19 @@ def test_slices_of_ascii_are_the_pieces(tokenizer):
     )
     known = 0
     for number, text in enumerate(texts):
-        for piece, start, limit in zip(
-            ids[number], starts[number], limits[number]
-        ):
-            if piece != tokenizer.unk_id:
-                token = (SPECIAL + PIECES)[piece].removeprefix("##")
+        for i, start, limit in zip(ids[number], starts[number], limits[number]):
+            if i != tokenizer.unk_id:
+                token = (SPECIAL + WORDPIECES)[i].removeprefix("##")
                 assert text[start:limit].lower() == token
                 known += 1
     assert known > 1000
 
 
 def plain_pack(a, b, seq_length):
-    """The original's `_truncate_seq_pair` and what comes after it."""
+    """The original's `_truncate_seq_pair` and the assembly after it."""
     a, b = list(a), None if b is None else list(b)
-    room = seq_length - (2 if b is None else 3)
-    while len(a) + len(b or []) > room:
+    space = seq_length - (2 if b is None else 3)
+    while len(a) + len(b or []) > space:
         if b is None or len(a) > len(b):
             a.pop()
         else:
@@ -303,8 +301,8 @@ def test_tf_data_gets_static_shapes(tokenizer):
     for name in NAMES:
         assert packed.element_spec[name].shape == [2, 11]
     found = [row.tolist() for b in packed for row in b["input_ids"].numpy()]
-    pieces = tokenizer.tokenize(texts[:4]).merge_dims(1, 2).to_list()
-    assert found == [plain_pack(row, row, 11)[0] for row in pieces]
+    tokens = tokenizer.tokenize(texts[:4]).merge_dims(1, 2).to_list()
+    assert found == [plain_pack(row, row, 11)[0] for row in tokens]
 
 
 READER = """

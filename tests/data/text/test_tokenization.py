@@ -12,8 +12,8 @@ from data.text import tokenization, unicode_tables
 from tests.helpers.original_tokenization import MODES, known
 from tests.helpers.original_tokenization import words as plain_tokens
 
-PIECES = ["un", "##aff", "##able", "##a", "a", "##b", "b", ",", "ß", "the"]
-LINES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PIECES]
+WORDPIECES = ["un", "##aff", "##able", "##a", "a", "##b", "b", ",", "ß", "the"]
+LINES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDPIECES]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def words(text, lower=True):
         ("Caf\xe9", ["cafe"], ["Caf\xe9"]),
         ("Cafe\u0301", ["cafe"], ["Cafe\u0301"]),
         ("\ud55c", ["\u1112\u1161\u11ab"], ["\ud55c"]),
-        # Format and control characters vanish; the word is joined.
+        # Format and control characters are dropped; the word is joined.
         ("A\xadb", ["ab"], ["Ab"]),
         ("A\u200bb", ["ab"], ["Ab"]),
         ("A\u200db", ["ab"], ["Ab"]),
@@ -56,13 +56,13 @@ def words(text, lower=True):
         ("A\u1680b", ["a", "b"], ["A", "b"]),
         ("A\xa0b", ["a", "b"], ["A", "b"]),
         ("A\u3000b", ["a", "b"], ["A", "b"]),
-        # Private use stays.
+        # Private-use characters are kept.
         ("A\ue000b", ["a\ue000b"], ["A\ue000b"]),
-        # Ideographs stand alone; Hiragana and Katakana do not.
+        # Ideographs are separate words; Hiragana and Katakana are not.
         ("Ab推c", ["ab", "推", "c"], ["Ab", "推", "c"]),
         ("A\U00020001b", ["a", "\U00020001", "b"], ["A", "\U00020001", "b"]),
         ("ひらカナ", ["ひらカナ"], ["ひらカナ"]),
-        # ASCII signs and Unicode punctuation stand alone; symbols do not.
+        # ASCII symbols and Unicode punctuation are separate words.
         ("A^b$c`", ["a", "^", "b", "$", "c", "`"], [*"A^b$c`"]),
         ("A+b=c~", ["a", "+", "b", "=", "c", "~"], [*"A+b=c~"]),
         ("[UNK]", ["[", "unk", "]"], ["[", "UNK", "]"]),
@@ -78,7 +78,7 @@ def test_words_are_those_of_the_original(text, lowered, cased):
     assert words(text, lower=False) == cased
 
 
-def test_every_ascii_sign_stands_alone():
+def test_every_ascii_symbol_is_a_separate_word():
     signs = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
     assert words(f"a{signs}b") == ["a", *signs, "b"]
 
@@ -111,7 +111,7 @@ def test_other_types_are_a_value_error(wrong):
 
 
 @pytest.mark.parametrize(
-    "text, pieces",
+    "text, tokens",
     [
         ("unaffable", ["un", "##aff", "##able"]),
         ("unaffableX", ["[UNK]"]),
@@ -123,9 +123,9 @@ def test_other_types_are_a_value_error(wrong):
         (b"a\xff", ["a"]),
     ],
 )
-def test_the_longest_piece_comes_first(text, pieces):
+def test_the_longest_token_comes_first(text, tokens):
     vocab = {token: i for i, token in enumerate(LINES)}
-    assert tokenization.WordpieceTokenizer(vocab).tokenize(text) == pieces
+    assert tokenization.WordpieceTokenizer(vocab).tokenize(text) == tokens
 
 
 def test_a_word_may_have_200_letters():
@@ -227,7 +227,7 @@ def test_every_fifth_code_point_of_planes_1_to_3(lower, strip):
         assert tokenizer.tokenize(text) == plain_tokens(text, lower, strip)
 
 
-# Characters that meet a rule, and any other.
+# Characters with a rule of their own, and any others.
 TEXT = st.text(
     st.sampled_from(
         "aAbBΣσİßé\u0301 \t\n\r\x00\x1c\x85\xa0\xad\u2028\ufffd,^$推"
@@ -246,7 +246,7 @@ def test_random_text_gives_the_original_words(text, mode):
 
 
 @pytest.mark.parametrize("lower, strip", MODES)
-def test_marks_and_sigmas_take_a_look_at_their_neighbours(lower, strip):
+def test_marks_and_sigmas_depend_on_their_neighbours(lower, strip):
     rng = random.Random(0)
     some = "aAΣσ.'\u00ad\u0345\u0301\u302e\u302f\U0001d165\u1b44\u0f73\u0ddd"
     some += "\U0001d15e\U0001d160\u0130\u0344\u200d "
@@ -294,8 +294,8 @@ def test_accents_are_stripped_as_asked(lower, strip, expected):
     assert found == expected.split()
 
 
-# What the library does otherwise: it drops private use and what is not
-# assigned, lower-cases each capital sigma alone, and knows a newer Unicode.
+# The library differs: it drops private-use and unassigned characters,
+# lower-cases each capital sigma by itself, and has a newer Unicode version.
 SCRIPTS = [(0x20, 0x378), (0x384, 0x38A), (0x38E, 0x3A2), (0x3AA, 0x530)]
 SCRIPTS += [(0x5D0, 0x5EB), (0x900, 0x964), (0x1E00, 0x1F00), (0x2010, 0x2028)]
 SCRIPTS += [(0x3041, 0x3097), (0x30A1, 0x30FB), (0x4E00, 0x4E40)]
@@ -321,11 +321,11 @@ def test_the_memo_changes_nothing(vocab_file, texts, lower):
     full = tokenization.FullTokenizer(vocab_file, do_lower_case=lower)
     basic = tokenization.BasicTokenizer(do_lower_case=lower)
     wordpiece = tokenization.WordpieceTokenizer(full.vocab)
-    for text in [*texts, *texts]:  # each text anew and remembered
+    for text in [*texts, *texts]:  # each text computed and memoized
         assert full.tokenize(text) == [
-            piece
+            token
             for word in basic.tokenize(text)
-            for piece in wordpiece.tokenize(word)
+            for token in wordpiece.tokenize(word)
         ]
 
 

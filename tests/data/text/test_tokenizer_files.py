@@ -1,4 +1,4 @@
-"""Tokenizers of Hugging Face: kept where they can be, else refused by name."""
+"""Tokenizer files of Hugging Face: read if supported, else rejected."""
 
 import json
 
@@ -22,7 +22,7 @@ VALUES = [None, True, False]
 
 
 def write_pipeline(folder, lower=True, strip=None, **changed):
-    """Writes what the library writes; `changed` are parts of the JSON."""
+    """Writes the library's pipeline; `changed` replaces parts of it."""
     ids = {token: i for i, token in enumerate(TOKENS)}
     tokenizer = tokenizers.Tokenizer(
         models.WordPiece(ids, unk_token=vocabulary.UNK)
@@ -112,12 +112,12 @@ ADDED = [{"id": 5, "content": "<ent>", "special": True}]
         ({"added_tokens": ADDED}, "the added token '<ent>'"),
     ],
 )
-def test_another_pipeline_is_refused_by_name(tmp_path, changed, named):
+def test_unsupported_pipelines_are_rejected_by_name(tmp_path, changed, named):
     write_pipeline(tmp_path, **changed)
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError) as error:
         tokenizer_files.read(str(tmp_path))
-    assert "tokenizer.json: " in str(refused.value)
-    assert named in str(refused.value)
+    assert "tokenizer.json: " in str(error.value)
+    assert named in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_another_pipeline_is_refused_by_name(tmp_path, changed, named):
         ({"do_basic_tokenize": False}, "do_basic_tokenize is False"),
         ({"never_split": ["a"]}, "never_split is ['a']"),
         ({"tokenizer_class": "BertJapaneseTokenizer"}, "BertJapaneseTokenizer"),
-        # Without a pipeline it says nothing.
+        # Without a pipeline it defines nothing.
         ({"tokenizer_class": "PreTrainedTokenizerFast"}, "PreTrainedTokeni"),
         ({"strip_accents": "yes"}, "strip_accents is 'yes'"),
         ({"do_lower_case": None}, "do_lower_case is None"),
@@ -141,12 +141,12 @@ def test_another_pipeline_is_refused_by_name(tmp_path, changed, named):
         ({"added_tokens_decoder": {"5": {"content": "<e>"}}}, "token '<e>'"),
     ],
 )
-def test_another_config_is_refused_by_name(tmp_path, config, named):
+def test_unsupported_configs_are_rejected_by_name(tmp_path, config, named):
     write_config(tmp_path, **config)
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError) as error:
         tokenizer_files.read(str(tmp_path))
-    assert "tokenizer_config.json: " in str(refused.value)
-    assert named in str(refused.value)
+    assert "tokenizer_config.json: " in str(error.value)
+    assert named in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_another_config_is_refused_by_name(tmp_path, config, named):
         ("tokenizer_config.json", ["a"], "not a JSON object"),
     ],
 )
-def test_the_other_files_are_looked_at(tmp_path, file, content, named):
+def test_the_other_files_are_checked(tmp_path, file, content, named):
     (tmp_path / file).write_text(json.dumps(content))
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError) as error:
         tokenizer_files.read(str(tmp_path))
-    assert f"{file}: " in str(refused.value)
-    assert named in str(refused.value)
+    assert f"{file}: " in str(error.value)
+    assert named in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_the_other_files_are_looked_at(tmp_path, file, content, named):
         ({"strip_accents": False}, "strip_accents is False; expected None"),
     ],
 )
-def test_files_that_contradict_one_another_are_refused(tmp_path, config, named):
+def test_files_that_contradict_each_other_are_rejected(tmp_path, config, named):
     write_pipeline(tmp_path, True, None)
     write_config(tmp_path, **config)
     with pytest.raises(UserError, match=named):

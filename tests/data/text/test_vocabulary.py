@@ -71,24 +71,24 @@ def test_crlf_everywhere_gives_the_same_tokens(tmp_path):
         (pickle.dumps({"a": 1}), ": this is a pickle; expected a vocab"),
         (b"\x89HDF\r\n\x1a\n", ": this is an HDF5 file; expected a vocab"),
         (SPECIAL.encode() + b"a\nb\xc0c\n", ":7: invalid UTF-8 byte 0xc0; "),
-        (SPECIAL + "a\n\nb\n", ":7: empty line; expected one token a line"),
+        (SPECIAL + "a\n\nb\n", ":7: empty line; expected one token per line"),
         (SPECIAL + "a\n \nb\n", ":7: empty line"),
         (SPECIAL + "a\n\n\n", ":7: empty line"),
-        (SPECIAL + "a\nb\na\n", ":8: token 'a' stands on line 6 too; "),
-        (SPECIAL + "a\na\r\n", ":7: token 'a' stands on line 6 too; "),
+        (SPECIAL + "a\nb\na\n", ":8: duplicate token 'a', first on line 6; "),
+        (SPECIAL + "a\na\r\n", ":7: duplicate token 'a', first on line 6; "),
         (SPECIAL + "a\t-3.5\n", r":6: tab in token 'a\t-3.5'; expected one"),
         ("[PAD]\n[CLS]\na\n", ": no [UNK] [SEP] [MASK] among 3 tokens; "),
         ("", ": no [PAD] [UNK] [CLS] [SEP] [MASK] among 0 tokens; "),
     ],
 )
-def test_these_files_are_refused(tmp_path, content, message):
+def test_these_files_are_rejected(tmp_path, content, message):
     with pytest.raises(UserError) as error:
         read(tmp_path, content)
     assert str(error.value).startswith(f"{tmp_path}/vocab.txt{message}")
 
 
 @pytest.mark.parametrize("missing", range(5))
-def test_each_special_token_must_be_there(tmp_path, missing):
+def test_each_special_token_is_required(tmp_path, missing):
     token = vocabulary.SPECIAL_TOKENS[missing]
     with pytest.raises(UserError) as error:
         read(tmp_path, SPECIAL.replace(token, "x"))

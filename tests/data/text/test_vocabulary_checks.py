@@ -1,4 +1,4 @@
-"""Vocabularies that are odd, alone and beside what they are used with."""
+"""Checks of vocabularies, alone and together with what uses them."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_a_good_vocabulary_is_fine(tmp_path):
     for tokens, casing in (
         (LOWER, "uncased"),
         (CASED, "cased"),
-        (CASELESS, "of letters without case"),
+        (CASELESS, "without letters of either case"),
     ):
         path = write(tmp_path / "vocab.txt", tokens)
         found, vocab = vocabulary_checks.check_file(path)
@@ -43,7 +43,7 @@ def test_files_that_no_script_reads(tmp_path):
     for tokens, start, message in (
         (LOWER[1:], "", "no [PAD] among 8 tokens"),
         (LOWER, "\ufeff", "1: starts with a UTF-8 byte order mark"),
-        ([*LOWER, "the"], "", "10: token 'the' stands on line 7 too"),
+        ([*LOWER, "the"], "", "10: duplicate token 'the', first on line 7"),
         ([*LOWER[:7], "", "x"], "", "8: empty line"),
         (["<unk>\t0", *LOWER], "", "1: tab in token"),
     ):
@@ -57,7 +57,7 @@ def test_files_that_no_script_reads(tmp_path):
     assert "a zip archive" in messages(found, "wrong")[0]
 
 
-def test_files_that_are_read_but_odd(tmp_path):
+def test_readable_files_that_are_suspicious(tmp_path):
     path = write(tmp_path / "vocab.txt", LOWER, end="\r\n")
     found, vocab = vocabulary_checks.check_file(path)
     assert vocab == ids(LOWER)
@@ -67,8 +67,8 @@ def test_files_that_are_read_but_odd(tmp_path):
     write(tmp_path / "vocab.txt", ["the", *SPECIAL])
     found, _ = vocabulary_checks.check_file(path)
     assert messages(found, "suspicious") == [
-        f"{path}: [PAD] is token 1; expected 0, with which rows are filled "
-        "up; move it to the first line, and make the records again"
+        f"{path}: [PAD] is token 1; expected 0, the id that fills "
+        "sequences; move it to the first line, and make the records again"
     ]
 
 
@@ -100,7 +100,8 @@ def test_sizes_of_config_and_vocabulary():
         assert [x.level for x in found] == ([level] if level else [])
         if level:
             assert found[0].message.startswith(
-                f"c: vocab_size is {size}; expected 9, the tokens of v; "
+                f"c: vocab_size is {size}; expected 9, the number of tokens "
+                "of v; "
             )
 
 
@@ -125,15 +126,17 @@ def test_the_vocabulary_of_the_records_is_another(tmp_path):
         ("##" + "a" * 256, None),
         ("a" * 257, "has 257 bytes; expected at most 256"),
         ("##" + "\u00e9" * 129, "has 258 bytes; expected at most 256"),
-        ("a\0", "holds a null character"),
-        ("##\0a", "holds a null character"),
+        ("a\0", "contains a null character"),
+        ("##\0a", "contains a null character"),
         ("##", None),
         ("####", None),
         ("\u200b", None),
         ("a b", None),
     ],
 )
-def test_what_a_graph_cannot_hold_is_named(tmp_path, token, message):
+def test_tokens_that_a_graph_does_not_support_are_named(
+    tmp_path, token, message
+):
     """The rule is the one of TensorFlow Text's kernel."""
     path = write(tmp_path / "vocab.txt", [*LOWER, token, "#"])
     vocab = ids([*LOWER, token, "#"])

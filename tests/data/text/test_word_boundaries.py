@@ -1,4 +1,4 @@
-"""Ids with the words of segmented text marked."""
+"""Token ids of segmented text, with word boundaries marked."""
 
 import random
 
@@ -20,11 +20,11 @@ def vocab_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line, pieces",
+    "line, tokens",
     [
         ("我们 使用 语言", "我 +们 使 +用 语 +言"),
         ("我 们", "我 们"),
-        ("语言。 a", "语 +言 。 a"),  # punctuation is a word of its own
+        ("语言。 a", "语 +言 。 a"),  # punctuation is a separate word
         ("unaffable, a", "un +##aff +##able , a"),
         ("。我们", "。 我 +们"),
         ("我x们", "我 +[UNK] +们"),
@@ -32,11 +32,11 @@ def vocab_file(tmp_path):
         ("", ""),
     ],
 )
-def test_what_continues_a_word_is_marked(vocab_file, line, pieces):
+def test_tokens_that_continue_a_word_are_marked(vocab_file, line, tokens):
     tokenizer = word_boundaries.SegmentedTokenizer(vocab_file)
     expected = [
-        tokenizer.vocab[piece.removeprefix("+")] + V * piece.startswith("+")
-        for piece in pieces.split()
+        tokenizer.vocab[token.removeprefix("+")] + V * token.startswith("+")
+        for token in tokens.split()
     ]
     assert tokenizer.ids_of_lines([line, line]) == [expected, expected]
 

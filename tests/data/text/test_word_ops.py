@@ -15,11 +15,11 @@ PLAIN = word_ops.WordSplitter(word_ops.classes_of_words())
 
 
 def split(splitter, texts):
-    """Words and their characters, of each text."""
+    """Splits texts; returns the words and their spans of each."""
     words = splitter.split(tf.constant(texts, tf.string))
     strings = word_ops.strings_of(words.codes, words.starts, words.limits)
-    places = zip(words.starts.numpy().tolist(), words.limits.numpy().tolist())
-    flat = list(zip([s.decode() for s in strings.numpy()], places))
+    spans = zip(words.starts.numpy().tolist(), words.limits.numpy().tolist())
+    flat = list(zip([s.decode() for s in strings.numpy()], spans))
     ends = words.row_splits.numpy().tolist()
     bases = words.text_splits.numpy().tolist()
     return [
@@ -55,7 +55,7 @@ def test_punctuation_is_split_off_at_the_ends():
             assert text[start:limit] == word
 
 
-def test_words_that_are_split_already_stay():
+def test_words_that_are_split_already_are_kept():
     texts = ["(a,b) \u5317\u4eac\u00a0x\u2028y  z.\n", "\t", "\u0085 a"]
     found = split(PLAIN, texts)
     assert [[x[0] for x in row] for row in found] == [
@@ -71,7 +71,7 @@ def test_no_text():
 
 
 def in_python(text):
-    """The same with regular expressions."""
+    """Splits by regular expressions."""
     kinds = tables.entries(False, False) & tables.KIND
     marks = ""
     for character in text:
@@ -105,7 +105,7 @@ def test_random_texts_are_split_as_in_python():
     assert split(SPLITTER, texts) == [in_python(text) for text in texts]
 
 
-def test_invalid_bytes_are_left_out():
+def test_invalid_bytes_are_dropped():
     words = SPLITTER.split(tf.constant([b"a\xff b\xc3", b"\xe4c"]))
     strings = word_ops.strings_of(words.codes, words.starts, words.limits)
     assert strings.numpy().tolist() == [b"a", b"b", b"c"]
@@ -114,9 +114,9 @@ def test_invalid_bytes_are_left_out():
 def test_windows_are_those_of_python():
     rng = random.Random(11)
     for _ in range(61):
-        room = rng.randint(1, 29)
-        stride = rng.randint(1, max(1, room // 2))
-        longest = windows.longest_word(room, stride)
+        size = rng.randint(1, 29)
+        stride = rng.randint(1, max(1, size // 2))
+        longest = windows.longest_word(size, stride)
         texts = [
             [rng.randint(1, longest) for _ in range(rng.choice([0, 1, 5, 97]))]
             for _ in range(rng.randint(1, 7))
@@ -125,7 +125,7 @@ def test_windows_are_those_of_python():
         found = word_ops.windows(
             tf.constant([n for text in texts for n in text], tf.int64),
             tf.constant(splits, tf.int64),
-            room,
+            size,
             stride,
         )
         rows = zip(*(x.numpy().tolist() for x in found))
@@ -133,6 +133,6 @@ def test_windows_are_those_of_python():
         expected = [
             tuple(number + base for number in window)
             for base, text in zip(splits.tolist(), texts)
-            for window in windows.windows(text, room, stride)
+            for window in windows.windows(text, size, stride)
         ]
         assert rows == expected
