@@ -1,19 +1,19 @@
-"""The one error for a user's mistake, told in one line."""
+"""The error for mistakes of the user, with a one-line message."""
 
 
 class UserError(ValueError):
-    """Something that the user can mend: a path, a flag, a file's content.
+    """A mistake that the user can fix: a path, a flag, a file's content.
 
-    The message reads `path:line: found; expected ...; fix`, with the parts
-    that are known. Scripts print it on one line and exit with 2
+    The message is `path:line: found; expected ...; fix`, with the parts that
+    are known. Scripts print it on one line and exit with code 2
     (`common.main.run`).
 
     Args:
-        found: what was found, in a few words.
-        path: the file or folder that it was found in.
-        line: its line number in `path`, from 1.
-        expected: what should have been there.
-        fix: what to do about it.
+        found: the mistake, in a few words.
+        path: the file or folder with the mistake.
+        line: line number in `path`, from 1.
+        expected: the correct content or value.
+        fix: advice to the user.
     """
 
     exit_code = 2

@@ -1,4 +1,4 @@
-"""What an examination found: wrong, suspicious, or fine."""
+"""Findings of a check: wrong, suspicious or fine."""
 
 import dataclasses
 
@@ -12,8 +12,8 @@ class Finding:
     """One line of a report.
 
     Attributes:
-        level: one of the three above.
-        message: `path:line: found; expected ...; what to do`.
+        level: `WRONG`, `SUSPICIOUS` or `FINE`.
+        message: `path:line: found; expected ...; fix`.
     """
 
     level: str
@@ -21,15 +21,15 @@ class Finding:
 
 
 def wrong(found: str, **parts) -> Finding:
-    """What a run would stumble over; `parts` are those of a UserError."""
+    """Returns a finding of what would fail a run; `parts` as in UserError."""
     return Finding(WRONG, str(UserError(found, **parts)))
 
 
 def suspicious(found: str, **parts) -> Finding:
-    """What healthy data and runs do not show."""
+    """Returns a finding of what is unusual for healthy data and runs."""
     return Finding(SUSPICIOUS, str(UserError(found, **parts)))
 
 
 def fine(found: str, **parts) -> Finding:
-    """What was examined and holds."""
+    """Returns a finding of what was checked and is correct."""
     return Finding(FINE, str(UserError(found, **parts)))

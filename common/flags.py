@@ -7,8 +7,8 @@
 
     settings = parse(sys.argv, Settings, __doc__)
 
-The name, type, default, help and range of a flag stand in its field alone.
-Fields of a nested dataclass are flags of the same command line.
+The name, type, default, help and range of a flag are defined in its field
+only. Fields of a nested dataclass are flags of the same command line.
 """
 
 import dataclasses
@@ -29,22 +29,22 @@ GIVEN = "given"  # field of a settings class that receives the names given
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-    """A flag, as its field declares it.
+    """The definition of a flag by a field.
 
     Attributes:
-        name: of the flag, without dashes.
+        name: name, without dashes.
         kind: bool, int, float, str or tuple.
         default: value if the flag is not given.
-        help: a sentence.
+        help: one sentence.
         at_least, at_most: bounds of a number, or None.
-        choices: the values of a string, or ().
+        choices: allowed values of a string, or ().
         required: whether the flag must be given.
-        resume: whether a resumed run must have the same value to take the
-            same steps.
-        cache_key: whether files made from the inputs depend on it.
+        resume: whether a resumed run needs the same value to take the same
+            steps.
+        cache_key: whether files made from the inputs depend on the flag.
         masking: whether the masks of pre-training records depend on it.
-        path: whether it names files or folders; `~` is expanded.
-        where: names of the nested fields that lead to it.
+        path: whether the value is a path or several; `~` is expanded.
+        where: names of the nested fields that lead to the flag.
     """
 
     name: str
@@ -97,9 +97,11 @@ def group(settings_class: type, **changes: Any) -> Any:
 
     Args:
         settings_class: a dataclass of flags.
-        **changes: name of a flag -> its default here, or a dict of other
-            arguments of `flag` that differ here, such as
-            `{"required": False}`.
+        **changes: name of a flag -> its default in this group, or a dict of
+            arguments of `flag` to override, such as `{"required": False}`.
+
+    Returns:
+        a dataclass field.
     """
     defaults = {
         name: value
@@ -141,7 +143,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     Args:
         argv: the command line, program name first.
         settings_class: a dataclass of flags; its field `given`, if it has
-            one, receives the names of the flags that the command line has.
+            one, receives the names of the flags on the command line.
         usage: the script's docstring, which `--help` prints.
 
     Returns:
@@ -149,7 +151,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
 
     Raises:
         UserError: an unknown flag, a bad value, a missing flag, or an
-            argument that is no flag.
+            argument that is not a flag.
         SystemExit: after `--help`.
     """
     values = absl_flags.FlagValues()
@@ -167,7 +169,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     if len(rest) > 1:
         raise UserError(
             f"unexpected argument {rest[1]!r}",
-            fix="write --flag=value; quote values that have spaces",
+            fix="write --flag=value; quote values with spaces",
         )
     settings = settings_class()
     given = frozenset(one.name for one in declared if values[one.name].present)
@@ -178,11 +180,11 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
 
 
 def replace(settings: Any, **changes: Any) -> Any:
-    """Settings with other values.
+    """Returns settings with other values.
 
     Args:
         settings: an instance of a dataclass of flags.
-        **changes: name of a flag, nested or not -> value.
+        **changes: name of a flag, nested or not -> new value.
 
     Returns:
         an instance of the same class.
@@ -205,12 +207,12 @@ def replace(settings: Any, **changes: Any) -> Any:
 
 
 def as_dict(settings: Any, mark: str | None = None) -> dict[str, Any]:
-    """Values by the names of their flags.
+    """Returns the values of flags by name.
 
     Args:
         settings: an instance of a dataclass of flags.
-        mark: "resume", "cache_key", "masking" or "path": only flags so
-            marked.
+        mark: "resume", "cache_key", "masking" or "path": only flags with
+            this mark; None: all flags.
     """
     return {
         one.name: value_of(settings, one)
@@ -220,14 +222,14 @@ def as_dict(settings: Any, mark: str | None = None) -> dict[str, Any]:
 
 
 def value_of(settings: Any, one: Flag) -> Any:
-    """The value of a flag in settings that hold it."""
+    """Returns the value of a flag in settings."""
     for name in one.where:
         settings = getattr(settings, name)
     return settings
 
 
 def _kind(hint: Any) -> type:
-    """The type of a flag: `float` of `float | None`, `tuple` of a list."""
+    """Returns the type of a flag: `float` for `float | None`, or `tuple`."""
     if isinstance(hint, types.UnionType):
         (hint,) = set(typing.get_args(hint)) - {type(None)}
     kind = typing.get_origin(hint) or hint
@@ -261,7 +263,7 @@ def _define(one: Flag, values: absl_flags.FlagValues) -> None:
 
 
 def _value(one: Flag, value: Any) -> Any:
-    """The value of a field, from that of its absl flag."""
+    """Converts and checks the value of an absl flag."""
     if value is not None:
         low, high = one.at_least, one.at_most
         if low is not None and value < low or high is not None and value > high:
@@ -276,7 +278,7 @@ def _value(one: Flag, value: Any) -> Any:
 
 
 def _expand(paths: str) -> str:
-    """Paths with `~` and `~user` expanded, also in a list or after `name=`."""
+    """Expands `~` and `~user` in paths, also in a list or after `name=`."""
     return re.sub(
         r"(?<![^,=])~[^/,]*", lambda home: os.path.expanduser(home[0]), paths
     )

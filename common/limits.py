@@ -1,7 +1,7 @@
-"""How much of an input is read: files may be broken, or a stranger's.
+"""Limits on the size of inputs, which may be corrupt or untrusted.
 
-Text is read by lines, in bounded memory, JSON as a whole. What is longer ends
-in one line instead of all memory.
+Text is read by lines, JSON as a whole. Inputs beyond the limits end in an
+error message instead of exhausted memory.
 """
 
 import gzip
@@ -11,9 +11,9 @@ from common import storage
 from common.errors import UserError
 
 LONGEST_LINE = 1 << 28  # bytes: 256 MiB, the text of 300 books
-LARGEST_JSON = 1 << 30  # bytes when unpacked: SQuAD has 42 million
-# Text is packed to a third or a tenth, never to so little. It is compared
-# only after many bytes, as a short file may be one word again and again.
+LARGEST_JSON = 1 << 30  # bytes, decompressed: SQuAD has 42 million
+# Text compresses to a third or a tenth. The ratio is checked only after many
+# bytes, as a short file may repeat one word.
 HIGHEST_RATIO = 200
 _RATIO_FROM = 1 << 30
 _GZIP = b"\x1f\x8b"
@@ -21,17 +21,17 @@ _AT_ONCE = 1 << 20
 
 
 def lines(text, path: str, packed=None) -> Iterator[tuple[int, bytes]]:
-    """Yields the number and the bytes of each line, with its end.
+    """Yields the number and the bytes of each line, with its line end.
 
     Args:
         text: file, open for reading in binary mode.
         path: for messages.
-        packed: the compressed file that is unpacked by `text`, if it is.
+        packed: the compressed file that `text` decompresses, or None.
 
     Raises:
-        UserError: a line is too long, or too much is unpacked.
+        UserError: a line is too long, or the compression ratio too high.
     """
-    # TensorFlow's files read whole lines alone.
+    # TensorFlow's files read only whole lines.
     is_whole = storage.is_remote(path) and not packed
     most = () if is_whole else (LONGEST_LINE + 1,)
     number = size = 0
@@ -48,26 +48,29 @@ def lines(text, path: str, packed=None) -> Iterator[tuple[int, bytes]]:
         is_large = packed and size > _RATIO_FROM
         if is_large and size > HIGHEST_RATIO * packed.tell():
             raise UserError(
-                f"more than {HIGHEST_RATIO} times as large when it is "
-                f"unpacked, {size:,} bytes so far",
+                f"more than {HIGHEST_RATIO} times as large when "
+                f"decompressed, {size:,} bytes so far",
                 path=path,
                 line=number,
                 expected="compressed text",
-                fix="where that is right, unpack it before",
+                fix="if that is correct, decompress the file first",
             )
         yield number, raw
 
 
 def read_json(file, path: str) -> bytes:
-    """Reads a whole file of JSON, plain or compressed with gzip.
+    """Reads a whole JSON file, plain or compressed with gzip.
 
     Args:
         file: open for reading in binary mode.
         path: for messages.
 
+    Returns:
+        the decompressed bytes.
+
     Raises:
-        UserError: it is too large.
-        OSError, EOFError, zlib.error: it cannot be read.
+        UserError: the file is too large.
+        OSError, EOFError, zlib.error: the file cannot be read.
     """
     is_packed = file.read(len(_GZIP)) == _GZIP
     file.seek(0)
@@ -77,11 +80,11 @@ def read_json(file, path: str) -> bytes:
         parts.append(part)
         size += len(part)
         if size > LARGEST_JSON:
-            unpacked = " when it is unpacked" * is_packed
+            decompressed = " when decompressed" * is_packed
             raise UserError(
-                f"more than {LARGEST_JSON:,} bytes{unpacked}",
+                f"more than {LARGEST_JSON:,} bytes{decompressed}",
                 path=path,
                 expected="JSON that fits into memory",
-                fix="split it",
+                fix="split the file",
             )
     return b"".join(parts)

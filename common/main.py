@@ -1,4 +1,4 @@
-"""How a script ends: mistakes on one line, and an exit code."""
+"""Entry point of scripts: one-line error messages and exit codes."""
 
 import os
 import sys
@@ -12,22 +12,22 @@ def run(
 ) -> int:
     """Runs a script's `main`.
 
-    An error that has an `exit_code`, such as `UserError`, is printed on one
-    line.
+    Prints an error that has an `exit_code`, such as `UserError`, on one line.
 
     Args:
-        main: takes the command line; returns an exit code, or None for 0.
+        main: function of the command line; returns an exit code, or None
+            for 0.
         argv: the command line, program name first.
-        leave: called with the exit code while what `main` raised is still
-            alive; returns the code, or ends the process.
+        leave: called with the exit code while the error that `main` raised
+            is alive; returns the code, or ends the process.
 
     Returns:
-        the exit code: 2 after a user's mistake, 130 after Ctrl-C.
+        the exit code: 2 after a `UserError`, 130 after Ctrl-C.
     """
-    # TensorFlow's notes on devices that are not there would bury ours.
+    # Else TensorFlow's notes on missing devices would bury our messages.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    # oneDNN's matrix products are a quarter faster on any x86; TensorFlow
-    # takes them by itself only where it finds AVX-512.
+    # oneDNN's matrix products are a quarter faster on any x86; by default
+    # TensorFlow uses them only with AVX-512.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     try:
         code = main(argv) or 0
@@ -40,6 +40,6 @@ def run(
         if code is None:
             raise
         print(f"error: {error}", file=sys.stderr, flush=True)
-        # Before what the error holds is freed: TensorFlow would wait there.
+        # Before the error's objects are freed, for which TensorFlow would wait.
         return leave(code)
     return leave(code)

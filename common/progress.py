@@ -1,11 +1,11 @@
-"""One line now and then for work that takes longer than ten seconds."""
+"""Progress lines of work that takes longer than ten seconds."""
 
 import sys
 import time
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people read them: `42 s`, `3 min 05 s`, `2 h 10 min`."""
+    """Formats seconds: `42 s`, `3 min 05 s`, `2 h 10 min`."""
     seconds = round(seconds)
     if seconds < 60:
         return f"{seconds} s"
@@ -15,12 +15,12 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Prints share, rate and time left, at most every `every` seconds.
+    """Logs amount done, rate and time left, at most every `every` seconds.
 
     Args:
-        what: the work, such as `records`.
-        total: how much there is to do.
-        unit: what `total` counts, such as `MB`.
+        what: name of the work, such as `records`.
+        total: amount of work.
+        unit: unit of `total`, such as `MB`.
         every: seconds between two lines.
     """
 
@@ -30,7 +30,7 @@ class Progress:
         self._start = self._last = time.monotonic()
 
     def update(self, done: float, note: str = "") -> None:
-        """Tells that `done` of `total` is done, if it is time for a line."""
+        """Logs that `done` of `total` is done, if a line is due."""
         now = time.monotonic()
         if now - self._last < self._every:
             return
@@ -45,5 +45,5 @@ class Progress:
 
 
 def say(message: str) -> None:
-    """Prints one line to standard error, where progress goes."""
+    """Prints one line to standard error."""
     print(message, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Name -> array in TensorFlow's name-based checkpoint files."""
+"""Reading and writing TensorFlow's name-based checkpoint files."""
 
 import glob
 import math
@@ -21,11 +21,14 @@ def write(prefix: str, values: dict) -> None:
 
 
 def read(prefix: str, omit: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
-    """Reads name -> array.
+    """Reads a checkpoint.
 
     Args:
-        prefix: of the two files.
-        omit: tensors whose names end so are not read.
+        prefix: prefix of the checkpoint's files.
+        omit: suffixes of the names of tensors to skip.
+
+    Returns:
+        name -> array.
 
     Raises:
         ValueError: a file is missing or damaged.
@@ -36,7 +39,7 @@ def read(prefix: str, omit: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
 def stream(
     prefix: str, omit: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """As `read`, one array at a time."""
+    """Yields the names and arrays of a checkpoint; see `read`."""
     try:
         reader = open_reader(prefix)
         for name in reader.get_variable_to_shape_map():
@@ -47,19 +50,20 @@ def stream(
 
 
 def open_reader(prefix: str):
-    """Opens a checkpoint, and compares its shapes with the size of its data.
+    """Opens a checkpoint; checks its shapes against the size of its data.
 
-    Reading allocates what the index claims, which may be a stranger's.
+    Reading would allocate whatever an untrusted index claims.
 
     Args:
-        prefix: of its files.
+        prefix: prefix of the checkpoint's files.
 
     Returns:
-        as `tf.train.load_checkpoint`.
+        the reader of `tf.train.load_checkpoint`.
 
     Raises:
         ValueError: the tensors are larger than the data files.
-        tf.errors.OpError, IndexError, RuntimeError: it cannot be read.
+        tf.errors.OpError, IndexError, RuntimeError: the checkpoint cannot be
+            read.
     """
     reader = tf.train.load_checkpoint(prefix)
     shapes, sizes = reader.get_variable_to_shape_map(), {}

@@ -1,32 +1,32 @@
-"""Names of the tensors that travel from records to the network.
+"""Names of the features of records, model inputs and signatures.
 
-Every writer, parser, model input and signature takes its names from here.
-The names are those of the original release; this file imports nothing.
+Every writer, parser, model input and signature uses these names, which are
+those of the original release. This file imports nothing.
 """
 
-INPUT_IDS = "input_ids"  # int [B, S] pieces
-INPUT_MASK = "input_mask"  # int [B, S] 1 = piece, 0 = padding
+INPUT_IDS = "input_ids"  # int [B, S] tokens
+INPUT_MASK = "input_mask"  # int [B, S] 1 = token, 0 = padding
 SEGMENT_IDS = "segment_ids"  # int [B, S] 0 = first segment, 1 = second
-MASKED_LM_POSITIONS = "masked_lm_positions"  # int [B, P] places in the row
-MASKED_LM_IDS = "masked_lm_ids"  # int [B, P] the pieces that stood there
+MASKED_LM_POSITIONS = "masked_lm_positions"  # int [B, P] masked positions
+MASKED_LM_IDS = "masked_lm_ids"  # int [B, P] the original tokens
 MASKED_LM_WEIGHTS = "masked_lm_weights"  # float [B, P] 1 = real, 0 = padding
 NEXT_SENTENCE_LABELS = "next_sentence_labels"  # int [B, 1] 1 = random next
-POSITION_IDS = "position_ids"  # int [B, S] place in its own instance
-SEQUENCE_IDS = "sequence_ids"  # int [B, S] instance of the row, 0 = padding
+POSITION_IDS = "position_ids"  # int [B, S] position in its instance
+SEQUENCE_IDS = "sequence_ids"  # int [B, S] instance of a row, 0 = padding
 NEXT_SENTENCE_POSITIONS = "next_sentence_positions"  # int [B, K] of `[CLS]`
 NEXT_SENTENCE_WEIGHTS = "next_sentence_weights"  # float [B, K] 1 = real
 LABEL_IDS = "label_ids"  # int [B] class, int [B, C] 0 or 1, float [B] number
-LABEL_WEIGHTS = "label_weights"  # float [B, S] 1 = has a label of its own
-CHOICE_WEIGHTS = "choice_weights"  # float [B, C] 0 = row has fewer choices
-UNIQUE_IDS = "unique_ids"  # int [B] number of a window of SQuAD
-START_POSITIONS = "start_positions"  # int [B] first piece of the answer
+LABEL_WEIGHTS = "label_weights"  # float [B, S] 1 = token has a label
+CHOICE_WEIGHTS = "choice_weights"  # float [B, C] 1 = choice, 0 = padding
+UNIQUE_IDS = "unique_ids"  # int [B] number of a SQuAD window
+START_POSITIONS = "start_positions"  # int [B] first token of the answer
 END_POSITIONS = "end_positions"  # int [B] its last; 0, 0 = no answer
-IS_IMPOSSIBLE = "is_impossible"  # int [B] 1 = question without an answer
+IS_IMPOSSIBLE = "is_impossible"  # int [B] 1 = no answer
 EXAMPLE_INDEX = "example_index"  # int [B] number of a window's question
-PIECE_STARTS = "piece_starts"  # int [B, S] first characters; 0 = no context
-PIECE_LIMITS = "piece_limits"  # int [B, S] behind the last; 0 = no context
-TOKEN_IS_MAX_CONTEXT = "token_is_max_context"  # int [B, S] 1 = in no better
-IS_REAL_EXAMPLE = "is_real_example"  # float [B] 0 = row that fills a batch
+PIECE_STARTS = "piece_starts"  # int [B, S] first character; 0 = no context
+PIECE_LIMITS = "piece_limits"  # int [B, S] after the last; 0 = no context
+TOKEN_IS_MAX_CONTEXT = "token_is_max_context"  # int [B, S] 1 = best window
+IS_REAL_EXAMPLE = "is_real_example"  # float [B] 0 = fills up a batch
 
 ENCODER_INPUTS = (INPUT_IDS, INPUT_MASK, SEGMENT_IDS)
 PACKED_INPUTS = (POSITION_IDS, SEQUENCE_IDS, NEXT_SENTENCE_POSITIONS)
@@ -35,14 +35,14 @@ PACKED_INPUTS = (POSITION_IDS, SEQUENCE_IDS, NEXT_SENTENCE_POSITIONS)
 def pretraining_schema(
     max_seq_length: int, max_predictions_per_seq: int
 ) -> dict[str, tuple[str, int]]:
-    """The features of a pre-training record, in the order they are written.
+    """Returns the features of a pre-training record, in order.
 
     Args:
-        max_seq_length: S, pieces in a row.
-        max_predictions_per_seq: P, masked places in a row.
+        max_seq_length: S, tokens per sequence.
+        max_predictions_per_seq: P, masked positions per sequence.
 
     Returns:
-        name -> (kind, length), kind "int64" or "float32".
+        name -> (kind, length); kind is "int64" or "float32".
     """
     return {
         INPUT_IDS: ("int64", max_seq_length),
@@ -60,15 +60,15 @@ def packed_schema(
     max_predictions_per_seq: int,
     max_sequences_per_row: int,
 ) -> dict[str, tuple[str, int]]:
-    """The features of a record that holds several instances.
+    """Returns the features of a record of several packed instances.
 
     Args:
-        max_seq_length: S, pieces in a row.
-        max_predictions_per_seq: P, masked places in a row.
-        max_sequences_per_row: K, instances in a row.
+        max_seq_length: S, tokens per row.
+        max_predictions_per_seq: P, masked positions per row.
+        max_sequences_per_row: K, instances per row.
 
     Returns:
-        name -> (kind, length), kind "int64" or "float32".
+        name -> (kind, length); kind is "int64" or "float32".
     """
     return {
         **pretraining_schema(max_seq_length, max_predictions_per_seq),

@@ -1,4 +1,4 @@
-"""Rows of the network: `[CLS]` and `[SEP]`, truncation, padding.
+"""Input sequences: `[CLS]` and `[SEP]`, truncation, padding.
 
 ids       [CLS]  a  a  a  [SEP]  b  b  [SEP]  0  0
 mask         1   1  1  1     1   1  1     1   0  0
@@ -17,7 +17,7 @@ def join_pair(
 
     Args:
         a: ids of the first segment.
-        b: ids of the second segment, may be empty.
+        b: ids of the second segment; may be empty.
         cls_id: id of `[CLS]`.
         sep_id: id of `[SEP]`.
 
@@ -35,18 +35,18 @@ def join_pair(
 def truncate_pair(
     a: list[int], b: list[int], max_tokens: int
 ) -> tuple[list[int], list[int]]:
-    """Shortens the longer segment at its end until both fit.
+    """Truncates the longer segment at its end until both fit.
 
-    What `_truncate_seq_pair` of the original's run_classifier.py keeps; of
-    two as long ones, `b` gives way.
+    As `_truncate_seq_pair` of the original's run_classifier.py: of two
+    segments of the same length, `b` is truncated.
 
     Args:
         a: ids of the first segment.
         b: ids of the second segment.
-        max_tokens: what is left of both together at most.
+        max_tokens: maximum length of both together.
 
     Returns:
-        the two segments, shortened.
+        the two segments, truncated.
     """
     half = max_tokens // 2
     return (
@@ -58,19 +58,19 @@ def truncate_pair(
 def truncate_pair_randomly(
     a: list[int], b: list[int], max_tokens: int, rng: random.Random
 ) -> tuple[list[int], list[int]]:
-    """Shortens the longer segment, at a random end, until both fit.
+    """Truncates the longer segment, at random ends, until both fit.
 
-    Draws the numbers that the original's `truncate_seq_pair` draws, in the
-    same order, but deletes once: the original takes quadratic time.
+    Draws the same random numbers as the original's `truncate_seq_pair`, in
+    the same order, but slices once: the original takes quadratic time.
 
     Args:
         a: ids of the first segment.
-        b: ids of the second segment; it gives way when both are as long.
-        max_tokens: what is left of both together.
-        rng: draws one number for each id that is dropped.
+        b: ids of the second segment; truncated if both have the same length.
+        max_tokens: maximum length of both together.
+        rng: source of one number for each dropped id.
 
     Returns:
-        the two segments, shortened.
+        the two segments, truncated.
     """
     front, length = [0, 0], [len(a), len(b)]
     for _ in range(len(a) + len(b) - max_tokens):
@@ -89,7 +89,7 @@ def pad_rows(rows: list[list], length: int, dtype: type) -> np.ndarray:
 
     Args:
         rows: N lists of at most `length` numbers.
-        length: the length of a row.
+        length: length of the result's rows.
         dtype: numpy dtype of the result.
 
     Returns:

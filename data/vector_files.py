@@ -1,4 +1,4 @@
-"""Vectors of texts to files: the original's JSON lines, npz, TFRecords."""
+"""Writing vectors of texts as the original's JSON lines, npz or TFRecords."""
 
 import os
 import zipfile
@@ -10,13 +10,13 @@ from common.storage import sync_and_hash, to_json
 
 
 class Vectors(NamedTuple):
-    """What was computed for one line of text.
+    """Vectors of one text.
 
     Attributes:
-        tokens: its T pieces, `[CLS]` and `[SEP]` included.
-        ids: theirs.
-        values: float32 [T, ...], or [...] of the text as a whole; ... is
-            [K, D] for K layers apart, [D] for layers that were mixed.
+        tokens: its T tokens, including `[CLS]` and `[SEP]`.
+        ids: their ids.
+        values: float32 [T, ...], or [...] for one vector of the text; ... is
+            [K, D] for K separate layers, [D] for mixed layers.
     """
 
     tokens: list[str]
@@ -24,17 +24,20 @@ class Vectors(NamedTuple):
     values: np.ndarray
 
 
-class Writer:
+class VectorWriter:
     """Writes the vectors of texts, one after another.
 
-    The file gets its name when the `with` block ends well; else nothing is
-    left of it.
+    The file receives its name when the `with` block ends without an error;
+    else it is removed.
 
     Args:
         path: the file.
         output_format: `jsonl`, `npz` or `tfrecord`.
-        layers: numbers of the K layers; None if they were mixed.
-        pooled: whether there is one vector a text.
+        layers: numbers of the K layers; None for mixed layers.
+        pooled: whether there is one vector per text.
+
+    Attributes:
+        count: number of texts that were written.
     """
 
     def __init__(
@@ -67,9 +70,9 @@ class Writer:
 
 
 class _JsonLines:
-    """The lines of google-research/bert `extract_features.py`.
+    """JSON lines of google-research/bert `extract_features.py`.
 
-    Its key `linex_index` is spelt so there, and relied on.
+    The key `linex_index` is the original's spelling.
     """
 
     def __init__(self, path: str, layers: list[int] | None, pooled: bool):
@@ -91,7 +94,7 @@ class _JsonLines:
             ]
         self._file.write(to_json(line) + "\n")
 
-    def close(self, well: bool) -> None:
+    def close(self, complete: bool) -> None:
         self._file.close()
 
     def _values(self, values: np.ndarray) -> dict:
@@ -109,14 +112,14 @@ class _JsonLines:
 
 
 class _Npz:
-    """Arrays for `numpy.load`: values, and of single pieces whose they are.
+    """Arrays for `numpy.load`.
 
-        values      float32 [N, ...], or [pieces of all texts, ...]
-        input_ids   int32 [pieces of all texts]
-        row_splits  int64 [N + 1] where the pieces of each text begin and end
-        layers      int64 [K]
+        values      float32 [N, ...] if pooled, else [tokens of all texts, ...]
+        input_ids   int32 [tokens of all texts]; unless pooled
+        row_splits  int64 [N + 1] boundaries of the texts; unless pooled
+        layers      int64 [K]; unless mixed
 
-    Values go to a file of their own first, so that memory does not grow.
+    Values are written to a temporary file first, so that memory is bounded.
     """
 
     def __init__(self, path: str, layers: list[int] | None, pooled: bool):
@@ -136,9 +139,9 @@ class _Npz:
         self._ids.append(np.array(vectors.ids, np.int32))
         self._splits.append(self._splits[-1] + len(vectors.ids))
 
-    def close(self, well: bool) -> None:
+    def close(self, complete: bool) -> None:
         self._raw.close()
-        if well:
+        if complete:
             with zipfile.ZipFile(self._path, "w", allowZip64=True) as archive:
                 self._write_arrays(archive)
         os.remove(self._raw_path)
@@ -168,10 +171,10 @@ class _Npz:
 
 
 class _TFRecords:
-    """One `tf.train.Example` a text.
+    """One `tf.train.Example` per text.
 
-    linex_index int64, tokens bytes [T], layers int64 [K], values float32,
-    flat.
+    linex_index int64 [1], tokens bytes [T], layers int64 [K], values float32
+    [flattened].
     """
 
     def __init__(self, path: str, layers: list[int] | None, pooled: bool):
@@ -198,10 +201,10 @@ class _TFRecords:
         example = train.Example(features=train.Features(feature=found))
         self._file.write(example.SerializeToString(deterministic=True))
 
-    def close(self, well: bool) -> None:
+    def close(self, complete: bool) -> None:
         self._file.close()
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    """Dated 1980, so that the same values give the same bytes."""
+    """Returns an entry dated 1980, so that equal values give equal bytes."""
     return zipfile.ZipInfo(f"{name}.npy")

@@ -203,7 +203,7 @@ def write(extraction: Extraction) -> str:
     settings, reader = extraction.settings, Reader(extraction)
     is_pooled = settings.pooling != "none"
     try:
-        with vector_files.Writer(
+        with vector_files.VectorWriter(
             settings.output_file,
             settings.output_format,
             extraction.layers if settings.mix_layers == "none" else None,

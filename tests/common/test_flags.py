@@ -77,7 +77,7 @@ def test_mistakes_are_user_errors(word, message):
         parse(word)
 
 
-def test_a_required_flag_must_be_given():
+def test_a_required_flag_must_be_passed():
     with pytest.raises(UserError, match="vocab_file"):
         flags.parse(["script"], Settings, "")
 
@@ -101,7 +101,7 @@ def test_home_is_expanded_in_paths_alone(monkeypatch):
     assert settings.source == "~/x"
 
 
-def test_replace_finds_nested_fields_and_refuses_others():
+def test_replace_finds_nested_fields_and_rejects_others():
     settings = flags.replace(parse(), max_seq_length=11, rate=0.25)
     assert settings.text == Text("v", 11, True)
     assert settings.rate == 0.25

@@ -1,4 +1,4 @@
-"""JSON that every parser reads."""
+"""Strict JSON."""
 
 import json
 import math
@@ -22,7 +22,7 @@ def read(path):
         return json.load(file, parse_constant=refuse)
 
 
-def test_what_is_not_finite_is_null():
+def test_numbers_that_are_not_finite_are_null():
     value = {"a": [1.5, math.nan, (math.inf, "NaN")], "b": {"c": -math.inf}}
     assert storage.to_json(value, indent=1) == json.dumps(
         {"a": [1.5, None, [None, "NaN"]], "b": {"c": None}}, indent=1
@@ -30,7 +30,7 @@ def test_what_is_not_finite_is_null():
     assert storage.to_json({"é": 0.1}, ensure_ascii=False) == '{"é": 0.1}'
 
 
-def test_curves_hold_null_and_the_doctor_sees_it(tmp_path):
+def test_curves_have_null_and_the_doctor_finds_it(tmp_path):
     log = logs.TrainingLog(str(tmp_path), 0)
     log.write(3, "train", {"loss": math.nan, "learning_rate": 0.5})
     path = tmp_path / "metrics.jsonl"
@@ -45,7 +45,7 @@ def test_curves_hold_null_and_the_doctor_sees_it(tmp_path):
     assert "loss is nan at step 3" in finding.message
 
 
-def test_answers_hold_null(tmp_path):
+def test_answers_have_null(tmp_path):
     path = str(tmp_path / "nbest.json")
     with answers.JsonWriter(path) as writer:
         writer.write("q1", [ODD])
@@ -54,9 +54,9 @@ def test_answers_hold_null(tmp_path):
     assert read(answers.write(path, ODD)) == expected
 
 
-def test_vectors_hold_null(tmp_path):
+def test_vectors_have_null(tmp_path):
     path = str(tmp_path / "out.jsonl")
-    with vector_files.Writer(path, "jsonl", None, True) as writer:
+    with vector_files.VectorWriter(path, "jsonl", None, True) as writer:
         values = np.array([0.5, np.nan, np.inf], "f4")
         writer.write(vector_files.Vectors([], [], values))
     assert read(path) == {"linex_index": 0, "values": [0.5, None, None]}

@@ -1,4 +1,4 @@
-"""Inputs without an end are refused before they fill the memory."""
+"""Oversized inputs are rejected before they fill the memory."""
 
 import gzip
 
@@ -14,7 +14,7 @@ from tasks.squad import examples
 BOMB = b"a" * 4099
 
 
-def refusal(read, path, content):
+def rejection(read, path, content):
     path.write_bytes(content)
     with pytest.raises(UserError) as caught:
         read(str(path))
@@ -30,9 +30,9 @@ def small(monkeypatch):
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_line_without_an_end_is_refused(small, tmp_path, pack, scheme):
+def test_a_line_without_an_end_is_rejected(small, tmp_path, pack, scheme):
     path = tmp_path / ("text.gz" if pack is gzip.compress else "text")
-    found = refusal(
+    found = rejection(
         lambda path: list(documents.lines(scheme + path)),
         path,
         pack(b"a\n" + BOMB),
@@ -44,39 +44,41 @@ def test_a_line_without_an_end_is_refused(small, tmp_path, pack, scheme):
     assert len(list(documents.lines(str(path)))) == 2
 
 
-def test_a_row_without_an_end_is_refused(small, tmp_path):
+def test_a_row_without_an_end_is_rejected(small, tmp_path):
     path = tmp_path / "train.jsonl"
     read = lambda path: list(tables._json_objects(path))  # noqa: E731
     content = b'{"text": "a"}\n{"text": "' + BOMB
-    found = refusal(read, path, content)
+    found = rejection(read, path, content)
     assert found.startswith(":2: a line of more than 1,009 bytes; ")
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_json_that_is_too_large_is_refused(small, tmp_path, pack):
-    found = refusal(examples.read_json, tmp_path / "a.json", pack(b"[" + BOMB))
-    unpacked = " when it is unpacked" * (pack is gzip.compress)
+def test_json_that_is_too_large_is_rejected(small, tmp_path, pack):
+    found = rejection(
+        examples.read_json, tmp_path / "a.json", pack(b"[" + BOMB)
+    )
+    decompressed = " when decompressed" * (pack is gzip.compress)
     assert found == (
-        f": more than 4,001 bytes{unpacked}; expected JSON that fits into "
-        "memory; split it"
+        f": more than 4,001 bytes{decompressed}; expected JSON that fits into "
+        "memory; split the file"
     )
 
 
-def test_a_strangers_tokenizer_that_is_too_large_is_refused(small, tmp_path):
+def test_a_tokenizer_that_is_too_large_is_rejected(small, tmp_path):
     path = tmp_path / "tokenizer.json"
-    found = refusal(huggingface.read_json, path, b'{"a": "' + BOMB)
+    found = rejection(huggingface.read_json, path, b'{"a": "' + BOMB)
     assert found.startswith(": more than 4,001 bytes; ")
 
 
-def test_a_decompression_bomb_is_refused(monkeypatch, tmp_path):
-    """Text of few words is none, nor is what is small when unpacked."""
+def test_a_decompression_bomb_is_rejected(monkeypatch, tmp_path):
+    """Repetitive text and small files are not decompression bombs."""
     monkeypatch.setattr(limits, "_RATIO_FROM", 1 << 20)
     path = tmp_path / "text.gz"
-    found = refusal(
+    found = rejection(
         lambda path: sum(1 for _ in documents.lines(path)),
         path,
         gzip.compress(b"aaaaaaaaaa\n" * 200_003),
     )
-    assert ": more than 200 times as large when it is unpacked, " in found
+    assert ": more than 200 times as large when decompressed, " in found
     path.write_bytes(gzip.compress(b"aaaaaaaaaa\n" * 90_001))
     assert sum(1 for _ in documents.lines(str(path))) == 90_001

@@ -1,4 +1,4 @@
-"""Files are on the disk before they get their names."""
+"""Files are flushed to disk before they are renamed."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ from training.saver import Saver
 
 @pytest.fixture
 def events(monkeypatch):
-    """What is synced, with its size, and which names are given, in order."""
+    """Records syncs, with sizes, and renames, in order."""
     seen = []
     originals = {name: getattr(os, name) for name in ("replace", "rename")}
     sync = os.fsync
@@ -42,12 +42,12 @@ def events(monkeypatch):
 
 
 def sync_of(path):
-    """The event of a file that is synced when all of it is written."""
+    """Returns the event of a file that is synced when complete."""
     state = os.stat(path)
     return ("sync", state.st_ino, state.st_size)
 
 
-def test_a_file_is_synced_whole_before_it_has_its_name(tmp_path, events):
+def test_a_file_is_synced_complete_before_it_is_renamed(tmp_path, events):
     path = tmp_path / "a.txt"
     storage.write_whole(str(path), "é" * 101)
     assert path.stat().st_size == 202
@@ -55,7 +55,7 @@ def test_a_file_is_synced_whole_before_it_has_its_name(tmp_path, events):
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
-def test_what_is_hashed_is_synced(tmp_path, events):
+def test_hashed_files_are_synced(tmp_path, events):
     path = tmp_path / "a"
     path.write_bytes(b"abc")
     digest = storage.sync_and_hash(str(path))
@@ -85,7 +85,9 @@ def write_rows(folder):
 
 def write_vectors(folder):
     for kind in ("jsonl", "npz", "tfrecord"):
-        with vector_files.Writer(f"{folder}/v.{kind}", kind, [1], True) as some:
+        with vector_files.VectorWriter(
+            f"{folder}/v.{kind}", kind, [1], True
+        ) as some:
             some.write(vector_files.Vectors([], [], np.ones((1, 3), "f4")))
 
 
@@ -136,7 +138,7 @@ def convert(folder):
         (convert, 1),
     ],
 )
-def test_all_files_are_synced_before_they_are_named(
+def test_all_files_are_synced_before_they_are_renamed(
     tmp_path, events, write, count
 ):
     write(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Rows: how segments are joined, truncated and padded."""
+"""Joining, truncation and padding of segments."""
 
 import random
 
@@ -25,7 +25,7 @@ def test_one_segment_has_one_separator():
     assert segments == [0, 0, 0, 0]
 
 
-def test_joining_leaves_its_arguments_alone():
+def test_joining_does_not_change_its_arguments():
     a, b = [11], [21]
     sequences.join_pair(a, b, CLS, SEP)
     assert (a, b) == ([11], [21])
@@ -52,7 +52,7 @@ def test_no_rows_give_an_empty_array():
 
 
 @pytest.mark.parametrize("max_tokens", [1, 2, 5, 8, 13])
-def test_the_longer_segment_gives_way_at_its_end(max_tokens):
+def test_the_longer_segment_is_truncated_at_its_end(max_tokens):
     for a in (list(range(10, 10 + i)) for i in range(9)):
         for b in (list(range(30, 30 + i)) for i in range(9)):
             first, second = list(a), list(b)
@@ -63,7 +63,7 @@ def test_the_longer_segment_gives_way_at_its_end(max_tokens):
 
 
 def one_at_a_time(a, b, max_tokens, rng):
-    """What the truncation means: drop one id, look again."""
+    """Drops one id at a time, as the original does."""
     a, b = list(a), list(b)
     while len(a) + len(b) > max_tokens:
         longer = a if len(a) > len(b) else b
@@ -87,7 +87,7 @@ def test_truncation_equals_dropping_one_at_a_time(a, b, most, seed):
 
 @settings(deadline=None, max_examples=500, derandomize=True)
 @given(LENGTH, LENGTH, st.integers(0, 101), st.integers(0, 2**32))
-def test_truncation_fits_and_cuts_the_longer(a, b, most, seed):
+def test_truncation_fits_and_shortens_the_longer(a, b, most, seed):
     before = list(range(a)), list(range(100, 100 + b))
     after = sequences.truncate_pair_randomly(*before, most, random.Random(seed))
     lengths = [len(segment) for segment in after]
@@ -101,7 +101,7 @@ def test_truncation_fits_and_cuts_the_longer(a, b, most, seed):
         assert lengths[1] >= lengths[0] - 1
 
 
-def test_both_ends_are_cut_about_as_often():
+def test_both_ends_are_truncated_about_as_often():
     rng = random.Random(5)
     fronts = 0
     for _ in range(1000):
@@ -119,5 +119,5 @@ def test_of_a_very_long_segment_only_what_is_kept_is_copied():
     assert (long.copied, short.copied) == (123, 2)
     assert list(b) == [7, 8]
     assert list(a) == list(range(a[0], a[0] + 123))
-    # Binomial(n, 1/2) is cut from the front: six deviations of 316.
+    # Binomial(n, 1/2) is dropped at the front: six deviations of 316.
     assert abs(a[0] - length // 2) < 2000

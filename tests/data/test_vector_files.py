@@ -1,4 +1,4 @@
-"""Vectors to files and back."""
+"""Vectors are written to files and read back."""
 
 import json
 import zipfile
@@ -14,7 +14,7 @@ RNG = np.random.default_rng(3)
 
 
 def texts(pooled, mixed):
-    """Three texts of 2, 4 and 3 pieces; 2 layers of 5 numbers."""
+    """Three texts of 2, 4 and 3 tokens; 2 layers of 5 numbers."""
     rest = (5,) if mixed else (2, 5)
     return [
         Vectors(
@@ -28,7 +28,7 @@ def texts(pooled, mixed):
 
 def write(path, kind, rows, pooled, mixed):
     layers = None if mixed else [-1, 0]
-    with vector_files.Writer(str(path), kind, layers, pooled) as writer:
+    with vector_files.VectorWriter(str(path), kind, layers, pooled) as writer:
         for row in rows:
             writer.write(row)
     assert writer.count == 3
@@ -71,7 +71,7 @@ def test_json_lines_of_whole_texts(tmp_path):
 
 
 @pytest.mark.parametrize("mixed", [False, True])
-def test_npz_of_pieces(tmp_path, mixed):
+def test_npz_of_tokens(tmp_path, mixed):
     rows = texts(pooled=False, mixed=mixed)
     write(tmp_path / "out.npz", "npz", rows, False, mixed)
     with np.load(tmp_path / "out.npz", allow_pickle=False) as found:
@@ -124,7 +124,7 @@ def test_an_error_leaves_the_earlier_file(tmp_path, kind):
     path = str(tmp_path / "out")
     with (
         pytest.raises(KeyError),
-        vector_files.Writer(path, kind, [0], True) as out,
+        vector_files.VectorWriter(path, kind, [0], True) as out,
     ):
         out.write(texts(True, False)[0]._replace(values=np.ones((1, 5))))
         raise KeyError
