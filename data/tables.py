@@ -4,8 +4,9 @@
     .csv                         commas, quoted fields, also across lines
     .jsonl, .json                an object per line; its keys are the columns
 
-Each may be compressed, with `.gz` after its extension. A byte order mark, CRs
-and blank lines at the end are skipped; in CSV files all blank lines.
+Each may be compressed, with `.gz` after its extension. A byte order mark, the
+CR of CRLF and blank lines at the end are skipped; in CSV files, all blank
+lines.
 """
 
 import csv

@@ -1,9 +1,9 @@
 """Fast batch tokenization with TensorFlow Text's kernel, where it is exact.
 
 The kernel is many times faster than the exact tokenizer but differs from it
-on some characters. The constructor compares the two on each character with
-the given vocabulary; a line with any unverified character takes the exact
-path.
+on some characters. The constructor compares the two on each candidate
+character with the given vocabulary; a line with any other character takes the
+exact path.
 """
 
 import re

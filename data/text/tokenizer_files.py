@@ -29,7 +29,7 @@ _NAMES = {
     "sep_token": vocabulary.SEP,
     "mask_token": vocabulary.MASK,
 }
-# Published models have 100; our tokenizer makes words over 200 [UNK].
+# Published models have 100: theirs makes words of 101 to 200 [UNK] too.
 _LONGEST_WORDS = (100, 200)
 
 

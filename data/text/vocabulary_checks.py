@@ -42,7 +42,7 @@ def check_file(path: str) -> tuple[list[Finding], dict[str, int] | None]:
             suspicious(
                 f"[PAD] is token {vocab[vocabulary.PAD]}",
                 path=path,
-                expected="0, the id that fills sequences",
+                expected="0, the id of padding",
                 fix="move it to the first line, and make the records again",
             )
         )

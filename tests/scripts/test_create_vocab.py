@@ -154,12 +154,12 @@ def test_words_that_are_split_most_take_unused_slots(extended, large):
     before, after, wrote = out.splitlines()
     assert before.startswith("held out, before: ")
     assert after.startswith("held out, after: ")
-    pieces = [float(x.split(" pieces")[0].split()[-1]) for x in (before, after)]
-    assert pieces[0] > pieces[1] > 1
+    rates = [float(x.split(" tokens")[0].split()[-1]) for x in (before, after)]
+    assert rates[0] > rates[1] > 1
     assert wrote.startswith(f"wrote {len(BASE)} tokens, 2 of them new, ")
 
 
-def test_new_words_placed_by_convert_checkpoint_have_the_same_ids(extended):
+def test_new_words_added_by_convert_checkpoint_have_the_same_ids(extended):
     """It takes them in the order of the new file."""
     tokens = extended(num_new_tokens=3)[3]
     words = [token for token in tokens if token not in BASE]

@@ -226,10 +226,18 @@ def refused(run_script, tmp_path):
         ("a.jsonl", b'{"text": "A."}\n{"text": ', ":2: invalid JSON at column"),
         ("a.json", b'{\n"text": "A."\n}', ":1: invalid JSON at column 2: "),
         ("a.json", b"[" * 100_000, ":1: JSON that cannot be parsed: "),
-        ("a.jsonl", b'\n["A."]', ':2: JSON that is not an object: ["A."]'),
+        (
+            "a.jsonl",
+            b'\n["A."]',
+            ':2: JSON that is not an object: ["A."]; expect',
+        ),
         ("a.jsonl", b'{"body": "A.", "id": 2}', "the fields are 'body', 'id';"),
-        ("a.jsonl", b"{}", "the fields are none; expected a JSON object a"),
-        ("a.jsonl", b'{"text": null}', ":1: 'text' is not a string: null; "),
+        ("a.jsonl", b"{}", "the fields are none; expected a JSON object per"),
+        (
+            "a.jsonl",
+            b'{"text": null}',
+            ":1: 'text' is not a string: null; expec",
+        ),
         ("a.jsonl", b'{"text": "\\ud800"}', ":1: 'text' holds half of a surr"),
         ("a.txt.gz", b"One.", "cannot be read: Not a gzipped file"),
         (
@@ -313,7 +321,7 @@ def test_more_bad_lines_than_are_allowed(run_script, tmp_path):
     )
     lines = err.splitlines()
     assert code == 2 and len(lines) == 7
-    assert lines[-1].startswith(f"error: {path}:14: JSON that cannot be read")
+    assert lines[-1].startswith(f"error: {path}:14: JSON that cannot be parsed")
     assert lines[-1].endswith("this is bad line 7 (--max_bad_lines=6)")
     assert sorted(tmp_path.iterdir()) == [path]
 
@@ -346,7 +354,10 @@ def test_a_damaged_file_is_no_bad_line(run_script, tmp_path):
         ({"num_processes": 0}, "num_processes"),
         ({"output_file": "{folder}"}, "expected the name of a file"),
         ({"output_file": "/none/corpus.txt"}, "create the folder first"),
-        ({"output_file": "{folder}/good.txt"}, "good.txt: is input and outpu"),
+        (
+            {"output_file": "{folder}/good.txt"},
+            "good.txt: is both input and output",
+        ),
         ({"input_file": "{folder}"}, "corpus.txt: is both input and output"),
         ({"output_file": "{folder}/pipe"}, "pipe: is not a regular file"),
         ({"text_feild": "text"}, "Unknown command line flag"),

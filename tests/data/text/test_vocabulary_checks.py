@@ -67,8 +67,8 @@ def test_readable_files_that_are_suspicious(tmp_path):
     write(tmp_path / "vocab.txt", ["the", *SPECIAL])
     found, _ = vocabulary_checks.check_file(path)
     assert messages(found, "suspicious") == [
-        f"{path}: [PAD] is token 1; expected 0, the id that fills "
-        "sequences; move it to the first line, and make the records again"
+        f"{path}: [PAD] is token 1; expected 0, the id of padding; "
+        "move it to the first line, and make the records again"
     ]
 
 
