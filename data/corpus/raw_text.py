@@ -33,7 +33,6 @@ LANGUAGES = (
 # The time of sentencex grows with the square of the quotes and brackets.
 _PART = 100_000  # characters
 _CHUNK = 500_000  # characters that a process receives at once
-_IN_FLIGHT = 3  # chunks per process, in work and waiting
 
 Paragraph = tuple[int, str]  # number of its document, text
 Sentences = tuple[int, str, int]  # number of document, lines, their count
@@ -260,15 +259,8 @@ def _chunks(paragraphs: Iterable[Paragraph]) -> Iterator[list[Paragraph]]:
     yield chunk
 
 
-def _start_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # left to the parent
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """Exits when the parent does: else workers outlive a killed run."""
-    multiprocessing.parent_process().join()
-    os._exit(1)
+def _splitter(language: str) -> Callable[[list[Paragraph]], list[Sentences]]:
+    return functools.partial(_split_chunk, language=language)
 
 
 def _split_chunk(chunk: list[Paragraph], language: str) -> list[Sentences]:

@@ -30,8 +30,6 @@ LONGEST_WORD = 200  # characters; the tokenizer makes longer ones [UNK]
 
 _ASCII_WORDS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
 
-_worker: "WordCounter"  # in a process of the pool
-
 
 @dataclasses.dataclass(frozen=True)
 class WordCounts:
@@ -200,7 +198,7 @@ def count_corpus(
         )
     words = table.words
     if held_out.lines:
-        words = counter.count(" ".join(held_out.lines))
+        words = WordCounter(*casing).count(" ".join(held_out.lines))
     return WordCounts(
         table.words, words, bool(held_out.lines), table.dropped_below
     )
@@ -231,39 +229,10 @@ def _chunks(lines: Iterable[str]) -> Iterator[str]:
         yield " ".join(held)
 
 
-def _count_in_pool(
-    chunks: Iterable[str],
-    casing: tuple[bool, bool | None],
-    num_processes: int,
-    table: WordTable,
-) -> None:
-    """Adds the counts of all chunks in order, with few chunks in memory."""
-    waiting: collections.deque = collections.deque()
-    with concurrent.futures.ProcessPoolExecutor(
-        num_processes,
-        multiprocessing.get_context("spawn"),
-        _start_worker,
-        casing,
-    ) as pool:
-        try:
-            for chunk in chunks:
-                waiting.append(pool.submit(_count, chunk))
-                if len(waiting) > num_processes + 1:
-                    table.add(waiting.popleft().result())
-            while waiting:
-                table.add(waiting.popleft().result())
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-def _start_worker(do_lower_case: bool, strip_accents: bool | None) -> None:
-    global _worker
-    _worker = WordCounter(do_lower_case, strip_accents)
-
-
-def _count(chunk: str) -> Counter:
-    return _worker.count(chunk)
+def _counting(
+    do_lower_case: bool, strip_accents: bool | None
+) -> Callable[[str], Counter]:
+    return WordCounter(do_lower_case, strip_accents).count
 
 
 def _size(word: str) -> int:

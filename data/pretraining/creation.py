@@ -202,7 +202,7 @@ def partition(
     Returns:
         The partitions of each group, numbered from 0 over all groups.
     """
-    copies = groups.passes(
+    passes = groups.passes(
         {
             name: int(corpus.document_bytes.sum())
             for name, corpus in corpora.items()
