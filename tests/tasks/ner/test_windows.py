@@ -24,6 +24,12 @@ def rows(sentences, length, **options):
     return list(maker.rows(sentences))
 
 
+def labels_of_words(rows, choices):
+    """Yields one prediction for each word, in the order of the words."""
+    for row, best in zip(rows, choices, strict=True):
+        yield from best[np.flatnonzero(row["label_weights"])].tolist()
+
+
 def sentence(words, document=0, labels=""):
     return Sentence(words.split(), labels.split(), 1, document)
 
@@ -92,12 +98,8 @@ def test_no_word_is_without_a_prediction(context, length):
     found = rows(sentences, length, document_context=context)
     assert max(len(row["input_ids"]) for row in found) <= length
     # What the network would say is the id of the piece itself.
-    said = [
-        id
-        for row in found
-        for id, weight in zip(row["input_ids"], row["label_weights"])
-        if weight
-    ]
+    said = (np.array(row["input_ids"]) for row in found)
+    said = list(labels_of_words(found, said))
     assert said == [(ids_of(word) or [UNK])[0] for word in words]
 
 
@@ -123,3 +125,9 @@ def test_sentences_of_a_document_stand_in_one_row():
 def test_context_fills_the_last_row_from_the_left():
     found = windows.windows([1] * 13, 10, 5)
     assert found == [(0, 10, 0, 6), (3, 13, 6, 13)]
+
+
+def test_predictions_come_in_the_order_of_words():
+    made = [{"label_weights": [0, 1, 0, 1, 0]}, {"label_weights": [0, 1]}]
+    best = [np.array([9, 4, 9, 5, 9, 0, 0]), np.array([9, 6, 0])]
+    assert list(labels_of_words(made, best)) == [4, 5, 6]
