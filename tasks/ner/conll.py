@@ -1,13 +1,13 @@
-"""Words in columns, as in the CoNLL shared tasks.
+"""Column files of words and labels, as in the CoNLL shared tasks.
 
     -DOCSTART- -X- O O      begins a document
 
-    Angela NNP I-NP B-PER   a word a line; its label is the last column
+    Angela NNP I-NP B-PER   one word per line; its label is the last column
     visits VBZ I-VP O
 
     Berlin NNP I-NP B-LOC   a blank line ends a sentence
 
-Columns are parted by tabs if a line of the file has one, else by spaces.
+Columns are separated by tabs if a line of the file has one, else by spaces.
 """
 
 import dataclasses
@@ -20,16 +20,17 @@ from data.corpus import documents
 from tasks.ner import entities
 
 DOCUMENT = "-DOCSTART-"
-_ASCII_SPACE = " \t\r\n\v\f"  # another white space may be a word
+_ASCII_SPACE = " \t\r\n\v\f"  # other white space may be a word
 
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """Where words and labels stand.
+    """Columns of the words and labels.
 
     Attributes:
-        word: number of the column, from 0.
-        label: number of the column, -1 the last; None if there are none.
+        word: index of the column of the words, from 0.
+        label: index of the column of the labels, -1 the last; None if the
+            file has no labels.
     """
 
     word: int = 0
@@ -41,10 +42,10 @@ class Sentence:
     """Words between blank lines.
 
     Attributes:
-        words: at least one.
-        labels: one a word; none if the file has no labels.
-        line: of the first word, from 1.
-        document: number of its document, from 0.
+        words: at least one word.
+        labels: one label per word; empty if the file has no labels.
+        line: line number of the first word, from 1.
+        document: index of the sentence's document, from 0.
     """
 
     words: list[str]
@@ -54,21 +55,21 @@ class Sentence:
 
 
 def read(path: str, columns: Columns) -> list[Sentence]:
-    """Reads a file.
+    """Reads the sentences of a file.
 
     Args:
-        path: text in columns, `.gz` or plain.
-        columns: which of them.
+        path: column file, plain or `.gz`.
+        columns: columns of the words and labels.
 
     Returns:
-        its sentences, in their order.
+        the sentences, in the order of the file.
 
     Raises:
-        UserError: it cannot be read, has no word, or a line has other
-            columns than the first.
+        UserError: if the file cannot be read, has no words, or a line has a
+            different number of columns than the first.
     """
     sentences, document, inside = [], 0, False
-    for number, fields in _rows(path, columns):
+    for number, fields in _read_lines(path, columns):
         if not fields or fields == [DOCUMENT]:
             inside = False
             if fields and sentences:
@@ -84,32 +85,36 @@ def read(path: str, columns: Columns) -> list[Sentence]:
         raise UserError(
             "no word",
             path=path,
-            expected="a word a line, a blank line between sentences",
+            expected="one word per line, a blank line between sentences",
         )
     return sentences
 
 
 def has_entities(sentences: list[Sentence], path: str) -> bool:
-    """Whether labels mark entities; else they are of any other kind.
+    """Whether the labels mark entities.
 
-    They do if one of them begins with `B-` or `I-`, or all are `O`.
+    They do if one of them begins with `B-` or `I-`, or all of them are `O`.
+
+    Args:
+        sentences: with labels.
+        path: file of the sentences, for messages.
 
     Raises:
-        UserError: they do, but for some; it names the first.
+        UserError: if only some of the labels mark entities.
     """
     known = {label for x in sentences for label in x.labels}
     marks = {x for x in known if x.startswith(("B-", "I-"))}
     if not marks and known != {entities.OUTSIDE}:
         return False
     for sentence in sentences:
-        for place, label in enumerate(sentence.labels):
+        for index, label in enumerate(sentence.labels):
             if not entities.is_entity_label(label):
                 raise UserError(
-                    f"label {label!r} among labels of entities",
+                    f"label {label!r} among entity labels",
                     path=path,
-                    line=sentence.line + place,
-                    expected="O, or B-, I-, E-, S- and a type, as B-PER",
-                    fix="mend the line, or pass --label_kind=any",
+                    line=sentence.line + index,
+                    expected="O, or B-, I-, E- or S- and a type, such as B-PER",
+                    fix="correct the line, or pass --label_kind=any",
                 )
     return True
 
@@ -117,58 +122,58 @@ def has_entities(sentences: list[Sentence], path: str) -> bool:
 def write_predictions(
     source: str, path: str, columns: Columns, labels: Iterable[str]
 ) -> None:
-    """Writes a file again with one more column, as `conlleval` reads it.
+    """Copies a file with a column of predictions, as `conlleval` reads it.
 
     Args:
-        source: the file that was read.
-        path: of the new one; it appears whole or not at all.
-        columns: as it was read.
-        labels: predicted, one a word of the file.
+        source: the file with the words.
+        path: the file to write, atomically.
+        columns: columns of `source`.
+        labels: the predicted label of each word of `source`.
     """
     labels, lines = iter(labels), []
     for text in documents.lines(source, stripped=_ASCII_SPACE):
         if not text:
             lines.append("")
             continue
-        mark = "\t" if "\t" in text else " "
-        fields = _split(text, mark)
+        separator = "\t" if "\t" in text else " "
+        fields = _split(text, separator)
         is_word = not _begins_document(fields, columns)
         label = next(labels) if is_word else entities.OUTSIDE
-        lines.append(mark.join([*fields, label]))
+        lines.append(separator.join([*fields, label]))
     assert next(labels, None) is None, "more labels than words"
     write_whole(path, "".join(f"{line}\n" for line in lines))
 
 
-def _rows(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
-    """Number and fields of each line; no field of a blank one."""
-    mark, width = None, 0
+def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
+    """Yields the number and fields of each line; a blank line has none."""
+    separator, width = None, 0
     for number, text in enumerate(
         documents.lines(path, stripped=_ASCII_SPACE), 1
     ):
         if not text:
             yield number, []
             continue
-        line_mark = "\t" if "\t" in text else " "
-        fields = _split(text, line_mark)
+        line_separator = "\t" if "\t" in text else " "
+        fields = _split(text, line_separator)
         if _begins_document(fields, columns):
             yield number, [DOCUMENT]
             continue
         if not width:
-            width, mark = len(fields), line_mark
-            _check(path, number, columns, fields)
-        if len(fields) != width or (line_mark != mark and width > 1):
+            width, separator = len(fields), line_separator
+            _check_columns(path, number, columns, fields)
+        if len(fields) != width or (line_separator != separator and width > 1):
             raise UserError(
                 f"{len(fields)} columns: {text[:40]!r}",
                 path=path,
                 line=number,
-                expected=f"{width}, parted by "
-                f"{'tabs' if mark == chr(9) else 'spaces'}, as before",
+                expected=f"{width}, separated by "
+                f"{'tabs' if separator == chr(9) else 'spaces'}, as before",
             )
         if not fields[columns.word] or (
             columns.label is not None and not fields[columns.label]
         ):
             raise UserError(
-                f"an empty column: {text[:40]!r}",
+                f"empty column: {text[:40]!r}",
                 path=path,
                 line=number,
                 expected="a word and its label",
@@ -176,17 +181,19 @@ def _rows(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
         yield number, fields
 
 
-def _check(path: str, line: int, columns: Columns, fields: list[str]) -> None:
-    """Whether the first line has the columns that are asked for."""
+def _check_columns(
+    path: str, line: int, columns: Columns, fields: list[str]
+) -> None:
+    """Checks that the first line has the requested columns."""
     width = len(fields)
     word, label = columns.word, columns.label
-    wanted = [word] if label is None else [word, label]
-    if any(not -width <= column < width for column in wanted):
+    requested = [word] if label is None else [word, label]
+    if any(not -width <= column < width for column in requested):
         raise UserError(
             f"{width} columns: {' '.join(fields)[:40]!r}",
             path=path,
             line=line,
-            expected=f"columns {' and '.join(map(str, wanted))}",
+            expected=f"columns {' and '.join(map(str, requested))}",
             fix="see --word_column and --label_column",
         )
     if label is not None and word % width == label % width:
@@ -200,9 +207,9 @@ def _check(path: str, line: int, columns: Columns, fields: list[str]) -> None:
 
 
 def _begins_document(fields: list[str], columns: Columns) -> bool:
-    """Some files have the mark alone in its line."""
+    """Whether a line is the mark of a document, alone or with columns."""
     return DOCUMENT in (fields[0], *fields[columns.word : columns.word + 1])
 
 
-def _split(text: str, mark: str) -> list[str]:
-    return text.split("\t") if mark == "\t" else re.split(" +", text)
+def _split(text: str, separator: str) -> list[str]:
+    return text.split("\t") if separator == "\t" else re.split(" +", text)

@@ -1,9 +1,9 @@
-"""A network that labels words, and its tokenizer, as one SavedModel.
+"""SavedModel that labels words, with its tokenizer.
 
-    text -> words -> pieces -> windows -> network -> labels -> entities
+    text -> words -> tokens -> windows -> network -> labels -> entities
 
-What is saved needs TensorFlow and TensorFlow Text, and nothing of this
-project. Texts may be of any length.
+It needs TensorFlow and TensorFlow Text, and no code of this project. Texts
+may have any length.
 """
 
 import dataclasses
@@ -23,18 +23,18 @@ TEXT = "text"
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """What a labeller is made of besides its weights.
+class ExportSettings:
+    """Settings of a labeller.
 
     Attributes:
         config: sizes of the network.
-        labels: in the order of their ids.
-        has_entities: they are `O`, `B-` and `I-` of types.
-        vocab_file: the vocabulary, which becomes an asset.
-        do_lower_case: the casing of the text.
-        strip_accents: whether its accents are stripped; None: likewise.
-        max_seq_length: S of a window at most.
-        stride: pieces from one window to the next; 0 for half of it.
+        labels: labels in the order of their ids.
+        has_entities: whether the labels are `O`, `B-` and `I-` of types.
+        vocab_file: the vocabulary, saved as an asset.
+        do_lower_case: whether text is lower-cased.
+        strip_accents: whether accents are stripped; None: as do_lower_case.
+        max_seq_length: maximum S of a window.
+        stride: tokens from one window to the next; 0 for half a window.
     """
 
     config: BertConfig
@@ -48,29 +48,31 @@ class Settings:
 
 
 class Labeller(tf.train.Checkpoint):
-    """Text to labels of its words, as a SavedModel.
+    """Labels the words of texts, as a SavedModel.
 
     Args:
-        settings: what it is made of.
-        weights: original name -> array, all of the network's.
+        settings: network, labels and tokenizer.
+        weights: original name -> array, for all variables of the network.
 
     Attributes:
-        serve: text, string [B] -> answers; punctuation is split off.
-        words: the same for text that is split at white space already.
+        serve: text, string [B] -> answers; splits off punctuation.
+        words: the same, splitting at white space only.
         vocab_file: the vocabulary, as an asset.
-        do_lower_case, strip_accents: its casing.
+        do_lower_case, strip_accents: casing of the tokenizer.
 
-    Answers are a dict. Of W words at most in a text, [B, W] each:
-        words, labels: string, "" where a text has no more words.
-        word_starts, word_ends: int64, characters of the text; -1.
-        probabilities: float32, of the labels; 0.
-    And, with entities, E at most in a text, [B, E] each:
-        entities, types: string, "" where a text has no more of them.
-        starts, ends: int64, characters of the text; -1.
-        scores: float32, the mean probability of its labels; 0.
+    Answers are a dict. With at most W words in a text, each is [B, W]:
+        words, labels: string, padded with "".
+        word_starts, word_ends: int64, characters of the text, padded with -1.
+        probabilities: float32, of the labels, padded with 0.
+    With entities, at most E in a text, there are also, each [B, E]:
+        entities, types: string, padded with "".
+        starts, ends: int64, characters of the text, padded with -1.
+        scores: float32, mean probability of the labels, padded with 0.
     """
 
-    def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
+    def __init__(
+        self, settings: ExportSettings, weights: dict[str, np.ndarray]
+    ):
         super().__init__()
         self._settings = settings
         self._model, self._tokenizer = graphs.equip(
@@ -89,11 +91,11 @@ class Labeller(tf.train.Checkpoint):
             word_ops.WordSplitter(word_ops.classes_of_words()),
         ]
         self.serve, self.words = (
-            graphs.signature(self._answering(splitter), text)
+            graphs.signature(self._answer_function(splitter), text)
             for splitter in self._splitters
         )
 
-    def _answering(self, splitter: word_ops.WordSplitter) -> Callable:
+    def _answer_function(self, splitter: word_ops.WordSplitter) -> Callable:
         return lambda text: self._answer(splitter.split(text))
 
     def _answer(self, words: word_ops.Words) -> dict[str, tf.Tensor]:
@@ -117,28 +119,28 @@ class Labeller(tf.train.Checkpoint):
         return answer
 
     def _logits(self, words: word_ops.Words) -> tf.Tensor:
-        """Scores of each word where it stands best: float32 [W, C]."""
+        """Logits of each word, in the window of its label, float32 [W, C]."""
         settings, tokenizer = self._settings, self._tokenizer
-        room = settings.max_seq_length - 2
-        stride = settings.stride or windows.default_stride(room)
-        pieces = tokenizer.tokenize(
+        size = settings.max_seq_length - 2
+        stride = settings.stride or windows.default_stride(size)
+        tokens = tokenizer.tokenize(
             word_ops.strings_of(words.codes, words.starts, words.limits)
         ).merge_dims(1, 2)
-        # As in training: a word has a piece, and few enough for a window.
-        none = tf.cast(pieces.row_lengths() == 0, tf.int64)
+        # As in training: a word has at least one token, and fits into a window.
+        none = tf.cast(tokens.row_lengths() == 0, tf.int64)
         unknown = tf.fill([tf.reduce_sum(none)], tokenizer.unk_id)
         unknown = tf.RaggedTensor.from_row_lengths(unknown, none)
-        pieces = tf.concat([pieces, unknown], 1)
-        pieces = pieces[:, : windows.longest_word(room, stride)]
-        lengths = pieces.row_lengths()
+        tokens = tf.concat([tokens, unknown], 1)
+        tokens = tokens[:, : windows.longest_word(size, stride)]
+        lengths = tokens.row_lengths()
         before = tf.concat([[0], tf.cumsum(lengths)], 0)
-        rows = word_ops.windows(lengths, words.row_splits, room, stride)
-        places = tf.ragged.range(
-            tf.gather(before, rows.starts), tf.gather(before, rows.limits)
+        found = word_ops.windows(lengths, words.row_splits, size, stride)
+        indices = tf.ragged.range(
+            tf.gather(before, found.starts), tf.gather(before, found.limits)
         )
         inputs = graphs.pack(
             tokenizer,
-            [places.with_values(tf.gather(pieces.values, places.values))],
+            [indices.with_values(tf.gather(tokens.values, indices.values))],
             settings.max_seq_length,
         )
         inputs = graphs.trim(inputs)
@@ -148,9 +150,10 @@ class Labeller(tf.train.Checkpoint):
             inputs,
             [length, len(settings.labels)],
         )
-        row = tf.ragged.range(rows.firsts, rows.lasts).value_rowids()
-        in_row = before[:-1] - tf.gather(tf.gather(before, rows.starts), row)
-        return tf.gather_nd(logits, tf.stack([row, in_row + 1], -1))
+        window = tf.ragged.range(found.firsts, found.lasts).value_rowids()
+        starts = tf.gather(tf.gather(before, found.starts), window)
+        positions = before[:-1] - starts + 1
+        return tf.gather_nd(logits, tf.stack([window, positions], -1))
 
     def _entities(
         self,
@@ -159,7 +162,7 @@ class Labeller(tf.train.Checkpoint):
         score: tf.Tensor,
         base: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        """Entities of the labels, as `entities.find` finds them in BIO."""
+        """Finds the entities of BIO labels, as `entities.find` does."""
         names = [label.partition("-") for label in self._settings.labels]
         types = sorted({x[2] for x in names if x[0] != entities.OUTSIDE})
         numbers = [types.index(x[2]) if x[2] else -1 for x in names]
@@ -196,9 +199,8 @@ def save(labeller: Labeller, folder: str) -> None:
     """Writes a SavedModel.
 
     Args:
-        labeller: what is saved, with the signatures `serving_default` and
-            `words`.
-        folder: that does not exist yet.
+        labeller: saved with the signatures `serving_default` and `words`.
+        folder: path of a folder that does not exist.
     """
     tf.saved_model.save(
         labeller,
@@ -211,7 +213,7 @@ def save(labeller: Labeller, folder: str) -> None:
 
 
 def _padded(flat: dict, row_splits: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Values of all texts, and what fills up, to [B, longest] each."""
+    """Pads (values of all texts, filler) to [B, longest] tensors."""
     return {
         name: tf.RaggedTensor.from_row_splits(values, row_splits).to_tensor(
             filler

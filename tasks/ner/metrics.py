@@ -1,7 +1,6 @@
-"""Scores of predicted labels: those of `conlleval`, the CoNLL-2003 scorer.
+"""Scores of predicted labels, as computed by CoNLL-2003's `conlleval`.
 
-An entity counts as found if its first word, its last word and its type are
-all right.
+An entity is correct if its first word, its last word and its type are.
 """
 
 import collections
@@ -13,30 +12,30 @@ from tasks.ner import entities
 def score_entities(
     gold: Iterable[list[str]], predicted: Iterable[list[str]]
 ) -> dict[str, float]:
-    """Scores entities.
+    """Scores predicted entities.
 
     Args:
         gold: labels of each sentence, in any scheme.
-        predicted: as many labels of each sentence.
+        predicted: the same number of labels for each sentence.
 
     Returns:
-        precision, recall and f1 of all entities, and of each type that was
-        there or predicted, as f1_PER; accuracy, of labels as they are
-        written. From 0 to 1; 0 where there was nothing to divide by.
+        precision, recall and f1 of all entities, and of each type in the gold
+        or predicted labels, as f1_PER; accuracy of the labels as written.
+        From 0 to 1; 0 where the denominator is 0.
     """
-    right, there, found = (collections.Counter() for _ in range(3))
+    right, actual, found = (collections.Counter() for _ in range(3))
     words = hits = 0
     for labels, guesses in zip(gold, predicted, strict=True):
         words += len(labels)
         hits += sum(a == b for a, b in zip(labels, guesses, strict=True))
         true, guessed = entities.find(labels), entities.find(guesses)
-        there.update(kind for *_, kind in true)
+        actual.update(kind for *_, kind in true)
         found.update(kind for *_, kind in guessed)
         right.update(kind for *_, kind in set(true) & set(guessed))
     scores = {"accuracy": hits / words if words else 0.0}
-    scores |= _scores(right.total(), found.total(), there.total())
-    for kind in sorted(there | found):
-        one = _scores(right[kind], found[kind], there[kind])
+    scores |= _scores(right.total(), found.total(), actual.total())
+    for kind in sorted(actual | found):
+        one = _scores(right[kind], found[kind], actual[kind])
         scores |= {f"{name}_{kind}": value for name, value in one.items()}
     return scores
 
@@ -48,10 +47,10 @@ def score_labels(
 
     Args:
         gold: labels of each sentence.
-        predicted: as many labels of each sentence.
+        predicted: the same number of labels for each sentence.
 
     Returns:
-        accuracy, of words.
+        accuracy over the words.
     """
     hits = [
         label == guess
@@ -61,10 +60,10 @@ def score_labels(
     return {"accuracy": sum(hits) / len(hits) if hits else 0.0}
 
 
-def _scores(right: int, found: int, there: int) -> dict[str, float]:
+def _scores(right: int, found: int, actual: int) -> dict[str, float]:
     return {
         "precision": right / found if found else 0.0,
-        "recall": right / there if there else 0.0,
+        "recall": right / actual if actual else 0.0,
         # The harmonic mean of the two.
-        "f1": 2 * right / (found + there) if right else 0.0,
+        "f1": 2 * right / (found + actual) if right else 0.0,
     }

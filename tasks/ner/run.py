@@ -1,4 +1,4 @@
-"""A run of run_ner.py: words, windows, labels, scores, the export."""
+"""Fine-tuning, evaluation, prediction and export of run_ner.py."""
 
 import itertools
 import json
@@ -20,7 +20,18 @@ _TASK_FILE = "task.json"
 
 
 def find_labels(settings: Settings, sentences: dict) -> tuple[str, list[str]]:
-    """Kind and names of the labels; entities in the files become BIO."""
+    """Determines the labels, and converts entity labels to BIO.
+
+    Args:
+        settings: settings of the script.
+        sentences: flag of a file -> its sentences; changed in place.
+
+    Returns:
+        kind of the labels and their names.
+
+    Raises:
+        UserError: if the labels are unknown, or differ from those of the run.
+    """
     task = recorded_task(settings)
     kind = task["kind"] if task else settings.label_kind
     for name, some in sentences.items():
@@ -32,7 +43,7 @@ def find_labels(settings: Settings, sentences: dict) -> tuple[str, list[str]]:
                 f"labels such as {some[0].labels[0]!r}",
                 path=getattr(settings, name),
                 line=some[0].line,
-                expected="O, B- and a type, I- and a type",
+                expected="O, or B- or I- and a type",
                 fix="see --label_kind and --label_column",
             )
         kind = ENTITIES if marked else ANY
@@ -41,10 +52,10 @@ def find_labels(settings: Settings, sentences: dict) -> tuple[str, list[str]]:
     if "train_file" not in sentences:
         if task is None:
             raise UserError(
-                "the labels are not known",
+                "unknown labels",
                 path=settings.tuning.training.output_dir,
                 expected=f"{_TASK_FILE} of a trained model",
-                fix="pass --do_train, or the --output_dir of the training",
+                fix="pass --do_train, or the --output_dir of a training run",
             )
         return kind, task["labels"]
     found = {y for x in sentences["train_file"] for y in x.labels}
@@ -58,7 +69,7 @@ def find_labels(settings: Settings, sentences: dict) -> tuple[str, list[str]]:
 
 
 def recorded_task(settings: Settings) -> dict | None:
-    """Labels of the run in output_dir; else, to predict, of the checkpoint."""
+    """Reads the labels of the run in output_dir, or of the checkpoint."""
     folders = []
     if os.path.exists(
         os.path.join(settings.tuning.training.output_dir, "checkpoint")
@@ -95,7 +106,7 @@ def recorded_task(settings: Settings) -> dict | None:
 
 
 def _check_recorded(folder: str, task: dict | None, labels: list[str]) -> None:
-    """Refuses a folder with checkpoints of other labels."""
+    """Rejects a folder with checkpoints for other labels."""
     if task and task["labels"] != labels:
         raise UserError(
             f"holds a run with {len(task['labels'])} labels: "
@@ -107,16 +118,16 @@ def _check_recorded(folder: str, task: dict | None, labels: list[str]) -> None:
 
 
 class Labelling:
-    """Labels of words, as `tasks.finetuning.run` takes it.
+    """Labelling of words, a task for `tasks.finetuning.run`.
 
     Args:
-        settings: of the script.
+        settings: settings of the script.
         setup: from `finetuning.check`.
         sentences: flag of a file -> its sentences.
         kind, labels: from `find_labels`.
 
     Attributes:
-        tuning: `finetuning.FineTuning`.
+        tuning: the `finetuning.FineTuningRun`.
     """
 
     def __init__(
@@ -140,7 +151,7 @@ class Labelling:
             tuning.text.do_lower_case,
             tuning.text.strip_accents,
         )
-        self._row_maker = windows.RowMaker(
+        self._featurizer = windows.Featurizer(
             lambda word: tokenizer.convert_tokens_to_ids(
                 tokenizer.tokenize(word)
             ),
@@ -156,24 +167,24 @@ class Labelling:
                 "float32", sequence=True
             ),
         }
-        rows = self._row_maker.rows(sentences.get("train_file", ()))
-        self._rows = example_files.Examples(rows, schema)
-        self.tuning = finetuning.FineTuning(
+        examples = self._featurizer.featurize(sentences.get("train_file", ()))
+        self._examples = example_files.Rows(examples, schema)
+        self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
-            finetuning.Network(
-                lambda: task_models.build_token_classifier(
+            finetuning.TaskNetwork(
+                lambda: models.build_token_classifier(
                     setup.config, len(self._labels), tuning.training.random_seed
                 ),
-                (task_losses.TOKEN,),
-                task_losses.token_weights,
-                task_losses.token_sums,
-                len(self._rows),
+                (losses.TOKEN,),
+                losses.token_weights,
+                losses.token_sums,
+                len(self._examples),
             ),
         )
 
     def start(self) -> None:
-        """Finds the weights to start from and prepares the folder."""
+        """Loads the initial weights and prepares output_dir."""
         tuning = self._tuning_settings
         self.tuning.start()
         output_dir.prepare(
@@ -188,20 +199,20 @@ class Labelling:
         )
 
     def train(self) -> str:
-        """Trains; returns the prefix of the checkpoint."""
+        """Trains; returns the prefix of the last checkpoint."""
         validates = self._tuning_settings.training.eval_steps > 0
         metric = "f1" if self._kind == ENTITIES else "accuracy"
         return self.tuning.train(
-            self._rows,
+            self._examples,
             self.evaluate if validates else None,
             f"eval_{metric}" if validates else None,
         )
 
     def evaluate(self) -> dict[str, float]:
-        """Scores of --eval_file."""
+        """Scores the predictions for --eval_file."""
         sentences = self._sentences["eval_file"]
         gold = [x.labels for x in sentences]
-        self._warn_of_unknown(gold)
+        self._warn_unknown(gold)
         answers = list(
             self._answers(
                 sentences,
@@ -218,7 +229,7 @@ class Labelling:
         return {f"eval_{name}": value for name, value in result.items()}
 
     def predict(self) -> list[str]:
-        """Writes --predict_file with a label behind each word."""
+        """Writes --predict_file with a column of predicted labels."""
         settings, tuning = self._settings, self._tuning_settings
         if not tuning.do_predict:
             return []
@@ -238,13 +249,13 @@ class Labelling:
         return [path]
 
     def save_model(self, folder: str) -> None:
-        """Writes the SavedModel."""
+        """Writes a SavedModel."""
         from tasks.ner import export
 
         settings, tuning = self._settings, self._tuning_settings
         export.save(
             export.Labeller(
-                export.Settings(
+                export.ExportSettings(
                     self._setup.config,
                     self._labels,
                     self._kind == ENTITIES,
@@ -262,18 +273,18 @@ class Labelling:
     def _answers(
         self, sentences: list[conll.Sentence], batch_size: int, what: str
     ) -> Iterator[tuple[str, float]]:
-        """Yields label and loss of each word; the loss is that of its gold."""
+        """Yields the predicted label and the gold label's loss of each word."""
         import numpy as np
 
-        rows, again = itertools.tee(self._row_maker.rows(sentences))
-        count = sum(1 for _ in self._row_maker.rows(sentences))
+        examples, again = itertools.tee(self._featurizer.featurize(sentences))
+        count = sum(1 for _ in self._featurizer.featurize(sentences))
         outputs = self.tuning.predict(again, batch_size, what, count)
-        for row, output in zip(rows, outputs):
-            positions = np.flatnonzero(row[features.LABEL_WEIGHTS])
+        for example, output in zip(examples, outputs):
+            positions = np.flatnonzero(example[features.LABEL_WEIGHTS])
             logits = output["logits"][positions].astype(np.float64)
             logits -= logits.max(-1, keepdims=True)
             losses = np.log(np.exp(logits).sum(-1))
-            gold = np.array(row[features.LABEL_IDS])[positions]
+            gold = np.array(example[features.LABEL_IDS])[positions]
             losses -= np.take_along_axis(logits, gold[:, None], -1)[:, 0]
             for best, loss in zip(logits.argmax(-1), losses):
                 yield self._labels[best], float(loss)
@@ -281,7 +292,7 @@ class Labelling:
     def _by_sentence(
         self, sentences: list[conll.Sentence], labels: Iterable[str]
     ) -> list[list[str]]:
-        """Labels of each sentence; of entities, such as BIO allows."""
+        """Groups labels by sentence; entity labels become valid BIO."""
         labels = iter(labels)
         found = [
             list(itertools.islice(labels, len(x.words))) for x in sentences
@@ -290,10 +301,10 @@ class Labelling:
             return [entities.to_bio(x) for x in found]
         return found
 
-    def _warn_of_unknown(self, gold: list[list[str]]) -> None:
+    def _warn_unknown(self, gold: list[list[str]]) -> None:
         unknown = {y for x in gold for y in x} - set(self._labels)
         if unknown:
             say(
-                "warning: labels that training did not have count as wrong: "
-                f"{', '.join(sorted(unknown))[:80]}"
+                "warning: labels that are not in the training data count as "
+                f"errors: {', '.join(sorted(unknown))[:80]}"
             )

@@ -14,19 +14,19 @@ class Settings:
 
     tuning: FineTuning = group(FineTuning)
     train_file: str | None = flag(
-        None, "Words in columns, for --do_train.", path=True
+        None, "Column file of words and labels, for --do_train.", path=True
     )
     eval_file: str | None = flag(
         None, "The same, for --do_eval and --eval_steps.", path=True
     )
     predict_file: str | None = flag(
-        None, "Words to label, for --do_predict.", path=True
+        None, "Column file of words to label, for --do_predict.", path=True
     )
     word_column: int = flag(0, "Column of the words.", at_least=0)
     label_column: int = flag(-1, "Column of the labels; -1 is the last.")
     doc_stride: int = flag(
         0,
-        "Tokens between the starts of two windows; 0: half a window.",
+        "Number of tokens between the starts of two windows; 0: half a window.",
         at_least=0,
     )
     label_kind: str = flag(
@@ -35,14 +35,15 @@ class Settings:
         choices=("auto", ENTITIES, ANY),
     )
     document_context: bool = flag(
-        False, "Let windows cross sentences, up to the end of the document."
+        False, "Let windows cross sentences, but not documents."
     )
 
     def check(self) -> None:
-        """Checks the flags against each other.
+        """Checks --doc_stride against --max_seq_length.
 
         Raises:
-            UserError: they contradict each other.
+            UserError: if a window would be further than half its length from
+                the last.
         """
         half = (self.tuning.max_seq_length - 2) // 2
         if self.doc_stride > half:

@@ -1,20 +1,20 @@
-"""Words and their labels to rows: a label at the first piece of each word.
+"""Windows of words and labels, with the label at each word's first token.
 
     words    Jim     Hen        ##son  was  a  puppet  ##eer
     labels   B-PER   I-PER             O    O  O
     weights  1       1          0      1    1  1       0
 
-A unit, which is a sentence or a whole document, that is longer than a row
-becomes several, which overlap. Each word has its label, and gets its
-prediction, in one of them: the one where it stands farthest from the ends.
+A unit is a sentence or a whole document. A long unit is split into
+overlapping windows. Each word has its label, and gets its prediction, in one
+of them only: the window in which the word is farthest from the ends.
 
-    unit          w0 w1 w2 w3 w4 w5 w6 w7 w8
-    first row     w0 w1 w2 w3 w4 w5
-    its labels    ^  ^  ^  ^
-    second row             w3 w4 w5 w6 w7 w8
-    its labels                ^  ^  ^  ^  ^
+    unit             w0 w1 w2 w3 w4 w5 w6 w7 w8
+    first window     w0 w1 w2 w3 w4 w5
+    labelled words   ^  ^  ^  ^
+    second window             w3 w4 w5 w6 w7 w8
+    labelled words               ^  ^  ^  ^  ^
 
-So the labels of all rows, one after the other, are those of the file.
+The labels of all windows in order are therefore the labels of the file.
 """
 
 import itertools
@@ -30,12 +30,12 @@ from tasks.ner import conll
 Ids = list[int]
 
 
-class Window(NamedTuple):
-    """Words of a row; numbers are those of the unit.
+class WordWindow(NamedTuple):
+    """A window of a unit; all indices count the words of the unit.
 
     Attributes:
-        start, limit: its first word, and the first behind it.
-        first, last: the first that has its label here, and the first behind.
+        start, limit: first word, and first word after the window.
+        first, last: first word with a label in this window, and first after.
     """
 
     start: int
@@ -44,32 +44,34 @@ class Window(NamedTuple):
     last: int
 
 
-def windows(lengths: list[int], room: int, stride: int) -> list[Window]:
-    """Cuts a unit into windows.
+def split_windows(
+    lengths: list[int], size: int, stride: int
+) -> list[WordWindow]:
+    """Splits a unit into windows.
 
-    The k-th begins at the first word that has k * stride pieces before it;
-    the last is filled up from the left. Where two overlap, the words up to
-    the middle of the overlap belong to the first.
+    Window k begins at the first word with k * stride tokens before it; the
+    last window is extended to the left to its full size. In an overlap of two
+    windows, the words up to the middle are labelled in the first window.
 
     Args:
-        lengths: pieces of each word, from 1 to `longest_word`.
-        room: pieces of a window at most.
-        stride: pieces from one start to the next, half of `room` at most.
+        lengths: number of tokens of each word, from 1 to `longest_word`.
+        size: maximum number of tokens of a window.
+        stride: tokens from one start to the next, at most half of `size`.
 
     Returns:
-        windows; `first` to `last` of all are every word once, in order.
+        windows whose ranges `first` to `last` cover each word once, in order.
     """
-    before = np.cumsum([0, *lengths])  # pieces before each word
-    rest = max(0, int(before[-1]) - room)
+    before = np.cumsum([0, *lengths])  # tokens before each word
+    rest = max(0, int(before[-1]) - size)
     count = 1 - (-rest // stride)
     wanted = np.minimum(np.arange(count) * stride, rest)
     starts = np.searchsorted(before, wanted)
-    limits = np.searchsorted(before, before[starts] + room, "right") - 1
+    limits = np.searchsorted(before, before[starts] + size, "right") - 1
     middles = before[starts[1:]] + before[limits[:-1]]
     borders = np.searchsorted(before[:-1] + before[1:], middles)
     edges = [0, *borders.tolist(), len(lengths)]
     return [
-        Window(start, limit, first, last)
+        WordWindow(start, limit, first, last)
         for start, limit, first, last in zip(
             starts.tolist(), limits.tolist(), edges, edges[1:]
         )
@@ -77,26 +79,26 @@ def windows(lengths: list[int], room: int, stride: int) -> list[Window]:
     ]
 
 
-def default_stride(room: int) -> int:
-    """Half of the room: a word has a quarter on each side at least."""
-    return max(1, room // 2)
+def default_stride(size: int) -> int:
+    """Half a window: a word sees at least a quarter window on each side."""
+    return max(1, size // 2)
 
 
-def longest_word(room: int, stride: int) -> int:
-    """Pieces of a word at most; with more, windows could miss a word."""
-    return room - stride + 1
+def longest_word(size: int, stride: int) -> int:
+    """Maximum tokens of a word; windows could miss a longer word."""
+    return size - stride + 1
 
 
-class RowMaker:
-    """Makes rows of sentences.
+class Featurizer:
+    """Converts sentences to features of windows.
 
     Args:
-        ids_of: word -> ids of its pieces.
+        ids_of: word -> token ids.
         vocab: token -> id.
-        label_ids: label -> id; labels that are not in it count as the first.
-        max_seq_length: S of the rows at most.
-        stride: see `windows`; 0 for half of the row.
-        document_context: a unit is a document; else it is a sentence.
+        label_ids: label -> id; unknown labels get id 0.
+        max_seq_length: maximum S of a window.
+        stride: see `split_windows`; 0 for half a window.
+        document_context: whether a unit is a document, not a sentence.
     """
 
     def __init__(
@@ -113,18 +115,19 @@ class RowMaker:
             vocab[x] for x in (vocabulary.CLS, vocabulary.SEP, vocabulary.UNK)
         )
         self._label_ids = label_ids
-        self._room = max_seq_length - 2
-        self._stride = stride or default_stride(self._room)
+        self._size = max_seq_length - 2
+        self._stride = stride or default_stride(self._size)
         self._document_context = document_context
 
-    def rows(self, sentences: Iterable[conll.Sentence]) -> Iterator[dict]:
-        """Yields rows, in the order of the words.
+    def featurize(self, sentences: Iterable[conll.Sentence]) -> Iterator[dict]:
+        """Yields the features of windows, in the order of the words.
 
         Args:
-            sentences: with labels or without.
+            sentences: with or without labels.
 
         Yields:
-            input_ids, segment_ids, label_ids, label_weights, of one length.
+            input_ids, segment_ids, label_ids and label_weights, lists of the
+            same length.
         """
         units = itertools.groupby(
             enumerate(sentences),
@@ -137,22 +140,25 @@ class RowMaker:
             yield from self._unit(words, labels or [None] * len(words))
 
     def _unit(self, words: list[str], labels: list) -> Iterator[dict]:
-        longest = longest_word(self._room, self._stride)
-        # A word may be of characters that the tokenizer drops.
-        pieces = [self._ids_of(x)[:longest] or [self._unk] for x in words]
-        found = windows([len(x) for x in pieces], self._room, self._stride)
+        longest = longest_word(self._size, self._stride)
+        # The tokenizer may drop all characters of a word.
+        tokens = [self._ids_of(x)[:longest] or [self._unk] for x in words]
+        found = split_windows(
+            [len(x) for x in tokens], self._size, self._stride
+        )
         for window in found:
-            ids, marks, weights = [], [], []
+            ids, label_ids, weights = [], [], []
             for word in range(window.start, window.limit):
-                owned = window.first <= word < window.last
-                more = [0] * (len(pieces[word]) - 1)
-                ids += pieces[word]
-                marks += [self._label_ids.get(labels[word], 0) * owned, *more]
-                weights += [float(owned), *more]
+                is_labelled = window.first <= word < window.last
+                rest = [0] * (len(tokens[word]) - 1)
+                ids += tokens[word]
+                label_id = self._label_ids.get(labels[word], 0)
+                label_ids += [label_id * is_labelled, *rest]
+                weights += [float(is_labelled), *rest]
             ids, segments = sequences.join_pair(ids, [], self._cls, self._sep)
             yield {
                 features.INPUT_IDS: ids,
                 features.SEGMENT_IDS: segments,
-                features.LABEL_IDS: [0, *marks, 0],
+                features.LABEL_IDS: [0, *label_ids, 0],
                 features.LABEL_WEIGHTS: [0.0, *weights, 0.0],
             }

@@ -152,7 +152,7 @@ def long(trained):
         (names.sentence(rng, count) + [("then", "O")] * count)[:count]
         for count in (1, 2, 3, 17, 18, 211, 2000)
     ]
-    # Words without a piece, of many pieces, and of no Latin letter.
+    # Words without a token, of many tokens, and of no Latin letter.
     sentences.append([("\u200b", "O"), ("a." * 97, "O"), ("\u00e9\u5317", "O")])
     names.write(trained / "long.txt", sentences, every=97)
     names.write(trained / "odd.txt", [[("anna", "B-MISC"), ("then", "O")]])
@@ -179,7 +179,10 @@ def test_no_word_is_without_a_prediction(long):
 
 def test_labels_that_training_did_not_have_count_as_wrong(trained, long):
     *_, err = long
-    assert "labels that training did not have count as wrong: B-MISC" in err
+    assert (
+        "labels that are not in the training data count as errors: B-MISC"
+        in err
+    )
     found = results(trained / "again")
     assert found["eval_recall_MISC"] == found["eval_precision"] == 0.0
     assert found["global_step"] == 0  # a run of its own, not trained
@@ -241,12 +244,12 @@ def test_the_export_alone_gives_the_same_labels(trained, long, tmp_path):
         assert entities.to_bio(said) == labels
         assert set(answer["labels"][row][len(words) :]) <= {""}
         expected = spans(words, labels)
-        for place, entity in enumerate(expected):
+        for index, entity in enumerate(expected):
             assert entity == tuple(
-                answer[name][row][place]
+                answer[name][row][index]
                 for name in ("entities", "types", "starts", "ends")
             )
-            assert 0.2 < answer["scores"][row][place] <= 1
+            assert 0.2 < answer["scores"][row][index] <= 1
         assert set(answer["types"][row][len(expected) :]) <= {""}
     answer = found["serving_default"]
     row = len(sentences)

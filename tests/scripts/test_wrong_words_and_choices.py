@@ -111,9 +111,9 @@ def refused(good, tmp_path, run_script):
                 "do_predict": True,
                 "predict_file": "@vocab.txt",
             },
-            "out: the labels are not known; expected task.json of a trained",
+            "out: unknown labels; expected task.json of a trained",
         ),
-        (run_ner, {"warmup_proportion": 2}, "expected a share from 0 to 1"),
+        (run_ner, {"warmup_proportion": 2}, "expected a number from 0 to 1"),
     ],
 )
 def test_flags(refused, script, flags, message):
@@ -123,10 +123,10 @@ def test_flags(refused, script, flags, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "a.conll: no word; expected a word a line"),
+        ("", "a.conll: no word; expected one word per line"),
         ("the O\ncat\n", "a.conll:2: 1 columns: 'cat'; expected 2"),
         ("the\ncat\n", "a.conll:1: 1 column: 'the'; expected a word and"),
-        ("the O\ncat B_X\ndog B-X\n", "a.conll:2: label 'B_X' among labels"),
+        ("the O\ncat B_X\ndog B-X\n", "a.conll:2: label 'B_X' among entity"),
         (b"the O\n\xe9t O\n", "a.conll:2: invalid UTF-8 byte 0xe9 at column 1"),
         ("the O\rcat O\rdog O\r", "a.conll:1: line ends are lone carriage"),
         (b"\xff\xfet\x00", "a.conll:1: invalid UTF-8 byte 0xff"),
@@ -138,7 +138,7 @@ def test_files_of_words(refused, content, message):
 
 def test_labels_that_are_no_entities(refused):
     line = refused(run_ner, "the DT\n", label_kind="entities")
-    assert line.startswith("a.conll:1: labels such as 'DT'; expected O, B- and")
+    assert line.startswith("a.conll:1: labels such as 'DT'; expected O, or B-")
 
 
 HEADER = SWAG.split("\n")[0]

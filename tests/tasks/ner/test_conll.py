@@ -1,4 +1,4 @@
-"""Columns of words: read, refused, written again."""
+"""Column files of words: read, rejected, written again."""
 
 import pytest
 
@@ -74,14 +74,22 @@ def test_words_of_tab_files_may_hold_spaces(write):
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
-        ("EU B-ORG\nis\n", 2, "1 columns: 'is'; expected 2, parted by spaces"),
-        ("EU\tO\nis O\n", 2, "2 columns: 'is O'; expected 2, parted by tabs"),
+        (
+            "EU B-ORG\nis\n",
+            2,
+            "1 columns: 'is'; expected 2, separated by spaces",
+        ),
+        (
+            "EU\tO\nis O\n",
+            2,
+            "2 columns: 'is O'; expected 2, separated by tabs",
+        ),
         ("a b c\n\nEU O\n", 3, "2 columns: 'EU O'; expected 3"),
         ("EU\n", 1, "1 column: 'EU'; expected a word and its label"),
         ("EU\tO\n\tO\n", 2, "1 columns: 'O'; expected 2"),
         ("a\t\tO\nb\tx\tO\n", None, None),
         (b"EU O\ncaf\xe9 O\n", 2, "invalid UTF-8 byte 0xe9 at column 4"),
-        (b"", None, "no word; expected a word a line"),
+        (b"", None, "no word; expected one word per line"),
         ("\n\n-DOCSTART- O\n\n", None, "no word"),
     ],
 )
@@ -103,7 +111,7 @@ def test_columns_that_are_not_there(write):
     with pytest.raises(UserError, match="expected a word and its label"):
         conll.read(path, Columns(word=1))
     path = write("EU\t\tO\n")
-    with pytest.raises(UserError, match="1: an empty column: "):
+    with pytest.raises(UserError, match="1: empty column: "):
         conll.read(path, Columns(label=1))
 
 
@@ -116,7 +124,7 @@ def test_kinds_of_labels(write):
     assert has_entities("is O\n")
     assert not has_entities("EU NNP\nis VBZ\n")
     assert not has_entities("EU S-x\nis VBZ\n")
-    with pytest.raises(UserError, match=r"conll:4: label 'B_PER' among label"):
+    with pytest.raises(UserError, match=r"conll:4: label 'B_PER' among entit"):
         has_entities("EU B-ORG\n\nAnna B-PER\nKohl B_PER\n")
 
 
