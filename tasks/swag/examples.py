@@ -1,8 +1,9 @@
-"""Multiple choice: SWAG's files, and any number of choices from JSON lines.
+"""Multiple-choice examples: SWAG's CSV files, and JSON lines.
 
-.csv    sent1, sent2, ending0 .. ending3 and label, as SWAG has them: the
-        first segment is sent1, the second sent2 and an ending
-.jsonl  {"context": "...", "choices": ["...", "..."], "label": 0}
+.csv    SWAG's columns sent1, sent2, ending0 .. ending3 and label: the first
+        segment is sent1, the second is sent2 followed by an ending
+.jsonl  {"context": "...", "choices": ["...", "..."], "label": 0}, with two
+        or more choices
 
 [CLS] She opens the door. [SEP] She walks in. [SEP]        choice 0
 [CLS] She opens the door. [SEP] She eats the door. [SEP]   choice 1
@@ -19,14 +20,14 @@ _ENDING = "ending"
 
 
 @dataclasses.dataclass
-class Example:
-    """A text and what may follow it.
+class ChoiceExample:
+    """A text and its possible continuations.
 
     Attributes:
         context: the first segment.
         choices: the second segments, two or more.
-        label: number of the right one; None if it is not known.
-        line: where it stands in its file, from 1.
+        label: index of the correct choice; None if unknown.
+        line: line number in the file, from 1.
     """
 
     context: str
@@ -36,17 +37,17 @@ class Example:
 
 
 def read(
-    path: str, labelled: bool, tell: Callable[[str], None] | None = None
-) -> Iterator[Example]:
+    path: str, labelled: bool, log: Callable[[str], None] | None = None
+) -> Iterator[ChoiceExample]:
     """Yields the examples of a file.
 
     Args:
-        path: .csv, .jsonl or .json, each also with .gz.
-        labelled: the right choice must be there.
-        tell: takes a line about fields that are longer than most.
+        path: a .csv, .jsonl or .json file, each also with .gz.
+        labelled: whether the examples must have labels.
+        log: called with a line about unusually long fields, if there are any.
 
     Raises:
-        UserError: the file cannot be read, or a line is no example.
+        UserError: if the file cannot be read, or a line is not an example.
     """
     if not (tables.is_csv(path) or tables.is_json(path)):
         raise UserError(
@@ -59,26 +60,27 @@ def read(
     for example in reader(path, labelled, long):
         _check(example, path, labelled)
         yield example
-    if long and tell:
-        tell(tables.describe_long(path, long))
+    if long and log:
+        log(tables.describe_long(path, long))
 
 
-def count_choices(examples: Iterable[Example]) -> int:
-    """The most choices of an example."""
+def count_choices(examples: Iterable[ChoiceExample]) -> int:
+    """Maximum number of choices of an example."""
     return max(len(example.choices) for example in examples)
 
 
-class RowMaker:
-    """Makes rows of examples.
+class Featurizer:
+    """Converts examples to features.
 
     Args:
-        ids_of: text -> ids of its pieces.
-        cls_id, sep_id: of `[CLS]` and `[SEP]`.
-        max_seq_length: S at most; longer pairs are cut as in the original.
-        choices: C; examples with fewer are filled up.
+        ids_of: text -> token ids.
+        cls_id, sep_id: ids of `[CLS]` and `[SEP]`.
+        max_seq_length: maximum S; longer pairs are truncated as in the
+            original.
+        choices: C; examples with fewer choices are padded.
 
     Attributes:
-        truncated: choices that were cut so far.
+        truncated: number of choices truncated so far.
     """
 
     def __init__(
@@ -91,24 +93,23 @@ class RowMaker:
     ):
         self._ids_of = ids_of
         self._cls, self._sep = cls_id, sep_id
-        self._room = max_seq_length - 3
+        self._space = max_seq_length - 3
         self._choices = choices
         self.truncated = 0
 
-    def row(self, example: Example, path: str) -> dict:
-        """Makes the row of an example.
+    def featurize(self, example: ChoiceExample, path: str) -> dict:
+        """Converts an example to features.
 
         Args:
-            example: with C choices at most.
-            path: of its file, for messages.
+            example: has at most C choices.
+            path: file of the example, for messages.
 
         Returns:
-            input_ids and segment_ids, C lists each; label_ids, 0 if it is
-            not known; choice_weights.
+            input_ids and segment_ids, C lists each; label_ids, 0 if the label
+            is unknown; choice_weights.
 
         Raises:
-            UserError: nothing is left of a choice but characters that the
-                tokenizer drops.
+            UserError: if the tokenizer drops all characters of a choice.
         """
         context = self._ids_of(example.context)
         pairs = []
@@ -116,8 +117,8 @@ class RowMaker:
             choice = self._ids_of(choice)
             if not choice:
                 raise _empty(path, example.line, number)
-            self.truncated += len(context) + len(choice) > self._room
-            a, b = sequences.truncate_pair(context, choice, self._room)
+            self.truncated += len(context) + len(choice) > self._space
+            a, b = sequences.truncate_pair(context, choice, self._space)
             pairs.append(sequences.join_pair(a, b, self._cls, self._sep))
         missing = self._choices - len(pairs)
         pairs += [sequences.join_pair([], [], self._cls, self._sep)] * missing
@@ -130,7 +131,7 @@ class RowMaker:
         }
 
 
-def _csv(path: str, labelled: bool, long: list[int]) -> Iterator[Example]:
+def _csv(path: str, labelled: bool, long: list[int]) -> Iterator[ChoiceExample]:
     header = tables.header(path)
     endings = []
     while f"{_ENDING}{len(endings)}" in header:
@@ -140,7 +141,7 @@ def _csv(path: str, labelled: bool, long: list[int]) -> Iterator[Example]:
             f"{len(endings)} columns {_ENDING}0, {_ENDING}1, ..",
             path=path,
             line=1,
-            expected="two or more; the header's names are "
+            expected="two or more; the names in the header are "
             f"{', '.join(header)[:200]}",
             fix="pass SWAG's train.csv or val.csv, not train_full.csv",
         )
@@ -153,12 +154,16 @@ def _csv(path: str, labelled: bool, long: list[int]) -> Iterator[Example]:
             raise _empty(path, line, [x.strip() for x in choices].index(""))
         if labelled and not found.strip().isdecimal():
             raise _wrong_label(path, line, found, len(choices))
-        # sent2 is how all endings begin, and may be empty.
+        # sent2 is the beginning of all endings, and may be empty.
         choices = [f"{start} {x}".strip() for x in choices]
-        yield Example(context, choices, int(found) if labelled else None, line)
+        yield ChoiceExample(
+            context, choices, int(found) if labelled else None, line
+        )
 
 
-def _json(path: str, labelled: bool, long: list[int]) -> Iterator[Example]:
+def _json(
+    path: str, labelled: bool, long: list[int]
+) -> Iterator[ChoiceExample]:
     columns = ["context", "choices"] + [_LABEL] * labelled
     for line, values in tables.rows(path, columns, header=False, long=long):
         context, choices, *label = values
@@ -180,10 +185,12 @@ def _json(path: str, labelled: bool, long: list[int]) -> Iterator[Example]:
             )
         if labelled and type(label[0]) is not int:
             raise _wrong_label(path, line, label[0], len(choices))
-        yield Example(context, choices, label[0] if labelled else None, line)
+        yield ChoiceExample(
+            context, choices, label[0] if labelled else None, line
+        )
 
 
-def _check(example: Example, path: str, labelled: bool) -> None:
+def _check(example: ChoiceExample, path: str, labelled: bool) -> None:
     count = len(example.choices)
     if count < 2:
         raise UserError(
@@ -210,5 +217,5 @@ def _wrong_label(path: str, line: int, label, count: int) -> UserError:
         f"label {label!r}",
         path=path,
         line=line,
-        expected=f"the number of the right choice, 0 to {count - 1}",
+        expected=f"the number of the correct choice, 0 to {count - 1}",
     )

@@ -1,9 +1,8 @@
-"""A network that chooses, and its tokenizer, as one SavedModel.
+"""SavedModel that chooses a continuation, with its tokenizer.
 
-    context, choices -> ids -> network -> the best, probabilities
+    context, choices -> ids -> network -> best choice, probabilities
 
-What is saved needs TensorFlow and TensorFlow Text, and nothing of this
-project.
+It needs TensorFlow and TensorFlow Text, and no code of this project.
 """
 
 import dataclasses
@@ -20,15 +19,15 @@ BEST, PROBABILITIES = "best", "probabilities"
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """What a chooser is made of besides its weights.
+class ExportSettings:
+    """Settings of a chooser.
 
     Attributes:
         config: sizes of the network.
-        vocab_file: the vocabulary, which becomes an asset.
-        do_lower_case: the casing of the text.
-        strip_accents: whether its accents are stripped; None: likewise.
-        max_seq_length: S, longer pairs are cut.
+        vocab_file: the vocabulary, saved as an asset.
+        do_lower_case: whether text is lower-cased.
+        strip_accents: whether accents are stripped; None: as do_lower_case.
+        max_seq_length: maximum S; longer pairs are truncated.
     """
 
     config: BertConfig
@@ -39,23 +38,25 @@ class Settings:
 
 
 class Chooser(tf.train.Checkpoint):
-    """Texts and what may follow them to the best, as a SavedModel.
+    """Chooses the best continuation of texts, as a SavedModel.
 
     Args:
-        settings: what it is made of.
-        weights: original name -> array, all of the network's.
+        settings: network and tokenizer.
+        weights: original name -> array, for all variables of the network.
 
     Attributes:
         serve: context, string [B], and choices, string [B, C] -> answers;
-            an empty choice is none, so that rows may have fewer than C.
+            empty strings pad examples with fewer than C choices.
         vocab_file: the vocabulary, as an asset.
-        do_lower_case, strip_accents: its casing.
+        do_lower_case, strip_accents: casing of the tokenizer.
 
-    Answers are a dict: best, int64 [B], the number of a choice;
-    probabilities, float32 [B, C], 0 for what is no choice.
+    Answers are a dict: best, int64 [B], index of the best choice;
+    probabilities, float32 [B, C], 0 for padding.
     """
 
-    def __init__(self, settings: Settings, weights: dict[str, np.ndarray]):
+    def __init__(
+        self, settings: ExportSettings, weights: dict[str, np.ndarray]
+    ):
         super().__init__()
         self._settings = settings
         self._model, self._tokenizer = graphs.equip(
@@ -75,7 +76,7 @@ class Chooser(tf.train.Checkpoint):
         )
 
     def _logits(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Of rows, each as the only choice: [b, S] -> float32 [b, 1]."""
+        """Logits of sequences, each as the only choice: float32 [b, 1]."""
         alone = {name: x[:, tf.newaxis] for name, x in inputs.items()}
         return self._model.value(alone, training=False)["logits"]
 
@@ -100,8 +101,8 @@ def save(chooser: Chooser, folder: str) -> None:
     """Writes a SavedModel.
 
     Args:
-        chooser: what is saved, with the signature `serving_default`.
-        folder: that does not exist yet.
+        chooser: saved with the signature `serving_default`.
+        folder: path of a folder that does not exist.
     """
     tf.saved_model.save(
         chooser, folder, signatures={"serving_default": chooser.serve}

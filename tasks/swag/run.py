@@ -1,4 +1,4 @@
-"""A run of run_swag.py: choices, scores, the export."""
+"""Fine-tuning, evaluation, prediction and export of run_swag.py."""
 
 import os
 from collections.abc import Iterator
@@ -13,22 +13,22 @@ from tasks.swag.settings import Settings
 
 
 class Choosing:
-    """Multiple choice, as `tasks.finetuning.run` takes it.
+    """Multiple choice, a task for `tasks.finetuning.run`.
 
     Args:
-        settings: of the script.
+        settings: settings of the script.
         setup: from `finetuning.check`.
         examples: flag of a file -> its examples.
 
     Attributes:
-        tuning: `finetuning.FineTuning`.
+        tuning: the `finetuning.FineTuningRun`.
     """
 
     def __init__(
         self,
         settings: Settings,
         setup: finetuning.Setup,
-        examples: dict[str, list[swag.Example]],
+        examples: dict[str, list[swag.ChoiceExample]],
     ):
         from data.records import example_files
         from data.text import tokenization
@@ -45,7 +45,7 @@ class Choosing:
             tuning.text.do_lower_case,
             tuning.text.strip_accents,
         )
-        self._row_maker = swag.RowMaker(
+        self._featurizer = swag.Featurizer(
             lambda text: tokenizer.convert_tokens_to_ids(
                 tokenizer.tokenize(text)
             ),
@@ -60,26 +60,28 @@ class Choosing:
                 "float32", size=self._choices
             ),
         }
-        rows = self._make_rows("train_file") if tuning.training.do_train else ()
-        self._rows = example_files.Examples(rows, schema, self._choices)
+        train = (
+            self._featurize("train_file") if tuning.training.do_train else ()
+        )
+        self._train_examples = example_files.Rows(train, schema, self._choices)
         self._report_truncated("train_file")
-        self.tuning = finetuning.FineTuning(
+        self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
-            finetuning.Network(
-                lambda: task_models.build_choice_model(
+            finetuning.TaskNetwork(
+                lambda: models.build_choice_model(
                     setup.config, tuning.training.random_seed
                 ),
-                (task_losses.CHOICE,),
-                task_losses.choice_weights,
-                task_losses.choice_sums,
-                len(self._rows),
+                (losses.CHOICE,),
+                losses.choice_weights,
+                losses.choice_sums,
+                len(self._train_examples),
                 self._choices,
             ),
         )
 
     def start(self) -> None:
-        """Finds the weights to start from and prepares the folder."""
+        """Loads the initial weights and prepares output_dir."""
         tuning = self._tuning_settings
         self.tuning.start()
         output_dir.prepare(
@@ -89,16 +91,16 @@ class Choosing:
         )
 
     def train(self) -> str:
-        """Trains; returns the prefix of the checkpoint."""
+        """Trains; returns the prefix of the last checkpoint."""
         validates = self._tuning_settings.training.eval_steps > 0
         return self.tuning.train(
-            self._rows,
+            self._train_examples,
             self.evaluate if validates else None,
             "eval_accuracy" if validates else None,
         )
 
     def evaluate(self) -> dict[str, float]:
-        """Accuracy and loss of --eval_file."""
+        """Computes accuracy and loss on --eval_file."""
         import numpy as np
 
         examples = self._examples["eval_file"]
@@ -118,7 +120,7 @@ class Choosing:
         }
 
     def predict(self) -> list[str]:
-        """Writes the best choice and the probabilities of all of them."""
+        """Writes the best choice and all probabilities for --predict_file."""
         tuning = self._tuning_settings
         if not tuning.do_predict:
             return []
@@ -130,13 +132,13 @@ class Choosing:
         return [path]
 
     def save_model(self, folder: str) -> None:
-        """Writes the SavedModel."""
+        """Writes a SavedModel."""
         from tasks.swag import export
 
         tuning = self._tuning_settings
         export.save(
             export.Chooser(
-                export.Settings(
+                export.ExportSettings(
                     self._setup.config,
                     tuning.text.vocab_file,
                     tuning.text.do_lower_case,
@@ -148,18 +150,18 @@ class Choosing:
             folder,
         )
 
-    def _make_rows(self, name: str) -> Iterator[dict]:
+    def _featurize(self, name: str) -> Iterator[dict]:
         path = getattr(self._settings, name)
         for example in self._examples[name]:
-            yield self._row_maker.row(example, path)
+            yield self._featurizer.featurize(example, path)
 
     def _probabilities(self, name: str, batch_size: int, what: str):
-        """Yields float64 [choices of the example], in their order."""
+        """Yields float64 [choices], the probabilities of each example."""
         import numpy as np
 
         examples = self._examples[name]
         outputs = self.tuning.predict(
-            self._make_rows(name), batch_size, what, len(examples)
+            self._featurize(name), batch_size, what, len(examples)
         )
         for example, output in zip(examples, outputs, strict=True):
             logits = output["logits"][: len(example.choices)]
@@ -167,21 +169,22 @@ class Choosing:
             yield powers / powers.sum()
 
     def _report_truncated(self, name: str) -> None:
-        count = self._row_maker.truncated
+        count = self._featurizer.truncated
         if count:
+            path = getattr(self._settings, name)
+            limit = self._tuning_settings.max_seq_length
             say(
-                f"{count:,} choices of {getattr(self._settings, name)} were "
-                f"cut to {self._tuning_settings.max_seq_length} tokens; see "
-                "--max_seq_length"
+                f"{count:,} choices of {path} were truncated to {limit} "
+                "tokens; see --max_seq_length"
             )
 
 
 def write_predictions(path: str, found: Iterator[list[float]]) -> None:
-    """Writes the number of the best choice and the probabilities of all.
+    """Writes the index of the best choice and the probabilities of all.
 
     Args:
-        path: a line an example, fields between tabs.
-        found: the probabilities of each.
+        path: file to write, one line per example, with tabs between fields.
+        found: the probabilities of each example.
     """
     lines = []
     for probabilities in found:

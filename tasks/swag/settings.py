@@ -12,11 +12,11 @@ class Settings:
 
     tuning: FineTuning = group(FineTuning, max_seq_length={"at_least": 5})
     train_file: str | None = flag(
-        None, "Choices with labels, for --do_train.", path=True
+        None, "CSV or JSON lines with labels, for --do_train.", path=True
     )
     eval_file: str | None = flag(
         None, "The same, for --do_eval and --eval_steps.", path=True
     )
     predict_file: str | None = flag(
-        None, "Choices, for --do_predict.", path=True
+        None, "CSV or JSON lines, labels ignored, for --do_predict.", path=True
     )

@@ -1,4 +1,4 @@
-"""Multiple choice: files of SWAG's shape and JSON lines to rows."""
+"""Multiple choice: SWAG's files and JSON lines to features."""
 
 import csv
 import json
@@ -7,7 +7,7 @@ import pytest
 
 from common.errors import UserError
 from tasks.swag import examples
-from tasks.swag.examples import Example
+from tasks.swag.examples import ChoiceExample
 
 HEADER = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
@@ -53,7 +53,7 @@ def changed(**fields):
 def test_csv_as_swag_has_it(write):
     path = write([HEADER, ROW, changed(sent2="", label="0")])
     first, second = examples.read(path, labelled=True)
-    assert first == Example(
+    assert first == ChoiceExample(
         'He said "no, thanks".',
         [
             "The man walks away, slowly.",
@@ -83,15 +83,15 @@ def test_json_lines_with_any_number_of_choices(write):
     ]
     found = list(examples.read(write(lines, "x.jsonl"), labelled=True))
     assert found == [
-        Example("a", ["b", "c", "d"], 2, 1),
-        Example("", ["e", "f"], 0, 2),
+        ChoiceExample("a", ["b", "c", "d"], 2, 1),
+        ChoiceExample("", ["e", "f"], 0, 2),
     ]
     assert examples.count_choices(found) == 3
     unlabelled = list(examples.read(write(lines, "x.jsonl"), labelled=False))
     assert [x.label for x in unlabelled] == [None, None]
 
 
-LABEL = "expected the number of the right choice, 0 to "
+LABEL = "expected the number of the correct choice, 0 to "
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,11 @@ def ids_of(text):
     return [10 + len(word) for word in text.split()]
 
 
-def test_rows_are_filled_up_with_choices_that_do_not_count():
-    maker = examples.RowMaker(ids_of, CLS, SEP, 7, choices=3)
-    row = maker.row(Example("a bb", ["ccc d", "e"], 1, 1), "file")
+def test_examples_are_padded_with_choices_of_weight_0():
+    featurizer = examples.Featurizer(ids_of, CLS, SEP, 7, choices=3)
+    row = featurizer.featurize(
+        ChoiceExample("a bb", ["ccc d", "e"], 1, 1), "file"
+    )
     assert row == {
         "input_ids": [
             [CLS, 11, 12, SEP, 13, 11, SEP],
@@ -173,14 +175,16 @@ def test_rows_are_filled_up_with_choices_that_do_not_count():
         "label_ids": [1],
         "choice_weights": [1.0, 1.0, 0.0],
     }
-    assert maker.truncated == 0
-    row = maker.row(Example("a bb ccc", ["d e", "f"], None, 1), "file")
-    assert maker.truncated == 1
+    assert featurizer.truncated == 0
+    row = featurizer.featurize(
+        ChoiceExample("a bb ccc", ["d e", "f"], None, 1), "file"
+    )
+    assert featurizer.truncated == 1
     assert row["input_ids"][0] == [CLS, 11, 12, SEP, 11, 11, SEP]
     assert row["label_ids"] == [0]
 
 
-def test_a_choice_of_which_nothing_is_left():
-    maker = examples.RowMaker(lambda text: [], CLS, SEP, 7, choices=2)
+def test_a_choice_of_dropped_characters_is_empty():
+    featurizer = examples.Featurizer(lambda text: [], CLS, SEP, 7, choices=2)
     with pytest.raises(UserError, match="file:5: choice 0 is empty"):
-        maker.row(Example("a", ["\x7f", "b"], 0, 5), "file")
+        featurizer.featurize(ChoiceExample("a", ["\x7f", "b"], 0, 5), "file")
