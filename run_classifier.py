@@ -28,7 +28,7 @@ def main(argv: list[str]) -> None:
     inputs.check_labels(settings.tuning.training.output_dir, data)
     settings, config, weights = hub_module.read(settings)
     setup = finetuning.check(settings.tuning, config)
-    finetuning.warn_of_vocabulary(settings.tuning, setup, data.texts())
+    finetuning.warn_vocabulary(settings.tuning, setup, data.texts())
     from tasks.classification import run
 
     finetuning.print_written(run.run(settings, setup, data, weights))

@@ -22,7 +22,7 @@ from tasks.ner.settings import Settings
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = tasks_main.parse(argv, Settings, __doc__)
-    paths = finetuning.wanted_files(settings)
+    paths = finetuning.requested_files(settings)
     settings.check()
     setup = finetuning.check(settings.tuning)
     sentences = {}
@@ -31,8 +31,7 @@ def main(argv: list[str]) -> None:
         label = None if name == "predict_file" else settings.label_column
         columns = conll.Columns(settings.word_column, label)
         sentences[name] = conll.read(path, columns)
-    kind, labels = run.find_labels(settings, sentences)
-    finetuning.warn_of_vocabulary(
+    finetuning.warn_vocabulary(
         settings.tuning,
         setup,
         (" ".join(x.words) for some in sentences.values() for x in some),

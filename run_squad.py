@@ -39,7 +39,7 @@ def main(argv: list[str]) -> None:
     vocabulary_checks.check_exportable(
         settings.tuning.text.vocab_file, setup.vocab
     )
-    finetuning.warn_of_vocabulary(
+    finetuning.warn_vocabulary(
         settings.tuning,
         setup,
         (

@@ -25,7 +25,7 @@ from tasks.swag.settings import Settings
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = tasks_main.parse(argv, Settings, __doc__)
-    paths = finetuning.wanted_files(settings)
+    paths = finetuning.requested_files(settings)
     setup = finetuning.check(settings.tuning)
     examples = {}
     for name, path in paths.items():
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> None:
         examples[name] = list(swag.read(path, labelled, say))
         if not examples[name]:
             raise UserError("no example", path=path, expected="one a line")
-    finetuning.warn_of_vocabulary(
+    finetuning.warn_vocabulary(
         settings.tuning,
         setup,
         (

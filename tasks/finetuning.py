@@ -1,8 +1,8 @@
-"""What the fine-tuning tasks share: one run, from its files to its export.
+"""A fine-tuning run of any task, from its files to its export.
 
-    check -> FineTuning -> start -> train -> evaluate -> predict -> export
+    check -> FineTuningRun -> start -> train -> evaluate -> predict -> export
 
-It knows no task: a task hands over its network, its examples and its scores.
+This module knows no task: a task passes its network, examples and metrics.
 """
 
 import dataclasses
@@ -18,17 +18,17 @@ from modeling.formats import model_folder
 from serving import export_folder
 from tasks import finetuning_settings, output_dir, training_run
 
-_WINDOW = 64  # batches of predictions that are sorted together
+_WINDOW = 64  # batches of predictions that are sorted by length together
 
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """What every task needs, checked.
+    """The checked inputs of every task.
 
     Attributes:
         config: sizes of the network.
         vocab: token -> id.
-        lengths: S of the batches, ascending.
+        lengths: values of S of the batches, ascending.
     """
 
     config: BertConfig
@@ -39,14 +39,17 @@ class Setup:
 def check(
     tuning: finetuning_settings.FineTuning, config: BertConfig | None = None
 ) -> Setup:
-    """Checks the settings against each other and the files.
+    """Checks the settings against each other and against the files.
 
     Args:
         tuning: the settings.
-        config: instead of --bert_config_file.
+        config: used instead of --bert_config_file.
+
+    Returns:
+        the config, the vocabulary and the lengths of the batches.
 
     Raises:
-        UserError: they contradict each other.
+        UserError: if they contradict each other.
     """
     training, model = tuning.training, tuning.training.model
     where = "the module" if config else model.bert_config_file
@@ -59,12 +62,12 @@ def check(
     if not 0 <= tuning.warmup_proportion <= 1:
         raise UserError(
             f"--warmup_proportion={tuning.warmup_proportion}",
-            expected="a share from 0 to 1",
+            expected="a number from 0 to 1",
         )
     if not 0 < tuning.layer_decay <= 1:
         raise UserError(
             f"--layer_decay={tuning.layer_decay}",
-            expected="a share above 0, up to 1",
+            expected="a number above 0, at most 1",
         )
     if tuning.freeze_layers > config.num_hidden_layers:
         raise UserError(
@@ -76,7 +79,7 @@ def check(
     if training.early_stopping_patience and not training.eval_steps:
         raise UserError(
             f"--early_stopping_patience={training.early_stopping_patience}",
-            expected="--eval_steps, the steps between evaluations",
+            expected="--eval_steps, the number of steps between evaluations",
         )
     if model.init_checkpoint:
         model_folder.check_casing(
@@ -95,15 +98,15 @@ def check(
     return Setup(config, vocab, lengths)
 
 
-def warn_of_vocabulary(
-    tuning: finetuning_settings.FineTuning, setup: Setup, texts: Iterable[str]
+def warn_vocabulary(
+    tuning: settings.FineTuning, setup: Setup, texts: Iterable[str]
 ) -> None:
-    """Warns if the vocabulary does not seem to fit the network or the texts.
+    """Warns if the vocabulary seems not to match the network or the texts.
 
     Args:
         tuning: the settings.
         setup: from `check`.
-        texts: of the examples; the first thousand are tokenized.
+        texts: texts of the examples; the first thousand are tokenized.
     """
     model_folder.warn_vocabulary(
         tuning.text.vocab_file,
@@ -115,43 +118,43 @@ def warn_of_vocabulary(
     )
 
 
-def wanted_files(script_settings) -> dict[str, str]:
-    """Flag -> path of the files that a command line needs.
+def requested_files(script_settings) -> dict[str, str]:
+    """Flag -> path of the files that the settings require.
 
     Args:
-        script_settings: have `tuning`, `train_file`, `eval_file` and
+        script_settings: with `tuning`, `train_file`, `eval_file` and
             `predict_file`.
 
     Raises:
-        UserError: there is nothing to do, or a file is missing.
+        UserError: if there is nothing to do, or a flag is missing.
     """
     tuning = script_settings.tuning
     training = tuning.training
-    wanted = {
+    requested = {
         "train_file": training.do_train,
         "eval_file": tuning.do_eval
         or (training.do_train and training.eval_steps > 0),
         "predict_file": tuning.do_predict,
     }
-    names = [name for name, needed in wanted.items() if needed]
-    check_wanted(tuning, names)
+    names = [name for name, needed in requested.items() if needed]
+    check_requested(tuning, names)
     for name in names:
         if not getattr(script_settings, name):
             raise UserError(f"no --{name}", fix="name the file")
     return {name: getattr(script_settings, name) for name in names}
 
 
-def check_wanted(tuning: finetuning_settings.FineTuning, wanted) -> None:
-    """Checks that there is something to do, and room for the export.
+def check_requested(tuning: settings.FineTuning, requested) -> None:
+    """Checks that there is something to do, and that an export can be written.
 
     Args:
         tuning: the settings.
-        wanted: true if files are to be read.
+        requested: true if files are to be read.
 
     Raises:
-        UserError: there is nothing to do, or --export_dir exists.
+        UserError: if there is nothing to do, or --export_dir exists.
     """
-    if not wanted and not tuning.export_dir:
+    if not requested and not tuning.export_dir:
         raise UserError(
             "nothing to do",
             fix="pass --do_train, --do_eval, --do_predict or --export_dir",
@@ -160,15 +163,15 @@ def check_wanted(tuning: finetuning_settings.FineTuning, wanted) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Network:
+class TaskNetwork:
     """The network of a task, and its losses.
 
     Attributes:
         build_model: () -> a model of `modeling.models`.
         objectives: names of the losses.
         batch_weights, batch_sums: see `training.steps`.
-        num_examples: of training; 0 if nothing is trained.
-        choices: sequences of an example.
+        num_examples: number of training examples; 0 without training.
+        choices: number of sequences of an example.
         measures: see `training.steps.Task`.
     """
 
@@ -181,20 +184,20 @@ class Network:
     measures: tuple[str, ...] = ("loss", "accuracy")
 
 
-class FineTuning:
-    """The network of a task, trained and asked.
+class FineTuningRun:
+    """Training and inference with the network of a task.
 
     Args:
         everything: settings of the script.
         setup: from `check`.
-        network: what is trained.
+        network: the network to train.
 
     Attributes:
-        weights_step: steps after which the present weights were reached.
-        num_train_steps: as the original counts: examples / batch * epochs.
+        weights_step: training step of the current weights.
+        num_train_steps: as in the original: examples / batch * epochs.
     """
 
-    def __init__(self, everything, setup: Setup, network: Network):
+    def __init__(self, everything, setup: Setup, network: TaskNetwork):
         self._tuning = tuning = everything.tuning
         self._training = training = tuning.training
         self._setup, self._network = setup, network
@@ -229,13 +232,13 @@ class FineTuning:
 
     @property
     def step(self) -> int:
-        """Steps taken."""
+        """Number of completed training steps."""
         return self._run.step
 
     def start(self, weights: dict | None = None, path: str = "") -> None:
-        """As `training_run.TrainingRun.start`; warns of random weights."""
+        """Calls `training_run.TrainingRun.start`; warns of random weights."""
         if self._run.start(weights, path):
-            say("warning: no --init_checkpoint: training random weights")
+            say("warning: no --init_checkpoint: training from random weights")
 
     def train(
         self,
@@ -246,17 +249,17 @@ class FineTuning:
         """Trains to the last step.
 
         Args:
-            examples: `data.records.example_files.Examples`.
-            evaluate: metrics of the present weights; called every
+            examples: `data.records.example_files.Rows`.
+            evaluate: returns metrics of the current weights; called every
                 --eval_steps and at the end.
-            best_metric: the checkpoint with the highest value of this one is
-                kept in output_dir/best.
+            best_metric: the checkpoint with the highest value of this metric
+                is kept in output_dir/best.
 
         Returns:
             the prefix of the last checkpoint.
 
         Raises:
-            UserError: there are too few examples for one step.
+            UserError: if there are too few examples for one step.
         """
         from data import batching
 
@@ -297,7 +300,7 @@ class FineTuning:
         return self._run.checkpoint()
 
     def _validation(self, evaluate, best_metric):
-        """Evaluations during training, if there is something to evaluate."""
+        """The validation during training; None without `evaluate`."""
         from training import validation
 
         patience = self._training.early_stopping_patience
@@ -324,7 +327,7 @@ class FineTuning:
             self.weights_step = self._run.restore_best() or self.step
 
     def weights(self) -> dict:
-        """Original name -> array of all present weights."""
+        """Original name -> array of all current weights."""
         return {name: x.numpy() for name, x in self._run.named.items()}
 
     def predict(
@@ -333,15 +336,14 @@ class FineTuning:
         """Runs the model on examples, in batches of similar lengths.
 
         Args:
-            examples: as `data.records.example_files` has them; read as they
-                are needed.
+            examples: as in `data.records.example_files`; read lazily.
             batch_size: examples of a batch, over all devices.
-            what: is done, for the lines of progress.
-            total: number of examples, for the time left.
+            what: label of the progress lines.
+            total: number of examples, to estimate the remaining time.
 
         Yields:
             the model's outputs for each example, in order; outputs [B, S] are
-            as long as the example.
+            cut to the length of the example.
         """
         import numpy as np
 
@@ -387,29 +389,33 @@ class FineTuning:
         )
 
 
-class Task(Protocol):
-    """What a task hands over to `run`."""
+class FineTuningTask(Protocol):
+    """A task that `run` trains and evaluates."""
 
-    tuning: FineTuning
+    tuning: FineTuningRun
 
     def start(self) -> None:
-        """Finds the weights to start from and prepares the folder."""
+        """Loads the initial weights and prepares output_dir."""
 
     def train(self) -> str:
-        """Trains; returns the prefix of the checkpoint."""
+        """Trains; returns the prefix of the last checkpoint."""
 
     def evaluate(self) -> dict[str, float]:
-        """Scores of the present weights."""
+        """Returns metrics of the current weights."""
 
     def predict(self) -> list[str]:
-        """Writes the predictions that are asked for; returns the paths."""
+        """Writes the requested predictions; returns the paths."""
 
     def save_model(self, folder: str) -> None:
         """Writes a SavedModel."""
 
 
-def run(tuning: finetuning_settings.FineTuning, task: Task) -> list[str]:
-    """Trains, evaluates, predicts and exports, as the settings ask.
+def run(tuning: settings.FineTuning, task: FineTuningTask) -> list[str]:
+    """Trains, evaluates, predicts and exports as the settings request.
+
+    Args:
+        tuning: settings of the run.
+        task: the task.
 
     Returns:
         the paths that were written.
@@ -419,30 +425,30 @@ def run(tuning: finetuning_settings.FineTuning, task: Task) -> list[str]:
 
 
 def train_and_evaluate(
-    tuning: finetuning_settings.FineTuning, task: Task
+    tuning: settings.FineTuning, task: FineTuningTask
 ) -> tuple[list[str], dict[str, float]]:
     """The first half of `run`.
 
     Returns:
-        the paths that were written, and the scores, {} without --do_eval.
+        the paths that were written, and the metrics, {} without --do_eval.
     """
-    wrote, scores = [], {}
+    wrote, metrics = [], {}
     task.start()
     if tuning.training.do_train:
         wrote.append(task.train())
     task.tuning.restore_best()
     if tuning.do_eval:
-        scores = task.evaluate()
+        metrics = task.evaluate()
         wrote.append(
             output_dir.write_results(
-                tuning.training.output_dir, task.tuning.weights_step, scores
+                tuning.training.output_dir, task.tuning.weights_step, metrics
             )
         )
-    return wrote, scores
+    return wrote, metrics
 
 
 def predict_and_export(
-    tuning: finetuning_settings.FineTuning, task: Task
+    tuning: settings.FineTuning, task: FineTuningTask
 ) -> list[str]:
     """The second half of `run`; returns the paths that were written."""
     wrote = task.predict()

@@ -40,7 +40,7 @@ class Classification:
         folder: folder of records and predictions; default: --output_dir.
 
     Attributes:
-        tuning: `finetuning.FineTuning`.
+        tuning: `finetuning.FineTuningRun`.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class Classification:
         self._records = {}
         labels = data.labels
         is_number = labels.kind == REGRESSION
-        self.tuning = finetuning.FineTuning(
+        self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
-            finetuning.Network(
-                lambda: task_models.build_classifier(
+            finetuning.TaskNetwork(
+                lambda: models.build_classifier(
                     setup.config, labels.size, tuning.training.random_seed
                 ),
                 (task_losses.LABELS,),

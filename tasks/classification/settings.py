@@ -100,7 +100,7 @@ class Settings:
             UserError: flags contradict each other.
         """
         tuning, do_train = self.tuning, self.tuning.training.do_train
-        finetuning.check_wanted(
+        finetuning.check_requested(
             tuning, do_train or tuning.do_eval or tuning.do_predict
         )
         if self.num_seeds > 1 and not (do_train and tuning.do_eval):

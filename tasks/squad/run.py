@@ -56,7 +56,7 @@ class Squad:
         predict: the questions of --predict_file, or None.
 
     Attributes:
-        tuning: `finetuning.FineTuning`.
+        tuning: `finetuning.FineTuningRun`.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class Squad:
                 windows.TRAINING_SCHEMA,
                 windows.WindowMaker.training_records,
             )
-        self.tuning = finetuning.FineTuning(
+        self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
-            finetuning.Network(
-                lambda: task_models.build_span_model(
+            finetuning.TaskNetwork(
+                lambda: models.build_span_model(
                     setup.config, tuning.training.random_seed
                 ),
                 (task_losses.SPAN,),

@@ -87,7 +87,9 @@ class Settings:
             UserError: flags contradict each other, or a file is missing.
         """
         do_train = self.tuning.training.do_train
-        finetuning.check_wanted(self.tuning, do_train or self.needs_predictions)
+        finetuning.check_requested(
+            self.tuning, do_train or self.needs_predictions
+        )
         if self.tune_null_threshold and not self.version_2_with_negative:
             raise UserError(
                 "--tune_null_threshold without --version_2_with_negative",

@@ -1,4 +1,4 @@
-"""What all fine-tuning shares: its schedule, and how it goes on."""
+"""Fine-tuning of any task: its schedule, and its resumption."""
 
 import json
 
@@ -38,10 +38,10 @@ def train(folder):
         save_checkpoints_steps=1,
         log_steps=1,
     )
-    tuning = finetuning.FineTuning(
+    tuning = finetuning.FineTuningRun(
         everything,
         finetuning.Setup(small.config(num_hidden_layers=1), {}, [5, S]),
-        finetuning.Network(
+        finetuning.TaskNetwork(
             build,
             (task_losses.LABELS,),
             task_losses.label_weights,

@@ -127,8 +127,8 @@ def test_pretraining_refuses(pretrain, tmp_path, named, message):
             {"gradient_accumulation_steps": 2},
             "--gradient_accumulation_steps=2; expected a divisor of 7",
         ),
-        ({"layer_decay": 0.0}, "--layer_decay=0.0; expected a share above 0"),
-        ({"layer_decay": 1.1}, "--layer_decay=1.1; expected a share above 0"),
+        ({"layer_decay": 0.0}, "--layer_decay=0.0; expected a number above 0"),
+        ({"layer_decay": 1.1}, "--layer_decay=1.1; expected a number above 0"),
         (
             {"freeze_layers": 3},
             "--freeze_layers=3; expected at most num_hidden_layers, 2",
