@@ -1,4 +1,4 @@
-"""How a script that trains starts and ends: other workers, and signals."""
+"""Start and end of a script that trains: workers and signals."""
 
 import os
 import signal
@@ -16,11 +16,19 @@ _WRITTEN_ONCE = ("export_dir", "glue_dir")
 
 
 def parse(argv: list[str], settings_class: type, usage: str) -> Any:
-    """As `flags.parse`; of several workers only the first writes and prints.
+    """Parses the flags; of several workers, only the first writes and prints.
+
+    Args:
+        argv: command line of the script.
+        settings_class: dataclass of the settings.
+        usage: docstring of the script.
+
+    Returns:
+        the settings; other workers than the first have their own output_dir.
 
     Raises:
-        UserError: as of `flags.parse`, or there are several workers and the
-            script is not to train.
+        UserError: if `flags.parse` raises it, or there are several workers and
+            --do_train is not set.
     """
     settings = flags.parse(argv, settings_class, usage)
     values = flags.as_dict(settings)
@@ -30,7 +38,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     if not values.get("do_train"):
         raise UserError(
             f"{cluster.VARIABLE} names {len(own.tasks)} processes",
-            expected="one: only training is shared",
+            expected="one: only training is distributed",
             fix=f"pass --do_train, or unset {cluster.VARIABLE}",
         )
     if own.is_chief:
@@ -44,14 +52,21 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
 
 
 def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
-    """As `common.main.run`, of a script that trains.
+    """Calls `common.main.run` for a script that trains.
 
-    A lost worker ends it with RUN_AGAIN, and several workers leave together:
-    the process ends here. SIGTERM ends it with RUN_AGAIN also before the
-    first step and after the last one, where there is nothing to save.
+    A lost worker ends the script with RUN_AGAIN, and several workers leave
+    together: the process ends here. SIGTERM ends it with RUN_AGAIN also before
+    the first step and after the last one, when there is nothing to save.
+
+    Args:
+        main: function of the script.
+        argv: command line.
+
+    Returns:
+        the exit code.
     """
     if os.environ.get(cluster.VARIABLE):
-        # TensorFlow's errors on lost workers would bury ours.
+        # TensorFlow's errors about lost workers would hide ours.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(preemption.RUN_AGAIN))
 

@@ -1,4 +1,4 @@
-"""The folder of a run: what is checked before, and what is left behind."""
+"""The output folder of a run: its checks and its files."""
 
 import os
 from collections.abc import Iterable
@@ -15,10 +15,10 @@ BEST = "best"  # folder of the best checkpoint
 
 
 def check(folder: str, config: BertConfig) -> None:
-    """Refuses a folder that holds a run of another network.
+    """Rejects a folder with a run of another network.
 
     Raises:
-        UserError: so it is, or it is a file.
+        UserError: if the config differs, or the folder is a file.
     """
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UserError("is a file", path=folder, expected="a folder")
@@ -32,22 +32,24 @@ def check(folder: str, config: BertConfig) -> None:
 
 
 def check_vocabulary(folder: str, vocab_file: str) -> None:
-    """Refuses a folder that holds a run with another vocabulary.
+    """Rejects a folder with a run with another vocabulary.
 
     Raises:
-        UserError: so it is.
+        UserError: if the vocabulary differs.
     """
     path = os.path.join(folder, VOCABULARY)
     if os.path.exists(path):
         vocabulary.check_same(
-            vocab_file, path, "pass another --output_dir, or the run's own one"
+            vocab_file,
+            path,
+            "pass another --output_dir, or the run's vocabulary",
         )
 
 
 def check_beside(checkpoint: str, vocab_file: str) -> None:
-    """Refuses a vocabulary that gives other ids than the one of a checkpoint.
+    """Rejects a vocabulary with other ids than that of a checkpoint.
 
-    Words may be in the `[unusedN]` slots of that one, or follow its end.
+    New words may fill the `[unusedN]` slots, or follow the last token.
 
     Args:
         checkpoint: prefix or folder; its vocabulary is the file beside it, in
@@ -55,7 +57,7 @@ def check_beside(checkpoint: str, vocab_file: str) -> None:
         vocab_file: the vocabulary.
 
     Raises:
-        UserError: a token has another id.
+        UserError: if a token has another id.
     """
     is_folder = storage.is_folder(checkpoint)
     folder = checkpoint if is_folder else os.path.dirname(checkpoint)
@@ -68,13 +70,29 @@ def check_beside(checkpoint: str, vocab_file: str) -> None:
             vocabulary.check_same(vocab_file, path, fix, may_extend=True)
 
 
+def check_workers(strategy, decisive: dict, records: str) -> None:
+    """Checks that all workers have the same settings and records.
+
+    Args:
+        strategy: distribution strategy of the run.
+        decisive: flag -> value of the flags that are marked `resume`.
+        records: JSON value that identifies the training data.
+
+    Raises:
+        UserError: if the value of another worker differs.
+    """
+    from training import workers
+
+    named = {f"--{name}": value for name, value in decisive.items()}
+    workers.check_settings(strategy, {**named, "records": records})
+
+
 def warn_of_changes(before: dict, now: dict, decisive: Iterable[str]) -> None:
-    """Warns if a run is resumed with other settings than it began with.
+    """Warns if a run is resumed with changed settings.
 
     Args:
         before: settings in the checkpoint.
-        now: settings of this process; what only one of both has is not
-            compared.
+        now: settings of this process; only names in both are compared.
         decisive: names of the flags that are marked `resume`.
     """
     changed = [
@@ -82,11 +100,11 @@ def warn_of_changes(before: dict, now: dict, decisive: Iterable[str]) -> None:
         for name in decisive
         if before.get(name, now.get(name)) != now.get(name, before.get(name))
     ]
-    around, present = (x.get("environment", {}) for x in (before, now))
+    old, new = (x.get("environment", {}) for x in (before, now))
     changed += [
-        f"{name} was {around[name]}, is {present.get(name)}"
-        for name in around
-        if around[name] != present.get(name)
+        f"{name} was {old[name]}, is {new.get(name)}"
+        for name in old
+        if old[name] != new.get(name)
     ]
     if before.get("records", now.get("records")) != now.get("records"):
         changed.append("the records differ")
@@ -98,15 +116,15 @@ def warn_of_changes(before: dict, now: dict, decisive: Iterable[str]) -> None:
 
 
 def check_steps(folder: str, step: int, schedule) -> None:
-    """Compares the step of the run with the steps that are asked for.
+    """Compares the step of the run with the requested steps.
 
     Args:
-        folder: of the run.
-        step: steps that were taken.
+        folder: output_dir of the run.
+        step: number of completed steps.
         schedule: has num_train_steps and num_warmup_steps.
 
     Raises:
-        UserError: the run is already further.
+        UserError: if the run is past its last step.
     """
     last, warmup = schedule.num_train_steps, schedule.num_warmup_steps
     if step > last:
@@ -114,19 +132,19 @@ def check_steps(folder: str, step: int, schedule) -> None:
             f"the checkpoint is at step {step}",
             path=folder,
             expected=f"at most {last}, the last step",
-            fix="ask for more steps, or pass another --output_dir",
+            fix="train for more steps, or pass another --output_dir",
         )
     if step == last:
         say(f"finished: {folder} is at step {step} of {last}")
     elif warmup >= last:
         say(
-            f"warning: {warmup} steps of warm-up of {last}: "
-            "the learning rate never reaches its peak"
+            f"warning: {warmup} of {last} steps are warm-up: the learning rate "
+            "never reaches its peak"
         )
 
 
 def no_checkpoint(folder: str) -> UserError:
-    """The error of a run that has no weights and is not to train."""
+    """The error of a run without weights or training."""
     return UserError(
         "no checkpoint",
         path=folder,
@@ -136,16 +154,16 @@ def no_checkpoint(folder: str) -> UserError:
 
 
 def log_start(path: str, fresh: list[str]) -> None:
-    """Logs where the weights of a run come from."""
+    """Logs the source of a run's initial weights."""
     fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
     say(f"starting from {path}; {fresh}")
 
 
 def prepare(folder: str, config: BertConfig, vocab_file: str | None) -> None:
-    """Makes the folder and puts config and vocabulary there.
+    """Creates the folder, and writes config and vocabulary to it.
 
     Raises:
-        UserError: it cannot be written.
+        UserError: if the folder cannot be written.
     """
     try:
         os.makedirs(folder, exist_ok=True)
@@ -165,7 +183,7 @@ def write_results(folder: str, step: int, result: dict[str, float]) -> str:
     """Writes and prints `eval_results.txt` with the original's keys.
 
     Args:
-        folder: of the run.
+        folder: output_dir of the run.
         step: global step.
         result: metric -> value.
 

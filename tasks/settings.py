@@ -1,4 +1,4 @@
-"""Settings that several scripts share; each field is a flag."""
+"""Settings shared by several scripts; each field is a flag."""
 
 import dataclasses
 import re
@@ -26,7 +26,7 @@ class Model:
 
 @dataclasses.dataclass(frozen=True)
 class Devices:
-    """Devices, as in the original release."""
+    """The devices, with the flags of the original."""
 
     use_tpu: bool = flag(False, "Train on a Cloud TPU.")
     tpu_name: str | None = flag(None, "Name or grpc:// address of the TPU.")
@@ -42,7 +42,7 @@ class Devices:
     )
     distribution: str = flag(
         "auto",
-        "Devices: auto takes the TPU with --use_tpu, several workers if the "
+        "Devices: auto selects the TPU with --use_tpu, several workers if the "
         "environment has TF_CONFIG, all GPUs if there are two or more, else "
         "one device.",
         choices=("auto", "one_device", "mirrored", "multi_worker", "tpu"),
@@ -61,7 +61,7 @@ class Devices:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """The network, its optimizer, and what a training run keeps."""
+    """The network, its optimizer and the schedule of a training run."""
 
     model: Model = group(Model)
     devices: Devices = group(Devices)
@@ -87,14 +87,14 @@ class Training:
     )
     precision: str = flag(
         "float32",
-        "Precision of the computation; auto takes bfloat16 where the device "
-        "has it, else float32.",
+        "Precision of the computation; auto selects bfloat16 if the device "
+        "supports it, else float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
         resume=True,
     )
     skip_steps: str = flag(
         "",
-        "Steps whose batches are skipped, first and last included: a:b[,c:d].",
+        "Ranges of steps whose batches are skipped, inclusive: a:b[,c:d].",
         resume=True,
     )
     train_batch_size: int = flag(
@@ -102,7 +102,7 @@ class Training:
     )
     gradient_accumulation_steps: int = flag(
         1,
-        "Micro-batches of a batch, computed one after the other.",
+        "Number of micro-batches of a batch, computed one after the other.",
         at_least=1,
         resume=True,
     )
@@ -139,7 +139,7 @@ class Training:
         """(first, last) of each range of --skip_steps.
 
         Raises:
-            UserError: the flag cannot be read.
+            UserError: if the flag is invalid.
         """
         ranges = []
         for part in self.skip_steps.split(",") if self.skip_steps else []:
@@ -148,7 +148,7 @@ class Training:
             if not 1 <= first <= last:
                 raise UserError(
                     f"--skip_steps={self.skip_steps}: {part!r}",
-                    expected="first:last, steps from 1 on, as in 70:80,95:95",
+                    expected="first:last, steps from 1, such as 70:80,95:95",
                 )
             ranges.append((first, last))
         return tuple(ranges)
@@ -158,7 +158,7 @@ class Training:
         """--train_for in seconds.
 
         Raises:
-            UserError: the flag cannot be read.
+            UserError: if the flag is invalid.
         """
         if self.train_for is None:
             return None
@@ -175,10 +175,10 @@ class Training:
         """Checks the flags against each other.
 
         Args:
-            batch_sizes: of training.
+            batch_sizes: batch sizes of training.
 
         Raises:
-            UserError: they contradict each other, or one cannot be read.
+            UserError: if they contradict each other, or one is invalid.
         """
         parts = self.gradient_accumulation_steps
         for batch_size in batch_sizes:
@@ -193,3 +193,52 @@ class Training:
             )
         assert self.ranges_to_skip is not None
         assert self.seconds is None or self.seconds >= 0
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuning:
+    """Settings shared by the fine-tuning scripts."""
+
+    training: Training = group(Training)
+    text: Text = group(Text)
+    do_eval: bool = flag(False, "Evaluate on labelled examples.")
+    do_predict: bool = flag(False, "Write predictions.")
+    length_buckets: bool = flag(
+        True,
+        "Pad each batch to one of a few lengths, not to --max_seq_length.",
+        resume=True,
+    )
+    max_seq_length: int = flag(
+        128,
+        "Maximum number of tokens of a sequence.",
+        at_least=3,
+        resume=True,
+        cache_key=True,
+    )
+    predict_batch_size: int = flag(
+        8, "Examples of a batch in prediction.", at_least=1
+    )
+    freeze_layers: int = flag(
+        0,
+        "Number of layers to freeze, from the embeddings up; 0: none.",
+        at_least=0,
+        resume=True,
+    )
+    num_train_epochs: float = flag(
+        3.0, "Number of training epochs.", at_least=0.0, resume=True
+    )
+    warmup_proportion: float = flag(
+        0.1,
+        "Proportion of the steps for linear warm-up.",
+        at_least=0.0,
+        resume=True,
+    )
+    layer_decay: float = flag(
+        1.0,
+        "Learning rate of each layer, relative to that of the layer above.",
+        at_least=0.0,
+        resume=True,
+    )
+    export_dir: str | None = flag(
+        None, "Folder for the exported SavedModel.", path=True
+    )

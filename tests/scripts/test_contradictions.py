@@ -298,7 +298,7 @@ def test_a_folder_with_another_vocabulary(refused, made, tmp_path):
     assert line.startswith(f"{made}/good/vocab-")
     assert line.endswith(
         f".txt:2: token '[UNK]'; expected the end, as in {path}; pass another "
-        "--output_dir, or the run's own one"
+        "--output_dir, or the run's vocabulary"
     )
 
 

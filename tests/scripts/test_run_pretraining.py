@@ -267,7 +267,7 @@ def test_a_run_beyond_the_last_step_is_an_error(pretrain, four_steps):
     _, err = pretrain(four_steps, "--do_train", code=2, num_train_steps=3)
     assert err.splitlines()[-1] == (
         f"error: {four_steps}: the checkpoint is at step 4; expected at most "
-        "3, the last step; ask for more steps, or pass another --output_dir"
+        "3, the last step; train for more steps, or pass another --output_dir"
     )
 
 

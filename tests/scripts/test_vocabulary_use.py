@@ -204,7 +204,7 @@ def test_a_run_goes_on_with_its_own_vocabulary_alone(
     assert code == 2
     assert error == (
         f"error: {folder}/vocab.txt:{line}: token 'tree'; expected 'house', "
-        f"as in {own}; pass another --output_dir, or the run's own one\n"
+        f"as in {own}; pass another --output_dir, or the run's vocabulary\n"
     )
     assert own.read_text().splitlines() == OTHER
 

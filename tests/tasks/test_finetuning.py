@@ -94,7 +94,7 @@ def test_the_rate_warms_up_and_falls(run):
         assert (first[name] != second[name]).any(), name
 
 
-def test_a_run_goes_on_with_the_next_batch(run):
+def test_a_run_resumes_with_the_next_batch(run):
     """To the same bits, when it was killed after its second checkpoint."""
     folder, first = run
     before = killed_runs.losses(folder), killed_runs.digest(folder, STEPS)

@@ -1,4 +1,4 @@
-"""What is told when a run goes on in another way than it began."""
+"""Warnings about a run that is resumed with changed settings."""
 
 import pytest
 
@@ -17,16 +17,16 @@ BEFORE = {
 }
 
 
-def told(capsys, **changed):
+def warning(capsys, **changed):
     now = {**BEFORE, "optimizer": "adamw", **changed}
     decisive = flags.as_dict(Settings(), "resume")
     output_dir.warn_of_changes(BEFORE, now, decisive)
     return capsys.readouterr().err
 
 
-def test_nothing_is_told_of_what_changes_no_number(capsys):
-    assert told(capsys) == ""
-    assert told(capsys, log_steps=5, output_dir="there") == ""
+def test_settings_that_change_no_result_are_not_reported(capsys):
+    assert warning(capsys) == ""
+    assert warning(capsys, log_steps=5, output_dir="there") == ""
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_nothing_is_told_of_what_changes_no_number(capsys):
         ),
     ],
 )
-def test_what_changes_is_told_in_one_line(capsys, changed, message):
-    assert told(capsys, **changed) == (
+def test_changes_are_reported_in_one_line(capsys, changed, message):
+    assert warning(capsys, **changed) == (
         f"warning: {message}: the run continues, but is no longer "
         "bit-reproducible, and may see other examples\n"
     )

@@ -1,4 +1,4 @@
-"""Flags of all scripts that train: what they refuse, and do."""
+"""Flags of all scripts that train: their checks and effects."""
 
 import json
 import shutil
@@ -32,7 +32,7 @@ def test_skip_steps_are_ranges(text, ranges):
 @pytest.mark.parametrize(
     "text", ["7", "0:3", "5:4", "a:b", "1:2,", "1:2;3:4", "-1:2"]
 )
-def test_other_skip_steps_are_refused(text):
+def test_other_skip_steps_are_rejected(text):
     with pytest.raises(UserError, match="expected first:last") as caught:
         _ = settings.Training(skip_steps=text).ranges_to_skip
     assert f"--skip_steps={text}" in str(caught.value)
@@ -114,7 +114,7 @@ def classify(folder, run_script, tmp_path):
         ),
     ],
 )
-def test_pretraining_refuses(pretrain, tmp_path, named, message):
+def test_pretraining_rejects(pretrain, tmp_path, named, message):
     err = pretrain(code=2, **named)
     assert err.splitlines()[-1].startswith(f"error: {message}")
     assert not (tmp_path / "run").exists()
@@ -136,7 +136,7 @@ def test_pretraining_refuses(pretrain, tmp_path, named, message):
         ({"skip_steps": "x"}, "--skip_steps=x: 'x'; expected first:last"),
     ],
 )
-def test_fine_tuning_refuses(classify, tmp_path, named, message):
+def test_fine_tuning_rejects(classify, tmp_path, named, message):
     err = classify(code=2, **named)
     assert err.splitlines()[-1].startswith(f"error: {message}")
     assert not (tmp_path / "run").exists()
@@ -223,7 +223,7 @@ def test_pretraining_takes_them_all(pretrain, folder, tmp_path):
 
 
 @pytest.mark.long
-def test_a_run_in_float16_goes_on_with_the_same_bits(pretrain, tmp_path):
+def test_a_run_in_float16_resumes_with_the_same_bits(pretrain, tmp_path):
     """Also those of LAMB's correction and of the scale of the loss."""
     named = {
         "optimizer": "lamb",
