@@ -1,4 +1,4 @@
-"""Text lines -> vectors of an encoder's layers."""
+"""Contextual vectors of text lines, from the layers of an encoder."""
 
 import dataclasses
 import itertools
@@ -18,19 +18,19 @@ from modeling.formats import model_folder
 from tasks.features.settings import Extraction
 from training import distribution, prediction
 
-_WINDOW_BYTES = 1 << 28  # of vectors that wait for their turn
+_WINDOW_BYTES = 1 << 28  # of buffered vectors
 _WINDOW_BATCHES = 64
 _LINES_AT_ONCE = 1024
 
 
 class Reader:
-    """Lines of the input as rows of ids.
+    """Reads and tokenizes the input lines.
 
     Args:
-        extraction: the texts, their tokenizer and the maximum length.
+        extraction: from `settings.check`.
 
     Attributes:
-        truncated: lines that were longer than --max_seq_length so far.
+        truncated: number of lines truncated to --max_seq_length so far.
     """
 
     def __init__(self, extraction: Extraction):
@@ -48,8 +48,8 @@ class Reader:
         self._position = 0
         self._is_first = True
 
-    def rows(self) -> Iterator[batching.EncodedExample]:
-        """Yields a row for each line, blank ones too."""
+    def read(self) -> Iterator[batching.Row]:
+        """Yields ids and segment ids of each line, including blank lines."""
         megabytes = [storage.size(path) / 1e6 for path in self._files]
         progress, done = Progress("vectors", sum(megabytes), "MB"), 0.0
         for path, size in zip(self._files, megabytes, strict=True):
@@ -82,9 +82,9 @@ class Reader:
             )
         ids = iter(self._tokenizer.ids_of_lines(texts))
         for a, b in zip(ids, ids):
-            room = self._max_seq_length - (3 if b else 2)
-            self.truncated += len(a) + len(b) > room
-            a, b = sequences.truncate_pair(a, b, room)
+            space = self._max_seq_length - (3 if b else 2)
+            self.truncated += len(a) + len(b) > space
+            a, b = sequences.truncate_pair(a, b, space)
             vocab = self._tokenizer.vocab
             yield sequences.join_pair(
                 a, b, vocab[vocabulary.CLS], vocab[vocabulary.SEP]
@@ -92,7 +92,7 @@ class Reader:
 
 
 def make_predictor(extraction: Extraction):
-    """The encoder with its checkpoint, and the vectors of its layers."""
+    """Loads the encoder; returns a predictor of the vectors of its layers."""
     settings = extraction.settings
     strategy = distribution.make_strategy(
         **dataclasses.asdict(settings.devices)
@@ -107,7 +107,7 @@ def make_predictor(extraction: Extraction):
         checkpoints.encoder_variables(model), checkpoints.read(path), path
     )
     if fresh:
-        say(f"not in {path}, and not needed here: {', '.join(fresh)}")
+        say(f"not in {path}, but not used: {', '.join(fresh)}")
 
     def vectors(batch):
         outputs = model(batch)
@@ -129,16 +129,16 @@ def make_predictor(extraction: Extraction):
 
 
 def pool(x, mask, pooling: str):
-    """One vector for each text.
+    """Pools the vectors of the tokens to one vector per text.
 
     Args:
         x: float32 [B, S, ...].
         mask: int32 [B, S], 1 = token.
-        pooling: `cls`: that of the first token; `mean`, `max`: over all
-            tokens, `[CLS]` and `[SEP]` included; `none`.
+        pooling: `cls`: vector of the first token; `mean`, `max`: over all
+            tokens, including `[CLS]` and `[SEP]`; `none`: no pooling.
 
     Returns:
-        float32 [B, ...], or `x`.
+        float32 [B, ...], or `x` for `none`.
     """
     if pooling == "none":
         return x
@@ -162,15 +162,17 @@ def extract(
     def run(batch):
         found = predictor(batch)["vectors"]
         lengths = batch[features.INPUT_MASK].sum(1)
-        rows = []
+        results = []
         for ids, length, x in zip(batch[features.INPUT_IDS], lengths, found):
             ids = ids[:length].tolist()
             x = x if settings.pooling != "none" else x[:length].copy()
-            rows.append(vector_files.Vectors([tokens[i] for i in ids], ids, x))
-        return rows
+            results.append(
+                vector_files.Vectors([tokens[i] for i in ids], ids, x)
+            )
+        return results
 
     return batching.in_order(
-        reader.rows(),
+        reader.read(),
         run,
         batching.bucket_lengths(settings.max_seq_length),
         settings.batch_size,
@@ -179,7 +181,7 @@ def extract(
 
 
 def window(extraction: Extraction) -> int:
-    """Lines that are sorted by length at a time; their vectors must fit."""
+    """Number of lines sorted by length together, limited by their vectors."""
     settings = extraction.settings
     size = 4 * len(extraction.layers) * extraction.config.hidden_size
     if settings.pooling == "none":
@@ -195,10 +197,10 @@ def write(extraction: Extraction) -> str:
         extraction: from `settings.check`.
 
     Returns:
-        a line about the output.
+        a log line about the output.
 
     Raises:
-        UserError: the input is empty, or the output cannot be written.
+        UserError: if the input is empty, or the output cannot be written.
     """
     settings, reader = extraction.settings, Reader(extraction)
     is_pooled = settings.pooling != "none"
@@ -213,9 +215,9 @@ def write(extraction: Extraction) -> str:
                 writer.write(vectors)
             if not writer.count:
                 raise UserError(
-                    "no line",
+                    "no lines",
                     path=settings.input_file,
-                    expected="text, a line each",
+                    expected="one text per line",
                 )
     except OSError as error:
         raise UserError(

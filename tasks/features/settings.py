@@ -1,4 +1,4 @@
-"""Settings of extract_features.py, and what they are checked with."""
+"""Settings of extract_features.py, and their checks."""
 
 import dataclasses
 import re
@@ -15,11 +15,11 @@ from tasks.settings import Devices, Model
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Settings of extract_features.py: the original's 13 and a few more."""
+    """Settings of extract_features.py: the original's 13, and more."""
 
     input_file: str | None = flag(
         None,
-        "Text, a line each; `first ||| second` for two.",
+        "One text per line; `first ||| second` for a pair.",
         required=True,
         path=True,
     )
@@ -30,13 +30,14 @@ class Settings:
         Model,
         init_checkpoint={
             "required": True,
-            "help": "A checkpoint's prefix, or its folder.",
+            "help": "Prefix or folder of the checkpoint.",
         },
     )
     text: Text = group(Text)
     devices: Devices = group(Devices)
     layers: tuple[str, ...] = flag(
-        ("-1", "-2", "-3", "-4"), "Layers: 0 the first, -1 the last."
+        ("-1", "-2", "-3", "-4"),
+        "Indices of the layers; 0 is the first, -1 the last.",
     )
     max_seq_length: int = flag(
         128,
@@ -51,13 +52,13 @@ class Settings:
     )
     pooling: str = flag(
         "none",
-        "One vector for each text, pooled over its tokens; none: a vector "
-        "for each token.",
+        "Pooling of the tokens to one vector per text; none: one vector per "
+        "token.",
         choices=("none", "cls", "mean", "max"),
     )
     mix_layers: str = flag(
         "none",
-        "One vector from those of --layers; none: one for each.",
+        "Combination of --layers to one vector; none: one vector per layer.",
         choices=("none", "sum", "mean", "concat"),
     )
     normalize: bool = flag(False, "Scale each vector to length 1.")
@@ -66,12 +67,12 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Extraction:
-    """Checked settings, and what was read to check them.
+    """Checked settings, with the config and the vocabulary.
 
     Attributes:
-        settings: of the script.
+        settings: settings of the script.
         config: sizes of the network.
-        layers: whose vectors are written.
+        layers: indices of the layers to write.
         vocab: token -> id.
     """
 
@@ -85,8 +86,8 @@ def check(settings: Settings) -> Extraction:
     """Checks the settings and the files that they name.
 
     Raises:
-        UserError: a file is missing or does not fit the others, or a flag
-            cannot be read.
+        UserError: if a file is missing or contradicts the others, or a flag
+            is invalid.
     """
     storage.check_output_file(settings.output_file, "output_file")
     storage.list_files(settings.input_file, "input_file")
@@ -104,7 +105,7 @@ def check(settings: Settings) -> Extraction:
 
 
 def read_layer(text: str, num_layers: int) -> int:
-    """A number of --layers: 0 is the first, -1 the last."""
+    """Parses an index of --layers: 0 is the first, -1 the last."""
     found = int(text) if re.fullmatch(r"-?\d{1,9}", text) else num_layers
     if not -num_layers <= found < num_layers:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Sentences with [MASK] -> the most probable words."""
+"""Most probable words for the masks of sentences."""
 
 import dataclasses
 
@@ -12,10 +12,11 @@ from tasks.fill_mask.settings import Settings
 
 
 def find_files(settings: Settings) -> Settings:
-    """Settings with the files that are beside the checkpoint.
+    """Completes the settings with the files beside the checkpoint.
 
     Raises:
-        UserError: a file is missing, or the vocabulary is another one.
+        UserError: if a file is missing, or the vocabulary is not that of the
+            checkpoint.
     """
     found = {
         flag: model_folder.find(
@@ -31,7 +32,14 @@ def find_files(settings: Settings) -> Settings:
 
 
 def read_sentences(path: str | None) -> list[str]:
-    """Reads the sentences; each must hold [MASK]."""
+    """Reads the sentences.
+
+    Args:
+        path: file with one sentence per line; None for standard input.
+
+    Raises:
+        UserError: if the file cannot be read, or a sentence has no [MASK].
+    """
     name = path or "standard input"
     try:
         with open(path or 0, encoding="utf-8") as file:
@@ -44,18 +52,18 @@ def read_sentences(path: str | None) -> list[str]:
                 f"{line[:60]!r} has no mask",
                 path=name,
                 line=number,
-                expected=f"{vocabulary.MASK} where the word is missing",
+                expected=f"{vocabulary.MASK} in the position of a word",
             )
     sentences = [line for line in lines if line]
     if not sentences:
         raise UserError(
-            "no sentence", path=name, expected="one sentence a line"
+            "no sentences", path=name, expected="one sentence per line"
         )
     return sentences
 
 
 def tokenize(sentence: str, tokenizer: tokenization.FullTokenizer) -> list[str]:
-    """Splits a sentence into tokens, [MASK] kept whole."""
+    """Splits a sentence into tokens, keeping [MASK] intact."""
     parts = sentence.split(vocabulary.MASK)
     tokens = tokenizer.tokenize(parts[0])
     for part in parts[1:]:
@@ -66,13 +74,13 @@ def tokenize(sentence: str, tokenizer: tokenization.FullTokenizer) -> list[str]:
 def fill(
     model, tokenizer: tokenization.FullTokenizer, tokens: list[str], top_k: int
 ) -> list[list[tuple[str, float]]]:
-    """The best words for each mask of a sentence.
+    """Predicts the best words for each mask of a sentence.
 
     Args:
         model: from `build_pretraining_model`.
-        tokenizer: of the model's vocabulary.
-        tokens: of the sentence.
-        top_k: words for each mask.
+        tokenizer: tokenizer of the model.
+        tokens: tokens of the sentence.
+        top_k: number of words for each mask.
 
     Returns:
         for each mask, (word, probability), best first.
@@ -97,7 +105,7 @@ def fill(
     )["masked_lm_logits"][0]  # [masks, V]
     best = tf.math.top_k(tf.nn.softmax(logits), min(top_k, len(vocab)))
     return [
-        # A config may have more ids than the vocabulary has tokens.
+        # A config may have more ids than the vocabulary.
         [(tokenizer.inv_vocab.get(i, f"id {i}"), p) for i, p in zip(*pair)]
         for pair in zip(
             best.indices.numpy().tolist(),
@@ -107,7 +115,7 @@ def fill(
 
 
 def load_model(config: BertConfig, path: str):
-    """Builds the model with a checkpoint's weights."""
+    """Builds the model with the weights of a checkpoint."""
     from modeling import checkpoints, models
 
     model = models.build_pretraining_model(config)
@@ -127,7 +135,7 @@ def print_words(settings: Settings) -> None:
         settings: from `find_files`.
 
     Raises:
-        UserError: a sentence or a file cannot be used.
+        UserError: if a sentence or a file is invalid.
     """
     config = BertConfig.from_json_file(settings.bert_config_file)
     sentences = read_sentences(settings.input_file)
@@ -141,8 +149,8 @@ def print_words(settings: Settings) -> None:
     lower = lower is not False
     model_folder.check_casing(lower, strip, path)
     tokenizer = tokenization.FullTokenizer(settings.vocab_file, lower, strip)
-    rows = [tokenize(sentence, tokenizer) for sentence in sentences]
-    longest = max(map(len, rows)) + 2
+    tokenized = [tokenize(sentence, tokenizer) for sentence in sentences]
+    longest = max(map(len, tokenized)) + 2
     if longest > config.max_position_embeddings:
         raise UserError(
             f"a sentence has {longest} tokens",
@@ -161,7 +169,7 @@ def print_words(settings: Settings) -> None:
         (x.replace(vocabulary.MASK, " ") for x in sentences),
     )
     model = load_model(config, path)
-    for sentence, tokens in zip(sentences, rows):
+    for sentence, tokens in zip(sentences, tokenized):
         print(sentence)
         for words in fill(model, tokenizer, tokens, settings.top_k):
             shown = [f"{word} {p:.3f}" for word, p in words]

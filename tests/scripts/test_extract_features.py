@@ -94,7 +94,7 @@ def rows_of(folder):
 
 @pytest.fixture(scope="module")
 def expected(made):
-    """Of each line: tokens, float32 [T, L, H], one row at a time."""
+    """Tokens and float32 [T, L, H] of each line, computed one at a time."""
     folder, model = made
     vocab = {token: i for i, token in enumerate(text.VOCABULARY)}
     found = []
@@ -127,9 +127,9 @@ def test_lines_are_the_originals(extract, expected):
         for feature, vectors in zip(line["features"], values, strict=True):
             assert list(feature) == ["token", "layers"]
             assert [x["index"] for x in feature["layers"]] == [-1, 0]
-            for layer, place in zip(feature["layers"], (L - 1, 0)):
+            for layer, index in zip(feature["layers"], (L - 1, 0)):
                 np.testing.assert_allclose(
-                    layer["values"], vectors[place], atol=1e-5
+                    layer["values"], vectors[index], atol=1e-5
                 )
                 assert all(x == round(x, 6) for x in layer["values"])
 
@@ -203,7 +203,7 @@ def test_gz_and_several_files(extract, made, tmp_path):
     [
         ({"input_file": "{0}/none"}, "--input_file='{0}/none' matches no file"),
         ({"input_file": "{0}"}, "{0}: --input_file is a folder"),
-        ({"input_file": "{0}/empty"}, "{0}/empty: no line; expected text"),
+        ({"input_file": "{0}/empty"}, "{0}/empty: no lines; expected one text"),
         ({"input_file": "{0}/latin"}, "{0}/latin:2: invalid UTF-8 byte 0xe9"),
         ({"output_file": "{0}"}, "--output_file='{0}'; expected the name of"),
         ({"output_file": "{0}/no/x"}, "--output_file='{0}/no/x'; expected a f"),
@@ -222,7 +222,7 @@ def test_gz_and_several_files(extract, made, tmp_path):
         ({"init_checkpoint": "{0}/none"}, "{0}/none: no such checkpoint"),
     ],
 )
-def test_wrong_input_is_told(extract, tmp_path, named, message):
+def test_wrong_input_is_reported(extract, tmp_path, named, message):
     (tmp_path / "empty").write_text("")
     (tmp_path / "latin").write_bytes("a\ncafé\n".encode("latin-1"))
     words = [*text.VOCABULARY, *(f"w{i}" for i in range(98))][:98]

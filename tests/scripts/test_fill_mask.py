@@ -112,7 +112,7 @@ def test_a_folder_means_its_newest_checkpoint(fill, run_script, tmp_path):
     assert recorded == (False, False)
 
 
-def test_masks_are_kept_whole():
+def test_masks_are_kept_intact():
     class Tokenizer:
         def tokenize(self, part):
             return part.split()
@@ -125,7 +125,7 @@ def test_masks_are_kept_whole():
     ("sentences", "message"),
     [
         ("a [MASK]\nno mask here\n", ":2: 'no mask here' has no mask"),
-        ("\n", ": no sentence; expected one sentence a line"),
+        ("\n", ": no sentences; expected one sentence per line"),
         (
             "cat " * 12 + "[MASK]\n",
             "a sentence has 15 tokens; expected at most",

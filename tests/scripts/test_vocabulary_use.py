@@ -250,7 +250,7 @@ def test_unknown_words_of_sentences_are_warned_of(
     with pytest.MonkeyPatch.context() as patch:
         said = []
         patch.setattr(model_folder, "say", said.append)
-        assert len(list(features.Reader(extraction).rows())) > 1
+        assert len(list(features.Reader(extraction).read())) > 1
     assert sum(warning in line for line in said) == 1
     (tmp_path / "lines.txt").write_text("the tree sees [MASK]\n")
     _, _, error = run_script(
