@@ -1,17 +1,17 @@
-"""Asks an exported SavedModel: lines of text in, a line of JSON out for each.
+"""Predicts with an exported SavedModel: a line of JSON for each line of text.
 
     python predict.py --model=export --trust_model < lines.txt
 
-A model of two texts takes a tab between them, one of choices a tab before each:
+Tabs separate the texts of a line, including each choice:
 
     text                 text, text_b         of run_classifier.py, run_ner.py
     question, context    context, choices     of run_squad.py, run_swag.py
 
-A line that cannot be answered is {"error": "...", "line": 3}, and the rest go
-on; with --strict it ends the run with exit code 2.
+The output for an invalid line is {"error": "...", "line": 3}; with --strict,
+the script exits with code 2 instead.
 
-The model is loaded once; an answer comes as soon as its line is there, so a
-program can keep this one open and ask it line by line.
+The model is loaded once, and each line is answered as soon as it is read, so
+another program can keep this one open and send it one line at a time.
 """
 
 import os
@@ -29,19 +29,19 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
     model = asking.load(settings)
-    answers = asking.Asking(
+    printer = asking.AnswerPrinter(
         model, settings.json, settings.batch_size, settings.strict
     )
     if sys.stdin.isatty():
-        say(f"reading {', '.join(model.inputs)}, with tabs between; ^D ends")
+        say(f"reading {', '.join(model.inputs)}, separated by tabs; ^D ends")
     try:
-        for lines in asking.arriving(sys.stdin.buffer):
-            answers.print_answers(lines)
-    except BrokenPipeError:  # whoever reads has read enough
+        for lines in asking.read_lines(sys.stdin.buffer):
+            printer.print_answers(lines)
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if answers.wrong:
+    if printer.errors:
         say(
-            f"warning: {answers.wrong:,} of {answers.count:,} lines have an "
+            f"warning: {printer.errors:,} of {printer.count:,} lines have an "
             "error instead of an answer"
         )
 

@@ -1,7 +1,7 @@
-"""Lines of text -> answers of an exported SavedModel, as lines of JSON.
+"""Answers of an exported SavedModel to lines of text, as lines of JSON.
 
-load -> Model
-arriving -> lines -> Asking.print_answers
+load -> ServedModel
+read_lines -> lines -> AnswerPrinter.print_answers
 """
 
 import dataclasses
@@ -15,12 +15,12 @@ from common.flags import flag
 from data.text import surrogates
 
 _STDIN = "stdin"
-_CHUNK = 1 << 18  # bytes that are read at once, if there are so many
-_LONGEST = 1 << 24  # bytes of a line
+_CHUNK = 1 << 18  # maximum number of bytes read at once
+_LONGEST = 1 << 24  # maximum number of bytes of a line
 _RECORDS = "examples"  # an input of serialized records, not of text
-_ORDER = ("text", "text_b", "question", "context")  # of the fields of a line
+_ORDER = ("text", "text_b", "question", "context")  # of the fields in a line
 
-# Lists of a row that "" fills up: their outputs -> names of one's parts.
+# Outputs that are lists padded with "": name -> {output: key of an element}.
 _LISTS = {
     "words": {
         "words": "word",
@@ -50,54 +50,56 @@ class Settings:
         False, "Required: loading a SavedModel runs it as a program."
     )
     signature: str = flag(
-        "serving_default", "Signature to call; its inputs are text."
+        "serving_default", "Signature to call; all its inputs must be text."
     )
     inputs: tuple[str, ...] | None = flag(
         None, "Names of the inputs, in the order of the fields of a line."
     )
-    json: bool = flag(False, 'Lines are objects, such as {"text": "..."}.')
+    json: bool = flag(
+        False, 'Read lines of JSON objects, such as {"text": "..."}.'
+    )
     batch_size: int = flag(
         32, "Maximum number of lines of a batch.", at_least=1
     )
     strict: bool = flag(
-        False, "End with exit code 2 at the first line without an answer."
+        False, "Exit with code 2 at the first line that cannot be answered."
     )
 
     def check(self) -> None:
-        """Checks the model's folder.
+        """Checks the folder of the model.
 
         Raises:
-            UserError: it holds no SavedModel.
+            UserError: if it contains no SavedModel.
         """
         if not os.path.isfile(os.path.join(self.model, "saved_model.pb")):
             raise UserError(
                 "no saved_model.pb",
                 path=self.model,
-                expected="a SavedModel's folder",
+                expected="the folder of a SavedModel",
             )
 
 
 @dataclasses.dataclass(frozen=True)
-class Model:
+class ServedModel:
     """A loaded signature.
 
     Attributes:
-        ask: name -> string [B] or [B, C] to name -> array [B, ...].
-        inputs: its names, in the order of the fields of a line.
-        has_choices: the last input is [B, C] and takes all fields that are
-            left; "" is none.
+        call: name -> string [B] or [B, C] to name -> array [B, ...].
+        inputs: names of the inputs, in the order of the fields of a line.
+        has_choices: whether the last input is [B, C]; it takes all remaining
+            fields of a line, padded with "".
     """
 
-    ask: Callable[[dict], dict]
+    call: Callable[[dict], dict]
     inputs: list[str]
     has_choices: bool = False
 
 
-def load(settings: Settings) -> Model:
+def load(settings: Settings) -> ServedModel:
     """Loads the model, after a scan of its graph.
 
     Raises:
-        UserError: it has no such signature, or is not trusted.
+        UserError: if the model is not trusted, or has no such signature.
     """
     import tensorflow as tf
 
@@ -117,13 +119,13 @@ def load(settings: Settings) -> Model:
                 for spec in specs.values()
             )
         ):
-            order = sorted(specs, key=lambda x: (ranks[x], _position(x), x))
+            order = sorted(specs, key=lambda x: (ranks[x], _rank_of(x), x))
             texts[name] = (function, order, bool(lists))
     if settings.signature not in texts:
         raise UserError(
-            f"no signature {settings.signature!r} that takes text",
+            f"no signature {settings.signature!r} with text inputs",
             path=settings.model,
-            expected=f"one of {', '.join(texts) or 'none that do'}",
+            expected=f"one of {', '.join(texts) or 'none'}",
         )
     function, names, has_choices = texts[settings.signature]
     inputs = list(settings.inputs or names)
@@ -136,30 +138,30 @@ def load(settings: Settings) -> Model:
             expected=", ".join(names),
         )
 
-    def ask(strings):
+    def call(strings):
         outputs = function(
             **{name: tf.constant(x, tf.string) for name, x in strings.items()}
         )
         return {name: value.numpy() for name, value in outputs.items()}
 
-    return Model(ask, inputs, has_choices)
+    return ServedModel(call, inputs, has_choices)
 
 
-def _position(name: str) -> int:
+def _rank_of(name: str) -> int:
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
-def arriving(stream) -> Iterator[list[bytes]]:
-    """Yields lines as soon as they are there, many if there are many.
+def read_lines(stream) -> Iterator[list[bytes]]:
+    """Yields all available lines, as soon as there are any.
 
-    Of a line that is longer than can be answered, only the beginning comes:
-    more than _LONGEST bytes, so that `fields_of` refuses it.
+    A line of more than _LONGEST bytes is cut to a beginning that is still
+    longer, so that `fields_of` rejects it.
     """
     rest, is_cut = b"", False
-    while some := stream.read1(_CHUNK):
-        *lines, rest = (rest + some).split(b"\n")
+    while chunk := stream.read1(_CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
         if is_cut and lines:
-            del lines[0]  # the end of the line
+            del lines[0]  # the end of the cut line
             is_cut = False
         if is_cut:
             rest = b""
@@ -172,11 +174,22 @@ def arriving(stream) -> Iterator[list[bytes]]:
         yield [rest]
 
 
-def fields_of(line: bytes, number: int, model: Model, is_json: bool) -> list:
-    """The texts of a line, one for each input of the model; choices a list.
+def fields_of(
+    line: bytes, number: int, model: ServedModel, is_json: bool
+) -> list:
+    """Parses the texts of a line.
+
+    Args:
+        line: without its newline.
+        number: line number, for messages.
+        model: the model to call.
+        is_json: whether the line is a JSON object.
+
+    Returns:
+        a text for each input of the model; a list of texts for choices.
 
     Raises:
-        UserError: it has no such texts.
+        UserError: if the line is not valid.
     """
 
     def wrong(found: str, expected: str) -> UserError:
@@ -184,7 +197,8 @@ def fields_of(line: bytes, number: int, model: Model, is_json: bool) -> list:
 
     if len(line) > _LONGEST:
         raise wrong(
-            f"more than {_LONGEST:,} bytes without a newline", "a text a line"
+            f"more than {_LONGEST:,} bytes without a newline",
+            "one text per line",
         )
     try:
         text = line.decode("utf-8").removesuffix("\r")
@@ -198,7 +212,7 @@ def fields_of(line: bytes, number: int, model: Model, is_json: bool) -> list:
         if found < count or (found > count and not model.has_choices):
             raise wrong(
                 f"{found} field{'s' * (found != 1)}",
-                f"{count} with tabs between them: {', '.join(model.inputs)}",
+                f"{count} separated by tabs: {', '.join(model.inputs)}",
             )
         if model.has_choices:
             fields[count - 1 :] = [fields[count - 1 :]]
@@ -217,35 +231,48 @@ def fields_of(line: bytes, number: int, model: Model, is_json: bool) -> list:
         names = ", ".join(model.inputs)
         expected = f"an object with strings: {names}"
         if model.has_choices:
-            expected += ", the last a list of them"
+            expected += ", the last a list of strings"
         raise wrong(text[:60], expected) from None
     for name, field in zip(model.inputs, fields, strict=True):
         surrogates.check(field, name, _STDIN, number)
     return fields
 
 
-def answer(model: Model, rows: list[list], batch_size: int) -> list[dict]:
-    """Answers in the order of the rows; like lengths share a batch."""
-    order = sorted(range(len(rows)), key=lambda i: len(str(rows[i])))
-    answers: list = [None] * len(rows)
+def answer(
+    model: ServedModel, examples: list[list], batch_size: int
+) -> list[dict]:
+    """Answers examples, in batches of similar lengths.
+
+    Args:
+        model: the model to call.
+        examples: fields of each line, from `fields_of`.
+        batch_size: maximum number of examples of a batch.
+
+    Returns:
+        the answer to each example, in order.
+    """
+    order = sorted(range(len(examples)), key=lambda i: len(str(examples[i])))
+    answers: list = [None] * len(examples)
     for start in range(0, len(order), batch_size):
         chosen = order[start : start + batch_size]
-        columns = list(zip(*(rows[i] for i in chosen), strict=True))
+        columns = list(zip(*(examples[i] for i in chosen), strict=True))
         if model.has_choices:
-            most = max(map(len, columns[-1]))
-            columns[-1] = [x + [""] * (most - len(x)) for x in columns[-1]]
-        outputs = model.ask(dict(zip(model.inputs, columns, strict=True)))
+            count = max(map(len, columns[-1]))
+            columns[-1] = [x + [""] * (count - len(x)) for x in columns[-1]]
+        outputs = model.call(dict(zip(model.inputs, columns, strict=True)))
         for position, index in enumerate(chosen):
-            row = {name: value[position] for name, value in outputs.items()}
-            if model.has_choices:  # what filled up has no answer
-                count = len(rows[index][-1])
-                row = {k: v[:count] if v.ndim else v for k, v in row.items()}
-            answers[index] = plain(row)
+            found = {name: value[position] for name, value in outputs.items()}
+            if model.has_choices:  # drop the padding
+                count = len(examples[index][-1])
+                found = {
+                    k: v[:count] if v.ndim else v for k, v in found.items()
+                }
+            answers[index] = to_values(found)
     return answers
 
 
-def plain(outputs: dict) -> dict:
-    """The outputs of a row as JSON values; what belongs together is paired."""
+def to_values(outputs: dict) -> dict:
+    """Converts outputs of an example to JSON values, grouped by element."""
     values = {}
     for name in sorted(outputs):
         value = outputs[name]
@@ -275,10 +302,10 @@ def _decoded(value):
 
 
 def to_json(found: dict, number: int) -> str:
-    """An answer as JSON.
+    """Formats an answer as JSON.
 
     Raises:
-        UserError: it holds a number that JSON does not have.
+        UserError: if it contains a number that is not finite.
     """
     try:
         return json.dumps(found, ensure_ascii=False, allow_nan=False)
@@ -288,38 +315,38 @@ def to_json(found: dict, number: int) -> str:
             path=_STDIN,
             line=number,
             expected="finite numbers",
-            fix="has the model learned anything, and is the text ordinary?",
+            fix="check the training of the model, and the text",
         ) from None
 
 
-class Asking:
-    """Prints an answer for each line, or what is wrong with the line.
+class AnswerPrinter:
+    """Prints the answer to each line, or the error in the line.
 
     Args:
-        model: is asked.
-        is_json: lines are objects.
-        batch_size: lines that are answered together.
-        strict: the first line that cannot be answered raises its error.
+        model: the model to call.
+        is_json: whether lines are JSON objects.
+        batch_size: maximum number of lines of a batch.
+        strict: whether to raise the first error instead of printing it.
 
     Attributes:
-        count: lines so far.
-        wrong: those of them that have an error instead of an answer.
+        count: number of lines so far.
+        errors: number of lines with an error instead of an answer.
     """
 
     def __init__(
-        self, model: Model, is_json: bool, batch_size: int, strict: bool
+        self, model: ServedModel, is_json: bool, batch_size: int, strict: bool
     ):
         self._model, self._is_json = model, is_json
         self._batch_size, self._strict = batch_size, strict
-        self.count = self.wrong = 0
+        self.count = self.errors = 0
 
     def print_answers(self, lines: list[bytes]) -> None:
         """Answers the next lines.
 
         Raises:
-            UserError: with `strict`, after the answers of the lines before.
+            UserError: with `strict`, after the answers to the lines before.
         """
-        found: list = []  # the fields of each line, or its error
+        found: list = []  # fields or error of each line
         first = self.count + 1
         for number, line in enumerate(lines, first):
             try:
@@ -330,8 +357,8 @@ class Asking:
                 if self._strict:
                     break
         self.count += len(found)
-        rows = [x for x in found if not isinstance(x, UserError)]
-        answers = iter(answer(self._model, rows, self._batch_size))
+        valid = [x for x in found if not isinstance(x, UserError)]
+        answers = iter(answer(self._model, valid, self._batch_size))
         for number, fields in enumerate(found, first):
             try:
                 if isinstance(fields, UserError):
@@ -340,8 +367,8 @@ class Asking:
             except UserError as error:
                 if self._strict:
                     raise
-                self.wrong += 1
+                self.errors += 1
                 message = str(error).removeprefix(f"{_STDIN}:{number}: ")
-                refusal = {"error": message, "line": number}
-                print(json.dumps(refusal, ensure_ascii=False))
+                failure = {"error": message, "line": number}
+                print(json.dumps(failure, ensure_ascii=False))
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The folder of an exported model: checked before, written whole."""
+"""Output folder of an export: checked in advance, written atomically."""
 
 import os
 import shutil
@@ -9,45 +9,45 @@ from common.storage import sync_and_hash
 
 
 def check(folder: str | None, flag: str = "export_dir") -> None:
-    """Refuses a folder that holds something.
+    """Rejects a folder that is not empty.
 
     Args:
-        folder: or None, if nothing is exported.
-        flag: its name, for the message.
+        folder: path of the folder; None without export.
+        flag: name of its flag, for messages.
 
     Raises:
-        UserError: it does, it is a file, or it is not on this machine.
+        UserError: if the folder is not empty, is a file, or is not local.
     """
     if folder is not None and "://" in folder:
         raise UserError(
             f"--{flag}={folder!r}",
-            expected="a folder of this machine",
-            fix="copy it from there, once it is whole",
+            expected="a local folder",
+            fix="export to a local folder, and copy it",
         )
     if folder is None or not os.path.lexists(folder):
         return
     if not os.path.isdir(folder) or os.listdir(folder):
         raise UserError(
-            "is there already",
+            "already exists",
             path=folder,
-            expected="an empty folder or none",
+            expected="a new or empty folder",
             fix=f"pass another --{flag}",
         )
 
 
 def write(folder: str, save: Callable[[str], None]) -> str:
-    """Writes an export under a temporary name, then gives it its own.
+    """Writes an export to a temporary folder, and renames it.
 
     Args:
-        folder: that holds nothing.
-        save: writes the files to the folder that it is given; it may look
-            at them too, and raise what is wrong.
+        folder: path of a new or empty folder.
+        save: writes the files to the folder of its argument; it may also
+            check them and raise errors.
 
     Returns:
-        the folder.
+        the path of the folder.
 
     Raises:
-        UserError: the disk is full or cannot be written.
+        UserError: if the disk is full or cannot be written.
     """
     import tensorflow as tf
 
@@ -55,12 +55,12 @@ def write(folder: str, save: Callable[[str], None]) -> str:
     partial = f"{folder}.partial"
     try:
         os.makedirs(os.path.dirname(os.path.abspath(folder)), exist_ok=True)
-        if os.path.isdir(partial):  # of an export that was killed
+        if os.path.isdir(partial):  # left by an export that was killed
             shutil.rmtree(partial)
         save(partial)
-        for place, _, files in os.walk(partial):
+        for parent, _, files in os.walk(partial):
             for file in files:
-                sync_and_hash(os.path.join(place, file))
+                sync_and_hash(os.path.join(parent, file))
         if os.path.isdir(folder):
             os.rmdir(folder)
         os.rename(partial, folder)

@@ -1,4 +1,4 @@
-"""An encoder or a preprocessor by TF-Hub's API, exported and compared."""
+"""Export of an encoder or a preprocessor with TF-Hub's API, and its checks."""
 
 import dataclasses
 import os
@@ -15,10 +15,10 @@ from modeling.config import BertConfig
 from modeling.formats import conversion, model_folder
 from serving import export_folder
 
-# Of outputs, from those of the same weights outside of the SavedModel.
+# Maximum difference between outputs of the SavedModel and the Keras model.
 TOLERANCE = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.2}
 PREPROCESSING, WITH_MLM = "preprocessing", "model_with_mlm"
-# What tokenizers are known to differ on, a long word and a cut row.
+# Texts that tokenizers are known to differ on, a long word and a long text.
 _TEXTS = (
     *("", "The cat sees a dog.", "UNaffable!", "caf\u00e9 Stra\u00dfe x\u00b2"),
     *("\u039f\u0394\u039f\u03a3 \u0130i", "\u63a8\u6587 \ud55c\uad6d\uc5b4"),
@@ -38,37 +38,37 @@ class Settings:
     )
     precision: str = flag(
         "float32",
-        "Precision of weights and computation; a model that is not float32 "
-        "is for serving alone.",
+        "Precision of weights and computation; models in lower precision than "
+        "float32 are for serving only.",
         choices=tuple(TOLERANCE),
     )
     bert_config_file: str | None = flag(
-        None, "Default: beside the checkpoint.", path=True
+        None, "Default: bert_config.json beside the checkpoint.", path=True
     )
     model_checkpoint_path: str | None = flag(
-        None, "A checkpoint's prefix, or its folder.", path=True
+        None, "Prefix or folder of the checkpoint.", path=True
     )
     vocab_file: str | None = flag(
-        None, "Default: beside the checkpoint.", path=True
+        None, "Default: vocab.txt beside the checkpoint.", path=True
     )
     export_path: str | None = flag(
         None,
-        "Folder to write, empty or not there yet.",
+        "Folder to write, new or empty.",
         required=True,
         path=True,
     )
     do_lower_case: bool | None = flag(
         None,
-        "Lower-case the text. Default: as the checkpoint records, else "
+        "Lower-case the text. Default: as recorded in the checkpoint, else "
         "guessed from its vocabulary.",
     )
     strip_accents: bool | None = flag(
         None,
-        "Strip accents. Default: as the checkpoint records, else as "
+        "Strip accents. Default: as recorded in the checkpoint, else as "
         "--do_lower_case.",
     )
     tokenize_with_offsets: bool = flag(
-        False, "The preprocessor has a function for the offsets of tokens."
+        False, "Add tokenize_with_offsets to the preprocessor."
     )
     copy_pooler_dense_to_encoder: bool = flag(
         False, "Accepted; changes nothing."
@@ -77,10 +77,10 @@ class Settings:
         False, "Accepted; changes nothing."
     )
     default_seq_length: int = flag(
-        128, "Tokens in a row of a preprocessor.", at_least=3
+        128, "Length of the sequences of a preprocessor.", at_least=3
     )
     static_seq_length: int = flag(
-        0, "Tokens in each row of a model; 0: any number.", at_least=0
+        0, "Length of the sequences of a model; 0: any length.", at_least=0
     )
 
     @property
@@ -96,14 +96,14 @@ def check(settings: Settings) -> Settings:
         the settings with `vocab_file`.
 
     Raises:
-        UserError: they contradict each other, or a file is missing.
+        UserError: if they contradict each other, or a file is missing.
     """
     export_folder.check(settings.export_path, "export_path")
     checkpoint = settings.model_checkpoint_path
     if settings.is_preprocessor:
         if settings.precision != "float32" or settings.static_seq_length:
             raise UserError(
-                "--precision and --static_seq_length are for models"
+                "--precision and --static_seq_length apply to models only"
             )
         if not (settings.vocab_file or checkpoint):
             raise UserError("no --vocab_file")
@@ -118,7 +118,7 @@ def check(settings: Settings) -> Settings:
 
 
 def read_config(settings: Settings, tokens: list[str]) -> BertConfig:
-    """Reads the sizes and compares them with flags and vocabulary."""
+    """Reads the config and checks it against flags and vocabulary."""
     path = model_folder.find(
         settings.model_checkpoint_path,
         "bert_config.json",
@@ -134,11 +134,16 @@ def read_config(settings: Settings, tokens: list[str]) -> BertConfig:
 def find_casing(
     settings: Settings, tokens: list[str], prefix: str | None
 ) -> tuple[bool, bool]:
-    """Finds the casing.
+    """Determines the casing.
+
+    Args:
+        settings: settings of the script.
+        tokens: tokens of the vocabulary.
+        prefix: prefix of the checkpoint; None without one.
 
     Returns:
-        do_lower_case, of the flag, or of the checkpoint, or of the
-        vocabulary; strip_accents, of the flag, or of the checkpoint.
+        do_lower_case, from the flag, the checkpoint or the vocabulary;
+        strip_accents, from the flag, the checkpoint or do_lower_case.
     """
     lower, strip = settings.do_lower_case, settings.strip_accents
     if prefix:
@@ -154,11 +159,11 @@ def export_model(settings: Settings, tokens: list[str]) -> str:
     """Exports an encoder.
 
     Args:
-        settings: checked.
-        tokens: of the vocabulary.
+        settings: from `check`.
+        tokens: tokens of the vocabulary.
 
     Returns:
-        a line about the export.
+        a log line about the export.
     """
     config = read_config(settings, tokens)
 
@@ -180,29 +185,29 @@ def export_model(settings: Settings, tokens: list[str]) -> str:
         )
     if "bert/pooler/dense/kernel" not in read:
         say(
-            f"warning: {prefix} has no pooler: pooled_output is made with "
-            "fresh weights, of use only after fine-tuning"
+            f"warning: {prefix} has no pooler: pooled_output has random "
+            "weights, and needs fine-tuning"
         )
     model = build_model(config, settings.precision, read, prefix)
     with tempfile.TemporaryDirectory() as folder:
-        asset = os.path.join(folder, "vocab.txt")  # its name in the assets
+        asset = os.path.join(folder, "vocab.txt")  # the name of the asset
         shutil.copyfile(settings.vocab_file, asset)
         length = settings.static_seq_length or None
         module = hub.build_encoder(
             model, config, asset, *casing, with_mlm, length
         )
-        rows = conversion.seeded_inputs(config, length)
+        inputs = conversion.seeded_rows(config, length)
         differences = []
 
         def save(path: str) -> None:
             hub.save(module, path)
-            differences.append(compare(path, settings, model, read, rows))
+            differences.append(compare(path, settings, model, read, inputs))
 
         export_folder.write(settings.export_path, save)
     if settings.precision != "float32":
         exact = build_model(config, "float32", read, prefix)
         loss = conversion.largest_difference(
-            outputs_of(exact, rows), outputs_of(model, rows)
+            outputs_of(exact, inputs), outputs_of(model, inputs)
         )
         say(f"{settings.precision} changes the outputs by up to {loss:.1e}")
     variables = (module.mlm if with_mlm else module).variables
@@ -210,13 +215,13 @@ def export_model(settings: Settings, tokens: list[str]) -> str:
     what = "encoder with masked-LM head" if with_mlm else "encoder"
     return (
         f"wrote an {what} ({len(variables)} variables, {count:,} numbers) to "
-        f"{settings.export_path}; loaded again, its outputs differ by at most "
+        f"{settings.export_path}; reloaded, its outputs differ by at most "
         f"{differences[0]:.1e}"
     )
 
 
 def build_model(config: BertConfig, precision: str, read: dict, path: str):
-    """The Keras model with the weights of a checkpoint."""
+    """Builds the Keras model with the weights of a checkpoint."""
     from modeling import checkpoints, models
     from modeling.precision import stored_in
 
@@ -226,18 +231,18 @@ def build_model(config: BertConfig, precision: str, read: dict, path: str):
     return model
 
 
-def outputs_of(model, rows: dict) -> dict:
-    """Outputs of the Keras model under TF-Hub's names, float32."""
+def outputs_of(model, inputs: dict) -> dict:
+    """Computes float32 outputs of the Keras model under TF-Hub's names."""
     import keras
     import numpy as np
 
     found = model.get_layer("bert")(
-        {name: rows[name] for name in features.ENCODER_INPUTS}
+        {name: inputs[name] for name in features.ENCODER_INPUTS}
     )
     outputs = {x: found[x] for x in ("pooled_output", "sequence_output")}
     for index, layer in enumerate(found["encoder_outputs"]):
         outputs[f"encoder_outputs {index}"] = layer
-    outputs["mlm_logits"] = model(rows)["masked_lm_logits"]
+    outputs["mlm_logits"] = model(inputs)["masked_lm_logits"]
     arrays = {
         name: keras.ops.convert_to_numpy(x) for name, x in outputs.items()
     }
@@ -245,31 +250,31 @@ def outputs_of(model, rows: dict) -> dict:
 
 
 def compare(
-    folder: str, settings: Settings, model, read: dict, rows: dict
+    folder: str, settings: Settings, model, read: dict, inputs: dict
 ) -> float:
-    """Loads an encoder again and compares it with the Keras model.
+    """Reloads an encoder and compares it with the Keras model.
 
     Args:
-        folder: of the SavedModel.
-        settings: of the export.
+        folder: folder of the SavedModel.
+        settings: settings of the export.
         model: the Keras model.
-        read: original name -> array of the checkpoint.
-        rows: inputs, from `conversion.seeded_inputs`.
+        read: original name -> array, from the checkpoint.
+        inputs: from `conversion.seeded_rows`.
 
     Returns:
-        the largest difference of the outputs, float32.
+        the largest difference of the outputs.
 
     Raises:
-        UserError: it is too large.
+        UserError: if the difference is too large.
     """
     import numpy as np
     import tensorflow as tf
 
     from modeling import hub
 
-    expected = outputs_of(model, rows)
+    expected = outputs_of(model, inputs)
     loaded = hub.load(folder, trust_model=True)
-    inputs = {hub.NAMES.get(n, n): x for n, x in rows.items()}
+    inputs = {hub.NAMES.get(n, n): x for n, x in inputs.items()}
     positions = inputs.pop(features.MASKED_LM_POSITIONS)
     parts = [loaded(inputs)]
     if settings.export_type == WITH_MLM:
@@ -289,13 +294,13 @@ def compare(
         difference = max(difference, worst)
     kind = tf.as_dtype(settings.precision).as_numpy_dtype
     for name, value in conversion.read_hub(folder, None).values.items():
-        if name in read:  # a pooler may be fresh
+        if name in read:  # a pooler may be missing
             stored = read[name].astype(kind).astype(np.float32)
             np.testing.assert_array_equal(value, stored, name)
     tolerance = TOLERANCE[settings.precision]
     if not difference <= tolerance:
         raise UserError(
-            f"outputs differ by {difference:.1e} once it is loaded",
+            f"outputs differ by {difference:.1e} after reloading",
             path=settings.model_checkpoint_path,
             expected=f"at most {tolerance:.0e}",
         )
@@ -303,7 +308,7 @@ def compare(
 
 
 def export_preprocessor(settings: Settings, tokens: list[str]) -> str:
-    """Exports a preprocessor; arguments and result as of `export_model`."""
+    """Exports a preprocessor; arguments and result as in `export_model`."""
     prefix = None
     if settings.model_checkpoint_path:
         from modeling import checkpoints
@@ -328,26 +333,26 @@ def export_preprocessor(settings: Settings, tokens: list[str]) -> str:
 
         hub.save(module, folder)
         loaded = loader.load(folder, trust_model=True)
-        rows = loaded(list(_TEXTS))
+        found = loaded(list(_TEXTS))
         for index, text in enumerate(_TEXTS):
-            expected = row_of(reference, text, length)
-            for name, row in expected.items():
-                found = rows[loader.NAMES[name]][index].numpy().tolist()
-                assert found == row, (text, name)
+            expected = inputs_of(reference, text, length)
+            for name, values in expected.items():
+                tensor = found[loader.NAMES[name]][index]
+                assert tensor.numpy().tolist() == values, (text, name)
 
     export_folder.write(settings.export_path, save)
     return (
-        f"wrote a preprocessor ({len(tokens):,} tokens, rows of {length}, "
+        f"wrote a preprocessor ({len(tokens):,} tokens, length {length}, "
         f"do_lower_case={casing[0]}, strip_accents={casing[1]}) to "
-        f"{settings.export_path}; loaded again, it gives the rows of "
+        f"{settings.export_path}; reloaded, its output equals that of "
         f"data/text/tokenization.py for {len(_TEXTS)} hard texts"
     )
 
 
-def row_of(
+def inputs_of(
     tokenizer: tokenization.FullTokenizer, text: str, length: int
 ) -> dict:
-    """The encoder's inputs of a text, made without a graph."""
+    """Computes the encoder's inputs of a text, without a graph."""
     tokens = tokenizer.tokenize(text)[: length - 2]
     tokens = [vocabulary.CLS, *tokens, vocabulary.SEP]
     ids = tokenizer.convert_tokens_to_ids(tokens)

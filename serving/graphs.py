@@ -1,4 +1,4 @@
-"""What the SavedModels of the tasks share."""
+"""Functions shared by the SavedModels of the tasks."""
 
 from collections.abc import Callable
 
@@ -10,17 +10,17 @@ from data import features
 from data.text import text_ops, tokenization
 from modeling import checkpoints
 
-_GROUPS, _ROWS_OF_A_GROUP = 8, 4  # at most, at least; measured on two cores
+_MAX_GROUPS, _MIN_GROUP_SIZE = 8, 4  # measured on two cores
 
 
-class Hidden:
-    """Keeps Keras' own functions out of what is saved.
+class Untracked:
+    """Hides an object from SavedModel, so that its functions are not saved.
 
     Args:
-        value: the model.
+        value: the model or the tokenizer.
     """
 
-    def __init__(self, value: keras.Model):
+    def __init__(self, value: keras.Model | text_ops.GraphTokenizer):
         self.value = value
 
 
@@ -31,17 +31,15 @@ def equip(
     vocab_file: str,
     do_lower_case: bool,
     strip_accents: bool | None,
-) -> tuple[Hidden, text_ops.GraphTokenizer]:
-    """Gives a root what all SavedModels of ours have.
-
-    That is `variables`, the asset `vocab_file` and what `record_casing` adds.
+) -> tuple[Untracked, text_ops.GraphTokenizer]:
+    """Adds `variables`, the asset `vocab_file` and the casing to a root.
 
     Args:
-        root: what will be saved; it must keep what is returned.
+        root: object to save; it must keep references to the results.
         model: the network.
-        weights: original name -> array, all of the network's.
+        weights: original name -> array, for all variables of the network.
         vocab_file: the vocabulary.
-        do_lower_case, strip_accents: its casing.
+        do_lower_case, strip_accents: casing of the tokenizer.
 
     Returns:
         the network with these weights, and its tokenizer.
@@ -51,7 +49,7 @@ def equip(
     root.variables = [variable.value for variable in named.values()]
     root.vocab_file = tf.saved_model.Asset(vocab_file)
     record_casing(root, do_lower_case, strip_accents)
-    return Hidden(model), text_ops.GraphTokenizer(
+    return Untracked(model), text_ops.GraphTokenizer(
         vocab_file, do_lower_case, strip_accents
     )
 
@@ -59,10 +57,10 @@ def equip(
 def record_casing(
     root: tf.train.Checkpoint, do_lower_case: bool, strip_accents: bool | None
 ) -> None:
-    """Gives a root the variables `do_lower_case` and `strip_accents`.
+    """Adds the variables `do_lower_case` and `strip_accents` to a root.
 
     Args:
-        root: what will be saved.
+        root: object to save.
         do_lower_case: whether text is lower-cased.
         strip_accents: whether accents are stripped; None: as do_lower_case.
     """
@@ -80,12 +78,12 @@ def pack(
     segments: list[tf.RaggedTensor],
     max_seq_length: int,
 ) -> dict[str, tf.Tensor]:
-    """Packs segments into rows, with the ids of a tokenizer.
+    """Packs segments into sequences, with the special ids of a tokenizer.
 
     Args:
-        tokenizer: knows `[CLS]`, `[SEP]` and `[PAD]`.
+        tokenizer: has the ids of `[CLS]`, `[SEP]` and `[PAD]`.
         segments: one or two, see `text_ops.pack_inputs`.
-        max_seq_length: S.
+        max_seq_length: S of the sequences.
 
     Returns:
         the encoder's inputs, int32 [B, S].
@@ -100,11 +98,14 @@ def pack(
 
 
 def signature(function: Callable, inputs: dict[str, tf.TensorSpec]):
-    """The graph of a function of named tensors.
+    """Traces a function of named tensors.
 
     Args:
-        function: of keyword arguments.
-        inputs: their names and shapes.
+        function: takes the tensors as keyword arguments.
+        inputs: name -> spec of each argument.
+
+    Returns:
+        the concrete function.
     """
     named = {
         name: tf.TensorSpec(spec.shape, spec.dtype, name)
@@ -114,10 +115,13 @@ def signature(function: Callable, inputs: dict[str, tf.TensorSpec]):
 
 
 def trim(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Cuts the columns off that are padding in every row.
+    """Removes the trailing columns that are padding in all sequences.
 
     Args:
-        inputs: of the encoder, int32 [B, S].
+        inputs: inputs of the encoder, int32 [B, S].
+
+    Returns:
+        the inputs, int32 [B, s] with s <= S.
     """
     longest = tf.maximum(1, tf.reduce_max(lengths(inputs)))
     return {name: x[:, :longest] for name, x in inputs.items()}
@@ -126,32 +130,33 @@ def trim(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 def by_length(
     logits_of: Callable, inputs: dict[str, tf.Tensor], shape: list
 ) -> tf.Tensor:
-    """Logits of rows, computed in groups of like lengths.
+    """Computes the logits of sequences in groups of similar lengths.
 
-    A row beside a much longer one would be padded to it: of sentences in any
-    order, 32 at a time, half of what is computed would be padding.
+    A sequence in a batch is padded to the longest one: in batches of 32
+    sentences in random order, half of the computation would be padding.
 
     Args:
-        logits_of: inputs of b rows, as many of the S columns as the longest
-            has -> float32 [b, ...].
-        inputs: of the encoder, int32 [B, S].
-        shape: of a row's logits at S columns; int32 scalars.
+        logits_of: inputs, int32 [b, s] with s <= S -> float32 [b, ...].
+        inputs: inputs of the encoder, int32 [B, S].
+        shape: shape of the logits of a sequence of length S; int32 scalars.
 
     Returns:
-        float32 [B, *shape], in the order of the rows, 0 where a row's group
-        has no column.
+        float32 [B, *shape], in the order of the sequences, padded with 0 where
+        a group is shorter than S.
     """
     order = tf.argsort(lengths(inputs))
     count = tf.size(order)
-    size = tf.maximum(_ROWS_OF_A_GROUP, -(-count // _GROUPS))
+    size = tf.maximum(_MIN_GROUP_SIZE, -(-count // _MAX_GROUPS))
 
     def fill(start, logits):
-        rows = order[start : start + size]
-        some = trim({name: tf.gather(x, rows) for name, x in inputs.items()})
+        chosen = order[start : start + size]
+        some = trim({name: tf.gather(x, chosen) for name, x in inputs.items()})
         found = logits_of(some)
         missing = tf.concat([[0], shape - tf.shape(found)[1:]], 0)
         found = tf.pad(found, tf.stack([tf.zeros_like(missing), missing], 1))
-        logits = tf.tensor_scatter_nd_update(logits, rows[:, tf.newaxis], found)
+        logits = tf.tensor_scatter_nd_update(
+            logits, chosen[:, tf.newaxis], found
+        )
         return start + size, logits
 
     _, logits = tf.while_loop(
@@ -163,11 +168,11 @@ def by_length(
 
 
 def lengths(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Places up to the last piece, int32 [B].
+    """Lengths of sequences up to their last token, int32 [B].
 
     Args:
-        inputs: of the encoder, int32 [B, S].
+        inputs: inputs of the encoder, int32 [B, S].
     """
     mask = inputs[features.INPUT_MASK]
-    places = tf.range(1, tf.shape(mask)[1] + 1)
-    return tf.reduce_max(mask * places, -1)
+    positions = tf.range(1, tf.shape(mask)[1] + 1)
+    return tf.reduce_max(mask * positions, -1)

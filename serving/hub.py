@@ -1,8 +1,8 @@
-"""A BERT and its tokenizer as the SavedModels that TF-Hub's users know.
+"""SavedModels of BERT and its tokenizer with TF-Hub's API.
 
 Names, keys and attributes are those of TF-Hub's "common SavedModel APIs for
-text". What is saved needs nothing of this project: the encoder needs
-TensorFlow, the preprocessor TensorFlow Text too.
+text". The SavedModels need no code of this project: the encoder needs
+TensorFlow, the preprocessor also needs TensorFlow Text.
 
     build_encoder      -> encoder(inputs, training=), encoder.mlm(...)
     build_preprocessor -> preprocessor(strings), preprocessor.tokenize(...),
@@ -27,18 +27,18 @@ _STRINGS = tf.TensorSpec([None], tf.string, name="sentences")
 _MLM_INPUTS = (*features.ENCODER_INPUTS, features.MASKED_LM_POSITIONS)
 
 
-class Network(tf.train.Checkpoint):
-    """A network that can be called, trained on and saved.
+class HubNetwork(tf.train.Checkpoint):
+    """A network that can be called, fine-tuned and saved.
 
     Args:
         run: (inputs, training) -> outputs.
-        specs: name -> what the input is, int32 [B, ...] each.
-        variables: that `run` reads.
+        specs: name -> spec of the input, int32 [B, ...] each.
+        variables: variables that `run` reads.
 
     Attributes:
         variables, trainable_variables: lists of tf.Variable.
         regularization_losses: an empty list.
-        serve: the signature, of a dict: what `keras.layers.TFSMLayer` calls.
+        serve: the signature, a function of a dict for `keras.layers.TFSMLayer`.
     """
 
     def __init__(
@@ -60,29 +60,29 @@ class Network(tf.train.Checkpoint):
 
     @tf.function(autograph=False)
     def __call__(self, inputs, training=False):
-        """Dict of int32 tensors -> dict of float32 tensors."""
+        """Computes a dict of float32 tensors from a dict of int32 tensors."""
         return self._run(inputs, training)
 
 
 class Tokenize(tf.train.Checkpoint):
-    """Strings to pieces, as a part of the preprocessor.
+    """Tokenization, as a part of the preprocessor.
 
     Args:
-        tokenizer: that does it.
+        tokenizer: tokenizer of the preprocessor.
     """
 
     def __init__(self, tokenizer: text_ops.GraphTokenizer):
         super().__init__()
-        self._tokenizer = graphs.Hidden(tokenizer)  # not saved twice
+        self._tokenizer = graphs.Untracked(tokenizer)  # not saved twice
 
     @tf.function(input_signature=[_STRINGS], autograph=False)
     def __call__(self, sentences):
-        """string [B] -> int32 [B, (words), (pieces)]."""
+        """Tokenizes string [B] to int32 [B, (words), (tokens)]."""
         return self._tokenizer.value.tokenize(sentences)
 
     @tf.function(input_signature=[], autograph=False)
     def get_special_tokens_dict(self):
-        """Size of the vocabulary and ids of its special tokens, int32 []."""
+        """Returns the vocabulary size and the special ids, int32 [] each."""
         tokenizer = self._tokenizer.value
         return {
             "vocab_size": tf.constant(tokenizer.vocab_size, tf.int32),
@@ -94,21 +94,21 @@ class Tokenize(tf.train.Checkpoint):
 
 
 class Preprocessor(tf.train.Checkpoint):
-    """Strings to the encoder's inputs.
+    """Converts strings to the encoder's inputs.
 
     Args:
-        tokenizer: of the model's vocabulary and casing.
-        seq_length: S of what a call returns, and the default of
+        tokenizer: with the vocabulary and the casing of the model.
+        seq_length: S of the result of a call, and the default of
             `bert_pack_inputs`.
-        with_offsets: with `tokenize_with_offsets`.
+        with_offsets: whether to add `tokenize_with_offsets`.
 
     Attributes:
         tokenize: `Tokenize`.
-        do_lower_case, strip_accents: its casing.
-        bert_pack_inputs: (list of one or two int32 [B, (pieces)] or
-            [B, (words), (pieces)], seq_length) -> the encoder's inputs.
-        tokenize_with_offsets: string [B] -> [ids, first bytes, bytes behind
-            the last], each [B, (words), (pieces)].
+        do_lower_case, strip_accents: casing of the tokenizer.
+        bert_pack_inputs: (list of one or two int32 [B, (tokens)] or
+            [B, (words), (tokens)], seq_length) -> the encoder's inputs.
+        tokenize_with_offsets: string [B] -> [ids, first bytes, limits in
+            bytes], each [B, (words), (tokens)].
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Preprocessor(tf.train.Checkpoint):
 
     @tf.function(input_signature=[_STRINGS], autograph=False)
     def __call__(self, sentences):
-        """string [B] -> the encoder's inputs, int32 [B, S]."""
+        """Converts string [B] to the encoder's inputs, int32 [B, S]."""
         return self._pack([self.tokenize(sentences)], self._seq_length)
 
 
@@ -157,32 +157,32 @@ def build_encoder(
     strip_accents: bool | None,
     with_mlm: bool,
     seq_length: int | None = None,
-) -> Network:
-    """Makes the encoder, and the masked-LM head as a part of its own.
+) -> HubNetwork:
+    """Builds the encoder, with the masked-LM head as a separate part.
 
     The variables are copies with the names and shapes of the published
     models. Each call with `training=True` draws a fresh dropout seed.
 
     Args:
-        model: from `build_pretraining_model`; one whose variables are not
-            float32 gives an encoder for serving, without trainable ones.
-        config: its sizes.
-        vocab_file: the vocabulary, which becomes an asset.
-        do_lower_case: the casing of the model's text.
-        strip_accents: whether its accents are stripped; None: likewise.
-        with_mlm: with the masked-LM head.
+        model: from `build_pretraining_model`; if its variables are not
+            float32, the encoder has no trainable variables.
+        config: sizes of the network.
+        vocab_file: the vocabulary, saved as an asset.
+        do_lower_case: whether text is lower-cased.
+        strip_accents: whether accents are stripped; None: as do_lower_case.
+        with_mlm: whether to add the masked-LM head.
         seq_length: S of every call; None for any.
 
     Returns:
         an encoder with the attributes `vocab_file`, `do_lower_case`,
-        `strip_accents` and, if `with_mlm`, `mlm`, whose variables are the
-        encoder's and the head's.
-        Calls take `hub.NAMES`, int32 [B, S], and return a dict, float32:
+        `strip_accents` and, if `with_mlm`, `mlm`, with the variables of the
+        encoder and the head.
+        Calls take a dict with `hub.NAMES`, int32 [B, S], and return, float32:
             pooled_output, default: [B, H].
             sequence_output: [B, S, H].
             encoder_outputs: L times [B, S, H].
-            mlm_logits: [B, P, V]; of `mlm`, which takes
-                `masked_lm_positions`, int32 [B, P], too.
+            mlm_logits: [B, P, V]; only of `mlm`, which also takes
+                `masked_lm_positions`, int32 [B, P].
     """
     bert, head = model.get_layer("bert"), model.get_layer("predictions")
     named = checkpoints.model_variables(model)
@@ -193,7 +193,7 @@ def build_encoder(
     head_names = [n for n in named if n.startswith("cls/predictions/")]
 
     def run(inputs, training):
-        """Calls the Keras model with the copies in place of its own."""
+        """Calls the Keras model with the copies of its variables."""
         inputs = {hub.OURS.get(name, name): x for name, x in inputs.items()}
         positions = inputs.pop(features.MASKED_LM_POSITIONS, None)
         names = (*encoder_names, *(head_names if positions is not None else ()))
@@ -218,7 +218,7 @@ def build_encoder(
 
     def network(names, variables):
         specs = _specs(names, seq_length)
-        return Network(run, specs, [theirs[name] for name in variables])
+        return HubNetwork(run, specs, [theirs[name] for name in variables])
 
     encoder = network(features.ENCODER_INPUTS, encoder_names)
     encoder.vocab_file = tf.saved_model.Asset(vocab_file)
@@ -228,15 +228,15 @@ def build_encoder(
     return encoder
 
 
-def save(module: Network | Preprocessor, folder: str) -> None:
+def save(module: HubNetwork | Preprocessor, folder: str) -> None:
     """Writes a SavedModel.
 
-    Its signatures are `serving_default` and, of an encoder with a masked-LM
-    head, `mlm`; they lack `encoder_outputs`, being flat.
+    Its signatures are `serving_default` and, for an encoder with a masked-LM
+    head, `mlm`. Their outputs are flat, without `encoder_outputs`.
 
     Args:
         module: from `build_encoder`, or a preprocessor.
-        folder: that does not exist yet.
+        folder: path of a folder that does not exist.
     """
     if isinstance(module, Preprocessor):
         signatures = {"serving_default": module.__call__}
@@ -250,18 +250,18 @@ def save(module: Network | Preprocessor, folder: str) -> None:
 def _specs(
     names: tuple[str, ...], seq_length: int | None
 ) -> dict[str, tf.TensorSpec]:
-    """Inputs of a network under TF-Hub's names."""
+    """Specs of the inputs of a network under TF-Hub's names."""
     specs = {}
     for name in names:
-        places = name == features.MASKED_LM_POSITIONS
-        shape = [None, None if places else seq_length]
+        is_masked_lm = name == features.MASKED_LM_POSITIONS
+        shape = [None, None if is_masked_lm else seq_length]
         name = hub.NAMES.get(name, name)
         specs[name] = tf.TensorSpec(shape, tf.int32, name=name)
     return specs
 
 
 def _flat(run: Callable) -> Callable:
-    """The same without training, to a flat dict."""
+    """Wraps `run` for inference, with a flat dict of outputs."""
 
     def serve(inputs):
         outputs = run(inputs, False)

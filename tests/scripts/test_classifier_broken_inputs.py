@@ -231,4 +231,4 @@ def test_a_folder_with_files_is_no_export_dir(made, run_script):
     code, _, err = run_script(
         run_classifier, "--do_eval", **named, export_dir=made
     )
-    assert code == 2 and "is there already; expected an empty folder" in err
+    assert code == 2 and "already exists; expected a new or empty folder" in err

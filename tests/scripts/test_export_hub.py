@@ -66,7 +66,7 @@ def export(run_script, folder, tmp_path):
     [
         ({"export_type": "classifier"}, "export_type"),
         ({"export_path": None}, "export_path"),
-        ({"export_path": "gs://bucket/x"}, "a folder of this machine"),
+        ({"export_path": "gs://bucket/x"}, "a local folder"),
         ({"model_checkpoint_path": None}, "no --model_checkpoint_path"),
         ({"model_checkpoint_path": "no/model.ckpt"}, "--vocab_file"),
         ({"bert_config_file": "no.json"}, "pass --bert_config_file"),
@@ -76,7 +76,7 @@ def export(run_script, folder, tmp_path):
         ({"precision": "int4"}, "precision"),
         (
             {"export_type": "preprocessing", "precision": "float16"},
-            "are for models",
+            "apply to models only",
         ),
         (
             {"export_type": "preprocessing", "model_checkpoint_path": None},
@@ -94,7 +94,7 @@ def test_a_users_mistake_is_one_line_and_writes_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_larger_vocabulary_than_the_models_is_refused(export, tmp_path):
+def test_a_larger_vocabulary_than_the_models_is_rejected(export, tmp_path):
     tokens = [*text.VOCABULARY, *(f"word{i}" for i in range(hub_exports.V))]
     tokens = tokens[: hub_exports.V + 5]
     vocab = tmp_path / "vocab.txt"
@@ -159,8 +159,8 @@ def test_an_encoder_for_serving(export, folder, tmp_path):
     kept = tensor_files.read(str(folder / "bert_model.ckpt"))
     numbers = sum(x.size for x in kept.values()) + H * H + H
     size = f"({len(kept) + 2} variables, {numbers:,} numbers)"
-    assert f"wrote an encoder {size} to {path}; loaded again, its out" in out
-    assert "has no pooler: pooled_output is made with fresh weights" in err
+    assert f"wrote an encoder {size} to {path}; reloaded, its out" in out
+    assert "has no pooler: pooled_output has random weights" in err
     assert "float16 changes the outputs by up to " in err
     loaded = hub.load(str(path), trust_model=True)
     assert {v.dtype for v in loaded.variables} == {tf.float16}
@@ -180,7 +180,7 @@ def test_an_encoder_for_serving(export, folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_export_of_other_weights_is_refused(tmp_path_factory):
+def test_an_export_of_other_weights_is_rejected(tmp_path_factory):
     exports = hub_exports.made(tmp_path_factory)
     assert sorted(x.name for x in exports.folder.iterdir()) == [
         *("bert_config.json", "bert_model.ckpt.data-00000-of-00001"),
@@ -196,6 +196,6 @@ def test_an_export_of_other_weights_is_refused(tmp_path_factory):
 
     assert compare(exports.model) < 1e-5
     other = models.build_pretraining_model(exports.config, seed=7)
-    with pytest.raises(UserError, match="once it is loaded"):
+    with pytest.raises(UserError, match="after reloading"):
         compare(other)
     assert keras.config.dtype_policy().name == "float32"

@@ -96,7 +96,7 @@ def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
         (b"a\tb\n\xe9\tb\n", [], "stdin:2: invalid UTF-8 byte 0xe9"),
         (b'{"text": "a", "text_b": "b"}\n[]\n', ["--json"], "stdin:2: []"),
         (b"", ["--inputs=text"], "--inputs=text; expected text, text_b"),
-        (b"", ["--signature=tokens"], "no signature 'tokens' that takes text"),
+        (b"", ["--signature=tokens"], "no signature 'tokens' with text inputs"),
         (b"", ["--signature=examples"], "no signature 'examples' that takes"),
     ],
 )
@@ -115,7 +115,7 @@ def half(model, rows, batch_size):
     return [{"value": [odd.get(x, x)]} for x in lengths]
 
 
-LENGTHS = asking.Model(lambda _: {}, ["text"])
+LENGTHS = asking.ServedModel(lambda _: {}, ["text"])
 MIXED = [b'{"text": "1"}', b"[]", b'{"text": "22"}', b'{"text": "\\ud800"}']
 MIXED += [b'{"text": "333"}', b'{"text": "\xe9"}', b'{"text": "55555"}']
 MIXED += [b'{"text": "\\ud83d\\ude00"}', b'{"text": "' + b"4" * 97 + b'"}']
@@ -124,9 +124,11 @@ MIXED += [b'{"text": "\\ud83d\\ude00"}', b'{"text": "' + b"4" * 97 + b'"}']
 def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
     monkeypatch.setattr(asking, "answer", half)
     monkeypatch.setattr(asking, "_LONGEST", 89)
-    asked = asking.Asking(LENGTHS, is_json=True, batch_size=2, strict=False)
-    asked.print_answers(MIXED[:2])
-    asked.print_answers(MIXED[2:])
+    printer = asking.AnswerPrinter(
+        LENGTHS, is_json=True, batch_size=2, strict=False
+    )
+    printer.print_answers(MIXED[:2])
+    printer.print_answers(MIXED[2:])
     lines = capsys.readouterr().out.splitlines()
     found = [json.loads(x, parse_constant=pytest.fail) for x in lines]
     wrong = {
@@ -135,7 +137,7 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
         5: 'the answer is {"value": [NaN]}; expected finite numbers',
         6: "invalid UTF-8 byte 0xe9; expected UTF-8",
         7: 'the answer is {"value": [-Infinity]}; expected finite numbers',
-        9: "more than 89 bytes without a newline; expected a text a line",
+        9: "more than 89 bytes without a newline; expected one text per line",
     }
     for line, answer in enumerate(found, start=1):
         if line in wrong:
@@ -144,16 +146,18 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
             assert answer["error"].startswith(wrong[line])
         else:
             assert answer == {"value": [{1: 1.0, 3: 2.0, 8: 1.0}[line]]}
-    assert len(found) == 9 and asked.wrong == 6
+    assert len(found) == 9 and printer.errors == 6
 
 
 @pytest.mark.parametrize("bad", [1, 3, 4])
 def test_strict_ends_at_the_first_bad_line(monkeypatch, capsys, bad):
     monkeypatch.setattr(asking, "answer", half)
-    asked = asking.Asking(LENGTHS, is_json=True, batch_size=2, strict=True)
+    printer = asking.AnswerPrinter(
+        LENGTHS, is_json=True, batch_size=2, strict=True
+    )
     lines = [MIXED[0], MIXED[2], MIXED[bad], MIXED[1]]
     with pytest.raises(UserError, match="^stdin:3: "):
-        asked.print_answers(lines)
+        printer.print_answers(lines)
     assert capsys.readouterr().out == '{"value": [1.0]}\n{"value": [2.0]}\n'
 
 
@@ -169,7 +173,7 @@ def test_bad_lines_are_counted_and_are_no_failure(single, ask):
     assert err == "warning: 1 of 5 lines have an error instead of an answer\n"
 
 
-CHOOSER = asking.Model(lambda x: {}, ["context", "choices"], True)
+CHOOSER = asking.ServedModel(lambda x: {}, ["context", "choices"], True)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +197,7 @@ def test_choices_are_all_fields_that_are_left(line, is_json, fields):
         (b'{"context": ["a"], "choices": ["b"]}', True),
     ],
 )
-def test_a_line_without_choices_is_refused(line, is_json):
+def test_a_line_without_choices_is_rejected(line, is_json):
     with pytest.raises(UserError, match="stdin:1: "):
         asking.fields_of(line, 1, CHOOSER, is_json)
 
@@ -212,12 +216,12 @@ def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
         def read1(self, _):
             return self.parts.pop(0)
 
-    arriving = asking.arriving(Stream())
-    assert list(arriving) == [[b"one", b"two"], [b"three"]]
+    lines = asking.read_lines(Stream())
+    assert list(lines) == [[b"one", b"two"], [b"three"]]
     monkeypatch.setattr(asking, "_LONGEST", 13)
     monkeypatch.setattr(asking, "_CHUNK", 5)
     stream = io.BytesIO(b"one\n" + b"2" * 97 + b"\nthree\n" + b"4" * 31)
-    found = [line for lines in asking.arriving(stream) for line in lines]
+    found = [line for lines in asking.read_lines(stream) for line in lines]
     assert [line[:5] for line in found] == [
         b"one",
         b"22222",

@@ -91,9 +91,9 @@ def refused(good, tmp_path, run_script):
         (
             run_ner,
             {"export_dir": "@full"},
-            "full: is there already; expected an empty folder or none",
+            "full: already exists; expected a new or empty folder",
         ),
-        (run_swag, {"export_dir": "@full"}, "full: is there already"),
+        (run_swag, {"export_dir": "@full"}, "full: already exists"),
         (
             run_ner,
             {"output_dir": "@run"},
@@ -148,7 +148,7 @@ HEADER = SWAG.split("\n")[0]
     ("content", "message"),
     [
         ("", "a.csv: is empty"),
-        (f"{HEADER}\n", "a.csv: no example; expected one a line"),
+        (f"{HEADER}\n", "a.csv: no examples; expected one per line"),
         ("a,b\n1,2\n", "a.csv:1: 0 columns ending0, ending1, ..; expected two"),
         (f"{HEADER}\na,b,c,d\n", "a.csv:2: 4 columns; expected 5, as the"),
         (f"{HEADER}\na,b,c,d,2\n", "a.csv:2: label 2; expected the number"),

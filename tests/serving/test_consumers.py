@@ -38,9 +38,9 @@ texts = ["the cat sees a dog .", "red birds", "a tree", "old old fish ."] * 2
 labels = [1, 1, 0, 0] * 2
 dataset = tf.data.Dataset.from_tensor_slices((texts, labels)).batch(8)
 text = tf_keras.Input((), dtype=tf.string)
-pieces = hub.KerasLayer(preprocessor)(text)
+inputs = hub.KerasLayer(preprocessor)(text)
 layer = hub.KerasLayer(encoder, trainable=True)
-outputs = layer(pieces)
+outputs = layer(inputs)
 # With random weights the pooler is often saturated, and alone learns nothing.
 mean = tf_keras.layers.GlobalAveragePooling1D()(outputs["sequence_output"])
 x = tf_keras.layers.Concatenate()([outputs["pooled_output"], mean])
@@ -99,14 +99,14 @@ def test_consumers_that_know_nothing_of_this_project(exports, tmp_path):
     with np.load(tmp_path / "found.npz") as arrays:
         found = dict(arrays)
     expected = exports.expected(rows)
-    for place, names in (
+    for part, names in (
         ("serving_default", ("pooled_output", "sequence_output")),
         ("call", ("pooled_output", "sequence_output")),
         ("mlm", ("pooled_output", "sequence_output", "mlm_logits")),
     ):
         for name in names:
             np.testing.assert_allclose(
-                found[f"{place}/{name}"], expected[name], atol=1e-5
+                found[f"{part}/{name}"], expected[name], atol=1e-5
             )
     assert told["ours"] == []
     assert found["head"] == 2

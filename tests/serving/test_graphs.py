@@ -1,4 +1,4 @@
-"""What the SavedModels of the tasks share."""
+"""Functions shared by the SavedModels of the tasks."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def logits_of():
 
 
 @pytest.mark.parametrize("rows", [0, 1, 4, 9, 61])
-def test_rows_of_like_lengths_answer_as_one_batch_in_their_order(
+def test_groups_of_similar_lengths_answer_as_one_batch_in_order(
     logits_of, rows
 ):
     lengths = np.random.default_rng(rows).integers(1, 13, rows)
@@ -28,7 +28,7 @@ def test_rows_of_like_lengths_answer_as_one_batch_in_their_order(
     np.testing.assert_allclose(found, logits_of(inputs), atol=1e-5)
 
 
-def test_a_row_is_not_padded_to_a_much_longer_one():
+def test_a_sequence_is_not_padded_to_a_much_longer_one():
     seen = []
 
     def logits_of(inputs):
@@ -39,8 +39,8 @@ def test_a_row_is_not_padded_to_a_much_longer_one():
     assert seen == [(4, 2), (4, 2), (2, 12)]
 
 
-def test_logits_of_each_piece_are_filled_up_with_0():
-    model = task_models.build_token_classifier(small.config(), 2)
+def test_logits_of_each_token_are_padded_with_0():
+    model = models.build_token_classifier(small.config(), 2)
 
     def logits_of(inputs):
         return model(inputs, training=False)["logits"]
@@ -65,11 +65,11 @@ def test_a_large_batch_has_eight_groups():
     assert seen == 7 * [10] + [7]
 
 
-def test_a_row_without_any_piece_has_an_answer(logits_of):
+def test_a_sequence_without_tokens_has_an_answer(logits_of):
     found = graphs.by_length(logits_of, rows_of([0, 4], 6), [3])
     assert np.isfinite(found).all()
 
 
-def test_what_is_padding_in_every_row_is_cut_and_a_masked_place_is_not():
+def test_common_padding_is_cut_and_a_masked_position_is_not():
     cut = graphs.trim(rows_of([3, 5], 9))
     assert {tuple(x.shape) for x in cut.values()} == {(2, 5)}

@@ -184,12 +184,12 @@ SENTENCES = ["the cat sees dogs .", "", "a Bird zzz " * 5]
 def test_a_preprocessor_makes_rows_of_its_length(preprocessor, tokenizer):
     rows = preprocessor(SENTENCES)
     assert shapes(rows) == dict.fromkeys(INPUTS, ("int32", (3, WIDTH)))
-    for place, sentence in enumerate(SENTENCES):
-        pieces = tokenizer.tokenize(sentence)[: WIDTH - 2]
-        ids = [CLS, *tokenizer.convert_tokens_to_ids(pieces), SEP]
+    for index, sentence in enumerate(SENTENCES):
+        tokens = tokenizer.tokenize(sentence)[: WIDTH - 2]
+        ids = [CLS, *tokenizer.convert_tokens_to_ids(tokens), SEP]
         rest = [0] * (WIDTH - len(ids))
-        assert rows["input_word_ids"][place].numpy().tolist() == ids + rest
-        assert rows["input_mask"][place].numpy().tolist() == (
+        assert rows["input_word_ids"][index].numpy().tolist() == ids + rest
+        assert rows["input_mask"][index].numpy().tolist() == (
             [1] * len(ids) + rest
         )
     assert not rows["input_type_ids"].numpy().any()
@@ -233,7 +233,7 @@ def test_tokenize_with_offsets(preprocessor):
 
 
 def segment(rows, rank):
-    """Rows of pieces, or of words of pieces."""
+    """Sequences of tokens, or of words of tokens."""
     if rank == 1:
         return tf.ragged.constant(rows, tf.int32, ragged_rank=1)
     words = [[row[:2], row[2:]] for row in rows]
@@ -255,15 +255,15 @@ def test_pack_inputs(preprocessor, ranks, length):
     found = preprocessor.bert_pack_inputs(given, **named)
     width = length or WIDTH
     assert shapes(found) == dict.fromkeys(INPUTS, ("int32", (5, width)))
-    for place, pieces in enumerate(zip(*parts)):
-        a, b = (*pieces, [])[:2]
+    for index, segments in enumerate(zip(*parts)):
+        a, b = (*segments, [])[:2]
         if len(ranks) == 1:
             ids, types = [CLS, *a[: width - 2], SEP], [0] * width
         else:
             a, b = sequences.truncate_pair(list(a), list(b), width - 3)
             ids = [CLS, *a, SEP, *b, SEP]
             types = [0] * (len(a) + 2) + [1] * (len(b) + 1)
-        row = {n: x[place].numpy().tolist() for n, x in found.items()}
+        row = {n: x[index].numpy().tolist() for n, x in found.items()}
         rest = [0] * (width - len(ids))
         assert row["input_word_ids"] == ids + rest
         assert row["input_mask"] == [1] * len(ids) + rest
@@ -273,8 +273,8 @@ def test_pack_inputs(preprocessor, ranks, length):
 def test_pack_inputs_takes_a_length_that_a_graph_computes(preprocessor):
     @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
     def pack(length):
-        pieces = tf.ragged.constant([[5, 6, 7, 8]], tf.int32)
-        return preprocessor.bert_pack_inputs([pieces], seq_length=length)
+        tokens = tf.ragged.constant([[5, 6, 7, 8]], tf.int32)
+        return preprocessor.bert_pack_inputs([tokens], seq_length=length)
 
     assert pack(5)["input_word_ids"].numpy().tolist() == [[2, 5, 6, 7, 3]]
 

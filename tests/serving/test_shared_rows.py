@@ -1,4 +1,4 @@
-"""Texts that share rows answer as each would alone."""
+"""Texts in shared rows: the same answers as alone."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def networks():
 
 
 def packed(monkeypatch, lengths, width, row):
-    """What the network is asked for such texts, in rows of `row` pieces."""
+    """Inputs of the network for such texts, in rows of `row` tokens."""
     monkeypatch.setattr(shared_rows, "_ROW", row)
     seen = []
 
@@ -55,7 +55,7 @@ def test_texts_answer_as_each_alone_in_their_order(
     np.testing.assert_allclose(found, alone(inputs), atol=1e-5)
 
 
-def test_rows_are_dealt_to_and_fro(monkeypatch):
+def test_texts_are_distributed_in_alternating_directions(monkeypatch):
     (rows,) = packed(monkeypatch, [3, 7, 2, 6, 5, 4], 13, 9)
     np.testing.assert_array_equal(
         rows[features.POSITION_IDS],
@@ -88,7 +88,7 @@ def test_many_texts_are_computed_some_rows_at_a_time(monkeypatch, networks):
     np.testing.assert_allclose(found, alone(inputs), atol=1e-5)
 
 
-def test_a_text_without_any_piece_has_an_answer(networks):
+def test_a_text_without_tokens_has_an_answer(networks):
     found = shared_rows.logits(networks[1], rows_of([0, 4, 0], 6), SIZE)
     assert found.shape == (3, SIZE)
     assert np.isfinite(found).all()
