@@ -1,12 +1,12 @@
-r"""Corpus + vocabulary -> TFRecord shards of masked sentence pairs.
+r"""Creates TFRecord shards of masked sentence pairs from a corpus.
 
-The corpus has one sentence a line and a blank line between documents; files
+The corpus has one sentence per line and a blank line between documents; files
 that end in .gz are decompressed. Example:
 
     python create_pretraining_data.py --input_file='wiki/*.txt.gz' \
         --output_file=records/wiki.tfrecord --vocab_file=vocab.txt
 
-Languages, or other groups, may have names, so that small ones count for more:
+Languages, or other groups, may have names, to give small ones more weight:
 
     --input_file='en=wiki/en/*.gz,sw=wiki/sw/*.gz'
 """
@@ -27,7 +27,7 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check(beam_options)
     inputs = creation.list_inputs(settings.input_file)
-    vocabulary.read_vocabulary(settings.text.vocab_file)  # before all work
+    vocabulary.read_vocabulary(settings.text.vocab_file)  # fails early
     if settings.runner:
         runners.check_beam(settings.runner)
     counts = creation.create(settings, inputs, beam_options)

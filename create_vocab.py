@@ -1,11 +1,11 @@
-r"""Corpus -> WordPiece vocabulary.
+r"""Learns a WordPiece vocabulary from a corpus.
 
     python create_vocab.py --input_file='wiki/*.txt.gz' \
         --output_file=vocab.txt --vocab_size=30522
 
-Words are split exactly as the tokenizer splits them. The same corpus and
-flags give the same file. With `--base_vocab` the words that a published
-vocabulary splits most take its `[unusedN]` slots, and no other id changes.
+Words are split exactly as by the tokenizer. The same corpus and flags give the
+same file. With `--base_vocab`, the words that a published vocabulary splits
+into the most tokens fill its `[unusedN]` slots, and no other id changes.
 """
 
 import sys

@@ -1,12 +1,12 @@
-r"""Records, vocabulary, config, checkpoint, run -> what is wrong with them.
+r"""Diagnoses records, vocabulary, config, checkpoint and runs.
 
     python doctor.py --input_file='records/*.tfrecord*' --vocab_file=vocab.txt \
         --bert_config_file=config.json --init_checkpoint=bert_model.ckpt \
         --output_dir=run
 
-Any of the flags may be left out. A line a finding: what is wrong would stop
-or spoil a run; what is suspicious is not seen in healthy ones. The exit code
-is 1 if something is wrong, 2 if the command line is. Nothing is written.
+All flags are optional. Prints one line per finding: wrong inputs would stop or
+spoil a run; suspicious ones are not seen in healthy runs. The exit code is 1
+if something is wrong, 2 if the command line is. Nothing is written.
 """
 
 import sys

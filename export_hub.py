@@ -1,4 +1,4 @@
-r"""Checkpoint -> SavedModels that TF-Hub's users know: encoder, preprocessor.
+r"""Exports a checkpoint as SavedModels for TF-Hub: encoder, preprocessor.
 
     python export_hub.py --export_type=model --bert_config_file=config.json \
         --model_checkpoint_path=bert_model.ckpt --vocab_file=vocab.txt \
@@ -6,7 +6,7 @@ r"""Checkpoint -> SavedModels that TF-Hub's users know: encoder, preprocessor.
     python export_hub.py --export_type=preprocessing \
         --vocab_file=vocab.txt --export_path=preprocessor
 
-What was written is loaded again and compared before it gets its name.
+The export is reloaded and compared before it is renamed to its path.
 """
 
 import sys

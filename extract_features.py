@@ -1,10 +1,10 @@
-r"""Checkpoint + text -> contextual vectors of its tokens, or of each line.
+r"""Extracts contextual vectors of tokens, or of lines, from a checkpoint.
 
     python extract_features.py --input_file=lines.txt \
         --output_file=vectors.jsonl --vocab_file=vocab.txt \
         --bert_config_file=bert_config.json --init_checkpoint=bert_model.ckpt
 
-A line is a text, or two: `first ||| second`. For sentence vectors:
+A line is a text, or a pair: `first ||| second`. For sentence vectors:
 
     --layers=-1 --pooling=mean --normalize --output_format=npz
 """

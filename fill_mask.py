@@ -1,10 +1,10 @@
-"""Checkpoint + sentences with [MASK] -> the most probable words.
+"""Predicts the most probable words for [MASK] in sentences.
 
     echo 'the capital of france is [MASK] .' |
         python fill_mask.py --init_checkpoint=run
 
---init_checkpoint is a prefix or a folder; config and vocabulary are looked
-for beside it.
+--init_checkpoint is a prefix or a folder; the config and the vocabulary are
+searched beside it.
 """
 
 import sys

@@ -1,9 +1,9 @@
-r"""Raw text -> a corpus: one sentence a line, blank lines between documents.
+r"""Prepares a corpus: one sentence per line, a blank line between documents.
 
     python prepare_corpus.py --input_file='articles.jsonl.gz,books' \
         --output_file=corpus.txt.gz
 
-Files are plain text or JSON lines, each also with .gz; folders are walked.
+Files are plain text or JSON lines, each also with .gz, or folders of them.
 The same files and flags give the same corpus for any number of processes.
 """
 

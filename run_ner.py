@@ -1,4 +1,4 @@
-r"""Fine-tunes a BERT to label words: names, parts of speech, anything.
+r"""Fine-tunes BERT to label words, such as names or parts of speech.
 
     python run_ner.py --train_file=train.txt --eval_file=valid.txt \
         --predict_file=test.txt --do_train --do_eval --do_predict \
@@ -6,7 +6,7 @@ r"""Fine-tunes a BERT to label words: names, parts of speech, anything.
         --init_checkpoint=bert_model.ckpt --output_dir=ner \
         --do_lower_case=False --document_context
 
-Files hold a word a line, its label in the last column (--label_column), a
+Files have one word per line, its label in the last column (--label_column), a
 blank line between sentences and -DOCSTART- between documents.
 """
 

@@ -1,11 +1,11 @@
-r"""Fine-tunes a BERT to choose what follows: SWAG, and your own choices.
+r"""Fine-tunes BERT on multiple choice: SWAG, or your own choices.
 
     python run_swag.py --train_file=swag/train.csv --eval_file=swag/val.csv \
         --predict_file=swag/test.csv --do_train --do_eval --do_predict \
         --vocab_file=vocab.txt --bert_config_file=bert_config.json \
         --init_checkpoint=bert_model.ckpt --output_dir=swag
 
-Files are SWAG's CSV, or JSON lines with two choices or more:
+Files are SWAG's CSV, or JSON lines with two or more choices:
 
     {"context": "She opens the door.", "choices": ["She ...", "The ..."],
      "label": 0}
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> None:
         labelled = name != "predict_file"
         examples[name] = list(swag.read(path, labelled, say))
         if not examples[name]:
-            raise UserError("no example", path=path, expected="one a line")
+            raise UserError("no examples", path=path, expected="one per line")
     finetuning.warn_vocabulary(
         settings.tuning,
         setup,
