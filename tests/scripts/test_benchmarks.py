@@ -182,12 +182,12 @@ def test_growth_is_measured():
     assert (config.num_attention_heads, config.intermediate_size) == (1, 256)
     found = scaling.measure(config, B, S, runs=1)
     assert found["seconds"] > 0
-    masks = round(0.15 * S)
-    assert found["gflop"] * 1e9 == flops.nominal(config, B, S, masks)
+    masked = round(0.15 * S)
+    assert found["gflop"] * 1e9 == flops.nominal(config, B, S, masked)
 
 
 @pytest.mark.long
-def test_a_step_is_profiled():
+def test_a_profile_lists_the_operations_of_a_step():
     config = small.config(hidden_size=128, num_attention_heads=2)
     figures = step_profile.measure(config, B, S, P)
     shares = figures["shares"]

@@ -1,4 +1,4 @@
-"""Flags, records, config and folder that contradict each other: refused.
+"""Flags, records, config and folder that contradict each other: rejected.
 
 Each case is one line with what was found and what was expected, exit code 2,
 before the first step and with nothing written.
@@ -203,7 +203,7 @@ def test_flags_and_records(refused, made, flags, message):
     assert message.format(made=made) in refused(**flags)
 
 
-def damaged(path, name, place, value):
+def damaged(path, name, index, value):
     """A shard without a manifest that has one value of another kind."""
     batch = small.batch(1, 5)
     schema = features.pretraining_schema(S, P)
@@ -213,17 +213,17 @@ def damaged(path, name, place, value):
     }
     if value is None:
         del arrays[name]
-    elif place is None:
+    elif index is None:
         arrays[name] = np.repeat(arrays[name], value, 1)
     else:
-        arrays[name][place] = value
+        arrays[name][index] = value
     writer.write_records(str(path), writer.encode_examples(arrays))
     return path
 
 
 @pytest.mark.parametrize("words", [(), ("--use_xla",)], ids=["plain", "xla"])
 @pytest.mark.parametrize(
-    ("name", "place", "value", "message"),
+    ("name", "index", "value", "message"),
     [
         (
             "input_ids",
@@ -250,10 +250,10 @@ def damaged(path, name, place, value):
         ("masked_lm_weights", None, None, "masked_lm_weights has 0 values; "),
     ],
 )
-def test_numbers_that_devices_would_not_refuse(
-    refused, tmp_path, words, name, place, value, message
+def test_numbers_that_devices_would_not_reject(
+    refused, tmp_path, words, name, index, value, message
 ):
-    path = damaged(tmp_path / "bare.tfrecord", name, place, value)
+    path = damaged(tmp_path / "bare.tfrecord", name, index, value)
     line = refused(*words, input_file=path)
     assert line.startswith(f"{path}: ")
     assert message in line

@@ -93,10 +93,8 @@ def test_google_huggingface_model_garden_google_is_the_identity(
 ):
     """The fixture `good` has converted google to huggingface."""
     output = tmp_path / "model_garden"
-    printed = convert(
-        "huggingface", good / "huggingface", "model_garden", output
-    )
-    assert "encoder, pooler, masked LM, next sentence, classifier" in printed
+    out = convert("huggingface", good / "huggingface", "model_garden", output)
+    assert "encoder, pooler, masked LM, next sentence, classifier" in out
     assert bytes_of(output) == bytes_of(good / "model_garden")
     convert("model_garden", output, "google", tmp_path / "google")
     assert bytes_of(tmp_path / "google") == bytes_of(good / "google")
@@ -138,8 +136,8 @@ def test_a_token_classifier_survives_with_the_names_of_its_labels(
     task = {"kind": "entities", "labels": ["O", "B-Ö", "I-Ö"]}
     described = json.dumps(task, indent=2, ensure_ascii=False)
     (google / "task.json").write_text(f"{described}\n")
-    printed = convert("google", google, "huggingface", tmp_path / "hf")
-    assert "encoder, pooler, token classifier" in printed
+    out = convert("google", google, "huggingface", tmp_path / "hf")
+    assert "encoder, pooler, labels of words" in out
     convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
     assert bytes_of(tmp_path / "new") == bytes_of(google)
     convert("google", google, "model_garden", tmp_path / "mg")
@@ -153,8 +151,8 @@ def test_a_multiple_choice_head_gets_a_bias_of_0_in_transformers(
     config = small.config(vocab_size=SIZE)
     values = random_values(task_models.build_choice_model(config))
     google = write_google(tmp_path / "google", values)
-    printed = convert("google", google, "huggingface", tmp_path / "hf")
-    assert "encoder, pooler, multiple choice" in printed
+    out = convert("google", google, "huggingface", tmp_path / "hf")
+    assert "encoder, pooler, multiple choice" in out
     convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
     assert bytes_of(tmp_path / "new") == bytes_of(google)
     err = convert("google", google, "model_garden", tmp_path / "mg", code=2)
@@ -282,8 +280,8 @@ def test_words_are_added_to_unused_slots_and_then_at_the_end(
     assert lines == [*tokens[:8], "trees", *tokens[9:], "houses"]
     found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
     ids = {token: i for i, token in enumerate(tokens)}
-    for row, parts in ((8, ["tree", "##s"]), (SIZE, ["house", "##s"])):
-        old = [ids[token] for token in parts]
+    for row, split in ((8, ["tree", "##s"]), (SIZE, ["house", "##s"])):
+        old = [ids[token] for token in split]
         for name in (WORDS, "cls/predictions/output_bias"):
             np.testing.assert_allclose(
                 found[name][row], values[name][old].mean(0), atol=1e-6

@@ -74,7 +74,7 @@ def test_a_flag_overrides_strip_accents(run_script, tmp_path, source):
     assert tokenizer_files.read_casing(str(tmp_path / "out")) == (True, False)
 
 
-def test_an_unsupported_tokenizer_is_rejected_first(
+def test_a_tokenizer_that_cannot_be_kept_is_rejected_first(
     run_script, tmp_path, source
 ):
     config = source / "tokenizer_config.json"

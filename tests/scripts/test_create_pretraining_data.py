@@ -174,27 +174,27 @@ def test_dupe_factor_multiplies(create):
 def test_whole_words_are_masked(create, folder):
     (folder / "corpus.txt").write_text("cats sees dogs .\ntrees .\n\n" * 17)
     whole, _, _ = create("whole", "--do_whole_word_mask", masked_lm_prob=0.3)
-    pieces, _, _ = create("pieces", masked_lm_prob=0.3)
+    tokens, _, _ = create("tokens", masked_lm_prob=0.3)
     suffix = text.VOCABULARY.index("##s")
 
     def split_words(files):
-        """Words of which some pieces are masked and others are not."""
+        """Counts boundaries between masked and unmasked tokens of a word."""
         count = 0
         for example in examples(files):
             ids = values(example, "input_ids")
-            places = values(example, "masked_lm_positions")
-            labels = dict(zip(places, values(example, "masked_lm_ids")))
+            positions = values(example, "masked_lm_positions")
+            labels = dict(zip(positions, values(example, "masked_lm_ids")))
             labels.pop(0, None)
-            for place in range(1, sum(values(example, "input_mask"))):
-                if labels.get(place, ids[place]) == suffix:
-                    count += (place in labels) != (place - 1 in labels)
+            for position in range(1, sum(values(example, "input_mask"))):
+                if labels.get(position, ids[position]) == suffix:
+                    count += (position in labels) != (position - 1 in labels)
         return count
 
     assert split_words(whole) == 0
-    assert split_words(pieces) > 0
+    assert split_words(tokens) > 0
 
 
-def test_the_manifest_tells_what_was_made(create, folder):
+def test_the_manifest_describes_the_records(create, folder):
     files, out, _ = create("out", shards=2)
     manifest = json.loads((folder / "out" / "manifest.json").read_text())
     (run,) = manifest["runs"]
@@ -284,7 +284,7 @@ def test_a_giant_line_is_truncated_at_once(create, folder, monkeypatch):
     assert max(copied) == S - 3
 
 
-def test_a_corpus_that_looks_wrong_is_told(create, folder):
+def test_a_corpus_that_looks_wrong_is_reported(create, folder):
     """A blank line after each sentence makes documents of one sentence."""
     lines = (folder / "corpus.txt").read_text().split("\n")
     (folder / "corpus.txt").write_text("\n\n".join(filter(None, lines)))
@@ -307,7 +307,7 @@ def test_statistics_stand_in_the_manifest(create):
     assert f"{run['shares']['fill']:.1%} full" in out
 
 
-def test_a_full_disk_is_told_and_leaves_the_earlier_output(create, folder):
+def test_a_full_disk_is_reported_and_leaves_the_earlier_output(create, folder):
     """A limit on the size of files stands for a full disk."""
     files, _, _ = create("out")
     before = digests(files)

@@ -167,7 +167,7 @@ def test_new_words_added_by_convert_checkpoint_have_the_same_ids(extended):
     assert vocabulary_slots.add_words(BASE, words)[0] == tokens
 
 
-def test_fewer_words_than_asked_for_are_told(extended, tmp_path):
+def test_fewer_words_than_requested_are_reported(extended, tmp_path):
     (tmp_path / "few.txt").write_text("the cat\n" * 3)
     code, _, err, tokens = extended(input_file=tmp_path / "few.txt")
     assert code == 0, err
@@ -175,7 +175,7 @@ def test_fewer_words_than_asked_for_are_told(extended, tmp_path):
     assert tokens[5:8] == ["cat", "[unused1]", "[unused2]"]
 
 
-def test_a_vocabulary_of_the_other_case_is_a_warning(extended):
+def test_a_vocabulary_of_the_other_case_is_reported(extended):
     code, _, err, _ = extended("--nodo_lower_case")
     assert code == 0
     assert (
@@ -200,7 +200,7 @@ def test_a_vocabulary_of_the_other_case_is_a_warning(extended):
         ({"min_frequency": 10**6}, "base.txt: no word to add; expected words"),
     ],
 )
-def test_these_extensions_are_refused(extended, changed, message):
+def test_these_extensions_are_rejected(extended, changed, message):
     code, out, err, _ = extended(**changed)
     assert code == 2, out
     assert err.startswith("error: ")
@@ -208,7 +208,7 @@ def test_these_extensions_are_refused(extended, changed, message):
     assert err.count("\n") == 1
 
 
-def test_broken_and_full_base_vocabularies_are_refused(extended, tmp_path):
+def test_broken_and_full_base_vocabularies_are_rejected(extended, tmp_path):
     path = tmp_path / "other.txt"
     for content, message in (
         ("[PAD]\na\na\n", ":3: duplicate token 'a', first on line 2"),
@@ -220,7 +220,7 @@ def test_broken_and_full_base_vocabularies_are_refused(extended, tmp_path):
         assert err.startswith(f"error: {path}{message}")
 
 
-def test_invalid_utf_8_is_told_while_others_count(extended, large):
+def test_invalid_utf_8_is_reported_while_others_count(extended, large):
     with open(large, "ab") as file:
         file.write(b"a\n\xe9\n")
     code, _, err, _ = extended(num_processes=2)

@@ -92,12 +92,12 @@ def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
 @pytest.mark.parametrize(
     ("content", "words", "found"),
     [
-        (b"a\tb\na\n", [], "stdin:2: 1 field; expected 2 with tabs"),
+        (b"a\tb\na\n", [], "stdin:2: 1 field; expected 2 separated by tabs"),
         (b"a\tb\n\xe9\tb\n", [], "stdin:2: invalid UTF-8 byte 0xe9"),
         (b'{"text": "a", "text_b": "b"}\n[]\n', ["--json"], "stdin:2: []"),
         (b"", ["--inputs=text"], "--inputs=text; expected text, text_b"),
         (b"", ["--signature=tokens"], "no signature 'tokens' with text inputs"),
-        (b"", ["--signature=examples"], "no signature 'examples' that takes"),
+        (b"", ["--signature=examples"], "no signature 'examples' with text"),
     ],
 )
 def test_what_is_wrong_is_one_line_behind_the_answers(

@@ -1,4 +1,4 @@
-"""prepare_corpus from raw text to a corpus, and what it refuses."""
+"""prepare_corpus from raw text to a corpus, and the errors."""
 
 import gzip
 import json
@@ -27,7 +27,7 @@ CORPUS = (
 
 @pytest.fixture
 def raw(tmp_path):
-    """A folder with an article file and a book, and others to be left out."""
+    """A folder with an article file and a book, and others to be ignored."""
     folder = tmp_path / "raw"
     (folder / "books" / ".git").mkdir(parents=True)
     (folder / "books" / ".git" / "config").write_text("Hidden.")
@@ -117,7 +117,7 @@ def test_processes_change_no_byte(run_script, tmp_path, monkeypatch):
     assert lines.count("Number 20 is here.") == 6
 
 
-def test_compressed_bytes_do_not_tell_the_time(run_script, raw, tmp_path):
+def test_compressed_bytes_do_not_depend_on_the_time(run_script, raw, tmp_path):
     contents = []
     for name in ("one.gz", "two.gz"):
         code, _, err = run_script(
@@ -276,7 +276,7 @@ def write_bad_lines(path):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_bad_lines_are_dropped_counted_and_told(
+def test_bad_lines_are_dropped_counted_and_reported(
     run_script, tmp_path, processes
 ):
     path = write_bad_lines(tmp_path / "a.jsonl")
@@ -294,13 +294,13 @@ def test_bad_lines_are_dropped_counted_and_told(
     documents = ["One.\nTwo.\n\n", "A cat.\nA dog.\n\n"] * 4
     documents[-1] = "Fish\nStones are hard.\n"
     assert output.read_text() == "".join(documents)
-    told = err.splitlines()[1:]
-    assert len(told) == 6
-    for number, (line, (_, found)) in enumerate(zip(told, BAD_LINES[:5])):
+    warnings = err.splitlines()[1:]
+    assert len(warnings) == 6
+    for number, (line, (_, found)) in enumerate(zip(warnings, BAD_LINES[:5])):
         assert line.startswith(
             f"warning: dropped a line: {path}:{2 * number + 2}: {found}"
         )
-    assert told[5] == "warning: dropped 8 bad lines (--max_bad_lines=8)"
+    assert warnings[5] == "warning: dropped 8 bad lines (--max_bad_lines=8)"
 
 
 def test_one_bad_line_too_many_ends_the_run(refused, tmp_path):
@@ -376,7 +376,7 @@ def test_wrong_flags(refused, tmp_path, flags, message):
     assert message in refused(**{**good, **filled})
 
 
-def test_a_mistake_is_told_from_among_processes(refused, tmp_path):
+def test_a_mistake_is_reported_from_a_process(refused, tmp_path):
     """The pool ends, and what was written before is gone."""
     path = tmp_path / "a.txt"
     path.write_bytes(b"One. Two.\n\n" * 100_000 + b"\xff")

@@ -66,8 +66,8 @@ def instances(rows):
     for row in range(len(rows["input_ids"])):
         ids = rows["input_ids"][row].copy()
         real = rows["masked_lm_weights"][row] > 0
-        places = rows["masked_lm_positions"][row][real]
-        ids[places] = rows["masked_lm_ids"][row][real]
+        positions = rows["masked_lm_positions"][row][real]
+        ids[positions] = rows["masked_lm_ids"][row][real]
         numbers = rows.get("sequence_ids", rows["input_mask"])[row]
         for number in range(1, numbers.max() + 1):
             here = numbers == number
@@ -76,7 +76,7 @@ def instances(rows):
                     tuple(ids[here]),
                     tuple(rows["segment_ids"][row][here]),
                     int(rows["next_sentence_labels"][row][number - 1]),
-                    int(here[places].sum()),
+                    int(here[positions].sum()),
                 )
             )
     return sorted(found)
@@ -183,14 +183,14 @@ def test_a_file_may_have_an_equals_sign(create, folder):
         ({"smoothing": "1.5"}, "smoothing"),
     ],
 )
-def test_wrong_flags_are_told(create, folder, named, message):
+def test_wrong_flags_are_reported(create, folder, named, message):
     named = {key: value.format(folder) for key, value in named.items()}
     _, _, _, err = create("out", code=2, **named)
     assert message.format(folder) in err
     assert len(err.splitlines()) == 1
 
 
-def test_a_group_of_one_document_is_told(create, folder):
+def test_a_group_of_one_document_is_reported(create, folder):
     (folder / "small.txt").write_text("cat .\ndog .\n")
     names = f"a={folder}/corpus.txt,b={folder}/small.txt"
     _, _, _, err = create("out", code=2, input_file=names)
@@ -198,14 +198,14 @@ def test_a_group_of_one_document_is_told(create, folder):
 
 
 def masked_words(rows, word_of):
-    """Words of which some pieces are masked and others are not."""
+    """Counts words with both masked and unmasked tokens."""
     split = 0
     for row in range(len(rows["input_ids"])):
         real = rows["masked_lm_weights"][row] > 0
-        places = set(rows["masked_lm_positions"][row][real].tolist())
+        positions = set(rows["masked_lm_positions"][row][real].tolist())
         length = int(rows["input_mask"][row].sum())
         for a, b in word_of(rows, row, length):
-            split += (a in places) != (b in places)
+            split += (a in positions) != (b in positions)
     return split
 
 
@@ -220,8 +220,8 @@ def test_words_of_segmented_text_are_masked_whole(create, folder):
     def word_of(rows, row, length):
         ids = rows["input_ids"][row].copy()
         real = rows["masked_lm_weights"][row] > 0
-        places = rows["masked_lm_positions"][row][real]
-        ids[places] = rows["masked_lm_ids"][row][real]
+        positions = rows["masked_lm_positions"][row][real]
+        ids[positions] = rows["masked_lm_ids"][row][real]
         for a in range(length - 1):
             if pairs.get(ids[a]) == ids[a + 1]:
                 yield a, a + 1
@@ -242,8 +242,8 @@ def test_spans_are_masked(create):
         count = 0
         for row in range(len(records)):
             real = rows["masked_lm_weights"][row] > 0
-            places = rows["masked_lm_positions"][row][real]
-            count += (places[1:] == places[:-1] + 1).sum()
+            positions = rows["masked_lm_positions"][row][real]
+            count += (positions[1:] == positions[:-1] + 1).sum()
         return count
 
     single, _, _, _ = create("single")

@@ -146,7 +146,7 @@ def test_names_in_checkpoints_and_what_is_not_trained(trained):
 
 @pytest.fixture(scope="module")
 def long(trained):
-    """Sentences of 1 to 2,000 words, the labels said of them, and scores."""
+    """Sentences of 1 to 2,000 words, the predicted labels, and scores."""
     rng = random.Random(3)
     sentences = [
         (names.sentence(rng, count) + [("then", "O")] * count)[:count]
@@ -240,8 +240,8 @@ def test_the_export_alone_gives_the_same_labels(trained, long, tmp_path):
     for row, (words, labels) in enumerate(zip(sentences, guesses)):
         assert answer["words"][row][: len(words)] == words
         # As they are, before they are made such as BIO allows.
-        said = answer["labels"][row][: len(words)]
-        assert entities.to_bio(said) == labels
+        predicted = answer["labels"][row][: len(words)]
+        assert entities.to_bio(predicted) == labels
         assert set(answer["labels"][row][len(words) :]) <= {""}
         expected = spans(words, labels)
         for index, entity in enumerate(expected):

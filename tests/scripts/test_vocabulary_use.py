@@ -48,7 +48,7 @@ def write_tokens(path, tokens):
 
 
 def changed(**tokens):
-    """The vocabulary with other tokens in the places of some."""
+    """The vocabulary with some tokens replaced."""
     return [tokens.get(token, token) for token in text.VOCABULARY]
 
 
@@ -72,7 +72,7 @@ def flags_of(folder, tmp_path):
 
 
 @pytest.mark.parametrize("script", TASKS)
-def test_a_vocabulary_that_no_export_holds_is_refused_before_training(
+def test_a_vocabulary_that_no_export_holds_is_rejected_before_training(
     script, flags_of, tmp_path, run_script
 ):
     path = write_tokens(tmp_path / "long.txt", changed(tree="t" * 257))
@@ -84,7 +84,7 @@ def test_a_vocabulary_that_no_export_holds_is_refused_before_training(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_preprocessor_refuses_it_too(tmp_path, run_script):
+def test_a_preprocessor_rejects_it_too(tmp_path, run_script):
     path = write_tokens(tmp_path / "long.txt", changed(tree="t" * 257))
     code, _, error = run_script(
         export_hub,
@@ -166,7 +166,7 @@ def records(folder):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_another_vocabulary_than_the_one_beside_the_checkpoint_is_refused(
+def test_another_vocabulary_than_the_one_beside_the_checkpoint_is_rejected(
     script, command, folder, tmp_path
 ):
     path = write_tokens(tmp_path / "other.txt", OTHER)
@@ -194,7 +194,7 @@ def test_doctor_finds_it(folder, tmp_path, run_script):
 def test_a_run_goes_on_with_its_own_vocabulary_alone(
     script, flags_of, folder, tmp_path, run_script
 ):
-    """Nothing beside the checkpoint tells here."""
+    """No vocabulary is beside the checkpoint."""
     (tmp_path / "run").mkdir()
     own = write_tokens(tmp_path / "run" / "vocab.txt", OTHER)
     shutil.copy(folder / "bert_config.json", tmp_path / "run")
@@ -248,10 +248,10 @@ def test_unknown_words_of_sentences_are_warned_of(
     extraction = features_settings.check(settings)
     warning = "texts are [UNK]; expected at most 1%"
     with pytest.MonkeyPatch.context() as patch:
-        said = []
-        patch.setattr(model_folder, "say", said.append)
+        logged = []
+        patch.setattr(model_folder, "say", logged.append)
         assert len(list(features.Reader(extraction).read())) > 1
-    assert sum(warning in line for line in said) == 1
+    assert sum(warning in line for line in logged) == 1
     (tmp_path / "lines.txt").write_text("the tree sees [MASK]\n")
     _, _, error = run_script(
         fill_mask,

@@ -155,14 +155,14 @@ LONG = {"num_train_steps": 3000, "save_checkpoints_steps": 20, "log_steps": 10}
 
 
 def wait_for_step(process, step):
-    """Reads what a worker tells until it has come so far."""
-    told = ""
+    """Reads the output of a worker up to a line."""
+    read = ""
     for line in process.stderr:
-        told += line
+        read += line
         found = re.match(r"step (\d+)/", line)
         if found and int(found[1]) >= step:
             return
-    raise AssertionError(told)
+    raise AssertionError(read)
 
 
 @pytest.mark.long
