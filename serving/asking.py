@@ -119,7 +119,7 @@ def load(settings: Settings) -> ServedModel:
                 for spec in specs.values()
             )
         ):
-            order = sorted(specs, key=lambda x: (ranks[x], _rank_of(x), x))
+            order = sorted(specs, key=lambda x: (ranks[x], _order_of(x), x))
             texts[name] = (function, order, bool(lists))
     if settings.signature not in texts:
         raise UserError(
@@ -147,15 +147,15 @@ def load(settings: Settings) -> ServedModel:
     return ServedModel(call, inputs, has_choices)
 
 
-def _rank_of(name: str) -> int:
+def _order_of(name: str) -> int:
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
 def read_lines(stream) -> Iterator[list[bytes]]:
     """Yields all available lines, as soon as there are any.
 
-    A line of more than _LONGEST bytes is cut to a beginning that is still
-    longer, so that `fields_of` rejects it.
+    Of a line of more than _LONGEST bytes, only a prefix is yielded, which is
+    still too long, so that `fields_of` rejects it.
     """
     rest, is_cut = b"", False
     while chunk := stream.read1(_CHUNK):

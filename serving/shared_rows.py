@@ -81,7 +81,7 @@ def _pack(inputs: dict) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         features.SEGMENT_IDS: segments,
         features.POSITION_IDS: positions,
         features.SEQUENCE_IDS: sequences,
-        # A row with fewer texts has unused positions at the end.
+        # A row with fewer texts has an unused last slot.
         features.NEXT_SENTENCE_POSITIONS: tf.minimum(first, width - 1),
     }
 

@@ -42,8 +42,7 @@ class Settings:
         """Checks --doc_stride against --max_seq_length.
 
         Raises:
-            UserError: if a window would be further than half its length from
-                the last.
+            UserError: if it is more than half a window.
         """
         half = (self.tuning.max_seq_length - 2) // 2
         if self.doc_stride > half:
