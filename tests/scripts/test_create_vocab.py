@@ -154,8 +154,10 @@ def test_words_that_are_split_most_take_unused_slots(extended, large):
     before, after, wrote = out.splitlines()
     assert before.startswith("held out, before: ")
     assert after.startswith("held out, after: ")
-    rates = [float(x.split(" tokens")[0].split()[-1]) for x in (before, after)]
-    assert rates[0] > rates[1] > 1
+    lengths = [
+        float(x.split(" pieces")[0].split()[-1]) for x in (before, after)
+    ]
+    assert lengths[0] > lengths[1] > 1
     assert wrote.startswith(f"wrote {len(BASE)} tokens, 2 of them new, ")
 
 

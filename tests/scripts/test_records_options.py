@@ -1,4 +1,4 @@
-"""What create_pretraining_data does beyond the original: groups, packing,
+"""Options of create_pretraining_data beyond the original: groups, packing,
 spans, words of segmented text.
 """
 

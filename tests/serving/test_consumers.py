@@ -1,4 +1,4 @@
-"""What others do with the exports, in a process that never imports us."""
+"""Consumers of the exports, in a process that never imports this project."""
 
 import json
 import os
