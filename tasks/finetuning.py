@@ -99,7 +99,7 @@ def check(
 
 
 def warn_vocabulary(
-    tuning: settings.FineTuning, setup: Setup, texts: Iterable[str]
+    tuning: finetuning_settings.FineTuning, setup: Setup, texts: Iterable[str]
 ) -> None:
     """Warns if the vocabulary seems not to match the network or the texts.
 
@@ -144,7 +144,7 @@ def requested_files(script_settings) -> dict[str, str]:
     return {name: getattr(script_settings, name) for name in names}
 
 
-def check_requested(tuning: settings.FineTuning, requested) -> None:
+def check_requested(tuning: finetuning_settings.FineTuning, requested) -> None:
     """Checks that there is something to do, and that an export can be written.
 
     Args:
@@ -249,7 +249,7 @@ class FineTuningRun:
         """Trains to the last step.
 
         Args:
-            examples: `data.records.example_files.Rows`.
+            examples: `data.records.example_files.Examples`.
             evaluate: returns metrics of the current weights; called every
                 --eval_steps and at the end.
             best_metric: the checkpoint with the highest value of this metric
@@ -410,7 +410,9 @@ class FineTuningTask(Protocol):
         """Writes a SavedModel."""
 
 
-def run(tuning: settings.FineTuning, task: FineTuningTask) -> list[str]:
+def run(
+    tuning: finetuning_settings.FineTuning, task: FineTuningTask
+) -> list[str]:
     """Trains, evaluates, predicts and exports as the settings request.
 
     Args:
@@ -425,7 +427,7 @@ def run(tuning: settings.FineTuning, task: FineTuningTask) -> list[str]:
 
 
 def train_and_evaluate(
-    tuning: settings.FineTuning, task: FineTuningTask
+    tuning: finetuning_settings.FineTuning, task: FineTuningTask
 ) -> tuple[list[str], dict[str, float]]:
     """The first half of `run`.
 
@@ -448,7 +450,7 @@ def train_and_evaluate(
 
 
 def predict_and_export(
-    tuning: settings.FineTuning, task: FineTuningTask
+    tuning: finetuning_settings.FineTuning, task: FineTuningTask
 ) -> list[str]:
     """The second half of `run`; returns the paths that were written."""
     wrote = task.predict()

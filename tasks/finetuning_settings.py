@@ -9,14 +9,16 @@ from tasks.settings import Training
 
 @dataclasses.dataclass(frozen=True)
 class FineTuning:
-    """What the fine-tuning scripts share."""
+    """Settings shared by the fine-tuning scripts."""
 
     training: Training = group(Training)
     text: Text = group(Text)
     do_eval: bool = flag(False, "Evaluate on labelled examples.")
     do_predict: bool = flag(False, "Write predictions.")
     length_buckets: bool = flag(
-        True, "Pad to a few lengths, not all to one.", resume=True
+        True,
+        "Pad each batch to one of a few lengths, not to --max_seq_length.",
+        resume=True,
     )
     max_seq_length: int = flag(
         128,
@@ -30,8 +32,7 @@ class FineTuning:
     )
     freeze_layers: int = flag(
         0,
-        "Number of layers that are not trained, from the embeddings up; 0: "
-        "all are trained.",
+        "Number of layers to freeze, from the embeddings up; 0: none.",
         at_least=0,
         resume=True,
     )
@@ -39,12 +40,14 @@ class FineTuning:
         3.0, "Number of training epochs.", at_least=0.0, resume=True
     )
     warmup_proportion: float = flag(
-        0.1, "Share of the steps that warm up.", at_least=0.0, resume=True
+        0.1,
+        "Proportion of the steps for linear warm-up.",
+        at_least=0.0,
+        resume=True,
     )
     layer_decay: float = flag(
         1.0,
-        "Learning rate of each layer, as a share of the rate of the layer "
-        "above.",
+        "Learning rate of each layer, relative to that of the layer above.",
         at_least=0.0,
         resume=True,
     )

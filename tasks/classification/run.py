@@ -62,7 +62,7 @@ class Classification:
             settings,
             setup,
             finetuning.TaskNetwork(
-                lambda: models.build_classifier(
+                lambda: task_models.build_classifier(
                     setup.config, labels.size, tuning.training.random_seed
                 ),
                 (task_losses.LABELS,),

@@ -48,7 +48,7 @@ class Reader:
         self._position = 0
         self._is_first = True
 
-    def read(self) -> Iterator[batching.Row]:
+    def read(self) -> Iterator[batching.EncodedExample]:
         """Yields ids and segment ids of each line, including blank lines."""
         megabytes = [storage.size(path) / 1e6 for path in self._files]
         progress, done = Progress("vectors", sum(megabytes), "MB"), 0.0

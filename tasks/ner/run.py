@@ -168,17 +168,17 @@ class Labelling:
             ),
         }
         examples = self._featurizer.featurize(sentences.get("train_file", ()))
-        self._examples = example_files.Rows(examples, schema)
+        self._examples = example_files.Examples(examples, schema)
         self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
             finetuning.TaskNetwork(
-                lambda: models.build_token_classifier(
+                lambda: task_models.build_token_classifier(
                     setup.config, len(self._labels), tuning.training.random_seed
                 ),
-                (losses.TOKEN,),
-                losses.token_weights,
-                losses.token_sums,
+                (task_losses.TOKEN,),
+                task_losses.token_weights,
+                task_losses.token_sums,
                 len(self._examples),
             ),
         )

@@ -87,7 +87,7 @@ class Squad:
             settings,
             setup,
             finetuning.TaskNetwork(
-                lambda: models.build_span_model(
+                lambda: task_models.build_span_model(
                     setup.config, tuning.training.random_seed
                 ),
                 (task_losses.SPAN,),

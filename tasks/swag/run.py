@@ -63,18 +63,20 @@ class Choosing:
         train = (
             self._featurize("train_file") if tuning.training.do_train else ()
         )
-        self._train_examples = example_files.Rows(train, schema, self._choices)
+        self._train_examples = example_files.Examples(
+            train, schema, self._choices
+        )
         self._report_truncated("train_file")
         self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
             finetuning.TaskNetwork(
-                lambda: models.build_choice_model(
+                lambda: task_models.build_choice_model(
                     setup.config, tuning.training.random_seed
                 ),
-                (losses.CHOICE,),
-                losses.choice_weights,
-                losses.choice_sums,
+                (task_losses.CHOICE,),
+                task_losses.choice_weights,
+                task_losses.choice_sums,
                 len(self._train_examples),
                 self._choices,
             ),

@@ -32,7 +32,7 @@ def model(tmp_path_factory):
     return folder
 
 
-def test_first_tokens_are_found_and_long_sentences_cut(model, tmp_path):
+def test_first_tokens_are_found_and_long_sentences_split(model, tmp_path):
     tokenizer = tokenization.FullTokenizer(str(model / "vocab.txt"))
     words = ["anna", "smithson", "\u200b", "township"] + ["in", "smithson"] * 97
     path = tmp_path / "words"
@@ -41,14 +41,14 @@ def test_first_tokens_are_found_and_long_sentences_cut(model, tmp_path):
     assert [word for chunk in chunks for word in chunk.words] == [
         "?" if word == "\u200b" else word for word in words
     ]
-    assert rows[0].places[:6] == [1, 2, 4, 5, 7, 8]
-    assert len(rows) == 3
-    for row in rows:
-        tokens = tokenizer.tokenize("\t".join(row.words))
+    assert chunks[0].positions[:6] == [1, 2, 4, 5, 7, 8]
+    assert len(chunks) == 3
+    for chunk in chunks:
+        tokens = tokenizer.tokenize("\t".join(chunk.words))
         assert len(tokens) <= feature_ner.S - 2
-        for word, position in zip(row.words, row.places, strict=True):
+        for word, i in zip(chunk.words, chunk.positions, strict=True):
             first = (tokenizer.tokenize(word) or ["[UNK]"])[0]
-            assert tokens[position - 1] == first
+            assert tokens[i - 1] == first
 
 
 @pytest.mark.long
@@ -74,5 +74,5 @@ def test_the_recipe_learns_the_grammar(model, tmp_path, capsys):
         str(tmp_path / "vectors" / "train.tfrecord")
     ).take(1)
     features = tf.train.Example.FromString(record.numpy()).features.feature
-    count = len(features["tokens"].bytes_list.value)
-    assert len(features["values"].float_list.value) == count * 4 * small.H
+    tokens = len(features["tokens"].bytes_list.value)
+    assert len(features["values"].float_list.value) == tokens * 4 * small.H

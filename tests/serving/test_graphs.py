@@ -40,7 +40,7 @@ def test_a_sequence_is_not_padded_to_a_much_longer_one():
 
 
 def test_logits_of_each_token_are_padded_with_0():
-    model = models.build_token_classifier(small.config(), 2)
+    model = task_models.build_token_classifier(small.config(), 2)
 
     def logits_of(inputs):
         return model(inputs, training=False)["logits"]

@@ -133,6 +133,6 @@ def test_windows_are_those_of_python():
         expected = [
             tuple(number + base for number in window)
             for base, text in zip(splits.tolist(), texts)
-            for window in windows.split_windows(text, room, stride)
+            for window in windows.split_windows(text, size, stride)
         ]
         assert rows == expected
