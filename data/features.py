@@ -23,8 +23,8 @@ START_POSITIONS = "start_positions"  # int [B] first token of the answer
 END_POSITIONS = "end_positions"  # int [B] its last; 0, 0 = no answer
 IS_IMPOSSIBLE = "is_impossible"  # int [B] 1 = no answer
 EXAMPLE_INDEX = "example_index"  # int [B] number of a window's question
-PIECE_STARTS = "piece_starts"  # int [B, S] first character; 0 = no context
-PIECE_LIMITS = "piece_limits"  # int [B, S] after the last; 0 = no context
+TOKEN_STARTS = "piece_starts"  # int [B, S] first character; 0 = no context
+TOKEN_LIMITS = "piece_limits"  # int [B, S] after the last; 0 = no context
 TOKEN_IS_MAX_CONTEXT = "token_is_max_context"  # int [B, S] 1 = best window
 IS_REAL_EXAMPLE = "is_real_example"  # float [B] 0 = fills up a batch
 

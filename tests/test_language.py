@@ -13,7 +13,8 @@ ALLOWED = re.compile(
     r"\bin[-\s](?:the first\s)?place\b"
     r"|\bdecimal places?\b"
     r"|\b(?:take|takes|took|taking)\s+place\b"
-    r"|\bcompute_word_piece_vocabulary\b",  # of KerasHub
+    r"|\bcompute_word_piece_vocabulary\b"  # of KerasHub
+    r"|\bpiece_(?:starts|limits)\b",  # features of SQuAD's records
     re.IGNORECASE,
 )
 # "piece" for a token, "place" for a position; `WordPiece` is a name.

@@ -61,8 +61,8 @@ class WindowLogits:
         return cls(
             start_logits[: len(ids)],
             end_logits[: len(ids)],
-            record[features.PIECE_STARTS],
-            record[features.PIECE_LIMITS],
+            record[features.TOKEN_STARTS],
+            record[features.TOKEN_LIMITS],
             record[features.TOKEN_IS_MAX_CONTEXT],
             ids,
         )

@@ -35,8 +35,8 @@ TRAINING_SCHEMA: Schema = {
 PREDICTION_SCHEMA: Schema = {
     features.UNIQUE_IDS: Feature(),
     features.EXAMPLE_INDEX: Feature(),
-    features.PIECE_STARTS: Feature(sequence=True),
-    features.PIECE_LIMITS: Feature(sequence=True),
+    features.TOKEN_STARTS: Feature(sequence=True),
+    features.TOKEN_LIMITS: Feature(sequence=True),
     features.TOKEN_IS_MAX_CONTEXT: Feature(sequence=True),
 }
 
@@ -272,10 +272,10 @@ class WindowMaker:
                             question, tokens.ids[here], next(number)
                         ),
                         features.EXAMPLE_INDEX: [example_index],
-                        features.PIECE_STARTS: np.pad(
+                        features.TOKEN_STARTS: np.pad(
                             tokens.starts[here], around
                         ),
-                        features.PIECE_LIMITS: np.pad(
+                        features.TOKEN_LIMITS: np.pad(
                             tokens.limits[here], around
                         ),
                         features.TOKEN_IS_MAX_CONTEXT: np.pad(

@@ -28,8 +28,8 @@ BLOCKS = [
     (0x1E900, 0x1E960),
     (0x2F800, 0x2FA1E),
 ]
-# Sigmas and what the search for the end of a word skips; marks that change
-# places, marks that do not let them pass, and what falls apart into marks.
+# Sigmas and what the search for the end of a word skips; marks that are
+# reordered, marks that block reordering, and letters that become marks.
 HARD = "ΣΣΣσaA.'-:\u00ad\u200b\u0345\u0301\u02b0\u0130ǅ \u2028\x00\ufffd"
 MARKS = "\u302e\u302f\U0001d165\U0001d16d\u1b44\u0301\u0f73\u0902\u0ddd"
 MARKS += "\U0001d15e\U0001d160\U00016ff0\u0344\ua953\u200d"
@@ -65,7 +65,7 @@ def random_bytes(rng):
 
 
 def pair(texts, lower, folder, strip=None):
-    """Both tokenizers; each character of the texts is a piece, so that every
+    """Both tokenizers; each character of the texts is a token, so that every
     difference shows.
     """
     basic = tokenization.BasicTokenizer(lower, strip)

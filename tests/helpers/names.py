@@ -3,17 +3,17 @@ the word before it."""
 
 import random
 
-PLACES = "paris jordan georgia sydney vienna"
+CITIES = "paris jordan georgia sydney vienna"
 PEOPLE = "anna paris jordan georgia sydney"
 FAMILIES = "smith##son miller brown jordan vienna"
 TITLES, PREPOSITIONS = ["mr", "dr"], ["in", "from"]
 REST = "the cat dog sees walks likes old red and then , .".split()
-PIECES = ["smith", "##son", "town", "##ship", "north", "unit", "##ed"]
+TOKENS = ["smith", "##son", "town", "##ship", "north", "unit", "##ed"]
 
 
 def vocabulary() -> list[str]:
-    words = " ".join([PLACES, PEOPLE, FAMILIES.replace("smith##son ", "")])
-    words = words.split() + TITLES + PREPOSITIONS + REST + PIECES
+    words = " ".join([CITIES, PEOPLE, FAMILIES.replace("smith##son ", "")])
+    words = words.split() + TITLES + PREPOSITIONS + REST + TOKENS
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     return [*special, *dict.fromkeys(words)]
 
@@ -31,11 +31,11 @@ def sentence(rng: random.Random, parts: int) -> list[tuple[str, str]]:
                 words.append((family, "I-PER"))
         elif kind == 1:
             words.append((rng.choice(PREPOSITIONS), "O"))
-            place = rng.choice([*PLACES.split(), "township"])
+            city = rng.choice([*CITIES.split(), "township"])
             if rng.random() < 0.3:
-                words += [("north", "B-LOC"), (place, "I-LOC")]
+                words += [("north", "B-LOC"), (city, "I-LOC")]
             else:
-                words.append((place, "B-LOC"))
+                words.append((city, "B-LOC"))
         words += [(rng.choice(REST), "O") for _ in range(rng.randint(1, 3))]
     return words
 

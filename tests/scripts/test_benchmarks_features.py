@@ -42,7 +42,7 @@ def test_the_in_graph_tokenizer_is_timed(tmp_path):
     figures = text_ops.measure(lines, str(tmp_path / "vocab.txt"), runs=1)
     assert len(figures) == 5
     # All count the same tokens: 7 (cat ##s, [UNK]) and 5.
-    assert {figure["pieces"] for figure in figures} == {12}
+    assert {figure["tokens"] for figure in figures} == {12}
     by_name = {figure["what"]: figure for figure in figures}
     assert by_name[text_ops.FASTEST]["ratio"] == 1.0
     assert all(figure["megabytes_per_second"] >= 0 for figure in figures)

@@ -155,7 +155,7 @@ def test_words_that_are_split_most_take_unused_slots(extended, large):
     assert before.startswith("held out, before: ")
     assert after.startswith("held out, after: ")
     lengths = [
-        float(x.split(" pieces")[0].split()[-1]) for x in (before, after)
+        float(x.split(" tokens per")[0].split()[-1]) for x in (before, after)
     ]
     assert lengths[0] > lengths[1] > 1
     assert wrote.startswith(f"wrote {len(BASE)} tokens, 2 of them new, ")

@@ -88,8 +88,8 @@ def expected(settings, model, examples):
         window = spans.WindowLogits(
             found["start_logits"].numpy()[0],
             found["end_logits"].numpy()[0],
-            row[features.PIECE_STARTS],
-            row[features.PIECE_LIMITS],
+            row[features.TOKEN_STARTS],
+            row[features.TOKEN_LIMITS],
             row[features.TOKEN_IS_MAX_CONTEXT],
         )
         index = row[features.EXAMPLE_INDEX][0]
