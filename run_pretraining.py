@@ -43,7 +43,7 @@ def main(argv: list[str]) -> None:
     output_dir.prepare(training.output_dir, config, inputs.vocab_file)
     wrote = []
     if training.do_train:
-        with pretraining_inputs.naming_damage(inputs):
+        with pretraining_inputs.locating_damage(inputs):
             run.session.train(
                 pretraining.parts(counts),
                 pretraining.validation(),

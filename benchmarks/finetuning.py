@@ -78,7 +78,7 @@ class OwnTraining:
         checkpoints.assign(named, checkpoints.read(path), path)
         self._trainer = loop.Trainer(
             steps.Steps(
-                steps.Task(
+                steps.StepTask(
                     network,
                     (name,),
                     weights,

@@ -47,7 +47,7 @@ def make_training(
     optimizer = AdamWeightDecay(1e-4)
     optimizer.build(model.trainable_variables)
     return steps.Steps(
-        steps.Task(
+        steps.StepTask(
             model,
             losses.OBJECTIVES,
             losses.pretraining_weights,

@@ -1,6 +1,6 @@
-"""Names of variables in checkpoints: those of the original release.
+"""Variable names in checkpoints, as in the original release.
 
-Nothing else in the project knows them. A checkpoint is name -> array, as
+Only this module and `formats` know them. A checkpoint is name -> array, as
 `tf.train.load_checkpoint` reads it.
 """
 
@@ -65,7 +65,7 @@ def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
 
 
 def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """Original name -> variable of the encoder and of each head there is.
+    """Original name -> variable of the encoder and of all heads.
 
     Args:
         model: from one of the builders in `models` and `task_models`.
@@ -87,13 +87,14 @@ def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
 
 
 def sizes_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
-    """Sizes of the network that a checkpoint holds, as a config names them.
+    """Sizes of the network in a checkpoint, named as in a config.
 
     Args:
         shapes: original name -> shape.
 
     Returns:
-        those sizes that the shapes tell; the number of heads is none of them.
+        the sizes that follow from the shapes; the number of attention heads
+        does not.
     """
     layers = [
         int(name.split("/layer_")[1].split("/")[0])
@@ -118,7 +119,7 @@ def sizes_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
 
 
 def depth(name: str) -> int | None:
-    """How far up in the encoder a variable stands.
+    """Layer of the encoder that a variable belongs to.
 
     Args:
         name: original name.
@@ -134,7 +135,7 @@ def depth(name: str) -> int | None:
 
 
 def read(prefix: str) -> dict[str, np.ndarray]:
-    """Reads the network's variables of a checkpoint, never slots or step.
+    """Reads the network's variables from a checkpoint, without optimizer slots.
 
     Args:
         prefix: such as `bert_model.ckpt`; or a folder, whose newest
@@ -155,7 +156,11 @@ def read(prefix: str) -> dict[str, np.ndarray]:
 
 
 def resolve(prefix: str) -> str:
-    """The prefix of a checkpoint from what a user gave.
+    """Resolves a folder or prefix to the prefix of a checkpoint.
+
+    Args:
+        prefix: such as `bert_model.ckpt`; or a folder, for its newest
+            checkpoint.
 
     Raises:
         UserError: there is no checkpoint.
@@ -164,7 +169,7 @@ def resolve(prefix: str) -> str:
         indexes = glob.glob(os.path.join(glob.escape(prefix), "*.index"))
         found = [x[: -len(".index")] for x in indexes]
         state = tf.train.get_checkpoint_state(prefix)
-        # It may be a stranger's, or name a path of another machine.
+        # The state may be missing, or name a path of another machine.
         name = os.path.basename(state.model_checkpoint_path if state else "")
         if os.path.join(prefix, name) in found:
             return os.path.join(prefix, name)
@@ -178,7 +183,7 @@ def resolve(prefix: str) -> str:
     for ending in (".index", ".meta", ".data-00000-of-00001"):
         if prefix.endswith(ending):
             raise UserError(
-                f"is a part of a checkpoint ({ending})",
+                f"is one file of a checkpoint ({ending})",
                 path=prefix,
                 fix=f"pass {prefix.removesuffix(ending)}",
             )
@@ -194,7 +199,7 @@ def resolve(prefix: str) -> str:
 def without_other_heads(
     weights: dict[str, np.ndarray], variables: dict[str, keras.Variable]
 ) -> dict[str, np.ndarray]:
-    """Weights without the heads of another task or of other labels.
+    """Drops the heads whose shapes differ, as of another task or label set.
 
     Args:
         weights: original name -> array.
@@ -215,19 +220,18 @@ def assign(
     path: str,
     required: tuple[str, ...] = ENCODER,
 ) -> list[str]:
-    """Sets variables to a checkpoint's values: all at once, or an error.
+    """Assigns a checkpoint's values to variables: all of them, or an error.
 
     Args:
         variables: original name -> variable.
-        values: original name -> array; more names than wanted do no harm.
+        values: original name -> array; further names are ignored.
         path: of the checkpoint, for messages.
-        required: variables whose names start so must be there; but the
-            pooler may be missing as a whole, as in models that were trained
-            without next sentences.
+        required: prefixes of names that must be in the checkpoint; the whole
+            pooler may be missing, as in models trained without next sentence
+            prediction.
 
     Returns:
-        names of variables that the checkpoint lacks and that keep their
-        fresh values.
+        names of the missing variables, which keep their initial values.
 
     Raises:
         UserError: a required variable is missing, or shapes differ.
@@ -242,7 +246,7 @@ def assign(
             "format (see convert_checkpoint.py)"
         )
         if not any(name.startswith(ENCODER) for name in lacking):
-            fix = "it was not trained for this: train it, or pass one that was"
+            fix = "it was not trained for this task: train it, or pass another"
         raise UserError(
             f"lacks {_list(lacking)}; it holds {_list(sorted(values))}",
             path=path,

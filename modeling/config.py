@@ -1,4 +1,4 @@
-"""Sizes of the network, in the original's `bert_config.json`."""
+"""Config of the network: the original's `bert_config.json`."""
 
 import dataclasses
 import difflib
@@ -9,7 +9,7 @@ from common.errors import UserError
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 
-# Keys of published configs that say nothing about the network built here.
+# Keys of published configs that are ignored.
 _HARMLESS = frozenset(
     """
     _name_or_path architectures attention_type bos_token_id
@@ -23,7 +23,7 @@ _HARMLESS = frozenset(
     """.split()
 )
 
-# Keys of published configs that must say what is built here.
+# Keys of published configs for which only one value is supported.
 _FIXED = {"layer_norm_eps": 1e-12, "position_embedding_type": "absolute"}
 
 
@@ -39,9 +39,9 @@ class BertConfig:
         intermediate_size: I.
         hidden_act: one of `ACTIVATIONS`; "gelu" is the tanh form, as in the
             original code; "gelu_erf" is the exact form.
-        hidden_dropout_prob: of embeddings and of each sublayer's output.
-        attention_probs_dropout_prob: of attention weights.
-        max_position_embeddings: longest row.
+        hidden_dropout_prob: dropout rate of embeddings and sublayer outputs.
+        attention_probs_dropout_prob: dropout rate of attention weights.
+        max_position_embeddings: maximum length of a sequence.
         type_vocab_size: number of segments.
         initializer_range: standard deviation of the initial weights.
     """
@@ -61,15 +61,15 @@ class BertConfig:
     def check_vocabulary(
         self, tokens: Collection[str], path: str, where: str
     ) -> None:
-        """Refuses a vocabulary that is larger than the network's.
+        """Checks that a vocabulary is not larger than the embedding table.
 
         Args:
-            tokens: of the vocabulary.
-            path: its file.
-            where: these sizes come from, for the message.
+            tokens: all tokens.
+            path: file of the vocabulary, for the message.
+            where: source of this config, for the message.
 
         Raises:
-            UserError: it is.
+            UserError: it is larger.
         """
         if len(tokens) > self.vocab_size:
             raise UserError(
@@ -79,15 +79,15 @@ class BertConfig:
             )
 
     def check_length(self, length: int, flag: str, where: str) -> None:
-        """Refuses rows that are longer than the network has positions.
+        """Checks that sequences are not longer than the position embeddings.
 
         Args:
-            length: tokens in a row.
+            length: tokens of a sequence.
             flag: name of the flag that sets it.
-            where: these sizes come from, for the message.
+            where: source of this config, for the message.
 
         Raises:
-            UserError: they are.
+            UserError: they are longer.
         """
         if length > self.max_position_embeddings:
             raise UserError(
@@ -102,7 +102,7 @@ class BertConfig:
 
         Raises:
             UserError: the file is missing or not JSON, has an unknown,
-                repeated or mistyped key, or sizes that make no network.
+                duplicate or mistyped key, or inconsistent sizes.
         """
         try:
             with open(path, encoding="utf-8") as file:
@@ -151,7 +151,7 @@ class BertConfig:
         return config
 
     def to_json(self) -> str:
-        """The text of a `bert_config.json` with these sizes."""
+        """The config as the text of a `bert_config.json`."""
         values = dataclasses.asdict(self)
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
@@ -161,7 +161,7 @@ def _unique(pairs: list[tuple]) -> dict:
     if len(values) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twice!r} stands twice")
+        raise ValueError(f"duplicate key {twice!r}")
     return values
 
 

@@ -1,8 +1,8 @@
 """Dropout whose masks are a function of a seed: TensorFlow only.
 
 Keras' own layer keeps a generator that no checkpoint holds and that draws the
-same mask on every replica. Here the training step hands over a seed, made of
-(run's seed, step, micro-batch, replica), and each layer mixes in its number:
+same mask on every replica. Here the training step provides a seed, made of
+(run's seed, step, micro-batch, replica), and each layer mixes in its salt:
 
     with dropout_seed(seed):
         outputs = model(inputs, training=True)
@@ -19,7 +19,7 @@ _scope = threading.local()
 
 @contextlib.contextmanager
 def dropout_seed(seed: tf.Tensor | None):
-    """Hands a seed to the dropout layers that are called inside.
+    """Context that passes a seed to the dropout layers called inside.
 
     Args:
         seed: int32 [2].
@@ -33,15 +33,15 @@ def dropout_seed(seed: tf.Tensor | None):
 
 
 def current_seed() -> tf.Tensor | None:
-    """The seed that was handed over last, or None."""
+    """The seed of the innermost `dropout_seed`, or None."""
     return getattr(_scope, "seed", None)
 
 
 def layer_key(seed: tf.Tensor, salt: int) -> tf.Tensor:
-    """The key of a layer: int32 [2], unlike that of any other layer or seed.
+    """Mixes a seed and the salt of a layer into a key, int32 [2].
 
-    Folding a number in leaves the number itself as one half; the masks of two
-    layers would then follow from each other.
+    `stateless_fold_in` alone keeps the salt as one half of its result, so that
+    the masks of two layers would be correlated.
     """
     seed = tf.random.experimental.stateless_fold_in(seed, salt)
     return tf.random.stateless_uniform(
@@ -50,25 +50,25 @@ def layer_key(seed: tf.Tensor, salt: int) -> tf.Tensor:
 
 
 def drop(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
-    """Sets a share of x to zero and scales up the rest.
+    """Sets a fraction of x to zero and scales up the rest.
 
-    An element's random number is a hash of its place and the key: a Weyl
+    An element's random number is a hash of its index and the key: a Weyl
     sequence (Steele et al. 2014, "Fast splittable pseudorandom number
     generators") through the finalizer of MurmurHash3, with one half of the
     key before and one half inside. It takes a dozen operations on integers,
-    so that a compiled program draws it where it is needed and keeps no mask;
-    Philox, the generator of `tf.random`, costs ten times a layer there.
+    so that a compiled program computes it where it is needed and stores no
+    mask; Philox, the generator of `tf.random`, takes ten times as long.
 
     Args:
         x: float [...], fewer than 2**32 elements.
         key: int32 [2].
-        rate: the share, from 0 to below 1.
+        rate: the fraction, from 0 to below 1.
     """
     threshold = round(rate * 2**32)
     if threshold == 0:
         return x
     shape = tf.shape(x)
-    # Two short ranges: TensorFlow makes them on the host, even for a GPU.
+    # Two short ranges: TensorFlow computes ranges on the host, even for a GPU.
     rows = tf.range(tf.reduce_prod(shape[:-1]))
     rows, columns, last = (
         tf.cast(part, tf.uint32)
@@ -85,28 +85,28 @@ def drop(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
 
 
 class Dropout(keras.layers.Layer):
-    """Sets a share of its input to zero and scales up the rest.
+    """Sets a fraction of its input to zero and scales up the rest.
 
     Outside of `dropout_seed`, as under `Model.fit`, each call draws a fresh
     seed.
 
     Args:
-        rate: the share, 0 to below 1.
-        salt: number of this layer in its network.
+        rate: the fraction, 0 to below 1.
+        salt: number of this layer, unique in its network.
     """
 
     def __init__(self, rate: float, salt: int, **kwargs):
         super().__init__(**kwargs)
         self.rate = rate
         self.salt = salt
-        self.build(())  # there is nothing to make, and `draw` is no call
+        self.build(())  # has no weights, and `draw` may precede any call
 
     def call(self, x, training=False):
         """float [...] -> float [...], unchanged unless training."""
         return drop(x, *self.draw(training))
 
     def draw(self, training: bool) -> tuple[tf.Tensor, float]:
-        """The key and the rate of one call of `drop`; rate 0 is none."""
+        """Key and rate for `drop`; rate 0 unless training."""
         if not training or self.rate == 0:
             return tf.zeros([2], tf.int32), 0.0
         seed = current_seed()

@@ -16,23 +16,23 @@ def build_encoder(
     Args:
         config: sizes.
         seed: of the initial weights.
-        packed: rows hold several sequences.
+        packed: whether a row holds several sequences.
 
     Returns:
         a functional model named "bert", with inputs, int32 [B, S] each:
-            input_ids: pieces.
-            input_mask: 1 = piece, 0 = padding.
+            input_ids: token ids.
+            input_mask: 1 = token, 0 = padding.
             segment_ids: 0 = first segment, 1 = second.
-            position_ids: place in the sequence; only if `packed`.
+            position_ids: position in the sequence; only if `packed`.
             sequence_ids: number in the row, 0 = padding; only if `packed`.
-            next_sentence_positions: int32 [B, K] places of `[CLS]`; only if
-                `packed`.
+            next_sentence_positions: int32 [B, K], positions of `[CLS]`; only
+                if `packed`.
         and outputs, a dict:
             sequence_output: float [B, S, H], the last layer.
             pooled_output: float [B, H], tanh of a dense layer on `[CLS]`;
                 if `packed`, [B, K, H].
             encoder_outputs: L times float [B, S, H], each layer.
-            embedding_output: float [B, S, H], what the first layer reads.
+            embedding_output: float [B, S, H], input of the first layer.
     """
     inputs = {
         name: keras.Input((None,), dtype="int32", name=name)
@@ -45,24 +45,24 @@ def build_encoder(
         inputs.get(features.POSITION_IDS),
     )
     if packed:
-        adder = layers.SequenceMask(name="sequence_mask")(
+        attention_bias = layers.SequenceMask(name="sequence_mask")(
             inputs[features.SEQUENCE_IDS]
         )
     else:
-        adder = layers.AttentionMask(name="attention_mask")(
+        attention_bias = layers.AttentionMask(name="attention_mask")(
             inputs[features.INPUT_MASK]
         )
     encoder_outputs = []  # L x [B, S, H]
     for index in range(config.num_hidden_layers):
-        x = layers.TransformerBlock(config, seed, index)(x, adder)
+        x = layers.TransformerBlock(config, seed, index)(x, attention_bias)
         encoder_outputs.append(x)
     pooler = layers.Factory(config, seed, "pooler").dense(
         config.hidden_size, "pooler", activation="tanh"
     )
     first = x[:, 0]
     if packed:
-        places = inputs[features.NEXT_SENTENCE_POSITIONS]
-        first = ops.take_along_axis(x, places[:, :, None], axis=1)
+        positions = inputs[features.NEXT_SENTENCE_POSITIONS]
+        first = ops.take_along_axis(x, positions[:, :, None], axis=1)
     outputs = {
         "sequence_output": x,
         "pooled_output": pooler(first),
@@ -73,18 +73,18 @@ def build_encoder(
 
 
 def last_layer_at(
-    encoder: keras.Model, inputs: dict, places
+    encoder: keras.Model, inputs: dict, positions
 ) -> keras.KerasTensor:
-    """The last layer's output at some places, and nothing else of it.
+    """Output of the last layer at some positions only.
 
-    A place of the last layer reads all places of the layer below, but no
-    other of its own. Where only `[CLS]` or masked pieces are read, most of
-    the last layer is left out: what nobody reads, a graph does not compute.
+    A position of the last layer reads all positions of the layer below, but
+    no other of its own. If only `[CLS]` or masked tokens are read, most of
+    the last layer need not be computed.
 
     Args:
         encoder: from `build_encoder`.
         inputs: as the encoder's.
-        places: int32 [B, Q].
+        positions: int32 [B, Q].
 
     Returns:
         float [B, Q, H].
@@ -96,6 +96,6 @@ def last_layer_at(
         ("sequence_mask", features.SEQUENCE_IDS),
     ):
         if name in (layer.name for layer in encoder.layers):
-            adder = encoder.get_layer(name)(inputs[mask])
+            attention_bias = encoder.get_layer(name)(inputs[mask])
     last = encoder.get_layer(f"layer_{len(outputs['encoder_outputs']) - 1}")
-    return last(below, adder, places)
+    return last(below, attention_bias, positions)

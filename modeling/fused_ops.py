@@ -1,10 +1,10 @@
-"""What makes a training step fast, or small: TensorFlow only.
+"""Fused operations and rematerialization: TensorFlow only.
 
-    with training_step(seed, Ways(fused=True)):
+    with training_step(seed, StepOptions(fused=True)):
         outputs = model(inputs, training=True)
 
-No number changes by it. It is off where no step asks for it: under `Model.fit`,
-in evaluation, and in what is exported.
+They change no number, and are off outside of `training_step`: under
+`Model.fit`, in evaluation, and in exports.
 """
 
 import contextlib
@@ -18,39 +18,38 @@ import tensorflow as tf
 from modeling import dropout
 from modeling.config import BertConfig
 
-# Below, compiling takes longer than a short run can win.
+# For smaller sizes compiling takes longer than a short run can save.
 SMALLEST_HIDDEN_SIZE = 128
 
 
 @dataclasses.dataclass(frozen=True)
-class Ways:
-    """How a training step computes what it computes.
+class StepOptions:
+    """Optimizations of a training step.
 
     Attributes:
-        fused: elementwise operations are compiled, see `elementwise`.
-        remat: a layer keeps its input alone, see `recomputed`.
+        fused: whether elementwise operations are compiled, see `elementwise`.
+        remat: whether layers keep their input only, see `recomputed`.
     """
 
     fused: bool = False
     remat: bool = False
 
 
-_PLAIN = Ways()
+_PLAIN = StepOptions()
 _scope = threading.local()
 
 
 def step_scope(config: BertConfig, fused: bool, remat: bool) -> Callable:
-    """`training_step` of a run, for the devices that are there.
+    """`training_step` with the options for the available devices.
 
     Args:
         config: sizes of the network.
-        fused: whether elementwise operations are fused where that is of
-            use: on CPUs.
-            On GPUs and TPUs the whole step is one program (--use_xla).
-        remat: whether layers are computed again.
+        fused: whether to fuse elementwise operations on CPUs; on GPUs and
+            TPUs --use_xla compiles the whole step instead.
+        remat: whether the backward pass recomputes the layers.
 
     Returns:
-        seed -> the context in which a step runs.
+        seed -> context in which a step runs.
     """
     accelerators = [
         device
@@ -58,65 +57,65 @@ def step_scope(config: BertConfig, fused: bool, remat: bool) -> Callable:
         if device.device_type != "CPU"
     ]
     large = config.hidden_size >= SMALLEST_HIDDEN_SIZE
-    ways = Ways(fused and large and not accelerators, remat)
-    return functools.partial(training_step, ways=ways)
+    options = StepOptions(fused and large and not accelerators, remat)
+    return functools.partial(training_step, options=options)
 
 
 @contextlib.contextmanager
-def training_step(seed: tf.Tensor, ways: Ways = _PLAIN):
-    """Hands a seed to dropout, and the ways to all layers called inside.
+def training_step(seed: tf.Tensor, options: StepOptions = _PLAIN):
+    """Context that passes a seed and options to all layers called inside.
 
     Args:
-        seed: int32 [2].
-        ways: of this step.
+        seed: int32 [2], for dropout.
+        options: options of this step.
     """
-    outer = _ways()
-    _scope.ways = ways
+    outer = _options()
+    _scope.options = options
     try:
         with dropout.dropout_seed(seed):
             yield
     finally:
-        _scope.ways = outer
+        _scope.options = outer
 
 
 def elementwise(function: Callable, *tensors, **settings) -> tf.Tensor:
     """`function(*tensors, **settings)`, compiled if the step is fused.
 
-    Matrix products are fastest in oneDNN, one by one, which XLA on CPU does
-    not call; everything between two of them is fastest as one XLA program,
-    which reads and writes memory once. The backward pass is one program
-    too and computes the forward pass again: only the inputs are kept.
+    Matrix products are fastest as single calls of oneDNN, which XLA on CPU
+    does not use; the operations between two of them are fastest as one XLA
+    program, which reads and writes memory once. The backward pass is one
+    program too and recomputes the forward pass: only the inputs are kept.
 
     Args:
-        function: of a module; makes a tensor with operations alone.
-        tensors: its inputs; those of integers get no gradient.
-        settings: hashable; a program is compiled for each.
+        function: module-level function without side effects.
+        tensors: its inputs; integer ones get no gradient.
+        settings: hashable; each combination compiles a program.
     """
-    if not _ways().fused:
+    if not _options().fused:
         return function(*tensors, **settings)
     return _fused(function, **settings)(*map(tf.convert_to_tensor, tensors))
 
 
 def recomputed(function: Callable, x: tf.Tensor) -> tf.Tensor:
-    """`function(x)`; with remat, nothing of it is kept but x.
+    """`function(x)`; with remat, only x is kept for the backward pass.
 
-    The backward pass computes it again, with the same dropout (Chen et al.
+    The backward pass recomputes the rest, with the same dropout (Chen et al.
     2016, arXiv:1604.06174).
     """
-    ways, seed = _ways(), dropout.current_seed()
-    if not ways.remat:
+    options, seed = _options(), dropout.current_seed()
+    if not options.remat:
         return function(x)
 
     def again(x):
-        # The backward pass runs when the step's own scope is left.
-        with training_step(seed, ways):
+        # The backward pass runs outside of the step's scope.
+        with training_step(seed, options):
             return function(x)
 
     return tf.recompute_grad(again)(x)
 
 
-def _ways() -> Ways:
-    return getattr(_scope, "ways", _PLAIN)
+def _options() -> StepOptions:
+    return getattr(_scope, "options", _PLAIN)
 
 
 @functools.cache

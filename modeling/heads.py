@@ -1,4 +1,4 @@
-"""What stands on top of the encoder."""
+"""Output heads."""
 
 import keras
 from keras import ops
@@ -8,17 +8,16 @@ from modeling.config import BertConfig
 
 
 class MaskedLMHead(keras.layers.Layer):
-    """Scores every token of the vocabulary at the masked places only.
+    """Masked LM head: scores of all tokens at the masked positions.
 
-    Dense and layer norm, then the product with the word embeddings, which
-    are the encoder's own, plus a bias. The product is computed in float32,
-    whatever the network computes in: rounded to half precision, the highest
-    scores are often equal.
+    Dense layer and layer norm, then the product with the encoder's word
+    embeddings, plus a bias. The product is always computed in float32: in
+    half precision the highest scores are often equal.
 
     Args:
         config: sizes.
         seed: of the initial weights.
-        embeddings: the encoder's embeddings.
+        embeddings: embedding layer of the encoder.
     """
 
     def __init__(
@@ -39,37 +38,37 @@ class MaskedLMHead(keras.layers.Layer):
         )
 
     def call(self, x, positions=None):
-        """Scores of places.
+        """Computes the scores.
 
         Args:
             x: float [B, S, H].
-            positions: int32 [B, P]; None: x is [B, P, H], of these places.
+            positions: int32 [B, P]; None: x is [B, P, H], gathered already.
 
         Returns:
             float32 [B, P, V].
         """
         if positions is not None:
-            x = layers.rows_at(x, positions)
+            x = layers.gather_positions(x, positions)
         x = self.layer_norm(self.transform(x))  # [B, P, H]
         table = ops.convert_to_tensor(self.embeddings.word_embeddings)
-        batch, places, width = ops.shape(x)
+        batch, count, width = ops.shape(x)
         x = ops.cast(ops.reshape(x, (-1, width)), "float32")
         logits = ops.matmul(x, ops.transpose(table))
-        logits = ops.reshape(logits, (batch, places, self.config.vocab_size))
+        logits = ops.reshape(logits, (batch, count, self.config.vocab_size))
         return logits + self.output_bias
 
 
 class OutputHead(keras.layers.Layer):
-    """Scores C classes: x W^T + b, as each task of the original does.
+    """Scores of C classes: x W^T + b, as in each task of the original.
 
-    It computes in float32, whatever the network below computes in.
+    Always computed in float32.
 
     Args:
         config: sizes.
         seed: of the initial weights.
         classes: C.
-        name: of the layer, from which its initial weights follow.
-        bias: with b; else `output_bias` is None.
+        name: name of the layer, which also seeds its initial weights.
+        bias: whether there is a b; else `output_bias` is None.
     """
 
     def __init__(

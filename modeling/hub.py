@@ -1,7 +1,7 @@
-"""SavedModels of TF-Hub: their names, and a Keras layer around them.
+"""TF-Hub SavedModels: input names, loading, and a Keras layer.
 
-TensorFlow only, as SavedModels are. TF-Hub's names stand here and in
-`serving/hub.py`, which imports them.
+TensorFlow only. TF-Hub's names are defined here; `serving/hub.py` imports
+them.
 """
 
 import contextlib
@@ -26,9 +26,10 @@ _trust = threading.local()
 
 @contextlib.contextmanager
 def trust_models():
-    """Inside, `HubEncoder`s are loaded with the Keras model around them.
+    """Context in which saved Keras models may load their `HubEncoder`s.
 
-    A saved Keras model names the SavedModel's path but cannot vouch for it:
+    A saved Keras model holds the SavedModel's path, which is not trusted by
+    default:
 
         with hub.trust_models():
             model = keras.saving.load_model("model.keras")
@@ -46,21 +47,21 @@ def load(path: str, trust_model: bool = False):
 
     Args:
         path: its folder, on this machine.
-        trust_model: must be true: what is loaded runs its graph, and the
-            scan is a second lock, not the first.
+        trust_model: must be true, since the graph runs as a program; the
+            scan is a second protection only.
 
     Returns:
         the loaded object, such as `encoder(inputs, training=True)`,
         `encoder.mlm(inputs)`, `preprocessor.tokenize(strings)`.
 
     Raises:
-        UserError: it is not trusted, the scan refuses it, or it is damaged.
+        UserError: it is not trusted, rejected by the scan, or damaged.
     """
     if not trust_model:
         raise UserError(
-            "is not loaded: a SavedModel's graph runs as a program does",
+            "not loaded: a SavedModel's graph runs like a program",
             path=path,
-            fix="if you trust where it comes from, pass trust_model=True "
+            fix="if you trust its source, pass trust_model=True "
             "(--trust_model)",
         )
     operations = saved_model_scan.scan(path)
@@ -68,34 +69,34 @@ def load(path: str, trust_model: bool = False):
         import tensorflow_text  # noqa: F401 registers the operations
     try:
         return tf.saved_model.load(path)
-    except Exception as error:  # whatever a damaged file makes of it
+    except Exception as error:  # damaged files raise various types
         raise UserError(f"cannot be loaded: {error}", path=path) from None
 
 
 @keras.saving.register_keras_serializable(package="bert")
 class HubEncoder(keras.layers.Layer):
-    """A BERT of TF-Hub as a Keras layer that can be trained.
+    """Trainable Keras layer of a TF-Hub BERT.
 
-    Call it with a dict of int32 [B, S] under our names or TF-Hub's. It
-    returns what the SavedModel returns, float32: pooled_output [B, H],
+    Its input is a dict of int32 [B, S], with our names or TF-Hub's. It
+    returns the outputs of the SavedModel, float32: pooled_output [B, H],
     sequence_output [B, S, H], encoder_outputs L times [B, S, H]. A layer
     that is not trainable is called with training=False.
 
-    A saved Keras model keeps the path and the weights; `trust_models` loads
-    it again.
+    A saved Keras model holds the path and the weights; load it inside
+    `trust_models`.
 
     Args:
         handle: folder of the SavedModel.
-        part: "mlm" for the encoder with its masked-LM head, which takes
-            masked_lm_positions, int32 [B, P], too and returns mlm_logits
-            [B, P, V] besides.
+        part: "mlm" for the encoder with its masked LM head, which also takes
+            masked_lm_positions, int32 [B, P], and returns mlm_logits
+            [B, P, V].
         trust_model: must be true, see `load`.
 
     Attributes:
-        module: what was loaded.
+        module: the loaded SavedModel.
 
     Raises:
-        UserError: see `load`; or it is no encoder that can be trained.
+        UserError: see `load`; or it is no trainable encoder.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class HubEncoder(keras.layers.Layer):
         return outputs
 
     def get_config(self):
-        """The layer's arguments; never that the path is trusted."""
+        """The layer's arguments, without `trust_model`."""
         return {
             **super().get_config(),
             "handle": self.handle,
@@ -152,7 +153,7 @@ class HubEncoder(keras.layers.Layer):
 
 
 def _input_names(network, path: str) -> list[str]:
-    """Names that the calls of a reusable SavedModel take."""
+    """Input names of a reusable SavedModel."""
     wanted = f"a BERT with the inputs {', '.join(OURS)} and variables"
     call = network.__call__ if callable(network) else None
     functions = getattr(call, "concrete_functions", ())

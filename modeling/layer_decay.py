@@ -1,4 +1,4 @@
-"""Which layers of a network learn, and how fast, from below to above."""
+"""Frozen layers and layer-wise learning-rate decay."""
 
 import keras
 
@@ -6,11 +6,12 @@ from modeling import checkpoints
 
 
 def freeze(named: dict[str, keras.Variable], layers: int) -> None:
-    """Takes the embeddings and the first layers out of training.
+    """Freezes the embeddings and the first layers.
 
     Args:
         named: original name -> variable.
-        layers: so many; 0: not even the embeddings are taken out.
+        layers: number of layers; 0: nothing is frozen, not even the
+            embeddings.
     """
     for name, variable in named.items():
         depth = checkpoints.depth(name)
@@ -24,17 +25,20 @@ def rate_factors(
     decay: float,
     layers: int,
 ) -> tuple[float, ...]:
-    """What the learning rate of each variable is multiplied by.
+    """Factors of the learning rates.
 
-    decay ** (L - l) for the lth of L layers, from 1, as if the embeddings
-    were layer 0; 1 for pooler and head (Howard and Ruder 2018,
+    decay ** (L - l) for layer l of L, with the embeddings as layer 0; 1 for
+    pooler and heads (Howard and Ruder 2018,
     arXiv:1801.06146; Clark et al. 2020, arXiv:2003.10555).
 
     Args:
         named: original name -> variable.
-        variables: some of them, those that are trained.
+        variables: the trained ones of them.
         decay: above 0, up to 1.
         layers: L.
+
+    Returns:
+        one factor for each of `variables`.
     """
     depths = {id(x): checkpoints.depth(name) for name, x in named.items()}
     found = [depths[id(variable)] for variable in variables]

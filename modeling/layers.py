@@ -3,13 +3,13 @@
     ids -> Embeddings -> TransformerBlock x L -> Pooler
 
 Shapes: B batch, S sequence, H hidden, A heads, D = H / A, I intermediate,
-Q places that are asked for.
+Q query positions.
 
-What stands between two matrix products is a function of its own, `_like_this`,
-so that `fast.elementwise` can compile it. Numbers are float32 inside.
+The elementwise operations between two matrix products are functions of this
+module, so that `fused_ops.elementwise` can compile them, in float32.
 
-Layers of layers build their parts and tell the shape of what they return. Keras
-would trace each twice to find out: most of the time of making a network.
+Nested layers define `build` and `compute_output_shape`: otherwise Keras would
+trace each of them twice, which is most of the time of building a network.
 """
 
 import math
@@ -26,10 +26,10 @@ MASKED_SCORE = -10000.0  # added to the scores of padded keys
 
 
 def activation(name: str):
-    """The function that a config's `hidden_act` names.
+    """Activation function for a config's `hidden_act`.
 
     "gelu" and "gelu_new" are the tanh form (Hendrycks and Gimpel 2016,
-    arXiv:1606.08415), which is what the original's code computes.
+    arXiv:1606.08415), as in the original's code.
     """
     return {
         "gelu": _gelu_tanh,
@@ -42,20 +42,20 @@ def activation(name: str):
 
 
 class Factory:
-    """Makes the parts of one layer, each with initial weights of its own.
+    """Makes the parts of one layer, each with its own initializer seed.
 
     Args:
         config: sizes.
         seed: of the initial weights.
-        scope: name of the layer in its network; with the part's name it
-            decides the part's weights.
+        scope: name of the layer in its network; it and the part's name
+            determine the seed of the part.
     """
 
     def __init__(self, config: BertConfig, seed: int, scope: str):
         self._config, self._seed, self._scope = config, seed, scope
 
     def initializer(self, name: str) -> keras.initializers.Initializer:
-        """Normal, cut off at two standard deviations."""
+        """Truncated normal, as in the original."""
         seed = zlib.crc32(f"{self._seed}/{self._scope}/{name}".encode())
         return keras.initializers.TruncatedNormal(
             stddev=self._config.initializer_range, seed=seed
@@ -71,11 +71,11 @@ class Factory:
         )
 
     def projection(self, units: int, name: str) -> "Projection":
-        """x W, whose bias is added by what follows."""
+        """x W; its bias is added by the next layer."""
         return Projection(units, self.initializer(name), name=name)
 
     def dropout(self, rate: float, name: str) -> dropout.Dropout:
-        """A dropout layer with a number of its own."""
+        """A dropout layer with its own salt."""
         salt = zlib.crc32(f"{self._scope}/{name}".encode()) & 0x7FFFFFFF
         return dropout.Dropout(rate, salt, name=name)
 
@@ -113,7 +113,7 @@ class Embeddings(keras.layers.Layer):
         self.dropout = make.dropout(config.hidden_dropout_prob, "dropout")
 
     def build(self, input_ids_shape):
-        """Makes the layer norm's weights."""
+        """Creates the layer norm's weights."""
         self.layer_norm.build((*input_ids_shape, self.config.hidden_size))
 
     def compute_output_shape(self, input_ids_shape):
@@ -123,13 +123,13 @@ class Embeddings(keras.layers.Layer):
     def call(self, input_ids, segment_ids, position_ids=None, training=False):
         """Three times int32 [B, S] -> float [B, S, H].
 
-        Without `position_ids` a row is one sequence.
+        Without `position_ids` the positions are 0 to S - 1.
         """
         length = ops.shape(input_ids)[1]
         positions = self.position_embeddings[:length]
         if position_ids is not None:
             positions = ops.take(self.position_embeddings, position_ids, axis=0)
-        # A matrix product gives a dense gradient for the two rows.
+        # A matrix product gives a dense gradient for the small table.
         segments = ops.one_hot(
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
         )
@@ -142,16 +142,16 @@ class Embeddings(keras.layers.Layer):
 
 
 class AttentionMask(keras.layers.Layer):
-    """What is added to attention scores, so that padding gets no weight."""
+    """Attention bias that masks padding."""
 
     def call(self, input_mask):
-        """int32 [B, S], 1 = piece -> float32 [B, 1, 1, S]."""
+        """int32 [B, S], 1 = token -> float32 [B, 1, 1, S]."""
         padding = 1.0 - ops.cast(input_mask, "float32")
         return ops.expand_dims(padding, (1, 2)) * MASKED_SCORE
 
 
 class SequenceMask(keras.layers.Layer):
-    """What keeps attention inside each sequence of a row."""
+    """Attention bias that separates the sequences of a packed row."""
 
     def call(self, sequence_ids):
         """int32 [B, S], 0 = padding -> float32 [B, 1, S, S]."""
@@ -161,7 +161,7 @@ class SequenceMask(keras.layers.Layer):
 
 
 class Projection(keras.layers.Layer):
-    """x W of a dense layer; its bias is for the function that follows.
+    """x W of a dense layer; the next function adds its bias.
 
     Args:
         units: width of the output.
@@ -173,7 +173,7 @@ class Projection(keras.layers.Layer):
         self.units, self.initializer = units, initializer
 
     def build(self, input_shape):
-        """Makes the kernel, [inputs, units], and the bias."""
+        """Creates the kernel, [inputs, units], and the bias."""
         self.kernel = self.add_weight(
             shape=(input_shape[-1], self.units),
             initializer=self.initializer,
@@ -203,34 +203,39 @@ class SelfAttention(keras.layers.Layer):
         )
 
     def build(self, x_shape):
-        """Makes the weights of queries, keys and values."""
+        """Creates the weights of queries, keys and values."""
         for dense in (self.query, self.key, self.value):
             dense.build(x_shape)
 
-    def call(self, x, adder, asking=None, training=False):
-        """Each place asks all places.
+    def call(self, x, attention_bias, queries=None, training=False):
+        """Attends from some positions to all positions.
 
         Args:
             x: float [B, S, H].
-            adder: float32 [B, 1, 1 or Q, S], added to the scores.
-            asking: float [B, Q, H], the places that ask; None: all.
+            attention_bias: float32 [B, 1, 1 or Q, S], added to the scores.
+            queries: float [B, Q, H], inputs at the query positions; None: x.
             training: whether dropout is on.
 
         Returns:
             float [B, Q, H].
         """
-        asking = x if asking is None else asking
-        q = self._heads(self.query(asking))  # [B, A, Q, D]
+        queries = x if queries is None else queries
+        q = self._heads(self.query(queries))  # [B, A, Q, D]
         k = self._heads(self.key(x))  # [B, A, S, D]
         v = self._heads(self.value(x))  # [B, A, S, D]
         scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))  # [B, A, Q, S]
         key, rate = self.dropout.draw(training)
         scale = 1.0 / math.sqrt(q.shape[-1])
         probs = fused_ops.elementwise(
-            _attention_probs, scores, adder, key, rate=rate, scale=scale
+            _attention_probs,
+            scores,
+            attention_bias,
+            key,
+            rate=rate,
+            scale=scale,
         )
         context = ops.transpose(ops.matmul(probs, v), (0, 2, 1, 3))
-        return ops.reshape(context, ops.shape(asking))
+        return ops.reshape(context, ops.shape(queries))
 
     def _heads(self, x):
         """[B, S, H] -> [B, A, S, D]."""
@@ -241,19 +246,19 @@ class SelfAttention(keras.layers.Layer):
 
 
 class AddNorm(keras.layers.Layer):
-    """Layer norm of a residual and a projection, which gets its bias first.
+    """LayerNorm(dropout(product + bias) + residual).
 
     Args:
-        drop: dropout of the projection.
+        drop: dropout layer.
     """
 
     def __init__(self, drop: dropout.Dropout, **kwargs):
-        # Gamma and beta stay float32, whatever the layer computes in.
+        # Gamma and beta stay float32 in mixed precision.
         super().__init__(autocast=False, **kwargs)
         self.dropout = drop
 
     def build(self, product_shape):
-        """Makes gamma and beta, [H] each."""
+        """Creates gamma and beta, [H] each."""
         shape = product_shape[-1:]
         self.gamma = self.add_weight(shape, initializer="ones", name="gamma")
         self.beta = self.add_weight(shape, initializer="zeros", name="beta")
@@ -296,7 +301,7 @@ class TransformerBlock(keras.layers.Layer):
         )
 
     def build(self, x_shape):
-        """Makes the weights of all parts."""
+        """Creates the weights of all parts."""
         self.attention.build(x_shape)
         self.attention_output.build(x_shape)
         self.attention_layer_norm.build(x_shape)
@@ -304,18 +309,20 @@ class TransformerBlock(keras.layers.Layer):
         self.output_dense.build((*x_shape[:-1], self.intermediate.units))
         self.output_layer_norm.build(x_shape)
 
-    def compute_output_shape(self, x_shape, adder_shape, places_shape=None):
+    def compute_output_shape(
+        self, x_shape, attention_bias_shape, positions_shape=None
+    ):
         """(B, S, H) -> (B, Q, H)."""
         batch, length, width = x_shape
-        return (batch, places_shape[1] if places_shape else length, width)
+        return (batch, positions_shape[1] if positions_shape else length, width)
 
-    def call(self, x, adder, places=None, training=False):
-        """One layer.
+    def call(self, x, attention_bias, positions=None, training=False):
+        """Computes the layer at all or some positions.
 
         Args:
             x: float [B, S, H].
-            adder: float32 [B, 1, 1 or S, S], added to the scores.
-            places: int32 [B, Q], those whose output is read; None: all.
+            attention_bias: float32 [B, 1, 1 or S, S], added to the scores.
+            positions: int32 [B, Q], positions of the output; None: all.
             training: whether dropout is on.
 
         Returns:
@@ -323,21 +330,23 @@ class TransformerBlock(keras.layers.Layer):
         """
 
         def layer(x):
-            return self._layer(x, adder, places, training)
+            return self._layer(x, attention_bias, positions, training)
 
         return fused_ops.recomputed(layer, x) if training else layer(x)
 
-    def _layer(self, x, adder, places, training):
-        asking = x
-        if places is not None:
-            asking = rows_at(x, places)
-            if adder.shape[2] != 1:  # each place has a mask of its own
-                adder = rows_at(adder[:, 0], places)[:, None]
-        attended = self.attention(x, adder, asking, training=training)
+    def _layer(self, x, attention_bias, positions, training):
+        queries = x
+        if positions is not None:
+            queries = gather_positions(x, positions)
+            if attention_bias.shape[2] != 1:  # one mask for each position
+                attention_bias = gather_positions(
+                    attention_bias[:, 0], positions
+                )[:, None]
+        attended = self.attention(x, attention_bias, queries, training=training)
         x = self.attention_layer_norm(
             self.attention_output(attended),
             ops.convert_to_tensor(self.attention_output.bias),
-            asking,
+            queries,
             training=training,
         )
         hidden = fused_ops.elementwise(
@@ -355,7 +364,7 @@ class TransformerBlock(keras.layers.Layer):
 
 
 class Split(keras.layers.Layer):
-    """Takes apart what was read at two groups of places."""
+    """Splits the output at two groups of positions."""
 
     def call(self, x, first):
         """float [B, K + P, H], int32 [B, K] -> [B, K, H] and [B, P, H]."""
@@ -363,18 +372,18 @@ class Split(keras.layers.Layer):
         return x[:, :count], x[:, count:]
 
 
-def rows_at(x, places):
-    """float [B, S, N], int32 [B, Q] -> float [B, Q, N]."""
+def gather_positions(x, positions):
+    """Gathers positions: float [B, S, N], int32 [B, Q] -> float [B, Q, N]."""
     batch, length, width = ops.shape(x)
     first = ops.arange(batch, dtype="int32")[:, None] * length
-    return ops.take(ops.reshape(x, (-1, width)), places + first, axis=0)
+    return ops.take(ops.reshape(x, (-1, width)), positions + first, axis=0)
 
 
-def _attention_probs(scores, adder, key, *, rate: float, scale: float):
+def _attention_probs(scores, bias, key, *, rate: float, scale: float):
     """float [B, A, Q, S] -> float [B, A, Q, S], with dropout."""
     dtype = scores.dtype
-    adder = ops.stop_gradient(ops.cast(adder, "float32"))
-    probs = ops.softmax(ops.cast(scores, "float32") * scale + adder)
+    bias = ops.stop_gradient(ops.cast(bias, "float32"))
+    probs = ops.softmax(ops.cast(scores, "float32") * scale + bias)
     return ops.cast(dropout.drop(probs, key, rate), dtype)
 
 

@@ -1,4 +1,4 @@
-"""Sums of loss and of hits in pre-training, over the examples of a batch."""
+"""Pre-training losses: sums of loss and of correct answers over a batch."""
 
 from keras import ops
 
@@ -11,14 +11,14 @@ OBJECTIVES = (MASKED_LM, NEXT_SENTENCE)
 
 
 def pretraining_weights(batch: dict) -> dict:
-    """Weight of each objective in a batch: what its loss is divided by.
+    """Weight of each objective in a batch: the divisor of its loss.
 
     Args:
         batch: tensors of `features.pretraining_schema` or `packed_schema`
             and `is_real_example`.
 
     Returns:
-        masked_lm: float32 scalar, number of masked places; 1e-5 is added as
+        masked_lm: float32 scalar, number of masked positions; 1e-5 is added as
             in google-research/bert `run_pretraining.py`.
         next_sentence: float32 scalar, number of sequences.
     """
@@ -37,8 +37,8 @@ def pretraining_sums(batch: dict, outputs: dict) -> dict:
 
     Returns:
         for each objective, float32 scalars: `<objective>_loss`, the sum of
-        cross entropies in nats; `<objective>_accuracy`, the number of right
-        answers; `<objective>_weight`, what to divide both by.
+        cross entropies in nats; `<objective>_accuracy`, the number of correct
+        answers; `<objective>_weight`, the divisor of both.
     """
     weights = {
         MASKED_LM: batch[features.MASKED_LM_WEIGHTS],
@@ -58,7 +58,7 @@ def pretraining_sums(batch: dict, outputs: dict) -> dict:
 
 
 def batch_tokens(batch: dict):
-    """float32 scalar, tokens of a batch that are not padding.
+    """Number of tokens of a batch without padding, float32 scalar.
 
     Args:
         batch: `input_mask`, int32 [..., S].
@@ -67,10 +67,10 @@ def batch_tokens(batch: dict):
 
 
 def weighted_sums(objective: str, logits, label, weight) -> dict:
-    """Sums of an objective whose answers are classes.
+    """Sums of a classification objective.
 
     Args:
-        objective: its name.
+        objective: name of the objective.
         logits: float32 [..., C].
         label, weight: int32 and float32 [...].
 
@@ -87,17 +87,17 @@ def weighted_sums(objective: str, logits, label, weight) -> dict:
 
 
 def _next_sentence_weights(batch: dict):
-    """float32 [B, K]; K = 1 in rows of one sequence."""
+    """float32 [B, K]; K = 1 if not packed."""
     if features.NEXT_SENTENCE_WEIGHTS in batch:
         return batch[features.NEXT_SENTENCE_WEIGHTS]
     return ops.expand_dims(batch[features.IS_REAL_EXAMPLE], 1)
 
 
 def _loss_and_hit(logits, label):
-    """Cross entropy, and 1 where the highest score is the label's.
+    """Cross entropy, and 1 where the label has the highest score.
 
-    Of equal scores the first is the highest, as for argmax, which Keras
-    computes in six passes over the scores.
+    Of equal scores the first counts as the highest, as for argmax, which
+    takes six passes over the scores in Keras.
 
     Args:
         logits: float32 [..., C].

@@ -1,4 +1,4 @@
-"""Encoder and heads together for pre-training."""
+"""Pre-training model: encoder and heads."""
 
 import keras
 from keras import ops
@@ -12,12 +12,12 @@ from modeling.config import BertConfig
 def build_pretraining_model(
     config: BertConfig, seed: int = 12345, packed: bool = False
 ) -> keras.Model:
-    """Builds encoder, masked-LM head and next-sentence head.
+    """Builds the encoder with masked LM and next-sentence heads.
 
     Args:
         config: sizes.
         seed: of the initial weights.
-        packed: rows hold several sequences.
+        packed: whether a row holds several sequences.
 
     Returns:
         a functional model that takes the encoder's inputs and

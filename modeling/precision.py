@@ -1,4 +1,4 @@
-"""Precisions of a network: in training, and of what is served."""
+"""Precision of training and of exported models."""
 
 import contextlib
 from collections.abc import Iterator
@@ -13,12 +13,15 @@ _FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability
 
 
 def choose(precision: str, strategy) -> str:
-    """The precision that `auto` means on the devices of a strategy; logs it.
+    """Resolves the precision "auto" for the devices of a strategy.
 
     Args:
         precision: "float32", "bfloat16", "float16" or "auto": bfloat16 if
             the devices have instructions for it, else float32.
         strategy: the `tf.distribute.Strategy`.
+
+    Returns:
+        "float32", "bfloat16" or "float16".
     """
     import tensorflow as tf
 
@@ -38,10 +41,9 @@ def choose(precision: str, strategy) -> str:
 
 
 def computing_in(precision: str) -> contextlib.AbstractContextManager[None]:
-    """Layers that are made inside compute in this precision.
+    """Context in which new layers get a compute precision.
 
-    Their variables stay float32. The precision stays theirs when the context
-    is left, and is nobody else's.
+    Their variables stay float32. Layers made later or before are not affected.
 
     Args:
         precision: "float32", "bfloat16" or "float16".
@@ -51,10 +53,9 @@ def computing_in(precision: str) -> contextlib.AbstractContextManager[None]:
 
 
 def stored_in(precision: str) -> contextlib.AbstractContextManager[None]:
-    """Layers that are made inside store their weights in this precision.
+    """Context in which new layers store their weights in a precision.
 
-    They compute in it too, but for sums, norms and softmax; it stays theirs
-    when the context is left.
+    They also compute in it, except for sums, norms and softmax.
 
     Args:
         precision: a dtype's name.

@@ -1,7 +1,4 @@
-"""Sums of loss and of hits in fine-tuning, over the examples of a batch.
-
-They are as those of `modeling.losses`.
-"""
+"""Fine-tuning losses, in the form of those of `modeling.losses`."""
 
 from keras import ops
 
@@ -12,11 +9,11 @@ LABELS = "labels"
 TOKEN = "token"
 CHOICE = "choice"
 SPAN = "span"
-_NO_CHOICE = -1e9  # added to the score of what is no choice
+_NO_CHOICE = -1e9  # added to the scores of padding
 
 
 def label_weights(batch: dict) -> dict:
-    """Weight of the labels in a batch: its rows.
+    """Weight of the labels: number of examples in a batch.
 
     Args:
         batch: with `is_real_example`, [B].
@@ -29,7 +26,7 @@ def label_weights(batch: dict) -> dict:
 
 
 def class_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over a batch where each row has one class of C.
+    """Sums for classification: one of C classes for each example.
 
     Args:
         batch: label_ids, int32 [B]; is_real_example, [B].
@@ -37,8 +34,8 @@ def class_sums(batch: dict, outputs: dict) -> dict:
 
     Returns:
         float32 scalars: `labels_loss`, the sum of cross entropies in nats;
-        `labels_accuracy`, the number of right answers; `labels_weight`,
-        what to divide both by.
+        `labels_accuracy`, the number of correct answers; `labels_weight`,
+        the divisor of both.
     """
     label, logits = batch[features.LABEL_IDS], outputs["logits"]
     loss = ops.sparse_categorical_crossentropy(label, logits, from_logits=True)
@@ -46,15 +43,15 @@ def class_sums(batch: dict, outputs: dict) -> dict:
 
 
 def multi_label_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over a batch where each row has any of C labels.
+    """Sums for multi-label classification: any of C labels.
 
     Args:
         batch: label_ids, int32 [B, C], 0 or 1; is_real_example, [B].
         outputs: logits, float32 [B, C].
 
     Returns:
-        as `class_sums`: the cross entropies' mean over the labels, and rows
-        with every label right.
+        as `class_sums`: mean cross entropy over the labels, and examples
+        with all labels correct.
     """
     label, logits = batch[features.LABEL_IDS], outputs["logits"]
     positive = ops.cast(label, logits.dtype)
@@ -64,7 +61,7 @@ def multi_label_sums(batch: dict, outputs: dict) -> dict:
 
 
 def number_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over a batch where each row has a number.
+    """Sums for regression: a number for each example.
 
     Args:
         batch: label_ids, float32 [B]; is_real_example, [B].
@@ -91,7 +88,7 @@ def _label_sums(batch: dict, loss, hits) -> dict:
 
 
 def token_weights(batch: dict) -> dict:
-    """Weight of the one objective: words that have their label here.
+    """Weight of token labels: number of labeled tokens in a batch.
 
     Args:
         batch: `label_weights`, float32 [B, S].
@@ -100,11 +97,11 @@ def token_weights(batch: dict) -> dict:
 
 
 def token_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over the words of a batch; see `losses.pretraining_sums`.
+    """Sums for token classification; see `losses.pretraining_sums`.
 
     Args:
         batch: `label_ids`, int32 [B, S], and `label_weights`, float32
-            [B, S]; pieces of weight 0 have no loss.
+            [B, S]; tokens of weight 0 have no loss.
         outputs: logits, float32 [B, S, C].
     """
     weight, label = batch[features.LABEL_WEIGHTS], batch[features.LABEL_IDS]
@@ -112,7 +109,7 @@ def token_sums(batch: dict, outputs: dict) -> dict:
 
 
 def choice_weights(batch: dict) -> dict:
-    """Weight of the one objective: rows.
+    """Weight of choices: number of examples in a batch.
 
     Args:
         batch: `label_ids`, int32 [B].
@@ -122,11 +119,11 @@ def choice_weights(batch: dict) -> dict:
 
 
 def choice_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over the rows of a batch; see `losses.pretraining_sums`.
+    """Sums for multiple choice; see `losses.pretraining_sums`.
 
     Args:
         batch: `label_ids`, int32 [B], and `choice_weights`, float32 [B, C],
-            0 where a row has no such choice.
+            0 for missing choices.
         outputs: logits, float32 [B, C].
     """
     missing = 1.0 - batch[features.CHOICE_WEIGHTS]
@@ -137,7 +134,7 @@ def choice_sums(batch: dict, outputs: dict) -> dict:
 
 
 def span_weights(batch: dict) -> dict:
-    """Weight of the one objective: rows.
+    """Weight of spans: number of examples in a batch.
 
     Args:
         batch: `start_positions`, int32 [B].
@@ -147,11 +144,12 @@ def span_weights(batch: dict) -> dict:
 
 
 def span_sums(batch: dict, outputs: dict) -> dict:
-    """Sums over the rows of a batch; see `losses.pretraining_sums`.
+    """Sums for spans; see `losses.pretraining_sums`.
 
-    The loss of a row is the mean of those of start and end, as in
-    google-research/bert `run_squad.py`; but padding takes no part in it, so
-    that it does not depend on how long the batch is. A hit is both right.
+    The loss of an example is the mean of the losses of start and end, as in
+    google-research/bert `run_squad.py`; but padding is masked, so that the
+    loss does not depend on the length of the batch. An answer is correct if
+    both are.
 
     Args:
         batch: `start_positions` and `end_positions`, int32 [B]; `input_mask`,

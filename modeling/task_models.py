@@ -1,4 +1,4 @@
-"""Encoder and heads together for fine-tuning."""
+"""Fine-tuning models: encoder and heads."""
 
 import keras
 from keras import ops
@@ -17,13 +17,13 @@ def build_classifier(
     seed: int = 12345,
     packed: bool = False,
 ) -> keras.Model:
-    """Builds encoder and classifier on `[CLS]`.
+    """Builds the encoder with a classifier on `[CLS]`.
 
     Args:
         config: sizes.
         num_labels: C; 1 for regression.
         seed: of the initial weights.
-        packed: rows hold several sequences.
+        packed: whether a row holds several sequences.
 
     Returns:
         a functional model that takes the encoder's inputs and returns a
@@ -41,7 +41,7 @@ def build_classifier(
 
 
 def build_span_model(config: BertConfig, seed: int = 12345) -> keras.Model:
-    """Builds encoder and the start and end vectors of question answering.
+    """Builds the encoder with start and end scores for question answering.
 
     Args:
         config: sizes.
@@ -52,7 +52,7 @@ def build_span_model(config: BertConfig, seed: int = 12345) -> keras.Model:
         dict: start_logits and end_logits, float32 [B, S] each.
     """
     encoder = encoder_lib.build_encoder(config, seed)
-    _leave_pooler(encoder)
+    _freeze_pooler(encoder)
     sequence = encoder(encoder.input)["sequence_output"]
     logits = heads.OutputHead(config, seed, 2, "squad")(sequence)  # [B, S, 2]
     outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
@@ -62,7 +62,7 @@ def build_span_model(config: BertConfig, seed: int = 12345) -> keras.Model:
 def build_token_classifier(
     config: BertConfig, num_labels: int, seed: int = 12345
 ) -> keras.Model:
-    """Builds encoder and a classifier on every piece.
+    """Builds the encoder with a classifier on every token.
 
     Args:
         config: sizes.
@@ -74,7 +74,7 @@ def build_token_classifier(
         dict: logits, float32 [B, S, C].
     """
     encoder = encoder_lib.build_encoder(config, seed)
-    _leave_pooler(encoder)
+    _freeze_pooler(encoder)
     sequence = encoder(encoder.input)["sequence_output"]
     dropout = layers.Factory(config, seed, "ner").dropout(
         POOLED_DROPOUT, "dropout"
@@ -86,17 +86,17 @@ def build_token_classifier(
 
 
 def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
-    """Builds encoder and a vector that scores each choice.
+    """Builds the encoder with a score of each choice.
 
-    The vector has no bias: choices are compared with each other.
+    The head has no bias, which would cancel out in the softmax over choices.
 
     Args:
         config: sizes.
         seed: of the initial weights.
 
     Returns:
-        a functional model that takes the encoder's inputs, but int32
-        [B, C, S], and returns a dict: logits, float32 [B, C].
+        a functional model that takes the encoder's inputs as int32
+        [B, C, S] and returns a dict: logits, float32 [B, C].
     """
     encoder = encoder_lib.build_encoder(config, seed)
     inputs = {
@@ -104,21 +104,21 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
         for name in encoder.input
     }
     fold = FoldChoices(name="fold")
-    rows = {name: fold(x) for name, x in inputs.items()}  # [B * C, S]
+    folded = {name: fold(x) for name, x in inputs.items()}  # [B * C, S]
     dropout = layers.Factory(config, seed, "swag").dropout(
         POOLED_DROPOUT, "dropout"
     )
     head = heads.OutputHead(config, seed, 1, "swag", bias=False)
-    pooled = _pooled_output(encoder, rows)
+    pooled = _pooled_output(encoder, folded)
     scores = head(dropout(pooled))  # [B * C, 1]
-    # Scores that are to be compared keep all their bits.
+    # Scores stay float32, so that close ones are not rounded to ties.
     unfold = UnfoldChoices(name="unfold", dtype="float32")
     logits = unfold(scores, inputs[features.INPUT_IDS])
     return keras.Model(inputs, {"logits": logits}, name="choice")
 
 
 class FoldChoices(keras.layers.Layer):
-    """Makes the choices of a batch its rows."""
+    """Folds the choices into the batch dimension."""
 
     def call(self, x):
         """[B, C, S] -> [B * C, S]."""
@@ -126,15 +126,15 @@ class FoldChoices(keras.layers.Layer):
 
 
 class UnfoldChoices(keras.layers.Layer):
-    """Makes the rows of a batch its choices again."""
+    """Unfolds the choices from the batch dimension."""
 
     def call(self, scores, x):
-        """[B * C, 1], and what was folded, [B, C, S] -> [B, C]."""
+        """[B * C, 1] and the unfolded input, [B, C, S] -> [B, C]."""
         return ops.reshape(scores, ops.shape(x)[:2])
 
 
 def _pooled_output(encoder: keras.Model, inputs: dict) -> keras.KerasTensor:
-    """The pooled output, without the last layer's other positions.
+    """Pooled output; the last layer is computed at `[CLS]` only.
 
     Args:
         encoder: from `build_encoder`.
@@ -152,9 +152,9 @@ def _pooled_output(encoder: keras.Model, inputs: dict) -> keras.KerasTensor:
     return encoder.get_layer("pooler")(read if packed else read[:, 0])
 
 
-def _leave_pooler(encoder: keras.Model) -> None:
-    """Keeps what no gradient reaches as it is, as the original does.
+def _freeze_pooler(encoder: keras.Model) -> None:
+    """Freezes the unused pooler, as the original does.
 
-    Else weight decay would shrink it.
+    Otherwise weight decay would shrink it.
     """
     encoder.get_layer("pooler").trainable = False

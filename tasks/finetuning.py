@@ -170,9 +170,9 @@ class TaskNetwork:
         build_model: () -> a model of `modeling.models`.
         objectives: names of the losses.
         batch_weights, batch_sums: see `training.steps`.
-        num_examples: number of training examples; 0 without training.
-        choices: number of sequences of an example.
-        measures: see `training.steps.Task`.
+        num_examples: of training; 0 if nothing is trained.
+        choices: sequences of an example.
+        measures: see `training.steps.StepTask`.
     """
 
     build_model: Callable
@@ -210,7 +210,7 @@ class FineTuningRun:
             everything,
             training,
             setup.config,
-            training_run.Task(
+            training_run.TrainingTask(
                 network.build_model,
                 network.objectives,
                 network.batch_weights,

@@ -32,7 +32,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     """
     settings = flags.parse(argv, settings_class, usage)
     values = flags.as_dict(settings)
-    own = cluster.of_flags(values["distribution"], values["use_tpu"])
+    own = cluster.from_flags(values["distribution"], values["use_tpu"])
     if own is None:
         return settings
     if not values.get("do_train"):

@@ -26,7 +26,7 @@ class Task:
         num_train_steps: the last step; 0 if nothing is trained.
         num_warmup_steps: steps of linear warm-up.
         freeze_layers, layer_decay: see `modeling.layer_decay`.
-        measures: see `training.steps.Task`.
+        measures: see `training.steps.StepTask`.
     """
 
     build_model: Callable
@@ -109,7 +109,7 @@ class TrainingRun:
             "records": task.records,
             "environment": state.environment(self.strategy),
         }
-        trained = steps.Task(
+        trained = steps.StepTask(
             self.model,
             task.objectives,
             task.batch_weights,

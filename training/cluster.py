@@ -1,13 +1,13 @@
-"""The processes that train together: who they are, and that all are there.
+"""The processes of a distributed run, and how they find each other.
 
-TF_CONFIG names them in each process, as TensorFlow has it; the first one, the
-chief, is the only one that writes:
+TF_CONFIG lists them in each process, as for TensorFlow; only the first one, the
+chief, writes files:
 
     {"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]},
      "task": {"type": "worker", "index": 0}}
 
-TensorFlow waits for a process that is missing in silence. So all of them
-meet here first: each reports to the chief, which knows who is missing.
+TensorFlow waits silently for a missing process. So all of them meet here
+first: each connects to the chief, which knows which ones are missing.
 """
 
 import dataclasses
@@ -29,11 +29,11 @@ _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": ' + (
 _TASK = re.compile(r"/job:(\w+)/(?:replica:0/)?task:(\d+)")
 _PASSED_ON = re.compile(rf"from remote target {_TASK.pattern}")
 _SECONDS_BETWEEN_LINES = 10.0
-_SECONDS_OF_SILENCE = 30.0  # after which the chief is taken for dead
+_SECONDS_OF_SILENCE = 30.0  # then the chief counts as dead
 
 
 class WorkerLostError(Exception):
-    """Another process is gone; the message says which."""
+    """Another process was lost; the message names it."""
 
     exit_code = preemption.RUN_AGAIN
 
@@ -45,7 +45,7 @@ class Cluster:
     Attributes:
         tasks: names such as "worker 1", the chief's first.
         addresses: "host:port" of each.
-        index: which of them this process is.
+        index: index of this process.
     """
 
     tasks: tuple[str, ...]
@@ -54,20 +54,20 @@ class Cluster:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process is the one that writes."""
+        """Whether this process writes the files."""
         return self.index == 0
 
     @property
     def port(self) -> int:
-        """Where this process is reached."""
+        """Port of this process."""
         return _split(self.addresses[self.index])[1]
 
     def describe(self, index: int) -> str:
         """`worker 1 (10.0.0.2:2222)`."""
         return f"{self.tasks[index]} ({self.addresses[index]})"
 
-    def refusing(self) -> list[str]:
-        """The other processes that are not there: nothing answers."""
+    def unreachable(self) -> list[str]:
+        """The other processes whose ports refuse connections."""
         return [
             self.describe(i)
             for i, address in enumerate(self.addresses)
@@ -75,9 +75,9 @@ class Cluster:
         ]
 
     def named_in(self, message: str) -> list[str]:
-        """The other processes that TensorFlow names in a message.
+        """The other processes that a message of TensorFlow names.
 
-        One that has only passed it on is not meant, if another is named.
+        A process that only forwarded the message counts if no other is named.
         """
         found = _TASK.findall(_PASSED_ON.sub("", message))
         found = found or _TASK.findall(message)
@@ -90,13 +90,13 @@ class Cluster:
 
 
 def read(text: str) -> Cluster:
-    """Reads what TF_CONFIG holds.
+    """Parses TF_CONFIG.
 
     Args:
-        text: JSON, see above; a "chief" may stand beside the workers.
+        text: JSON, see above; a "chief" beside the workers is allowed.
 
     Raises:
-        UserError: it is not as TensorFlow expects it.
+        UserError: it does not have the form that TensorFlow expects.
     """
 
     def wrong(found: str, expected: str = _FORM) -> UserError:
@@ -132,14 +132,14 @@ def read(text: str) -> Cluster:
     return Cluster(tasks, tuple(named[x] for x in tasks), tasks.index(me))
 
 
-def of_flags(distribution: str, use_tpu: bool) -> Cluster | None:
-    """The cluster that a run belongs to; None: it is one process.
+def from_flags(distribution: str, use_tpu: bool) -> Cluster | None:
+    """The cluster of a run, or None for a single process.
 
     Args:
         distribution, use_tpu: the flags.
 
     Raises:
-        UserError: TF_CONFIG is not as it should be.
+        UserError: TF_CONFIG is missing or malformed.
     """
     text = os.environ.get(VARIABLE)
     if distribution == "multi_worker":
@@ -156,17 +156,17 @@ def of_flags(distribution: str, use_tpu: bool) -> Cluster | None:
 
 
 def meet(cluster: Cluster, timeout: float) -> None:
-    """Waits until all processes of the cluster have come.
+    """Waits until all processes of the cluster have started.
 
     Their ports are free again when it returns.
 
     Args:
         cluster: this process and the others.
-        timeout: seconds to wait at most.
+        timeout: maximum number of seconds to wait.
 
     Raises:
         UserError: the port of this process is in use.
-        WorkerLostError: not all came in time; the message says who did not.
+        WorkerLostError: some did not start in time; the message names them.
     """
     wait = _Wait(cluster, timeout)
     try:
@@ -187,14 +187,14 @@ def meet(cluster: Cluster, timeout: float) -> None:
 
 
 class _Wait:
-    """A wait for others that says for whom, and ends.
+    """A wait for other processes that logs their names and times out.
 
     Args:
         cluster: this process and the others.
         timeout: seconds.
 
     Attributes:
-        missing: numbers of those who have not come, as far as is known.
+        missing: indices of those that are known to be missing.
     """
 
     def __init__(self, cluster: Cluster, timeout: float):
@@ -203,7 +203,7 @@ class _Wait:
         self._start = self._logged = time.monotonic()
 
     def check(self) -> None:
-        """Logs who is missing, now and then; gives up after the timeout."""
+        """Logs the missing processes every 10 s; raises after the timeout."""
         now = time.monotonic()
         names = ", ".join(map(self.cluster.describe, self.missing))
         if now - self._start > self._timeout:
@@ -217,7 +217,7 @@ class _Wait:
 
 
 def _gather(server: socket.socket, wait: _Wait) -> None:
-    """The chief's part: reports to all who is missing, until nobody is."""
+    """The chief's part: sends the list of the missing until it is empty."""
     here: dict[int, socket.socket] = {}
     count = len(wait.cluster.tasks)
     try:
@@ -233,7 +233,7 @@ def _gather(server: socket.socket, wait: _Wait) -> None:
             wait.check()
             ready, _, _ = select.select([server, *here.values()], [], [], 1.0)
             for number, connection in list(here.items()):
-                if connection in ready:  # it says nothing more: it has left
+                if connection in ready:  # readable only when it has left
                     here.pop(number).close()
             if server in ready:
                 connection, _ = server.accept()
@@ -248,7 +248,7 @@ def _gather(server: socket.socket, wait: _Wait) -> None:
 
 
 def _report(wait: _Wait) -> bool:
-    """Another worker's part: reports to the chief; whether all are there."""
+    """A worker's part: reports to the chief; True once all have started."""
     wait.missing = [0]
     wait.check()
     try:
@@ -262,14 +262,14 @@ def _report(wait: _Wait) -> bool:
                     if not wait.missing:
                         return True
                     wait.check()
-    # An old chief's TensorFlow, on its way out, answers in another language.
+    # The TensorFlow of an earlier chief, on its way out, sends other bytes.
     except (OSError, ValueError, TypeError):
         pass
     return False
 
 
 def _read_number(connection: socket.socket) -> int | None:
-    """The number that a process reports; None: it is none of ours."""
+    """The index that a process reports, or None if it is no worker."""
     connection.settimeout(1.0)
     try:
         return int(connection.recv(16))
@@ -283,7 +283,7 @@ def _answers(address: str) -> bool:
         return True
     except ConnectionRefusedError:
         return False
-    except OSError:  # a network that is slow proves nothing
+    except OSError:  # such as a slow network, which proves nothing
         return True
 
 
@@ -296,6 +296,6 @@ def _send(connection: socket.socket, line: bytes) -> bool:
 
 
 def _split(address) -> tuple[str, int] | None:
-    """Host and port; None: it is no address."""
+    """Host and port, or None if it is no address."""
     match = re.fullmatch(r"(.+):(\d{1,5})", str(address))
     return (match[1].strip("[]"), int(match[2])) if match else None

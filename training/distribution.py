@@ -1,12 +1,11 @@
-"""Which devices a run uses."""
+"""Strategies: the devices of a run."""
 
 import functools
 
 import tensorflow as tf
 
 from common.errors import UserError
-from training import cluster
-from training import workers as member
+from training import cluster, workers
 
 
 def make_strategy(
@@ -19,37 +18,37 @@ def make_strategy(
     num_tpu_cores: int | None = None,
     cluster_timeout: float = 300.0,
 ) -> tf.distribute.Strategy:
-    """Makes the strategy that the flags and TF_CONFIG ask for.
+    """Makes the strategy for the flags and TF_CONFIG.
 
     Args:
         distribution: "one_device", "mirrored", "multi_worker", "tpu", or
             "auto": the TPU if `use_tpu`, several workers if TF_CONFIG names
             them, all GPUs from two on, else one device.
         use_tpu: whether "auto" means the TPU.
-        tpu_name, master: name or address of the TPU; neither: this host's.
+        tpu_name, master: name or address of the TPU; default: this host's.
         tpu_zone, gcp_project: where the name is looked up.
-        num_tpu_cores: what the TPU must have; None: any number.
+        num_tpu_cores: required number of cores; None: any.
         cluster_timeout: seconds to wait for the other workers.
 
     Raises:
         UserError: there is no such device.
-        cluster.WorkerLostError: not all workers came.
+        cluster.WorkerLostError: a worker did not start.
     """
     kind = distribution
     if kind == "tpu" or (kind == "auto" and use_tpu):
         return _tpu_strategy(
             tpu_name or master, tpu_zone, gcp_project, num_tpu_cores
         )
-    workers = cluster.of_flags(distribution, use_tpu)
-    if workers:
-        return _multi_worker_strategy(workers, cluster_timeout)
+    found = cluster.from_flags(distribution, use_tpu)
+    if found:
+        return _multi_worker_strategy(found, cluster_timeout)
     gpus = tf.config.list_logical_devices("GPU")
     if kind == "auto":
         kind = "mirrored" if len(gpus) > 1 else "one_device"
     local = gpus or tf.config.list_logical_devices("CPU")
     if kind == "mirrored":
-        # On CPUs one process may hold strategies of several sizes, as tests
-        # do; collective operations would mix their groups up.
+        # On CPUs one process may hold strategies of several sizes, as in
+        # tests; collective operations would mix up their groups.
         reduction = None if gpus else tf.distribute.ReductionToOneDevice()
         return tf.distribute.MirroredStrategy(
             [device.name for device in local], reduction
@@ -63,16 +62,16 @@ def check_batch_size(
     flag: str,
     accumulation_steps: int = 1,
 ) -> None:
-    """Refuses a batch that does not divide evenly over the devices.
+    """Checks that a batch divides evenly over the devices.
 
     Args:
         strategy: the devices.
-        batch_size: rows.
-        flag: that says so.
-        accumulation_steps: parts of each device's rows.
+        batch_size: examples of the whole batch.
+        flag: name of the flag that sets it, for the message.
+        accumulation_steps: micro-batches of each device.
 
     Raises:
-        UserError: with the name of the flag.
+        UserError: it does not.
     """
     replicas = strategy.num_replicas_in_sync
     if batch_size % (replicas * accumulation_steps):
@@ -84,12 +83,12 @@ def check_batch_size(
         raise UserError(f"--{flag}={batch_size}", expected=expected)
 
 
-# TensorFlow joins a cluster once in the life of a process.
+# A process can join a cluster only once.
 @functools.cache
 def _multi_worker_strategy(
-    workers: cluster.Cluster, timeout: float
+    processes: cluster.Cluster, timeout: float
 ) -> tf.distribute.Strategy:
-    return member.join(workers, timeout)
+    return workers.join(processes, timeout)
 
 
 def _tpu_strategy(
@@ -111,13 +110,13 @@ def _tpu_strategy(
         raise UserError(
             f"no TPU at {address or 'this host'}: {error}",
             fix="check --tpu_name, --tpu_zone and --gcp_project, "
-            "or leave out --use_tpu",
+            "or omit --use_tpu",
         ) from None
     found = strategy.num_replicas_in_sync
     if num_cores not in (None, found):
         raise UserError(
             f"--num_tpu_cores={num_cores}",
-            expected=f"{found}, which this TPU has",
-            fix="leave it out: the TPU itself says how many",
+            expected=f"{found}, the cores of this TPU",
+            fix="omit the flag: the number is detected",
         )
     return strategy

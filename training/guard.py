@@ -1,8 +1,7 @@
-"""Watches the steps of a run: what is not finite, and spikes of the loss.
+"""Checks of each training step: numbers that are not finite, loss spikes.
 
-The steps themselves leave weights and moments as they are where the loss or
-the gradient is not finite; here it is logged, and the run is ended if it does
-not pass.
+A step whose loss or gradient is not finite changes no weight (see `steps`);
+here it is logged, and several of them in a row end the run.
 """
 
 import collections
@@ -14,16 +13,16 @@ import numpy as np
 from common.errors import UserError
 from common.progress import say
 from training.steps import Steps
-from training.throughput import Window
+from training.throughput import RunningSums
 
-MOST_BAD_STEPS = 3  # in a row
+MAX_BAD_STEPS = 3  # in a row
 
 
 class Guard:
-    """Looks at every step, after it was taken.
+    """Checks every step after it was taken.
 
     Args:
-        steps: whose steps they are; counts the bad ones.
+        steps: holds the number of successive bad steps.
     """
 
     def __init__(self, steps: Steps):
@@ -31,23 +30,23 @@ class Guard:
         self._spikes = Spikes()
 
     def check(
-        self, step: int, rows: np.ndarray, records_of: Callable[[int], str]
+        self, step: int, sums: np.ndarray, records_of: Callable[[int], str]
     ) -> np.ndarray:
         """Warns of bad steps and of spikes.
 
         Args:
-            step: before the first of them.
-            rows: of `Steps.train`.
-            records_of: step -> where the rows of its batch come from.
+            step: number of the step before the first of them.
+            sums: from `Steps.train`.
+            records_of: step -> the sources of the examples in its batch.
 
         Returns:
-            the rows of those that were learned from.
+            the sums of the good steps.
 
         Raises:
             UserError: three steps in a row were not finite.
         """
-        learned = np.isfinite(rows).all(1)
-        for number, (row, good) in enumerate(zip(rows, learned), step + 1):
+        finite = np.isfinite(sums).all(1)
+        for number, (row, good) in enumerate(zip(sums, finite), step + 1):
             losses = self._losses(row)
             if good:
                 self._steps.bad_steps = 0
@@ -56,21 +55,21 @@ class Guard:
                     say(
                         f"warning: step {number}: loss {losses['loss']:.4f} "
                         f"spikes above {limit:.4f}, the mean of the last steps "
-                        "and six standard deviations; its rows: "
+                        "and six standard deviations; its examples: "
                         f"{records_of(number)}"
                     )
             elif self._is_bad(row):
                 self._bad_step(number, row, losses, records_of(number))
-        return rows[learned]
+        return sums[finite]
 
     def _losses(self, row: np.ndarray) -> dict[str, float]:
-        one = Window(self._steps.sum_names)
-        one.add(row[None])
-        values = one.means(self._steps.task.objectives)
+        sums = RunningSums(self._steps.sum_names)
+        sums.add(row[None])
+        values = sums.means(self._steps.task.objectives)
         return {name: x for name, x in values.items() if name.endswith("loss")}
 
     def _is_bad(self, row: np.ndarray) -> bool:
-        """Whether it is more than a loss that was scaled up too far."""
+        """Whether the cause is not just a loss scale that is too large."""
         *sums, _, loss_scale = row
         return loss_scale <= 1.0 or not np.isfinite(sums).all()
 
@@ -80,17 +79,17 @@ class Guard:
         shown = ", ".join(f"{name} {x:.4g}" for name, x in losses.items())
         say(
             f"warning: step {step}: {shown}, gradient norm {row[-2]:.4g}: "
-            "nothing was learned from this batch; its rows: "
+            "the batch was skipped; its examples: "
             f"{records}"
         )
         self._steps.bad_steps += 1
-        if self._steps.bad_steps == MOST_BAD_STEPS:
+        if self._steps.bad_steps == MAX_BAD_STEPS:
             raise UserError(
-                f"steps {step - MOST_BAD_STEPS + 1} to {step} gave no finite "
+                f"steps {step - MAX_BAD_STEPS + 1} to {step} gave no finite "
                 "loss and gradient",
                 expected="finite numbers",
-                fix="look at the rows named above, lower --learning_rate, or "
-                "leave the steps out with --skip_steps",
+                fix="look at the examples named above, lower --learning_rate, "
+                "or skip the steps with --skip_steps",
             )
 
 
@@ -99,23 +98,23 @@ DEVIATIONS = 6.0
 
 
 class Spikes:
-    """Compares each step's loss with those of the steps before it.
+    """Detects losses that are far above those of the steps before.
 
-    It says nothing until it has seen `WINDOW` of them.
+    The first `WINDOW` steps are never spikes.
     """
 
     def __init__(self):
         self._losses = collections.deque(maxlen=WINDOW)
 
     def add(self, loss: float) -> float | None:
-        """Takes the next step's loss.
+        """Adds the loss of the next step.
 
         Args:
             loss: finite.
 
         Returns:
-            if the loss is a spike, the limit that it is above: six standard
-            deviations more than the mean of the last 128 steps.
+            the limit that a spike exceeds, six standard deviations above the
+            mean of the last 128 steps; None if the loss is no spike.
         """
         limit = None
         if len(self._losses) == WINDOW:

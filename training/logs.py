@@ -1,4 +1,4 @@
-"""Logs of a run: a line a report, TensorBoard, `metrics.jsonl`."""
+"""Logs of a run: lines on stderr, TensorBoard, `metrics.jsonl`."""
 
 import glob
 import json
@@ -13,31 +13,31 @@ METRICS = "metrics.jsonl"
 
 
 class TrainingLog:
-    """Writes the reports of a run.
+    """Writes the metrics of a run.
 
     Args:
-        folder: the run's output_dir; curves of training go here, those of
-            evaluation to `eval` in it.
-        step: where the run starts; what was logged of later steps, by a run
-            that was killed or that went back, is dropped.
+        folder: the run's output_dir; holds the training curves, and the
+            evaluation curves in `eval`.
+        step: where the run starts; earlier logs of later steps, by a run
+            that was killed or that went back, are dropped.
     """
 
     def __init__(self, folder: str, step: int):
         self._path = os.path.join(folder, METRICS)
         self._folders = {"train": folder, "eval": os.path.join(folder, "eval")}
-        self._writers = {}  # of the curves that there are
+        self._writers = {}
         self._drop_after(step)
         for curves in self._folders.values():
             _drop_events_after(curves, step)
 
     def write(self, step: int, kind: str, values: dict[str, float]) -> None:
-        """Adds one report.
+        """Writes the metrics of one step.
 
         Args:
             step: global step.
             kind: "train" or "eval".
-            values: metric -> value; one that is not finite is null in
-                `metrics.jsonl`.
+            values: metric -> value; `metrics.jsonl` has null for values that
+                are not finite.
         """
         line = {"step": step, "kind": kind, **values}
         with open(self._path, "a", encoding="utf-8") as file:
@@ -61,9 +61,9 @@ class TrainingLog:
 
 
 def _drop_events_after(folder: str, step: int) -> None:
-    """Writes the event files of TensorBoard again without later steps.
+    """Removes later steps from TensorBoard's event files.
 
-    Otherwise its readers would show two branches of a run as one curve.
+    Otherwise it would show two branches of a run as one curve.
     """
     temporary = os.path.join(folder, "curves.partial")
     pattern = os.path.join(glob.escape(folder), "events.out.tfevents.*")
@@ -92,24 +92,24 @@ def log_training(
     objectives: tuple[str, ...],
     seconds_left: float,
 ) -> None:
-    """Prints one line on the state of training, each objective apart."""
+    """Logs one line of training metrics."""
     rate = values["examples_per_second"]
-    pace = f"{rate:.3g} examples/s | "
+    speed = f"{rate:.3g} examples/s | "
     if "tokens_per_second" in values:
-        pace += f"{values['tokens_per_second']:.3g} tokens/s | "
-    pace += f"{duration(seconds_left)} left"
+        speed += f"{values['tokens_per_second']:.3g} tokens/s | "
+    speed += f"{duration(seconds_left)} left"
     say(
         f"step {step}/{last_step} | {_losses(values, objectives)} | "
         f"lr {values['learning_rate']:.3g} | "
         f"grad norm {values['gradient_norm']:.3g} | "
-        f"{pace if rate else 'compiled'}"
+        f"{speed if rate else 'compiled'}"
     )
 
 
 def log_evaluation(
     step: int, values: dict[str, float], objectives: tuple[str, ...]
 ) -> None:
-    """Prints one line on an evaluation."""
+    """Logs one line of evaluation metrics."""
     say(f"step {step} held out | {_losses(values, objectives)}")
 
 

@@ -1,4 +1,4 @@
-"""The training loop: steps, reports, evaluations, checkpoints."""
+"""Training loop: steps, logs, evaluations and checkpoints."""
 
 import dataclasses
 import functools
@@ -9,25 +9,24 @@ import tensorflow as tf
 from training import logs, workers
 from training.guard import Guard
 from training.steps import TOKENS, Steps
-from training.throughput import Throughput, Window
+from training.throughput import RunningSums, Throughput
 
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """When things happen, in steps.
+    """Steps at which the loop logs, evaluates, saves and ends.
 
     Attributes:
         num_train_steps: the last step.
-        log_steps: between two reports.
-        save_steps: between two checkpoints.
-        eval_steps: between two evaluations while training, 0 for none.
-        iterations_per_loop: at most so many steps in one call.
-        batch_size: rows of the whole batch, for the rate.
-        learning_rate: step -> rate, for the reports.
-        skip_steps: (first, last) of steps that draw a batch and do not learn
-            from it.
-        records_of: step -> where the rows of its batch come from; logged if
-            something is wrong with them.
+        log_steps: steps between two reports.
+        save_steps: steps between two checkpoints.
+        eval_steps: steps between two evaluations; 0: none.
+        iterations_per_loop: maximum number of steps in one call.
+        batch_size: examples of the whole batch, for the throughput.
+        learning_rate: step -> learning rate, for the reports.
+        skip_steps: (first, last) of steps whose batches are dropped.
+        records_of: step -> the sources of the examples in its batch; logged
+            for bad steps.
     """
 
     num_train_steps: int
@@ -41,7 +40,7 @@ class Schedule:
     records_of: Callable[[int], str] = "batch {}".format
 
     def next_stop(self, step: int) -> int:
-        """The first step after `step` at which something happens."""
+        """The next step after which the loop logs, evaluates, saves or ends."""
         stops = [self.num_train_steps]
         for every in (self.log_steps, self.save_steps, self.eval_steps):
             if every:
@@ -49,7 +48,7 @@ class Schedule:
         return min(stops)
 
     def steps_to_skip(self, step: int) -> int:
-        """Steps after `step` up to the next that is skipped."""
+        """Number of steps after `step` before the next that is skipped."""
         return min(
             (
                 max(0, first - step - 1)
@@ -59,13 +58,13 @@ class Schedule:
             default=self.num_train_steps,
         )
 
-    def happens(self, every: int, step: int) -> bool:
-        """Whether something that comes every so many steps comes now."""
+    def is_due(self, every: int, step: int) -> bool:
+        """Whether an action of this interval is due; 0: never."""
         return bool(every) and step % every == 0
 
 
 def _naming_the_step(method: Callable) -> Callable:
-    """Adds to what TensorFlow reports at which step it came."""
+    """Adds the number of the step to TensorFlow's errors."""
 
     @functools.wraps(method)
     def run(self, *arguments, **named):
@@ -79,17 +78,17 @@ def _naming_the_step(method: Callable) -> Callable:
 
 
 class Trainer:
-    """Runs the steps of a task, and what happens between them.
+    """Runs training steps; logs, evaluates and saves between them.
 
     Args:
-        steps: of the task.
+        steps: computes training and evaluation steps.
     """
 
     def __init__(self, steps: Steps):
         self.steps = steps
         self._guard = Guard(steps)
         self.objectives = steps.task.objectives
-        self._window = Window(steps.sum_names)  # since the last report
+        self._sums = RunningSums(steps.sum_names)  # since the last report
 
     @_naming_the_step
     def train(
@@ -103,16 +102,17 @@ class Trainer:
     ) -> None:
         """Trains up to `schedule.num_train_steps`.
 
-        An evaluation comes before the checkpoint of its step, so that what it
-        found is in it.
+        An evaluation precedes the checkpoint of its step, which holds its
+        results.
 
         Args:
-            batches: whole batches, from the present step on.
-            schedule: when to report, save and evaluate.
-            log: takes the reports.
-            save: writes a checkpoint of the present state.
-            evaluate: evaluates the present state.
-            should_stop: asked every few seconds whether to save and return.
+            batches: whole batches, from the current step on.
+            schedule: when to log, save and evaluate.
+            log: writes the metrics.
+            save: writes a checkpoint of the current state.
+            evaluate: evaluates the current state.
+            should_stop: called every few seconds; if true, the loop saves
+                and returns.
         """
         iterator = iter(batches)
         throughput = Throughput(
@@ -121,41 +121,39 @@ class Trainer:
         step = self.steps.optimizer.step
         while step < schedule.num_train_steps:
             stop = schedule.next_stop(step)
-            room = min(stop - step, schedule.steps_to_skip(step))
-            if room:
+            limit = min(stop - step, schedule.steps_to_skip(step))
+            if limit:
                 count = workers.all_reduce_min(
-                    self.steps.strategy, throughput.steps_a_call(room)
+                    self.steps.strategy, throughput.steps_per_call(limit)
                 )
-                rows = self.steps.train(iterator, tf.constant(count)).numpy()
-                throughput.called(count)
-                rows = self._guard.check(step, rows, schedule.records_of)
-                self._window.add(rows)
+                sums = self.steps.train(iterator, tf.constant(count)).numpy()
+                throughput.count_call(count)
+                sums = self._guard.check(step, sums, schedule.records_of)
+                self._sums.add(sums)
             else:
                 count = 1
                 self.steps.skip(iterator)
             step += count
             report = step == stop
-            if self._window.steps and (
-                report or throughput.is_time_for_a_line()
-            ):
+            if self._sums.steps and (report or throughput.is_log_due()):
                 values = self._report(step, schedule, throughput)
                 logs.log_training(
                     step,
                     schedule.num_train_steps,
                     values,
                     self.objectives,
-                    throughput.seconds_a_step
+                    throughput.seconds_per_step
                     * (schedule.num_train_steps - step),
                 )
-                throughput.logged()
+                throughput.mark_logged()
                 if report:
                     log.write(step, "train", values)
-                    self._window = Window(self.steps.sum_names)
+                    self._sums = RunningSums(self.steps.sum_names)
             is_last = step == schedule.num_train_steps
-            if is_last or schedule.happens(schedule.eval_steps, step):
+            if is_last or schedule.is_due(schedule.eval_steps, step):
                 evaluate()
             stop = should_stop()
-            if is_last or stop or schedule.happens(schedule.save_steps, step):
+            if is_last or stop or schedule.is_due(schedule.save_steps, step):
                 save()
             if stop:
                 return
@@ -164,12 +162,12 @@ class Trainer:
     def _report(
         self, step: int, schedule: Schedule, throughput: Throughput
     ) -> dict:
-        """Means since the last report, and how fast it goes."""
-        values = self._window.means(self.objectives)
+        """Means since the last report, learning rate and throughput."""
+        values = self._sums.means(self.objectives)
         values["learning_rate"] = float(schedule.learning_rate(step - 1))
         rate = throughput.examples_per_second
         values["examples_per_second"] = rate
-        tokens = self._window.mean(TOKENS)
+        tokens = self._sums.mean(TOKENS)
         if tokens is not None:
             values["tokens_per_second"] = rate * tokens / schedule.batch_size
         return values
@@ -177,27 +175,27 @@ class Trainer:
     def state_dict(self) -> dict:
         """JSON values for `load_state_dict`."""
         return {
-            "window": self._window.state_dict(),
+            "window": self._sums.state_dict(),
             "steps": self.steps.state_dict(),
         }
 
     def load_state_dict(self, state: dict) -> None:
-        """Goes on where a run was interrupted."""
-        self._window.load_state_dict(state["window"])
+        """Restores the state of an interrupted run."""
+        self._sums.load_state_dict(state["window"])
         self.steps.load_state_dict(state["steps"])
 
     def evaluate(self, batches: Iterable[dict]) -> dict[str, float]:
-        """Means over all rows of the batches, each objective apart.
+        """Means over all examples of the batches.
 
         Args:
-            batches: whole batches; rows that only fill a batch have weight 0.
+            batches: whole batches; examples that fill up a batch have weight 0.
 
         Returns:
-            `loss` and, for each objective, its loss and accuracy.
+            `loss`, and the loss and accuracy of each objective.
         """
-        window = Window(self.steps.sum_names)
+        sums = RunningSums(self.steps.sum_names)
         for batch in batches:
-            window.add(self.steps.evaluate(batch).numpy()[None])
-        values = window.means(self.objectives)
+            sums.add(self.steps.evaluate(batch).numpy()[None])
+        values = sums.means(self.objectives)
         del values["gradient_norm"]
         return values

@@ -1,4 +1,4 @@
-"""The original's optimizer, two others, and the schedule of the rate.
+"""The original's optimizer, two others, and the learning-rate schedule.
 
 The original's Adam is not `keras.optimizers.AdamW`: moments are not corrected
 for bias, and decay is added to the update before the learning rate
@@ -19,15 +19,15 @@ CLIP_NORM = 1.0
 
 @keras.saving.register_keras_serializable("bert")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear from 0 up to the peak, then on the line from the peak to 0.
+    """Linear warm-up, then linear decay to 0.
 
-    The falling line starts at step 0, so the rate drops a little below the
-    peak where warm-up ends.
+    The decay starts at step 0, so the learning rate drops a little below the
+    peak when the warm-up ends.
 
     Args:
-        peak: learning rate at step 0 of the falling line.
-        num_train_steps: where the rate reaches 0.
-        num_warmup_steps: length of the warm-up, 0 for none.
+        peak: learning rate at step 0 of the decay.
+        num_train_steps: step at which the learning rate reaches 0.
+        num_warmup_steps: number of warm-up steps; 0: none.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.num_warmup_steps = num_warmup_steps
 
     def __call__(self, step):
-        """Int scalar -> float32 scalar, the rate of this step, from 0."""
+        """Learning rate of a step, from 0: int scalar -> float32 scalar."""
         step = tf.cast(step, tf.float32)
         total = float(self.num_train_steps)
         decayed = self.peak * (1.0 - tf.minimum(step, total) / total)
@@ -57,7 +57,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def is_excluded(path: str) -> bool:
-    """Whether the variable of this path has neither decay nor adaptation."""
+    """Whether weight decay and LAMB's ratio skip the variable of this path."""
     return re.search(EXCLUDED, path) is not None
 
 
@@ -82,13 +82,13 @@ def adam_weight_decay(
             its gradient and its two moments.
         rate: float32 scalar, the learning rate.
         step: float32 scalar, number of this step, from 1.
-        decay: share of the value that is added to the update; None for an
-            excluded variable.
-        beta_1, beta_2: how much of each moment is kept.
+        decay: weight decay; None for an excluded variable.
+        beta_1, beta_2: decay rates of the moments.
         epsilon: added to the root of the second moment.
-        corrected: AdamW: moments are corrected for bias. Without it the
-            first steps are up to six times as long, which spoils some short
-            runs of fine-tuning (Zhang et al. 2021, arXiv:2006.05987).
+        corrected: whether moments are corrected for bias, as in AdamW.
+            Without it the first steps are up to six times as long, which
+            harms some short fine-tuning runs (Zhang et al. 2021,
+            arXiv:2006.05987).
 
     Returns:
         the new (value, m, v).
@@ -104,8 +104,8 @@ def lamb(value, gradient, m, v, rate, step, *, decay, beta_1, beta_2, epsilon):
     """One step of LAMB on one variable (You et al. 2019, arXiv:1904.00962).
 
     Algorithm 2 of the paper, with its correction of the moments for bias and
-    with the identity for phi: the update gets the length of the variable. An
-    excluded variable is not adapted. Where a length is 0 their ratio is 1.
+    with the identity for phi: the update gets the norm of the variable. An
+    excluded variable is not adapted. If a norm is 0, the ratio is 1.
 
     Args:
         value, gradient, m, v, rate, step, decay, beta_1, beta_2, epsilon: as
@@ -134,7 +134,7 @@ RULES = {
 def _direction(gradient, m, v, step, beta_1, beta_2, epsilon):
     """Adam's update and moments (Kingma and Ba 2014, arXiv:1412.6980).
 
-    Of a step that is None the moments are not corrected for bias.
+    If the step is None, the moments are not corrected for bias.
     """
     m = beta_1 * m + (1.0 - beta_1) * gradient
     v = beta_2 * v + (1.0 - beta_2) * tf.square(gradient)
@@ -148,16 +148,15 @@ def _direction(gradient, m, v, step, beta_1, beta_2, epsilon):
 def reduce_and_clip(
     gradients: list, loss_scale=None
 ) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
-    """Sums gradients over replicas, and finds what clips their global norm.
+    """Sums gradients over replicas; computes the factor that clips them.
 
     Called in a replica's context. Clipping after the sum makes the update
-    independent of the number of replicas. The gradients are left as they are:
-    `AdamWeightDecay.update` multiplies them on its way, which saves reading
-    and writing them once.
+    independent of the number of replicas. `AdamWeightDecay.update` applies
+    the factor, which saves reading and writing the gradients once.
 
     Args:
-        gradients: one a variable, sparse or dense.
-        loss_scale: float32 scalar that the loss was multiplied by, or None.
+        gradients: one per variable, sparse or dense.
+        loss_scale: float32 scalar, the factor of the loss, or None.
 
     Returns:
         (dense gradients, their float32 norm, the factor that clips them: NaN
@@ -180,18 +179,18 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     """Adam with weight decay, as the original trains BERT, or another rule.
 
     Under `Model.fit` it sums gradients over replicas and clips the sum; a
-    training loop of its own calls `reduce_and_clip` and `update`.
+    custom training loop calls `reduce_and_clip` and `update`.
 
     Args:
         learning_rate: a float or a schedule.
-        decay: of every variable but biases and layer norm; it is not called
-            weight_decay, which Keras applies in its own way.
+        decay: weight decay of all variables but biases and layer norm; the
+            name weight_decay would make Keras apply its own.
         beta_1, beta_2, epsilon: see `adam_weight_decay`.
-        rule: of one step, a name in `RULES`.
+        rule: name of the update rule in `RULES`.
 
     Attributes:
-        rate_factors: what the learning rate of each variable is multiplied
-            by, in the order of `build`; 1 unless they are set.
+        rate_factors: factor of each variable's learning rate, in the order
+            of `build`; default: 1.
     """
 
     def __init__(
@@ -212,7 +211,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.rule = rule
 
     def build(self, variables):
-        """Makes the two moments of each variable."""
+        """Creates the two moments of each variable."""
         if self.built:
             return
         super().build(variables)
@@ -223,7 +222,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
     @property
     def step(self) -> int:
-        """Updates that were made."""
+        """Number of updates made."""
         return int(self.iterations.value.numpy())
 
     def named_slots(
@@ -232,8 +231,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         """The moments under the original's names.
 
         Args:
-            named: name -> variable, all that the optimizer was built with;
-                those that are not trained have no moments.
+            named: name -> variable, at least all that the optimizer was built
+                with; variables that are not trained have no moments.
 
         Returns:
             `<name>/adam_m` and `<name>/adam_v` -> moment.
@@ -250,21 +249,21 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     def update(
         self, gradients: list, variables: list, rate, learn=True, factor=1.0
     ) -> None:
-        """Updates the variables with reduced gradients, on every replica.
+        """Updates the variables on every replica.
 
         Args:
             gradients: dense, the same on every replica.
             variables: those the optimizer was built with.
-            rate: float32 scalar.
-            learn: bool scalar; if it is false, variables and moments keep
-                every bit, whatever the gradients are.
-            factor: float32 scalar that the gradients are multiplied by.
+            rate: float32 scalar, the learning rate.
+            learn: bool scalar; if false, variables and moments keep every
+                bit, even if the gradients are not finite.
+            factor: float32 scalar, factor of the gradients.
         """
         rate = tf.cast(rate, tf.float32)
         step = tf.cast(self.iterations.value + 1, tf.float32)
         factor = tf.cast(factor, tf.float32)
         targets, new = [], []
-        for variable, gradient, m, v, share in zip(
+        for variable, gradient, m, v, rate_factor in zip(
             variables,
             gradients,
             self.adam_m,
@@ -278,7 +277,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
                 *map(tf.convert_to_tensor, old),
                 gradient,
                 factor,
-                rate if share == 1.0 else rate * share,
+                rate if rate_factor == 1.0 else rate * rate_factor,
                 step,
                 learn,
                 decay=None if is_excluded(variable.path) else self.decay,
@@ -297,8 +296,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             assign, tf.distribute.get_strategy(), new
         )
 
-    # Compiled for each shape, of which there are few: a third of the time of
-    # one operation after the other.
+    # Compiled once per shape; takes a third of the time of single operations.
     @tf.function(jit_compile=True, autograph=False)
     def _compute(self, value, m, v, gradient, factor, rate, step, learn, decay):
         new = RULES[self.rule](

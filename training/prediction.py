@@ -1,4 +1,4 @@
-"""Outputs of a model for batches of any number of rows."""
+"""Prediction on batches of any size."""
 
 from collections.abc import Callable
 
@@ -9,14 +9,14 @@ import tensorflow as tf
 class Predictor:
     """Runs a function over batches, on all devices of a strategy.
 
-    A batch is filled up with copies of its first row until it divides evenly
-    over the devices; a TPU, which compiles every shape, always gets whole
-    batches.
+    A batch is filled up with copies of its first example until it divides
+    evenly over the devices; on a TPU, which compiles every shape, all batches
+    have the full size.
 
     Args:
         function: dict of tensors [B, ...] -> dict of tensors [B, ...].
-        strategy: whose devices share a batch.
-        batch_size: rows of a whole batch.
+        strategy: the devices, which share each batch.
+        batch_size: examples of a full batch.
     """
 
     def __init__(
@@ -41,27 +41,27 @@ class Predictor:
         self._run = run
 
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Runs one batch; several workers run the same ones together.
+        """Runs one batch; several workers run the same batches together.
 
         Args:
             batch: arrays [B, ...] of the same B.
 
         Returns:
-            the outputs of its B rows.
+            arrays [B, ...]: the outputs of its examples.
         """
-        rows = len(next(iter(batch.values())))
-        filled = -(-rows // self._multiple) * self._multiple
-        places = np.arange(filled) * (np.arange(filled) < rows)
+        count = len(next(iter(batch.values())))
+        filled = -(-count // self._multiple) * self._multiple
+        indices = np.arange(filled) * (np.arange(filled) < count)
         replicas = self._strategy.num_replicas_in_sync
         size = filled // replicas
 
         def part(context):
             start = context.replica_id_in_sync_group * size
-            mine = places[start : start + size]
-            return {name: tf.constant(v[mine]) for name, v in batch.items()}
+            own = indices[start : start + size]
+            return {name: tf.constant(v[own]) for name, v in batch.items()}
 
         distributed = (
             self._strategy.experimental_distribute_values_from_function(part)
         )
         outputs = self._run(distributed)
-        return {name: value.numpy()[:rows] for name, value in outputs.items()}
+        return {name: value.numpy()[:count] for name, value in outputs.items()}

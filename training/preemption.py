@@ -1,6 +1,6 @@
-"""What asks a run to stop: SIGTERM, Ctrl-C, or its time is up.
+"""Preemption of a run by SIGTERM, Ctrl-C or a time limit.
 
-The run saves, says so, and ends with a fixed exit code. A second signal ends
+The run saves, logs it, and ends with a fixed exit code. A second signal ends
 the process at once.
 """
 
@@ -11,21 +11,21 @@ import time
 
 from common.progress import say
 
-RUN_AGAIN = 75  # EX_TEMPFAIL of sysexits.h: the same command goes on
+RUN_AGAIN = 75  # EX_TEMPFAIL of sysexits.h: the same command resumes
 _EXIT_CODES = {signal.SIGTERM: RUN_AGAIN, signal.SIGINT: 130}
 
 
 class Abandoned(Exception):
-    """An evaluation was left unfinished, because the run is to stop."""
+    """An evaluation was interrupted, because the run has to stop."""
 
 
 class Preemption:
-    """Catches signals while it is entered, and watches the clock.
+    """Context manager that catches signals and watches the time limit.
 
     Args:
-        train_for: the run is to stop after so many seconds; None: never.
-        alone: no other process takes part in the run. One that does would
-            wait for ever for one that leaves an evaluation.
+        train_for: seconds after which the run has to stop; None: no limit.
+        alone: whether the run has a single process. Others would wait for
+            ever for one that abandons an evaluation.
     """
 
     def __init__(self, train_for: float | None = None, alone: bool = True):
@@ -36,7 +36,8 @@ class Preemption:
 
     def __enter__(self):
         self._before = {
-            number: signal.signal(number, self._take) for number in _EXIT_CODES
+            number: signal.signal(number, self._handle)
+            for number in _EXIT_CODES
         }
         return self
 
@@ -44,26 +45,26 @@ class Preemption:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def is_asked(self) -> bool:
-        """Whether the run is to save and end after the present step."""
+    def is_requested(self) -> bool:
+        """Whether the run has to save and end after the current step."""
         is_late = self._end is not None and time.monotonic() >= self._end
         return is_late or self._signal is not None
 
     @property
-    def wish(self) -> int:
-        """0: go on; 1: the time is up; else the number of the signal."""
-        return int(self._signal or self.is_asked())
+    def request(self) -> int:
+        """0: continue; 1: the time is up; else the number of the signal."""
+        return int(self._signal or self.is_requested())
 
-    def adopt(self, wish: int) -> None:
-        """Takes over the wish of another process of the run."""
-        if wish > 1:
-            self._signal = signal.Signals(wish)
-        elif wish:
+    def adopt(self, request: int) -> None:
+        """Adopts the request of another process of the run."""
+        if request > 1:
+            self._signal = signal.Signals(request)
+        elif request:
             self._end = time.monotonic()
 
     @contextlib.contextmanager
     def abandoning(self):
-        """Work that changes nothing; a signal leaves it by `Abandoned`."""
+        """Context in which a signal raises `Abandoned`."""
         self._may_abandon = self._alone
         try:
             if self._may_abandon and self._signal is not None:
@@ -73,11 +74,11 @@ class Preemption:
             self._may_abandon = False
 
     def end(self, step: int, last_step: int) -> None:
-        """Ends the process if it was asked for, after the run has saved.
+        """Ends the process if that was requested, after the run has saved.
 
         Args:
-            step: that was saved.
-            last_step: of the run.
+            step: the step that was saved.
+            last_step: the last step of the run.
 
         Raises:
             SystemExit: with `RUN_AGAIN` after SIGTERM, 130 after Ctrl-C, and
@@ -85,21 +86,23 @@ class Preemption:
         """
         if self._signal is not None:
             cause, code = self._signal.name, _EXIT_CODES[self._signal]
-        elif self.is_asked() and step < last_step:
+        elif self.is_requested() and step < last_step:
             cause, code = "the time of --train_for is up", 0
         else:
             return
         say(
             f"stopped at step {step} of {last_step}, which is saved: {cause}; "
-            "the same command goes on"
+            "the same command resumes the run"
         )
         raise SystemExit(code)
 
-    def _take(self, number: int, frame) -> None:
+    def _handle(self, number: int, frame) -> None:
         self._signal = signal.Signals(number)
         for each in _EXIT_CODES:
             signal.signal(each, signal.SIG_DFL)
-        # It may interrupt a print, which must not be entered again.
-        os.write(2, b"stopping after this step; once more: at once\n")
+        # `print` is not reentrant, and the signal may have interrupted one.
+        os.write(
+            2, b"stopping after this step; a second signal stops at once\n"
+        )
         if self._may_abandon:
             raise Abandoned

@@ -1,4 +1,4 @@
-"""Checkpoints on disk: by name, whole or not at all, the newest few.
+"""Checkpoints on disk: name-based, atomic, the newest few.
 
     output_dir/
         model.ckpt-1000.data-00000-of-00001
@@ -31,19 +31,18 @@ PREFIX = "model.ckpt"
 GLOBAL_STEP = "global_step"
 _SCRATCH = ".partial-checkpoint"
 
-# What reading a damaged checkpoint raises.
+# Exceptions from reading a damaged checkpoint.
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
 @dataclasses.dataclass(frozen=True)
 class Restored:
-    """A checkpoint that was read.
+    """A checkpoint in memory.
 
     Attributes:
         step: its global step.
         values: name -> array.
-        settings: of the run that wrote it.
-        state: what `save` was given.
+        settings, state: as passed to `save`.
     """
 
     step: int
@@ -53,13 +52,13 @@ class Restored:
 
 
 class Saver:
-    """Writes and finds the checkpoints of one run.
+    """Writes and reads the checkpoints of one run.
 
-    Of several workers only the chief writes; all read what it has written.
+    Of several workers only the chief writes; all read its files.
 
     Args:
         folder: the run's output_dir.
-        keep_max: this many newest checkpoints are kept.
+        keep_max: number of checkpoints to keep.
     """
 
     def __init__(self, folder: str, keep_max: int = 5):
@@ -69,13 +68,13 @@ class Saver:
         self._writes = self.folder == folder
 
     def check_space(self, values: dict) -> None:
-        """Refuses a disk that cannot take two checkpoints.
+        """Checks that the disk has space for two checkpoints.
 
         Args:
             values: name -> tensor, as they will be saved.
 
         Raises:
-            UserError: with the bytes that are needed and free.
+            UserError: it has not; names the needed and the free bytes.
         """
         needed = 2 * sum(
             math.prod(value.shape) * tf.as_dtype(value.dtype).size
@@ -87,7 +86,7 @@ class Saver:
                 f"{free:,} bytes free",
                 path=self.folder,
                 expected=f"at least {needed:,}, for two checkpoints",
-                fix="make room, or pass another --output_dir",
+                fix="free disk space, or pass another --output_dir",
             )
 
     def save(
@@ -95,22 +94,22 @@ class Saver:
     ) -> str | None:
         """Writes a checkpoint.
 
-        The files are synced before they get their names, the description
-        last; a checkpoint without one is not whole. Checkpoints of later
-        steps belong to a branch that the run has left, and are removed.
+        The files are synced before they are renamed, the description last; a
+        checkpoint without one is incomplete. Checkpoints of later steps
+        belong to an abandoned branch of the run, and are removed.
 
         Args:
             step: global step, stored as `global_step`, int64.
             values: name -> tensor.
             settings: JSON values that describe the run.
-            state: JSON values that the run needs to go on.
+            state: further JSON values for resuming.
 
         Returns:
             the checkpoint's prefix; None: another worker writes it.
 
         Raises:
-            UserError: a value is not finite, or the disk is full or cannot
-                be written; the checkpoints before are kept.
+            UserError: a value is not finite, or the files cannot be written;
+                earlier checkpoints are kept.
         """
         if not self._writes:
             return None
@@ -124,14 +123,13 @@ class Saver:
                 raise UserError(
                     f"not saved: {variable} has values that are not finite",
                     path=path,
-                    fix="lower --learning_rate; the checkpoints before it are "
-                    "kept",
+                    fix="lower --learning_rate; earlier checkpoints are kept",
                 )
         description = {"step": step, "settings": settings, "state": state or {}}
         try:
             self._write(name, {**values, GLOBAL_STEP: np.int64(step)})
             self._describe(name, description)
-            self.forget_after(step)
+            self.remove_after(step)
             self._publish()
         except (OSError, tf.errors.OpError) as error:
             raise UserError(
@@ -139,7 +137,7 @@ class Saver:
                 f"free: {error}",
                 path=path,
                 fix="check permissions and free space, and run again: "
-                "training goes on from the checkpoint before",
+                "training resumes from the previous checkpoint",
             ) from None
         return path
 
@@ -169,7 +167,7 @@ class Saver:
         )
 
     def _publish(self) -> None:
-        """Gives the files their names, and removes the oldest."""
+        """Renames the files from the scratch folder; removes the oldest."""
         files = os.listdir(self._scratch)
         for file in sorted(files, key=lambda file: file.endswith(".json")):
             os.replace(
@@ -182,11 +180,11 @@ class Saver:
         for old in self.steps()[: -self.keep_max]:
             self._remove(old)
 
-    def forget_after(self, step: int) -> None:
+    def remove_after(self, step: int) -> None:
         """Removes the checkpoints of later steps, damaged ones too.
 
         Args:
-            step: from which the run goes on.
+            step: the step from which the run resumes.
         """
         if not self._writes:
             return
@@ -195,13 +193,13 @@ class Saver:
             self._remove(other)
             say(
                 f"removed {self.folder}/{PREFIX}-{other}: later than step "
-                f"{step}, from which the run goes on"
+                f"{step}, from which the run resumes"
             )
         if later:
             self._name_newest()
 
     def sweep(self) -> None:
-        """Ends or undoes what a run that was killed was doing here."""
+        """Completes or removes the unfinished files of a killed run."""
         if not self._writes or not os.path.isdir(self.folder):
             return
         if os.path.isdir(self._scratch):
@@ -213,17 +211,17 @@ class Saver:
         steps = self.steps()
         for file in os.listdir(self.folder):
             part = re.fullmatch(rf"{re.escape(PREFIX)}-(\d+)\..+", file)
-            # The oldest lose their description before their other files.
+            # Of the oldest the description is removed first.
             is_old = part and steps and int(part.group(1)) < steps[0]
             if is_old or file.endswith(".partial"):
                 os.remove(os.path.join(self.folder, file))
 
     def steps(self) -> list[int]:
-        """Steps of the whole checkpoints, ascending."""
+        """Steps of the complete checkpoints, ascending."""
         return self._steps_of("json")
 
     def _steps_of(self, ending: str) -> list[int]:
-        """Steps of which there are files with an ending, ascending."""
+        """Steps of the files with this ending, a pattern; ascending."""
         if not os.path.isdir(self.folder):
             return []
         pattern = re.compile(rf"{re.escape(PREFIX)}-(\d+)\.{ending}")
@@ -237,15 +235,15 @@ class Saver:
             the checkpoint, or None if the folder holds none.
 
         Raises:
-            UserError: the folder holds checkpoints and none can be read: a
-                run never starts over silently.
+            UserError: the folder holds checkpoints and none can be read; a
+                run never silently starts over.
         """
         for step in reversed(self.steps()):
             path = os.path.join(self.folder, f"{PREFIX}-{step}")
             try:
                 return self._restore(path, step)
             except DAMAGE as error:
-                say(f"warning: {path}: damaged, trying the one before: {error}")
+                say(f"warning: {path}: damaged, trying an earlier one: {error}")
         if self._steps_of("(?:json|index)"):
             raise UserError(
                 "no checkpoint here can be read",
@@ -259,7 +257,7 @@ class Saver:
         description = check_whole(path)
         values = tensor_files.read(path)
         if values[GLOBAL_STEP] != step:
-            raise ValueError(f"it is of step {values[GLOBAL_STEP]}")
+            raise ValueError(f"global_step is {values[GLOBAL_STEP]}")
         return Restored(
             step, values, description["settings"], description.get("state", {})
         )
@@ -279,7 +277,7 @@ class Saver:
     def _remove(self, step: int) -> None:
         name = f"{PREFIX}-{step}."
         files = [x for x in os.listdir(self.folder) if x.startswith(name)]
-        # Without its description it is not whole.
+        # Without its description it is incomplete.
         for file in sorted(files, key=lambda x: not x.endswith(".json")):
             os.remove(os.path.join(self.folder, file))
 
@@ -298,16 +296,16 @@ def check_whole(path: str) -> dict:
     """
     with open(f"{path}.json", encoding="utf-8") as file:
         description = json.load(file)
-    # Those of earlier releases have no hash of themselves.
+    # Descriptions of earlier releases have no hash of themselves.
     digest = description.pop("sha256", None)
     if digest not in (None, _hash(description)):
-        raise ValueError("its description is not what was written")
+        raise ValueError("its description has been modified")
     for name, expected in description["files"].items():
         part = os.path.join(os.path.dirname(path), name)
         if os.path.getsize(part) != expected["bytes"]:
             raise ValueError(f"{name} is not {expected['bytes']} bytes")
         if sync_and_hash(part) != expected["sha256"]:
-            raise ValueError(f"{name} is not what was written")
+            raise ValueError(f"{name} has been modified")
     return description
 
 

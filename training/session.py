@@ -1,4 +1,4 @@
-"""A run from its checkpoint to its last step, however often it is stopped."""
+"""Sessions of a run, from its checkpoint to its last step."""
 
 from collections.abc import Callable, Iterable
 
@@ -13,17 +13,17 @@ from training.saver import Restored, Saver
 from training.state import TrainingState
 from training.validation import Validation
 
-# Makes the batches from the present step on, up to the schedule's last step.
+# Makes the batches from the current step to the schedule's last step.
 Part = tuple[Callable[[], tf.data.Dataset], Schedule]
 
 
 class Session:
-    """Trains, saves, evaluates and stops.
+    """Resumes and trains a run; saves, evaluates and stops.
 
     Args:
-        trainer: takes the steps.
-        state: its variables, and where they are kept.
-        best: keeps the best weights of the run.
+        trainer: runs the steps.
+        state: variables of the run and their saver.
+        best: saves the best weights of the run.
         folder: the run's output_dir.
         settings: JSON values that describe the run.
     """
@@ -42,15 +42,18 @@ class Session:
         self._validation_state = None
 
     def resume(self, will_train: bool) -> Restored | None:
-        """Takes up the run in the folder, if there is one.
+        """Resumes the run in the folder, if there is one.
 
         Args:
-            will_train: tidy up there, and see that checkpoints have room.
+            will_train: whether to clean up the folder and check its space.
+
+        Returns:
+            the checkpoint, or None.
         """
         if will_train:
             self._state.prepare()
         strategy = self._trainer.steps.strategy
-        workers.barrier(strategy)  # until the chief has tidied up
+        workers.barrier(strategy)  # until the chief has cleaned up
         restored = self._state.restore()
         workers.check_step(strategy, self._state.step, self._folder)
         if restored and restored.state:
@@ -64,24 +67,23 @@ class Session:
         validation: Validation | None = None,
         train_for: float | None = None,
     ) -> None:
-        """Trains to the last step, or until it is to stop.
+        """Trains to the last step, or until a stop is requested.
 
-        What the folder holds of later steps than the present one is removed:
-        checkpoints, best weights and curves of a branch that the run has
-        left.
+        Checkpoints, best weights and curves of later steps than the current
+        one belong to an abandoned branch of the run and are removed.
 
         Args:
-            parts: what is trained on, one after the other.
-            validation: evaluates while training.
-            train_for: stop after so many seconds.
+            parts: batches and schedules, trained one after the other.
+            validation: evaluates during training.
+            train_for: time limit in seconds.
 
         Raises:
             SystemExit: the run was interrupted, and saved.
         """
         parts = list(parts)
         strategy = self._trainer.steps.strategy
-        self._state.forget_later()
-        self._best.forget_after(self._state.step)
+        self._state.remove_later()
+        self._best.remove_after(self._state.step)
         workers.barrier(strategy)  # until the chief has removed them
         self._validation = validation
         if validation and self._validation_state:
@@ -96,10 +98,10 @@ class Session:
                     )
 
             def should_stop():
-                wish = workers.all_reduce_max(strategy, preemption.wish)
-                preemption.adopt(wish)
+                request = workers.all_reduce_max(strategy, preemption.request)
+                preemption.adopt(request)
                 is_over = validation is not None and validation.is_over
-                return is_over or wish > 0
+                return is_over or request > 0
 
             if validation and validation.is_owed:
                 evaluate()
@@ -118,12 +120,12 @@ class Session:
                     should_stop,
                 )
             last_step = parts[-1][1].num_train_steps
-            should_stop()  # all have come this far, and go on alike
+            should_stop()  # all workers are here and decide alike
             preemption.end(self._state.step, last_step)
         if validation and validation.is_over:
             say(
                 f"finished: stopped early at step {self._state.step} of "
-                f"{last_step}, no better evaluation came"
+                f"{last_step}, without a better evaluation"
             )
 
     def _save(self) -> None:

@@ -1,4 +1,4 @@
-"""What a checkpoint of a run holds: variables, moments and step."""
+"""State of a run, as its checkpoints hold it: variables, moments, step."""
 
 import os
 
@@ -12,7 +12,7 @@ from training.saver import Restored, Saver
 
 
 class TrainingState:
-    """The variables of a run, by name, and where they are kept.
+    """Variables, moments and step of a run, with their saver.
 
     Args:
         named: name in the checkpoint -> trainable variable.
@@ -32,37 +32,37 @@ class TrainingState:
 
     @property
     def step(self) -> int:
-        """Steps that were taken."""
+        """Number of steps taken."""
         return self._optimizer.step
 
     def save(self, settings: dict, extra: dict | None = None) -> None:
-        """Writes a checkpoint and says so.
+        """Writes a checkpoint and logs its path.
 
         Args:
             settings: JSON values that describe the run.
-            extra: JSON values that the run needs to go on; floats as hex.
+            extra: further JSON values for resuming; floats as hex.
         """
         path = self._saver.save(self.step, self._variables, settings, extra)
         if path:
             say(f"saved {path}")
 
     def prepare(self) -> None:
-        """Tidies up after a killed run; rejects a disk that is too small."""
+        """Cleans up after a killed run and checks the free disk space."""
         self._saver.sweep()
         self._saver.check_space(self._variables)
 
-    def forget_later(self) -> None:
-        """Removes checkpoints after the present step: the run went back."""
-        self._saver.forget_after(self.step)
+    def remove_later(self) -> None:
+        """Removes checkpoints of later steps than the current one."""
+        self._saver.remove_after(self.step)
 
     def restore(self) -> Restored | None:
-        """Takes up the newest checkpoint, if there is one.
+        """Restores the newest checkpoint, if there is one.
 
         Returns:
-            what was read.
+            the checkpoint, or None.
 
         Raises:
-            UserError: it belongs to another network.
+            UserError: it is of another network.
         """
         restored = self._saver.restore_latest()
         if restored is None:
@@ -74,21 +74,21 @@ class TrainingState:
                 raise UserError(
                     f"checkpoint {restored.step} has {found} {name}",
                     path=self._saver.folder,
-                    expected=f"{list(variable.shape)}, by the config",
+                    expected=f"{list(variable.shape)}, from the config",
                     fix="pass another --output_dir",
                 )
         for name, variable in self._variables.items():
             variable.assign(restored.values[name])
         self._optimizer.iterations.assign(restored.step)
-        say(f"going on from step {restored.step} in {self._saver.folder}")
+        say(f"resuming from step {restored.step} in {self._saver.folder}")
         return restored
 
 
 def environment(strategy: tf.distribute.Strategy) -> dict[str, str | int]:
-    """What decides the last bits of a run besides its settings.
+    """Versions and devices that decide the last bits of a run.
 
     Measured: on CPUs the version of TensorFlow, the number of threads and
-    oneDNN change them; the number of devices changes them anywhere.
+    oneDNN change them; the number of devices changes them everywhere.
     """
     kinds = {
         tf.DeviceSpec.from_string(device).device_type

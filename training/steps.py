@@ -1,15 +1,15 @@
-"""Steps of training and of evaluation, under a strategy.
+"""Training and evaluation steps under a strategy.
 
-It knows no BERT. A task hands it a model and two functions:
+Independent of BERT. A task provides a model and two functions:
 
     batch_weights(batch) -> objective -> weight of the whole batch
     batch_sums(batch, outputs) -> "<objective>_loss", "<objective>_accuracy",
-        "<objective>_weight" -> sums over some rows of it; a regression has no
-        accuracy
+        "<objective>_weight" -> sums over a part of the batch; a regression has
+        no accuracy
 
 The loss of a step is the sum over objectives of loss / weight, where both are
 taken over the whole batch, and its gradient is clipped once, after the sum.
-So it does not depend on how the rows are dealt out:
+So it does not depend on the distribution of the examples:
 
     batch           0 1 2 3 4 5 6 7
     replica         0 . . . 1 . . .
@@ -30,18 +30,18 @@ _STEPS_TO_DOUBLE = 2000
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
-    """What is trained.
+class StepTask:
+    """Model and losses of a training step.
 
     Attributes:
         model: takes a batch, returns outputs.
-        objectives: names, in the order they are shown.
+        objectives: names, in the order of the log lines.
         batch_weights, batch_sums: see above.
-        seed_scope: hands an int32 [2] seed to the model's dropout; entered
-            around the model and `batch_sums` in training.
-        batch_tokens: batch -> float32 scalar, the tokens of its rows; None if
-            they are not counted.
-        measures: of each objective: what `batch_sums` sums beside the weight.
+        seed_scope: int32 [2] seed -> context that passes it to dropout;
+            entered around the model and `batch_sums` in training.
+        batch_tokens: batch -> float32 scalar, its number of tokens; None:
+            not counted.
+        measures: sums of `batch_sums` for each objective, besides the weight.
     """
 
     model: keras.Model
@@ -54,31 +54,31 @@ class Task:
 
 
 class Steps:
-    """Training and evaluation steps of a task.
+    """Computes training and evaluation steps.
 
     A step whose loss or gradient is not finite changes no bit of variables
-    and moments. A model that computes in float16 has its loss scaled up, so
-    that small gradients do not vanish: the scale is halved where the
-    gradient, after the sum over replicas, is not finite, and doubled after
-    2,000 steps that are (Micikevicius et al. 2017, arXiv:1710.03740).
+    and moments. In float16 the loss is scaled up, so that small gradients do
+    not vanish: the scale is halved when the gradient, summed over replicas,
+    is not finite, and doubled after 2,000 finite steps (Micikevicius et al.
+    2017, arXiv:1710.03740).
 
     Args:
-        task: what is trained.
+        task: model and losses.
         optimizer: built in the strategy's scope.
         strategy: the devices.
         seed: of dropout.
-        use_xla: compile forward and backward pass.
-        accumulation_steps: micro-batches of a replica's rows, one after the
-            other.
+        use_xla: whether to compile the forward and backward pass.
+        accumulation_steps: micro-batches of a replica, computed one after
+            the other.
 
     Attributes:
-        sum_names: what the sums of a step are, in their order.
-        bad_steps: so many of the last steps were not finite.
+        sum_names: names of the sums of a step, in order.
+        bad_steps: number of successive steps that were not finite.
     """
 
     def __init__(
         self,
-        task: Task,
+        task: StepTask,
         optimizer: optimization.AdamWeightDecay,
         strategy: tf.distribute.Strategy,
         seed: int,
@@ -113,36 +113,35 @@ class Steps:
 
     @tf.function
     def train(self, iterator, num_steps):
-        """Takes some steps, each on its next batch.
+        """Runs training steps, each on the next batch.
 
         Args:
             iterator: over whole batches.
             num_steps: int32 scalar.
 
         Returns:
-            float32 [num_steps, len(sum_names) + 2]: sums over the rows of
-            each step's batch, the gradient norm, and what the loss was
-            scaled by. They are added up outside: how many steps share a call
-            changes no bit.
+            float32 [num_steps, len(sum_names) + 2]: sums over each step's
+            batch, the gradient norm, and the loss scale. They are added up
+            outside, so that the number of steps in a call changes no bit.
         """
-        rows = tf.TensorArray(tf.float32, num_steps)
+        sums = tf.TensorArray(tf.float32, num_steps)
         for i in tf.range(num_steps):
             batch = next(iterator)
             row = self.strategy.run(self._replica_step, args=(batch,))
             row = self.strategy.experimental_local_results(row)[0]
-            rows = rows.write(i, row)
+            sums = sums.write(i, row)
             if self._scaling is not None:
                 self._rescale(row)
             self.optimizer.iterations.assign_add(1)
-        return rows.stack()
+        return sums.stack()
 
     def skip(self, iterator) -> None:
-        """Takes a step on the next batch without learning from it."""
+        """Counts a step and drops its batch."""
         next(iterator)
         self.optimizer.iterations.assign_add(1)
 
     def state_dict(self) -> dict:
-        """What a checkpoint's tensors do not hold, as JSON values."""
+        """State that is not in a checkpoint's tensors, as JSON values."""
         state = {"bad_steps": self.bad_steps}
         if self._scaling is not None:
             scale, steps = self._scaling.numpy().tolist()
@@ -150,13 +149,13 @@ class Steps:
         return state
 
     def load_state_dict(self, state: dict) -> None:
-        """Sets what `state_dict` returned."""
+        """Restores what `state_dict` returned."""
         self.bad_steps = state.get("bad_steps", 0)
         if self._scaling is not None and "loss_scale" in state:
             scale = float.fromhex(state["loss_scale"])
             self._scaling.assign([scale, float(state["loss_scale_steps"])])
 
-    @tf.autograph.experimental.do_not_convert  # it takes seconds
+    @tf.autograph.experimental.do_not_convert  # AutoGraph takes seconds
     def _replica_step(self, batch):
         context = tf.distribute.get_replica_context()
         weights = self.task.batch_weights(batch)
@@ -173,8 +172,8 @@ class Steps:
             seed = tf.random.experimental.stateless_fold_in(
                 tf.stack([self._seed, step]), replica + replicas * i
             )
-            rows = _part(batch, replica * count + i, replicas * count)
-            return self._gradients(rows, weights, seed)
+            part = _part(batch, replica * count + i, replicas * count)
+            return self._gradients(part, weights, seed)
 
         gradients, sums = self._add_up(micro_batch)
         gradients, norm, factor = optimization.reduce_and_clip(gradients, scale)
@@ -190,12 +189,12 @@ class Steps:
         return row
 
     def _add_up(self, micro_batch):
-        """Gradients of this replica's share of the loss, and its sums."""
+        """This replica's gradients and sums, added over its micro-batches."""
         count = self._accumulation_steps
         if count == 1:
             return micro_batch(0)
-        # A loop, so that one micro-batch's activations are gone before the
-        # next one's are made.
+        # A loop, so that a micro-batch's activations are freed before the
+        # next one's are computed.
         zeros = [tf.zeros(v.shape) for v in self._variables]
         _, total = tf.while_loop(
             lambda i, _: i < count,
@@ -208,12 +207,12 @@ class Steps:
         )
         return total
 
-    def _gradients(self, rows, weights, seed):
-        """Gradients of the loss's share that these rows have, and sums."""
+    def _gradients(self, part, weights, seed):
+        """Gradients and sums of a part of the batch."""
         with tf.GradientTape() as tape:
             with self.task.seed_scope(seed):
-                outputs = self._outputs(rows, training=True)
-                sums = self._sums(rows, outputs)
+                outputs = self._outputs(part, training=True)
+                sums = self._sums(part, outputs)
             loss = tf.add_n(
                 [
                     sums[f"{objective}_loss"] / weights[objective]
@@ -224,14 +223,14 @@ class Steps:
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         return gradients, tf.stack([sums[name] for name in self.sum_names])
 
-    def _sums(self, rows, outputs):
-        sums = self.task.batch_sums(rows, outputs)
+    def _sums(self, part, outputs):
+        sums = self.task.batch_sums(part, outputs)
         if self.task.batch_tokens is not None:
-            sums = {**sums, TOKENS: self.task.batch_tokens(rows)}
+            sums = {**sums, TOKENS: self.task.batch_tokens(part)}
         return sums
 
     def _rescale(self, row):
-        """Sets the scale of the loss after a step."""
+        """Updates the loss scale after a step."""
         scale, steps = tf.unstack(self._scaling)
         finite = tf.reduce_all(tf.math.is_finite(row))
         steps = tf.where(finite, steps + 1.0, 0.0)
@@ -247,12 +246,12 @@ class Steps:
 
         def replica_step(batch):
             context = tf.distribute.get_replica_context()
-            rows = _part(
+            part = _part(
                 batch,
                 tf.cast(context.replica_id_in_sync_group, tf.int32),
                 context.num_replicas_in_sync,
             )
-            sums = self._sums(rows, self._outputs(rows, training=False))
+            sums = self._sums(part, self._outputs(part, training=False))
             sums = tf.stack([sums[name] for name in self.sum_names])
             sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
             return tf.concat([sums, [0.0, 1.0]], 0)
@@ -260,21 +259,21 @@ class Steps:
         result = self.strategy.run(replica_step, args=(batch,))
         return self.strategy.experimental_local_results(result)[0]
 
-    def _outputs(self, rows, training):
-        # A functional model takes wrong inputs, unseen, if there are more.
-        inputs = {name: rows[name] for name in self.task.model.input}
+    def _outputs(self, part, training):
+        # With unexpected inputs Keras may silently take wrong ones.
+        inputs = {name: part[name] for name in self.task.model.input}
         return self.task.model(inputs, training=training)
 
 
 def _part(batch, index, count):
-    """One of equal parts of a batch's rows."""
+    """The part of this index, of `count` equal parts of a batch."""
     if count == 1:
         return batch
-    rows = {}
+    part = {}
     for name, values in batch.items():
         size = values.shape[0] // count
-        # XLA takes a slice from anywhere, but only of a constant size.
+        # XLA slices need a constant size, but no constant start.
         begin = [index * size] + [0] * (values.shape.rank - 1)
         rest = [-1 if n is None else n for n in values.shape[1:]]
-        rows[name] = tf.slice(values, begin, [size, *rest])
-    return rows
+        part[name] = tf.slice(values, begin, [size, *rest])
+    return part

@@ -1,4 +1,4 @@
-"""How fast a run goes, and its means since the last report."""
+"""Throughput of a run, and means of its metrics since the last report."""
 
 import time
 
@@ -6,14 +6,14 @@ _SECONDS_A_CALL = 2.0
 _SECONDS_BETWEEN_LINES = 10.0
 
 
-class Window:
-    """Sums since the last report.
+class RunningSums:
+    """Sums over steps, and their means.
 
     Args:
-        names: of the sums of a step.
+        names: names of the sums of a step.
 
     Attributes:
-        steps: that were added.
+        steps: number of steps added.
     """
 
     def __init__(self, names: tuple[str, ...]):
@@ -21,14 +21,14 @@ class Window:
         self.steps = 0
         self._sums = [0.0] * (len(names) + 1)
 
-    def add(self, rows) -> None:
-        """Adds rows of `Steps.train`."""
-        for row in rows.tolist():
+    def add(self, sums) -> None:
+        """Adds the sums of `Steps.train`, float32 [steps, ...]."""
+        for row in sums.tolist():
             self._sums = [a + b for a, b in zip(self._sums, row)]
-        self.steps += len(rows)
+        self.steps += len(sums)
 
     def means(self, objectives: tuple[str, ...]) -> dict[str, float]:
-        """`loss`, each objective's own and accuracy, `gradient_norm`."""
+        """`loss`, loss and accuracy of each objective, `gradient_norm`."""
         sums = dict(zip(self._names, self._sums))
         values = {"loss": 0.0}
         for objective in objectives:
@@ -42,7 +42,7 @@ class Window:
         return values
 
     def mean(self, name: str) -> float | None:
-        """Mean of a sum over the steps, or None if there is no such sum."""
+        """Mean of a sum over the steps; None if there is no such sum."""
         sums = dict(zip(self._names, self._sums))
         return sums[name] / self.steps if name in sums else None
 
@@ -51,20 +51,20 @@ class Window:
         return {"steps": self.steps, "sums": [x.hex() for x in self._sums]}
 
     def load_state_dict(self, state: dict) -> None:
-        """Takes up the sums that a run had when it was interrupted."""
+        """Restores the sums of an interrupted run."""
         self.steps = state["steps"]
         self._sums = [float.fromhex(x) for x in state["sums"]]
 
 
 class Throughput:
-    """How fast it goes; pauses for checkpoints and evaluation are left out.
+    """Measures throughput, without pauses for checkpoints and evaluation.
 
-    The first call traces and compiles, so it takes one step and its time is
+    The first call traces and compiles, so it has one step and its time is
     not counted.
 
     Args:
-        batch_size: rows of the whole batch.
-        iterations_per_loop: at most so many steps in one call.
+        batch_size: examples of the whole batch.
+        iterations_per_loop: maximum number of steps in one call.
     """
 
     def __init__(self, batch_size: int, iterations_per_loop: int):
@@ -75,15 +75,15 @@ class Throughput:
         self._calls = 0
         self._start = self._logged = time.monotonic()
 
-    def steps_a_call(self, room: int) -> int:
-        """Steps that fit into a call, at most `room`."""
+    def steps_per_call(self, limit: int) -> int:
+        """Number of steps for a call of about 2 s, at most `limit`."""
         if not self._steps:
             return 1
         fit = int(_SECONDS_A_CALL * self._steps / self._seconds)
-        return max(1, min(room, fit, self._iterations_per_loop))
+        return max(1, min(limit, fit, self._iterations_per_loop))
 
-    def called(self, steps: int) -> None:
-        """Notes that a call of so many steps has ended."""
+    def count_call(self, steps: int) -> None:
+        """Counts a call that has ended, of this number of steps."""
         now = time.monotonic()
         if self._calls:
             self._seconds += now - self._start
@@ -92,24 +92,24 @@ class Throughput:
         self._start = now
 
     def resume(self) -> None:
-        """Notes that a pause has ended."""
+        """Restarts the clock after a pause."""
         self._start = time.monotonic()
 
-    def is_time_for_a_line(self) -> bool:
-        """Whether the user has waited long enough."""
+    def is_log_due(self) -> bool:
+        """Whether the last line was logged at least 10 s ago."""
         return self._start - self._logged >= _SECONDS_BETWEEN_LINES
 
-    def logged(self) -> None:
-        """Notes that a line was printed."""
+    def mark_logged(self) -> None:
+        """Notes that a line was logged."""
         self._logged = time.monotonic()
 
     @property
-    def seconds_a_step(self) -> float:
+    def seconds_per_step(self) -> float:
         """0 while unknown."""
         return self._seconds / self._steps if self._steps else 0.0
 
     @property
     def examples_per_second(self) -> float:
         """0 while unknown."""
-        rows = self._batch_size * self._steps
-        return rows / self._seconds if self._steps else 0.0
+        examples = self._batch_size * self._steps
+        return examples / self._seconds if self._steps else 0.0

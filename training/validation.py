@@ -1,4 +1,4 @@
-"""Evaluations during training; keeps the best weights."""
+"""Validation during training, best checkpoint and early stopping."""
 
 import math
 import os
@@ -13,15 +13,15 @@ from training.saver import Saver
 
 
 class Best:
-    """The best weights of a run, and for how long there were no better ones.
+    """Saves the best weights of a run; counts evaluations without better ones.
 
     Args:
         saver: keeps one checkpoint.
         named: name -> variable.
-        metric: which one is compared.
-        is_loss: whether less is better.
-        patience: evaluations without a better one until the run is over; 0:
-            it never is.
+        metric: name of the metric to compare.
+        is_loss: whether lower is better.
+        patience: number of evaluations without an improvement after which
+            the run is over; 0: never.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class Best:
         self._waited = 0
 
     def add(self, step: int, metrics: dict[str, float], settings: dict) -> None:
-        """Keeps the present weights if no earlier ones are as good.
+        """Saves the current weights if no earlier ones are as good.
 
         Args:
-            step: of the evaluation.
-            metrics: what it gave.
+            step: step of the evaluation.
+            metrics: its results.
             settings: JSON values that describe the run.
         """
         value = metrics[self._metric]
@@ -57,7 +57,7 @@ class Best:
 
     @property
     def is_over(self) -> bool:
-        """Whether the run has waited long enough for better weights."""
+        """Whether the patience is exhausted."""
         return 0 < self._patience <= self._waited
 
     def state_dict(self) -> dict:
@@ -65,9 +65,9 @@ class Best:
         return {"value": self._value.hex(), "waited": self._waited}
 
     def load_state_dict(self, state: dict) -> None:
-        """Goes on where a run was interrupted.
+        """Restores the state of an interrupted run.
 
-        Where the best weights are gone, the search for them starts anew.
+        If the best weights were removed, the search for them starts anew.
         """
         if self._saver.steps():
             self._value = float.fromhex(state["value"])
@@ -75,15 +75,17 @@ class Best:
 
 
 class Validation:
-    """Evaluates when the loop says so.
+    """Evaluates, logs the metrics and saves the best weights.
 
-    An evaluation that a signal cuts short is made up for when the run goes
-    on.
+    An evaluation that a signal interrupts is repeated when the run resumes.
 
     Args:
-        evaluate: gives metrics of the present weights.
-        log_line: prints a line on them.
-        best: keeps the best weights, or None.
+        evaluate: returns metrics of the current weights.
+        log_line: logs a line for a step and its metrics.
+        best: saves the best weights, or None.
+
+    Attributes:
+        is_owed: whether an evaluation was interrupted.
     """
 
     def __init__(
@@ -103,13 +105,13 @@ class Validation:
         settings: dict,
         preemption: Preemption,
     ) -> None:
-        """Evaluates the weights of a step.
+        """Evaluates the current weights.
 
         Args:
-            step: of the weights.
-            log: takes the metrics.
+            step: their step.
+            log: writes the metrics.
             settings: JSON values that describe the run.
-            preemption: may cut the evaluation short.
+            preemption: may interrupt the evaluation.
         """
         self.is_owed = True
         try:
@@ -125,7 +127,7 @@ class Validation:
 
     @property
     def is_over(self) -> bool:
-        """Whether the run has waited long enough for better weights."""
+        """Whether the patience is exhausted."""
         return self._best is not None and self._best.is_over
 
     def state_dict(self) -> dict:
@@ -134,7 +136,7 @@ class Validation:
         return {"is_owed": self.is_owed, "best": best}
 
     def load_state_dict(self, state: dict) -> None:
-        """Goes on where a run was interrupted."""
+        """Restores the state of an interrupted run."""
         self.is_owed = state["is_owed"]
         if self._best and state["best"]:
             self._best.load_state_dict(state["best"])

@@ -1,8 +1,7 @@
-"""This process as one of several: what is its own, and how it leaves.
+"""This process as a worker of a distributed run.
 
-A process belongs to one cluster for its life, as TensorFlow has it; what is
-known of it stands here. In a process that trains alone nothing here does
-anything.
+A process belongs to at most one cluster, which this module holds, since
+TensorFlow joins a cluster once. In a single process nothing here has an effect.
 """
 
 import atexit
@@ -26,7 +25,7 @@ from training import cluster
 from training.cluster import Cluster, WorkerLostError
 from training.preemption import RUN_AGAIN
 
-# Survivors stay so long that each can see whose port is closed.
+# Survivors wait, so that each can see which ports are closed.
 _SECONDS_TO_LOOK_AROUND = 1.5
 _SECONDS_TO_LEAVE = 10.0
 _END = "end"
@@ -34,18 +33,18 @@ _DAY_IN_MS = 24 * 60 * 60 * 1000
 
 _joined: Cluster | None = None
 _stay_until = 0.0
-_folders: tuple[str, str] | None = None  # the chief's, and this process's own
+_folders: tuple[str, str] | None = None  # the chief's and this process's
 
 
 def own_folder(workers: Cluster, folder: str) -> str:
-    """Where this process writes what only the chief is to write.
+    """The output folder of this process.
 
     Args:
-        workers: whom it belongs to.
+        workers: its cluster.
         folder: output_dir, or a folder in it.
 
     Returns:
-        the folder itself, for the chief; else one that is thrown away.
+        the folder itself, for the chief; else a temporary one.
     """
     global _folders
     if workers.is_chief or (_folders and folder.startswith(_folders[1])):
@@ -56,14 +55,14 @@ def own_folder(workers: Cluster, folder: str) -> str:
 
 
 def chiefs_folder(folder: str) -> str:
-    """Where the chief writes what this process has in `folder`."""
+    """The chief's folder that corresponds to `folder` of this process."""
     if _folders and folder.startswith(_folders[1]):
         return _folders[0] + folder[len(_folders[1]) :]
     return folder
 
 
 def join(workers: Cluster, timeout: float):
-    """Makes this process one of the cluster.
+    """Joins the cluster.
 
     Args:
         workers: the cluster.
@@ -73,7 +72,7 @@ def join(workers: Cluster, timeout: float):
         `tf.distribute.MultiWorkerMirroredStrategy`.
 
     Raises:
-        UserError, WorkerLostError: as of `cluster.meet`.
+        UserError, WorkerLostError: as for `cluster.meet`.
     """
     import tensorflow as tf
 
@@ -82,10 +81,10 @@ def join(workers: Cluster, timeout: float):
     _joined = workers
 
     def give_up():
-        say("error: TensorFlow does not reach the workers that have come")
+        say("error: TensorFlow cannot reach the workers that have started")
         os._exit(RUN_AGAIN)
 
-    # A process that dies just now would be waited for without end.
+    # TensorFlow would wait for ever for a process that dies now.
     timer = threading.Timer(timeout, give_up)
     timer.start()
     try:
@@ -101,7 +100,7 @@ def is_joined() -> bool:
 
 @contextlib.contextmanager
 def watch() -> Iterator[None]:
-    """Turns errors that a lost process causes into one that names it.
+    """Converts errors from a lost process to one that names it.
 
     Raises:
         WorkerLostError: another process is gone.
@@ -121,16 +120,16 @@ def watch() -> Iterator[None]:
 
 
 def leave(code: int) -> int:
-    """Ends this process with the others, if it is one of several.
+    """Ends this process together with the others, if there are several.
 
-    The others wait until the chief has written everything; the chief, whom
-    TensorFlow asks about the end, leaves last.
+    The others wait until the chief has written everything; the chief, which
+    runs TensorFlow's coordination service, leaves last.
 
     Args:
         code: exit code.
 
     Returns:
-        the code, in a process that is alone.
+        the code, in a single process.
     """
     if _folders:
         shutil.rmtree(_folders[1])
@@ -142,37 +141,37 @@ def leave(code: int) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     atexit._run_exitfuncs()  # TensorFlow's temporary files
-    # The interpreter's way out would wait for processes that may be gone.
+    # A normal exit would wait for processes that may be lost.
     os._exit(code)
 
 
 def _end_together() -> int:
-    """Waits for the end of all; returns the exit code."""
+    """Waits until all workers have ended; returns the exit code."""
     from tensorflow import errors
     from tensorflow.python.eager import context  # has no public name
 
     try:
         context.context().wait_at_barrier(_END, _DAY_IN_MS)
     except errors.OpError as error:
-        if _joined.is_chief:  # which has written everything
+        if _joined.is_chief:  # it has written everything
             return 0
         say(f"error: {_lost(error)} lost at the end; see its log")
         return RUN_AGAIN
     end = time.monotonic() + _SECONDS_TO_LEAVE
     while _joined.is_chief and time.monotonic() < end:
-        if len(_joined.refusing()) == len(_joined.tasks) - 1:
+        if len(_joined.unreachable()) == len(_joined.tasks) - 1:
             break
         time.sleep(0.05)
     return 0
 
 
 def _lost(error: Exception) -> str | None:
-    """Who is gone; None: the error has another cause."""
+    """Names of the lost workers; None: the error has another cause."""
     from tensorflow import errors
 
     if not isinstance(error, errors.OpError):
         return None
-    names = _joined.refusing() or _joined.named_in(str(error))
+    names = _joined.unreachable() or _joined.named_in(str(error))
     if not names and "CoordinationService" in str(error):
         names = [_joined.describe(0)]  # where that service is
     if names:
@@ -187,11 +186,12 @@ def _lost(error: Exception) -> str | None:
 
 
 def gather(strategy, *values: float) -> np.ndarray:
-    """What each worker says.
+    """Gathers numbers from all workers.
 
     Args:
-        strategy: of the run; only one of several workers asks anybody.
-        values: what this process says, exact in float64.
+        strategy: strategy of the run; without several workers nothing is
+            communicated.
+        values: numbers of this process, exact in float64.
 
     Returns:
         float64 [R, len(values)], R replicas; R = 1 in a single process.
@@ -200,34 +200,34 @@ def gather(strategy, *values: float) -> np.ndarray:
 
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return np.array([values], np.float64)
-    said = strategy.experimental_distribute_values_from_function(
+    own = strategy.experimental_distribute_values_from_function(
         lambda context: tf.constant([values], tf.float64)
     )
-    return _gatherer(strategy)(said).numpy()
+    return _gatherer(strategy)(own).numpy()
 
 
 def all_reduce_max(strategy, number: int) -> int:
-    """The largest number of all workers'."""
+    """The largest of all workers' numbers."""
     return int(gather(strategy, number).max())
 
 
 def all_reduce_min(strategy, number: int) -> int:
-    """The smallest number of all workers'."""
+    """The smallest of all workers' numbers."""
     return int(gather(strategy, number).min())
 
 
 def barrier(strategy) -> None:
-    """Waits until every worker is here."""
+    """Waits until every worker has called this."""
     gather(strategy, 0)
 
 
 def check_step(strategy, step: int, folder: str) -> None:
-    """Refuses workers that start from different steps.
+    """Checks that all workers start from the same step.
 
     Args:
-        strategy: of the run.
-        step: where this worker starts.
-        folder: where it has looked for checkpoints.
+        strategy: strategy of the run.
+        step: first step of this worker.
+        folder: its folder of checkpoints.
 
     Raises:
         UserError: another worker is at another step.
@@ -238,40 +238,40 @@ def check_step(strategy, step: int, folder: str) -> None:
             f"workers are at the steps {', '.join(map(str, steps))}",
             path=folder,
             expected="the same checkpoints in --output_dir on all workers",
-            fix="put it into a folder that they share",
+            fix="put it on a file system that they share",
         )
 
 
 def check_settings(strategy, settings: dict[str, object]) -> None:
-    """Refuses workers with different settings.
+    """Checks that all workers have the same settings.
 
     Args:
-        strategy: of the run.
-        settings: name -> JSON value that decides what a step computes.
+        strategy: strategy of the run.
+        settings: name -> JSON value that a step depends on.
 
     Raises:
         UserError: another worker has another value; all raise it.
     """
-    marks = [
+    hashes = [
         zlib.crc32(json.dumps(value, sort_keys=True).encode())
         for value in settings.values()
     ]
-    said = gather(strategy, *marks).T
+    gathered = gather(strategy, *hashes).T
     differing = [
         name
-        for name, column in zip(settings, said, strict=True)
+        for name, column in zip(settings, gathered, strict=True)
         if len(set(column)) > 1
     ]
     if differing:
         raise UserError(
             f"workers differ in {', '.join(differing)}",
-            expected="the same command and files on all of them",
+            expected="the same command and files on all workers",
         )
 
 
-# A function is traced once for each strategy: a tenth of a second.
+# Traced once for each strategy, in a tenth of a second.
 @functools.cache
 def _gatherer(strategy):
     import tensorflow as tf
 
-    return tf.function(lambda said: strategy.gather(said, axis=0))
+    return tf.function(lambda own: strategy.gather(own, axis=0))

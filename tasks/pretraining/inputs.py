@@ -420,7 +420,7 @@ def check_records(records: Records, vocab_size: int) -> int:
 
 
 @contextlib.contextmanager
-def naming_damage(inputs: Inputs) -> Iterator[None]:
+def locating_damage(inputs: Inputs) -> Iterator[None]:
     """Finds the damaged shard when TensorFlow cannot read the records.
 
     Raises:

@@ -40,7 +40,7 @@ class Pretraining:
             everything,
             settings.training,
             config,
-            training_run.Task(
+            training_run.TrainingTask(
                 lambda: models.build_pretraining_model(
                     config,
                     settings.training.random_seed,

@@ -41,7 +41,7 @@ def test_damaged_parts(folder):
     content[7] ^= 1
     part.write_bytes(content)
     found = check(folder)
-    assert found["wrong"] == [f"{damaged}{name} is not what was written{fix}"]
+    assert found["wrong"] == [f"{damaged}{name} has been modified{fix}"]
     assert found["fine"] == [f"{folder}: whole checkpoints: 3"]
     part.write_bytes(content[:-1])
     (line,) = check(folder)["wrong"]

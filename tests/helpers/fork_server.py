@@ -22,7 +22,7 @@ class ForkServer:
     """Runs one process after the other; a context manager.
 
     Args:
-        modules: are imported once.
+        modules: names of modules to import once.
     """
 
     def __init__(self, *modules: str):
@@ -47,7 +47,7 @@ class ForkServer:
         Args:
             call: "module:function".
             args: JSON values.
-            log: gets what it prints.
+            log: path of the file for its output.
 
         Returns:
             its process id.
@@ -95,7 +95,7 @@ def is_running(pid: int) -> bool:
 
 
 def serve(modules: list[str]) -> None:
-    """What the server does until its standard input ends."""
+    """Serves calls until standard input ends."""
     for module in modules:
         importlib.import_module(module)
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""Runs of pre-training that are killed, and what must be left of them."""
+"""Killed runs of pre-training, and checks of their files."""
 
 import hashlib
 import json
@@ -73,7 +73,7 @@ def pretrain_and_die(argv: list[str], function: str, word: str) -> int:
     Args:
         argv: flags.
         function: its name, with module and class.
-        word: the call that has it in an argument is not carried out.
+        word: the process dies at the first call with it in an argument.
     """
     owner, _, name = function.rpartition(".")
     owner = pydoc.locate(owner)
@@ -135,7 +135,7 @@ def losses(folder) -> list[tuple]:
 
 
 def leftovers(folder) -> list[str]:
-    """Files that only a run that is going on may have."""
+    """Files that only an active run may have."""
     names = sorted(os.listdir(folder))
     described = {n.removesuffix("json") for n in names if n.endswith(".json")}
     return [

@@ -26,10 +26,10 @@ def forward(weights: dict, batch: dict, num_layers: int, num_heads: int):
         layers.append(x)
     pooled = np.tanh(dense(x[:, 0], w, "bert/pooler/dense"))
     rows = np.arange(len(x))[:, None]
-    places = x[rows, batch["masked_lm_positions"]]
-    places = gelu(dense(places, w, "cls/predictions/transform/dense"))
-    places = layer_norm(places, w, "cls/predictions/transform/LayerNorm")
-    masked_lm = places @ w["bert/embeddings/word_embeddings"].T
+    masked = x[rows, batch["masked_lm_positions"]]
+    masked = gelu(dense(masked, w, "cls/predictions/transform/dense"))
+    masked = layer_norm(masked, w, "cls/predictions/transform/LayerNorm")
+    masked_lm = masked @ w["bert/embeddings/word_embeddings"].T
     next_sentence = pooled @ w["cls/seq_relationship/output_weights"].T
     return {
         "encoder_outputs": layers,

@@ -21,10 +21,10 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
 
     Args:
         path: of the shard.
-        rows: their number.
+        rows: number of records.
         seed: of the numbers.
         listed: whether a manifest is written.
-        length: pieces and padding of a row, at least S.
+        length: tokens and padding of an example, at least S.
         changed: settings in the manifest.
     """
     path.parent.mkdir(exist_ok=True)

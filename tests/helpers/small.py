@@ -28,7 +28,7 @@ def config(**changed) -> BertConfig:
 
 
 def batch(seed: int = 7, rows: int = B) -> dict[str, np.ndarray]:
-    """A pre-training batch with padding in rows, masks and rows of zeros."""
+    """A pre-training batch with padding and unused masked positions."""
     rng = np.random.default_rng(seed)
     length = rng.integers(5, S + 1, rows)
     mask = (np.arange(S) < length[:, None]).astype(np.int32)
@@ -46,7 +46,7 @@ def batch(seed: int = 7, rows: int = B) -> dict[str, np.ndarray]:
 
 
 def rows_of(lengths, width: int) -> dict[str, tf.Tensor]:
-    """Random rows; the second place of a longer one is masked."""
+    """Random sequences; position 1 of those from 3 tokens on is masked."""
     rng = np.random.default_rng(0)
     lengths = np.array(lengths, int).reshape(-1, 1)
     mask = np.arange(width) < lengths

@@ -1,4 +1,4 @@
-"""A tiny network and task for tests of training, which knows no BERT."""
+"""A tiny network and task for tests of training; no BERT."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ ROWS, WIDTH = 8, 5
 
 
 def batch(seed, poison=None):
-    """Rows of uneven weights: a mean of means would be another loss."""
+    """Examples of uneven weights: a mean of means would be another loss."""
     rng = np.random.default_rng(seed)
     made = {
         "x": rng.normal(size=(ROWS, WIDTH)).astype("f4"),
@@ -57,7 +57,7 @@ def make_steps(
             model = network(rate)
         optimizer = AdamWeightDecay(0.01)
         optimizer.build(model.trainable_variables)
-    task = steps.Task(
+    task = steps.StepTask(
         model,
         ("error",),
         lambda batch: {"error": tf.reduce_sum(batch["weight"])},
@@ -82,7 +82,7 @@ def network(rate):
 
 
 def take(made, *poisons):
-    """Takes a step on each batch; returns their rows."""
+    """Takes a step on each batch; returns `Steps.train`'s sums."""
     return made.train(batches(*poisons), tf.constant(len(poisons))).numpy()
 
 

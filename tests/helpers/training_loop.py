@@ -33,7 +33,7 @@ def make_trainer(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
         model = build_pretraining_model(config)
         optimizer = AdamWeightDecay(rate)
         optimizer.build(model.trainable_variables)
-    task = steps.Task(
+    task = steps.StepTask(
         model,
         losses.OBJECTIVES,
         losses.pretraining_weights,
@@ -57,7 +57,7 @@ def schedule(**changed):
 
 
 def train(trainer, folder, plan=None, save=None, evaluate=None):
-    """Trains; returns the reports as `metrics.jsonl` has them."""
+    """Trains; returns the lines of `metrics.jsonl`."""
     log = logs.TrainingLog(str(folder), trainer.steps.optimizer.step)
     nothing = lambda: None  # noqa: E731
     trainer.train(

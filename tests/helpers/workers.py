@@ -26,7 +26,7 @@ def start(
 
     Args:
         ports: of the workers.
-        command: what follows `python`.
+        command: arguments of `python`.
         only: numbers of those that are started; None: all.
 
     Returns:

@@ -116,7 +116,7 @@ def test_twenty_preemptions_lose_no_step(server, folder, tmp_path):
         slowest = max(slowest, time.monotonic() - start)
         text = log.read_text()
         if number:
-            assert f"going on from step {at} " in text
+            assert f"resuming from step {at} " in text
         (at,) = map(int, re.findall(r"stopped at step (\d+) of 2003", text))
     print(f"at step {at} after 20 preemptions, slowest end {slowest:.2f} s")
     assert slowest < 25

@@ -18,8 +18,8 @@ def published(config: BertConfig) -> dict[str, list[int]]:
     """Names and shapes of the original's pre-training checkpoint."""
     v, h, i = config.vocab_size, config.hidden_size, config.intermediate_size
 
-    def dense(scope, rows, columns):
-        return {f"{scope}/kernel": [rows, columns], f"{scope}/bias": [columns]}
+    def dense(scope, inputs, units):
+        return {f"{scope}/kernel": [inputs, units], f"{scope}/bias": [units]}
 
     def norm(scope):
         return {f"{scope}/gamma": [h], f"{scope}/beta": [h]}
@@ -161,8 +161,8 @@ def test_other_shapes_list_both_sides_and_change_nothing(written):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("{p}.index", "is a part of a checkpoint"),
-        ("{p}.data-00000-of-00001", "is a part of a checkpoint"),
+        ("{p}.index", "is one file of a checkpoint"),
+        ("{p}.data-00000-of-00001", "is one file of a checkpoint"),
         ("{p}-17", "no such checkpoint"),
         ("{folder}/empty", "no checkpoints in this folder"),
         ("{folder}", "2 checkpoints in this folder"),
@@ -204,11 +204,11 @@ def test_task_heads_have_the_originals_names():
     ):
         named = checkpoints.model_variables(model)
         encoder = {n for n in published(config) if n.startswith("bert/")}
-        (name, rows), *_ = heads.items()
+        (name, classes), *_ = heads.items()
         bias = name.replace("weights", "bias")
         assert set(named) == encoder | {name, bias}
-        assert tuple(named[name].shape) == (rows, config.hidden_size)
-        assert tuple(named[bias].shape) == (rows,)
+        assert tuple(named[name].shape) == (classes, config.hidden_size)
+        assert tuple(named[bias].shape) == (classes,)
 
 
 @pytest.mark.parametrize("part", [".index", ".data-00000-of-00001"])

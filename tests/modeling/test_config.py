@@ -80,7 +80,7 @@ def test_harmless_keys_of_published_configs_are_read():
     ("text", "message"),
     [
         ('{"vocab_size": 97', "not JSON"),
-        ('{"vocab_size": 97, "vocab_size": 89}', "'vocab_size' stands twice"),
+        ('{"vocab_size": 97, "vocab_size": 89}', "duplicate key 'vocab_size'"),
         ("[97]", "not a JSON object"),
     ],
 )

@@ -42,7 +42,7 @@ def test_share_and_scale(rate):
 
 
 def test_neighbours_are_independent():
-    """Their places differ by one bit."""
+    """Their indices differ by one bit."""
     zero = drop(0.5, 3, [1, 2], tf.ones([200_000])) == 0
     pairs = zero.reshape(-1, 2)
     both = (pairs[:, 0] & pairs[:, 1]).mean()

@@ -12,8 +12,11 @@ from tests.helpers import small
 from training import steps
 from training.optimization import AdamWeightDecay
 
-FUSED, REMAT = fused_ops.Ways(fused=True), fused_ops.Ways(remat=True)
-BOTH = fused_ops.Ways(fused=True, remat=True)
+FUSED, REMAT = (
+    fused_ops.StepOptions(fused=True),
+    fused_ops.StepOptions(remat=True),
+)
+BOTH = fused_ops.StepOptions(fused=True, remat=True)
 SEED = tf.constant([5, 7])
 FUNCTIONS = {
     "attention_probs": (
@@ -34,13 +37,13 @@ FUNCTIONS = {
 }
 
 
-def values_and_gradients(function, tensors, settings, ways):
+def values_and_gradients(function, tensors, settings, options):
     """Output and gradients, computed as in a step."""
 
     @tf.function
     def run(*tensors):
         real = [x for x in tensors if x.dtype.is_floating]
-        with tf.GradientTape() as tape, fused_ops.training_step(SEED, ways):
+        with tf.GradientTape() as tape, fused_ops.training_step(SEED, options):
             tape.watch(real)
             y = fused_ops.elementwise(function, *tensors, **settings)
             # So that the gradient is another number everywhere.
@@ -65,7 +68,9 @@ def test_a_fused_operation_equals_its_function(name, dtype, atol):
         else tf.cast(rng.normal(0.5, 1, shape), dtype)
         for shape in shapes
     ]
-    plain = values_and_gradients(function, tensors, settings, fused_ops.Ways())
+    plain = values_and_gradients(
+        function, tensors, settings, fused_ops.StepOptions()
+    )
     fused = values_and_gradients(function, tensors, settings, FUSED)
     assert len(plain) == len(fused) > 1
     for ours, theirs in zip(fused, plain, strict=True):
@@ -83,9 +88,9 @@ def test_the_fused_loss_equals_its_function():
             losses._loss_and_hit,
             [tf.constant(logits), tf.constant(label)],
             {},
-            ways,
+            options,
         )
-        for ways in (fused_ops.Ways(), FUSED)
+        for options in (fused_ops.StepOptions(), FUSED)
     )
     loss = tf.nn.sparse_softmax_cross_entropy_with_logits(label, logits)
     hits = logits.argmax(-1) == label
@@ -102,13 +107,13 @@ def model():
     )
 
 
-def loss_of(model, ways, **compiling):
+def loss_of(model, options, **compiling):
     """A compiled function: batch -> losses and gradients."""
 
     @tf.function(**compiling)
     def run(batch):
         with tf.GradientTape() as tape:
-            with fused_ops.training_step(SEED, ways):
+            with fused_ops.training_step(SEED, options):
                 inputs = {name: batch[name] for name in model.input}
                 outputs = model(inputs, training=True)
                 sums = losses.pretraining_sums(batch, outputs)
@@ -121,19 +126,21 @@ def loss_of(model, ways, **compiling):
 
 @pytest.fixture(scope="module")
 def plain(model):
-    return loss_of(model, fused_ops.Ways())(small.batch())
+    return loss_of(model, fused_ops.StepOptions())(small.batch())
 
 
 @pytest.mark.parametrize(
-    ("ways", "xla"),
+    ("options", "xla"),
     [
         *[(FUSED, False), (REMAT, False), (BOTH, False)],
         pytest.param(BOTH, True, marks=pytest.mark.long),
     ],
     ids=["fused", "remat", "both", "one program"],
 )
-def test_every_way_gives_the_plain_loss_and_gradients(model, plain, ways, xla):
-    loss, gradients = loss_of(model, ways, jit_compile=xla)(small.batch())
+def test_all_options_give_the_plain_loss_and_gradients(
+    model, plain, options, xla
+):
+    loss, gradients = loss_of(model, options, jit_compile=xla)(small.batch())
     np.testing.assert_allclose(loss, plain[0], rtol=1e-6)
     assert len(gradients) == len(plain[1]) > 30
     for ours, theirs in zip(gradients, plain[1], strict=True):
@@ -146,8 +153,8 @@ def test_in_bfloat16_fused_operations_are_as_near_as_its_bits_allow():
     with precision.computing_in("bfloat16"):
         model = build_pretraining_model(small.config(hidden_dropout_prob=0.2))
     (loss, gradients), (expected, others) = (
-        loss_of(model, ways)(small.batch())
-        for ways in (FUSED, fused_ops.Ways())
+        loss_of(model, options)(small.batch())
+        for options in (FUSED, fused_ops.StepOptions())
     )
     np.testing.assert_allclose(loss, expected, rtol=0.01)
     norm = tf.linalg.global_norm(others)
@@ -163,9 +170,9 @@ def test_dropout_was_on(model, plain):
     assert abs(float(loss) - float(plain[0])) > 1e-3
 
 
-def operations(model, ways):
+def operations(model, options):
     graph = (
-        loss_of(model, ways)
+        loss_of(model, options)
         .get_concrete_function(
             {name: tf.constant(x) for name, x in small.batch().items()}
         )
@@ -175,14 +182,14 @@ def operations(model, ways):
 
 
 def test_remat_computes_the_layers_again(model):
-    count = operations(model, fused_ops.Ways()).count("Softmax")
+    count = operations(model, fused_ops.StepOptions()).count("Softmax")
     assert operations(model, REMAT).count("Softmax") == count + small.L
 
 
 def test_without_a_step_there_is_no_fused_operation(model):
     """So that an export holds none."""
     assert "PartitionedCall" in operations(model, FUSED)
-    assert "PartitionedCall" not in operations(model, fused_ops.Ways())
+    assert "PartitionedCall" not in operations(model, fused_ops.StepOptions())
 
 
 def test_what_nobody_reads_of_the_last_layer_changes_nothing(model):
@@ -223,31 +230,31 @@ def test_fused_operations_are_for_large_networks_on_cpus(
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda: found)
     config = small.config(hidden_size=width, num_attention_heads=1)
     with fused_ops.step_scope(config, wanted, True)(SEED):
-        assert fused_ops._ways() == fused_ops.Ways(fused, True)
+        assert fused_ops._options() == fused_ops.StepOptions(fused, True)
         assert dropout.current_seed() is SEED
 
 
 def test_the_scope_ends_with_the_step():
     with fused_ops.training_step(SEED, BOTH):
         with fused_ops.training_step(SEED + 1):
-            assert fused_ops._ways() == fused_ops.Ways()
-        assert fused_ops._ways() == BOTH
-    assert fused_ops._ways() == fused_ops.Ways()
+            assert fused_ops._options() == fused_ops.StepOptions()
+        assert fused_ops._options() == BOTH
+    assert fused_ops._options() == fused_ops.StepOptions()
     assert dropout.current_seed() is None
 
 
-def train(strategy, ways, steps_to_take=2):
+def train(strategy, options, steps_to_take=2):
     """Sums and gradient norm of some steps of training, without dropout."""
     with strategy.scope():
         network = build_pretraining_model(small.config(num_hidden_layers=1))
         optimizer = AdamWeightDecay(0.01)
         optimizer.build(network.trainable_variables)
-    task = steps.Task(
+    task = steps.StepTask(
         network,
         losses.OBJECTIVES,
         losses.pretraining_weights,
         losses.pretraining_sums,
-        functools.partial(fused_ops.training_step, ways=ways),
+        functools.partial(fused_ops.training_step, options=options),
     )
     rows = [small.batch(seed, 4) for seed in range(steps_to_take)]
     stacked = {name: np.stack([x[name] for x in rows]) for name in rows[0]}
@@ -261,7 +268,9 @@ def test_mirrored_devices_give_what_one_gives():
     mirrored = tf.distribute.MirroredStrategy(
         ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
     )
-    plain = train(tf.distribute.OneDeviceStrategy("CPU:0"), fused_ops.Ways())
+    plain = train(
+        tf.distribute.OneDeviceStrategy("CPU:0"), fused_ops.StepOptions()
+    )
     np.testing.assert_allclose(train(mirrored, BOTH), plain, rtol=1e-5)
 
 
@@ -273,15 +282,15 @@ def test_fused_operations_take_rows_of_any_length():
         name: tf.TensorSpec([None, None], tf.int32) for name in classifier.input
     }
 
-    def scores(ways):
+    def scores(options):
         @tf.function(input_signature=[spec])
         def run(inputs):
-            with fused_ops.training_step(SEED, ways):
+            with fused_ops.training_step(SEED, options):
                 return classifier(inputs, training=True)["logits"]
 
         return run
 
-    plain, fused = scores(fused_ops.Ways()), scores(FUSED)
+    plain, fused = scores(fused_ops.StepOptions()), scores(FUSED)
     for length in (5, small.S):
         inputs = {
             name: small.batch()[name][:, :length] for name in classifier.input

@@ -25,7 +25,7 @@ def exports(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rows(exports):
-    """Inputs of 8 rows and labels that the encoder's output tells."""
+    """Inputs of 8 examples, and labels that follow from the outputs."""
     batch = hub_exports.rows()
     rng = np.random.default_rng(11)
     inputs = {
@@ -35,8 +35,8 @@ def rows(exports):
     inputs["input_ids"] = rng.integers(5, 31, (ROWS, S), np.int32)
     positions = np.zeros([ROWS, P], np.int32)
     more = {**inputs, "masked_lm_positions": positions}
-    told = exports.expected(more)["pooled_output"][:, 0]
-    return inputs, np.int32(told > np.median(told))
+    scores = exports.expected(more)["pooled_output"][:, 0]
+    return inputs, np.int32(scores > np.median(scores))
 
 
 def classifier(path, **named):
@@ -135,7 +135,7 @@ def test_a_functional_model_fine_tunes_and_comes_back(exports, rows, tmp_path):
         model.predict(inputs, verbose=0),
         atol=1e-6,
     )
-    with pytest.raises(UserError, match="is not loaded"):  # again, outside
+    with pytest.raises(UserError, match="not loaded"):  # again, outside
         hub.HubEncoder.from_config(layer.get_config())
 
 

@@ -1,4 +1,4 @@
-"""Losses of labels against the scores that evaluation tells."""
+"""Losses of labels against the metrics of evaluation."""
 
 import numpy as np
 import pytest

@@ -54,15 +54,15 @@ def test_encoder_outputs_have_these_shapes():
     np.testing.assert_array_equal(outputs["sequence_output"], last)
 
 
-@pytest.mark.parametrize("asked", [None, 3])
-def test_a_block_returns_the_shape_that_it_tells(asked):
+@pytest.mark.parametrize("count", [None, 3])
+def test_compute_output_shape_is_the_shape_of_the_output(count):
     block = layers.TransformerBlock(small.config(), 1, 0)
-    x, adder = np.zeros((B, S, H), "float32"), np.zeros((B, 1, 1, S), "float32")
-    places = None if asked is None else np.zeros((B, asked), "int32")
-    told = block.compute_output_shape(
-        x.shape, adder.shape, None if asked is None else places.shape
+    x, bias = np.zeros((B, S, H), "float32"), np.zeros((B, 1, 1, S), "float32")
+    positions = None if count is None else np.zeros((B, count), "int32")
+    shape = block.compute_output_shape(
+        x.shape, bias.shape, None if count is None else positions.shape
     )
-    assert block(x, adder, places).shape == told == (B, asked or S, H)
+    assert block(x, bias, positions).shape == shape == (B, count or S, H)
 
 
 def test_model_names_its_inputs_and_outputs(model):
@@ -102,7 +102,7 @@ def test_heads_equal_numpy(model, expected):
 def test_padding_changes_nothing(model):
     batch = inputs_of(model, small.batch())
     other = dict(batch)
-    # What stands behind the mask must not matter.
+    # Masked ids must not matter.
     other["input_ids"] = np.where(batch["input_mask"], batch["input_ids"], 5)
     ours, theirs = model(batch), model(other)
     for name, logits in ours.items():

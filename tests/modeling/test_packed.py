@@ -1,4 +1,4 @@
-"""Several sequences in a row: the numbers of a row for each."""
+"""Packed rows: each sequence has the outputs it has in a row of its own."""
 
 import dataclasses
 import random
@@ -97,7 +97,7 @@ def test_packed_rows_on_two_replicas_give_the_step_of_one(rows):
             model = build_pretraining_model(config, seed=7, packed=True)
             optimizer = AdamWeightDecay(0.001)
             optimizer.build(model.trainable_variables)
-        task = steps.Task(
+        task = steps.StepTask(
             model,
             losses.OBJECTIVES,
             losses.pretraining_weights,

@@ -15,7 +15,7 @@ ROWS = 5
 @pytest.fixture
 def batch():
     batch = small.batch(rows=ROWS)
-    # The last row only fills the batch.
+    # The last example only fills the batch.
     batch["is_real_example"][-1] = 0
     batch["masked_lm_weights"][-1] = 0
     return {name: tf.constant(values) for name, values in batch.items()}
@@ -36,11 +36,11 @@ def test_sums_equal_numpy(batch, outputs):
     log_p = log_softmax(outputs["masked_lm_logits"].astype("f8"))
     nll, hits, n = 0.0, 0, 0
     for row in range(ROWS):
-        for place in range(P):
-            if b["masked_lm_weights"][row, place]:
-                label = b["masked_lm_ids"][row, place]
-                nll -= log_p[row, place, label]
-                hits += log_p[row, place].argmax() == label
+        for i in range(P):
+            if b["masked_lm_weights"][row, i]:
+                label = b["masked_lm_ids"][row, i]
+                nll -= log_p[row, i, label]
+                hits += log_p[row, i].argmax() == label
                 n += 1
     assert float(sums["masked_lm_loss"]) == pytest.approx(nll, rel=1e-6)
     assert float(sums["masked_lm_accuracy"]) == hits

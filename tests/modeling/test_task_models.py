@@ -58,7 +58,7 @@ def test_the_span_model_scores_every_piece():
 
 
 def test_the_classifier_drops_a_tenth_of_the_pooled_vector():
-    """Fixed in the original, whatever the config says."""
+    """Fixed in the original, independent of the config."""
     model = task_models.build_classifier(small.config(), C)
     weights, expected = randomized(model)
     inputs = inputs_of(model)

@@ -80,7 +80,7 @@ def test_scores_keep_their_bits_in_half_precision():
     assert str(model(inputs)["logits"].dtype).endswith("float32'>")
 
 
-def test_pieces_without_a_label_have_no_loss():
+def test_tokens_without_a_label_have_no_loss():
     rng = np.random.default_rng(11)
     logits = rng.normal(0, 3, (B, S, C)).astype("f4")
     labels = rng.integers(0, C, (B, S), np.int32)
@@ -88,14 +88,14 @@ def test_pieces_without_a_label_have_no_loss():
     batch = {"label_ids": labels, "label_weights": weights}
     sums = task_losses.token_sums(batch, {"logits": logits})
     log_p = log_softmax(logits.astype("f8"))
-    places = [(b, s) for b in range(B) for s in range(S) if weights[b, s]]
-    expected = -sum(log_p[b, s, labels[b, s]] for b, s in places)
-    right = sum(log_p[b, s].argmax() == labels[b, s] for b, s in places)
+    labeled = [(b, s) for b in range(B) for s in range(S) if weights[b, s]]
+    expected = -sum(log_p[b, s, labels[b, s]] for b, s in labeled)
+    right = sum(log_p[b, s].argmax() == labels[b, s] for b, s in labeled)
     assert set(sums) == {"token_loss", "token_accuracy", "token_weight"}
     assert float(sums["token_loss"]) == pytest.approx(expected, rel=1e-6)
     assert float(sums["token_accuracy"]) == right
-    assert float(sums["token_weight"]) == len(places)
-    assert float(task_losses.token_weights(batch)["token"]) == len(places)
+    assert float(sums["token_weight"]) == len(labeled)
+    assert float(task_losses.token_weights(batch)["token"]) == len(labeled)
 
 
 def test_choices_that_are_not_there_share_no_probability():

@@ -324,4 +324,4 @@ def test_too_little_room(refused, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
     line = refused()
     assert "run: 1,000 bytes free; expected at least " in line
-    assert ", for two checkpoints; make room" in line
+    assert ", for two checkpoints; free disk space" in line

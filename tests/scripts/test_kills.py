@@ -50,7 +50,7 @@ def test_three_kills_change_no_bit(server, folder, tmp_path):
         argv = killed_runs.flags(folder, tmp_path / output, STEPS)
         server.start(f"tests.helpers.killed_runs:{call}", argv, *args, log=log)
         assert server.wait() == code, log.read_text()
-        return re.findall(r"going on from step (\d+) ", log.read_text())
+        return re.findall(r"resuming from step (\d+) ", log.read_text())
 
     assert run("straight") == []
     killed, start = tmp_path / "killed", []

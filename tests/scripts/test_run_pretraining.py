@@ -98,7 +98,7 @@ def test_two_steps_and_two_more_are_four(
     lines = (output / "metrics.jsonl").read_text().splitlines(keepends=True)
     (output / "metrics.jsonl").write_text("".join(lines[:3]) + lines[3][:9])
     _, err = pretrain(output, "--do_train", **flags)
-    assert f"going on from step 2 in {output}" in err
+    assert f"resuming from step 2 in {output}" in err
     assert first == [0, 2]
     assert losses(output) == losses(four_steps)
     assert_same_bits(

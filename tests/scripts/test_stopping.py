@@ -1,4 +1,4 @@
-"""Runs that are stopped and go on, through phases, to the same bits."""
+"""Stopped and resumed runs end with the bits of an uninterrupted one."""
 
 import os
 import shutil
@@ -58,16 +58,16 @@ def pretrain(folder, run_script):
 
 @pytest.fixture
 def send(monkeypatch):
-    """Lets a signal come when a line on a step is printed."""
-    tell = logs.log_training
+    """Sends a signal when the line of a step is logged."""
+    log_training = logs.log_training
 
     def at(step, number):
-        def told(now, *rest):
-            tell(now, *rest)
+        def log_and_send(now, *rest):
+            log_training(now, *rest)
             if now == step:
                 os.kill(os.getpid(), number)
 
-        monkeypatch.setattr(logs, "log_training", told)
+        monkeypatch.setattr(logs, "log_training", log_and_send)
 
     return at
 

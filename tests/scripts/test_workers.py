@@ -155,14 +155,14 @@ LONG = {"num_train_steps": 3000, "save_checkpoints_steps": 20, "log_steps": 10}
 
 
 def wait_for_step(process, step):
-    """Reads the output of a worker up to a line."""
-    read = ""
+    """Reads a worker's log up to a text."""
+    log = ""
     for line in process.stderr:
-        read += line
+        log += line
         found = re.match(r"step (\d+)/", line)
         if found and int(found[1]) >= step:
             return
-    raise AssertionError(read)
+    raise AssertionError(log)
 
 
 @pytest.mark.long
@@ -230,7 +230,7 @@ def test_workers_of_different_commands_end_before_a_step(folder, tmp_path):
         assert (code, out) == (2, ""), err
         assert err.splitlines()[-1] == (
             "error: workers differ in --learning_rate; expected the same "
-            "command and files on all of them"
+            "command and files on all workers"
         )
     assert not list(output.glob("model.ckpt*"))
 
@@ -271,7 +271,9 @@ def test_one_that_is_asked_to_stop_stops_all(folder, tmp_path, asked):
     found = ends(started)
     for code, _, err in found:
         assert code == 75, err
-        assert "SIGTERM; the same command goes on" in err.splitlines()[-1]
+        assert (
+            "SIGTERM; the same command resumes the run" in err.splitlines()[-1]
+        )
     (step,) = {re.search(r"at step (\d+) of", err)[1] for *_, err in found}
     assert (tmp_path / "run" / f"model.ckpt-{step}.json").exists()
 

@@ -237,7 +237,7 @@ def test_a_run_in_float16_resumes_with_the_same_bits(pretrain, tmp_path):
     for path in (tmp_path / "resumed").glob("model.ckpt-4*"):
         path.unlink()
     err = pretrain(**named, output_dir=tmp_path / "resumed")
-    assert "going on from step 2" in err
+    assert "resuming from step 2" in err
     ends = [
         tmp_path / name / "model.ckpt-4" for name in ("straight", "resumed")
     ]

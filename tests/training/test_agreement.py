@@ -1,4 +1,4 @@
-"""What workers agree on; real ones are in test_workers.py."""
+"""Agreement of simulated workers; real ones are in test_workers.py."""
 
 import zlib
 
@@ -11,15 +11,15 @@ from training import workers
 
 
 @pytest.fixture
-def said(monkeypatch):
-    """Lets three workers say what they are given."""
+def gathered(monkeypatch):
+    """Sets the numbers that `gather` returns."""
 
-    def say(*rows):
+    def gather(*rows):
         monkeypatch.setattr(
             workers, "gather", lambda strategy, *own: np.array(rows, "f8")
         )
 
-    return say
+    return gather
 
 
 def test_a_process_alone_agrees_with_itself():
@@ -32,36 +32,36 @@ def test_a_process_alone_agrees_with_itself():
     workers.check_step(strategy, 11, "run")
 
 
-def test_one_that_wants_to_stop_stops_all(said):
-    said([0], [15], [0])
+def test_one_that_wants_to_stop_stops_all(gathered):
+    gathered([0], [15], [0])
     assert workers.all_reduce_max(None, 0) == 15
 
 
-def test_the_slowest_decides_on_the_steps_of_a_call(said):
-    said([31], [7], [13])
+def test_the_slowest_worker_limits_the_steps_of_a_call(gathered):
+    gathered([31], [7], [13])
     assert workers.all_reduce_min(None, 31) == 7
 
 
-def test_workers_at_different_steps_are_refused(said):
-    said([2**53 - 1], [0], [2**53 - 1])
+def test_workers_at_different_steps_are_rejected(gathered):
+    gathered([2**53 - 1], [0], [2**53 - 1])
     with pytest.raises(UserError) as caught:
         workers.check_step(None, 0, "run")
     assert str(caught.value) == (
         "run: workers are at the steps 0, 9007199254740991; expected the same "
-        "checkpoints in --output_dir on all workers; put it into a folder "
+        "checkpoints in --output_dir on all workers; put it on a file system "
         "that they share"
     )
 
 
-def test_workers_with_other_settings_are_refused(said):
-    told = {"--learning_rate": 5e-5, "records": ["a", 7], "--phases": None}
-    marks = [zlib.crc32(x) for x in (b"5e-05", b'["a", 7]', b"null")]
-    said(marks, marks)
-    workers.check_settings(None, told)
-    said(marks, [marks[0] + 1, marks[1] - 1, marks[2]])
+def test_workers_with_other_settings_are_rejected(gathered):
+    settings = {"--learning_rate": 5e-5, "records": ["a", 7], "--phases": None}
+    hashes = [zlib.crc32(x) for x in (b"5e-05", b'["a", 7]', b"null")]
+    gathered(hashes, hashes)
+    workers.check_settings(None, settings)
+    gathered(hashes, [hashes[0] + 1, hashes[1] - 1, hashes[2]])
     with pytest.raises(UserError) as caught:
-        workers.check_settings(None, told)
+        workers.check_settings(None, settings)
     assert str(caught.value) == (
         "workers differ in --learning_rate, records; expected the same "
-        "command and files on all of them"
+        "command and files on all workers"
     )

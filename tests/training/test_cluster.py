@@ -80,16 +80,16 @@ def test_mistakes_in_tf_config_are_told_in_one_line(text, message):
 )
 def test_flags_say_whether_tf_config_counts(monkeypatch, flags, workers):
     monkeypatch.setenv("TF_CONFIG", config())
-    assert (cluster.of_flags(*flags) is not None) == workers
+    assert (cluster.from_flags(*flags) is not None) == workers
 
 
 def test_one_worker_alone_is_one_process(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", config(["a:1"]))
-    assert cluster.of_flags("auto", False) is None
+    assert cluster.from_flags("auto", False) is None
     monkeypatch.delenv("TF_CONFIG")
-    assert cluster.of_flags("auto", False) is None
+    assert cluster.from_flags("auto", False) is None
     with pytest.raises(UserError, match="multi_worker without TF_CONFIG"):
-        cluster.of_flags("multi_worker", False)
+        cluster.from_flags("multi_worker", False)
 
 
 @pytest.fixture
@@ -181,7 +181,9 @@ def test_strangers_at_the_chiefs_port_are_no_workers(ports):
 def test_the_dead_are_known_by_their_closed_ports(ports):
     everybody = members(ports)
     with socket.create_server(("127.0.0.1", ports[1])):
-        assert everybody[0].refusing() == [f"worker 2 (127.0.0.1:{ports[2]})"]
+        assert everybody[0].unreachable() == [
+            f"worker 2 (127.0.0.1:{ports[2]})"
+        ]
 
 
 def test_workers_are_found_in_messages_of_tensorflow():
@@ -216,4 +218,4 @@ def test_only_the_chief_writes_into_the_folder(monkeypatch, tmp_path):
     assert own != "run"
     assert member.own_folder(other, f"{own}/seed_5") == f"{own}/seed_5"
     assert member.chiefs_folder(f"{own}/seed_5/best") == "run/seed_5/best"
-    assert member.leave(7) == 7  # alone: it goes on
+    assert member.leave(7) == 7  # alone: the process continues

@@ -87,7 +87,7 @@ def test_the_tpu_is_looked_up_by_the_flags(asked, flags, address):
 
 
 def test_a_tpu_of_another_size_is_refused(asked):
-    message = "--num_tpu_cores=32; expected 8, which this TPU has"
+    message = "--num_tpu_cores=32; expected 8, the cores of this TPU"
     with pytest.raises(UserError, match=message):
         distribution.make_strategy("tpu", num_tpu_cores=32)
 

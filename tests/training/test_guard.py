@@ -1,4 +1,4 @@
-"""What the loop tells: bad steps, spikes, how fast it goes; what it skips."""
+"""Warnings of bad steps and spikes, throughput, and skipped steps."""
 
 import json
 
@@ -41,7 +41,7 @@ def train(made, folder, *poisons, **changed):
     return [json.loads(line) for line in lines]
 
 
-def test_bad_steps_are_told_with_their_rows(tmp_path, capsys):
+def test_bad_steps_are_logged_with_their_examples(tmp_path, capsys):
     made = tiny.make_steps()
     lines = train(
         made,
@@ -52,13 +52,13 @@ def test_bad_steps_are_told_with_their_rows(tmp_path, capsys):
         np.inf,
         np.nan,
         None,
-        records_of="rows of {}".format,
+        records_of="examples of {}".format,
     )
-    told = [x for x in capsys.readouterr().err.splitlines() if "warn" in x]
-    assert len(told) == 3
-    assert "step 2: loss nan, error_loss nan, gradient norm nan" in told[0]
-    assert told[0].endswith("its rows: rows of 2")
-    assert told[1].endswith("its rows: rows of 4")
+    warned = [x for x in capsys.readouterr().err.splitlines() if "warn" in x]
+    assert len(warned) == 3
+    assert "step 2: loss nan, error_loss nan, gradient norm nan" in warned[0]
+    assert warned[0].endswith("its examples: examples of 2")
+    assert warned[1].endswith("its examples: examples of 4")
     # A mean of nothing is no figure.
     assert [line["step"] for line in lines] == [1, 3, 6]
     assert made.bad_steps == 0
@@ -98,7 +98,7 @@ def test_skipped_steps_draw_a_batch_and_learn_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("step", "steps"), [(0, 3), (2, 1), (3, 0), (6, 0), (7, 3), (10, 0)]
 )
-def test_the_schedule_knows_how_far_it_is_to_what_is_skipped(step, steps):
+def test_the_schedule_counts_the_steps_to_the_next_skipped_one(step, steps):
     plan = loop.Schedule(99, 1, 1, 1, 1, 1, None, ((4, 7), (11, 11)))
     assert plan.steps_to_skip(step) == steps
     assert plan.steps_to_skip(11) == 99
@@ -120,17 +120,17 @@ def test_the_first_steps_of_a_run_are_no_spikes():
     assert watch.add(1e9) is None
 
 
-def test_a_spike_is_told(tmp_path, capsys, monkeypatch):
+def test_a_spike_is_logged(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(guard, "WINDOW", 3)
     made = tiny.make_steps()
     made.optimizer.learning_rate = 0.0
     train(made, tmp_path, None, None, None, 1e4, None)
-    told = [x for x in capsys.readouterr().err.splitlines() if "spikes" in x]
-    assert len(told) == 1
-    assert "warning: step 4: loss " in told[0]
+    warned = [x for x in capsys.readouterr().err.splitlines() if "spikes" in x]
+    assert len(warned) == 1
+    assert "warning: step 4: loss " in warned[0]
 
 
-def test_the_rate_is_told_in_tokens(tmp_path, capsys):
+def test_the_throughput_is_logged_in_tokens(tmp_path, capsys):
     made = tiny.make_steps()
     first, *lines = train(made, tmp_path, None, None, None)
     assert first["tokens_per_second"] == 0  # the first call compiles
@@ -142,8 +142,8 @@ def test_the_rate_is_told_in_tokens(tmp_path, capsys):
         assert line["tokens_per_second"] == pytest.approx(
             rate * tokens / tiny.ROWS
         )
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.endswith(
+    log_line = capsys.readouterr().err.splitlines()[-1]
+    assert log_line.endswith(
         f" examples/s | {line['tokens_per_second']:.3g} tokens/s | 0 s left"
     )
 

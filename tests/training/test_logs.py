@@ -1,17 +1,17 @@
-"""Lines and reports of training."""
+"""Log lines of training and evaluation."""
 
 import numpy as np
 import tensorflow as tf
 
 from tests.helpers import tiny
 from training import logs
-from training.throughput import Window
+from training.throughput import RunningSums
 
 
 def test_an_objective_without_answers_has_no_accuracy(capsys):
-    window = Window(("error_loss", "error_weight"))
-    window.add(np.array([[6.0, 2.0, 1.5, 1.0], [2.0, 3.0, 0.5, 1.0]]))
-    values = window.means(("error",))
+    sums = RunningSums(("error_loss", "error_weight"))
+    sums.add(np.array([[6.0, 2.0, 1.5, 1.0], [2.0, 3.0, 0.5, 1.0]]))
+    values = sums.means(("error",))
     assert values == {"loss": 1.6, "error_loss": 1.6, "gradient_norm": 1.0}
     logs.log_evaluation(7, values, ("error",))
     rates = {"examples_per_second": 0, "learning_rate": 0.5}

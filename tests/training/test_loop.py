@@ -177,7 +177,7 @@ def test_dropout_differs_between_steps(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize(("rate", "same"), [(0.0, True), (0.5, False)])
 def test_dropout_differs_between_replicas(tmp_path, rate, same):
-    """Two replicas with the same rows must not drop the same places."""
+    """Two replicas with the same examples must have different dropout."""
     half = small.batch(0, 2)
     twice = {name: np.concatenate([x, x]) for name, x in half.items()}
     seen = []

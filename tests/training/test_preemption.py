@@ -33,15 +33,15 @@ def run(body):
 def test_a_signal_waits_for_the_end_of_the_step(name, code):
     found = run(
         f"send('{name}')\n"
-        "print('saved', preemption.is_asked())\n"
+        "print('saved', preemption.is_requested())\n"
         "preemption.end(7, 11)"
     )
     assert found.returncode == code
     assert found.stdout == "saved True\n"
     assert found.stderr == (
-        "stopping after this step; once more: at once\n"
+        "stopping after this step; a second signal stops at once\n"
         f"stopped at step 7 of 11, which is saved: {name}; the same command "
-        "goes on\n"
+        "resumes the run\n"
     )
 
 
@@ -72,21 +72,21 @@ def test_an_evaluation_is_left_but_nothing_else():
 
 def test_the_time_is_up_before_the_last_step(capsys):
     preemption = Preemption(train_for=0.0)
-    assert preemption.is_asked()
+    assert preemption.is_requested()
     preemption.end(11, 11)  # done: not stopped
     with pytest.raises(SystemExit) as caught:
         preemption.end(7, 11)
     assert caught.value.code == 0
     assert capsys.readouterr().err == (
         "stopped at step 7 of 11, which is saved: the time of --train_for is "
-        "up; the same command goes on\n"
+        "up; the same command resumes the run\n"
     )
 
 
-def test_nothing_is_asked_and_nothing_ends():
+def test_without_a_request_nothing_ends():
     before = signal.getsignal(signal.SIGTERM)
     with Preemption(train_for=1000.0) as preemption:
-        assert not preemption.is_asked()
+        assert not preemption.is_requested()
         preemption.end(7, 11)
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before

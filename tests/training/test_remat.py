@@ -35,7 +35,7 @@ def take(kind, remat, replicas=1, parts=1, rate=0.0):
             model = build_pretraining_model(config)
         optimizer = AdamWeightDecay(0.001)
         optimizer.build(model.trainable_variables)
-    task = steps.Task(
+    task = steps.StepTask(
         model,
         losses.OBJECTIVES,
         losses.pretraining_weights,

@@ -80,18 +80,18 @@ def test_only_the_newest_are_kept(saver):
 def test_going_back_removes_what_is_later(saver, capsys):
     for step in (5, 10, 15):
         saver.save(step, VALUES, {})
-    saver.forget_after(10)
+    saver.remove_after(10)
     assert saver.steps() == [5, 10]
     newest = tf.train.latest_checkpoint(saver.folder)
     assert newest == os.path.join(saver.folder, "model.ckpt-10")
-    told = capsys.readouterr().err
-    assert told == (
+    err = capsys.readouterr().err
+    assert err == (
         f"removed {saver.folder}/model.ckpt-15: later than step 10, from which "
-        "the run goes on\n"
+        "the run resumes\n"
     )
-    saver.forget_after(0)
+    saver.remove_after(0)
     assert files(saver) == []
-    saver.forget_after(0)
+    saver.remove_after(0)
     assert len(capsys.readouterr().err.splitlines()) == 2
 
 
@@ -153,7 +153,7 @@ def test_a_damaged_one_gives_way_to_the_one_before(saver, capsys, part, change):
     damage(path + part, change)
     assert saver.restore_latest().step == 5
     err = capsys.readouterr().err
-    assert err.startswith(f"warning: {path}: damaged, trying the one before: ")
+    assert err.startswith(f"warning: {path}: damaged, trying an earlier one: ")
     assert len(err.splitlines()) == 1
 
 

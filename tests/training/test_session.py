@@ -1,4 +1,4 @@
-"""A run that goes back to an earlier checkpoint takes nothing along."""
+"""Runs that go back to an earlier checkpoint."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from training.saver import Saver
 
 
 class Run:
-    """A run of the tiny network; its evaluations give what they are told."""
+    """A run of the tiny network, with given scores as evaluations."""
 
     def __init__(self, folder, last, scores, patience=0):
         self.folder, self._last = str(folder), last
@@ -126,7 +126,7 @@ def test_a_killed_runs_half_written_curve_is_cut(tmp_path):
     assert curve(tmp_path, "loss") == [1, 2, 3, 4, 5]
 
 
-def test_a_run_that_goes_on_leaves_its_curves_as_they_are(tmp_path):
+def test_a_resumed_run_does_not_rewrite_its_curves(tmp_path):
     Run(tmp_path, 7, SCORES).train()
     (path,) = tmp_path.glob("events.out.tfevents.*")
     before = path.stat()

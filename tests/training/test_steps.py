@@ -11,7 +11,7 @@ from training import distribution
 
 @pytest.fixture(scope="module")
 def whole():
-    """Three steps, each on all rows of its batch at once."""
+    """Three steps, each on its whole batch at once."""
     made = tiny.make_steps()
     return tiny.take(made, None, None, None), tiny.tensors(made)
 
@@ -32,10 +32,10 @@ def test_micro_batches_give_the_update_of_the_whole_batch(
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])
 @pytest.mark.parametrize(("replicas", "accumulation_steps"), [(1, 2), (2, 1)])
-def test_parts_of_a_batch_drop_different_places(
+def test_parts_of_a_batch_drop_different_positions(
     replicas, accumulation_steps, rate
 ):
-    """With the same rows in both only dropout can tell them apart."""
+    """With the same examples in both only dropout can differ."""
     half = {name: values[:4] for name, values in tiny.batch(1).items()}
     twice = {name: np.concatenate([x, x]) for name, x in half.items()}
     losses = []

@@ -53,7 +53,7 @@ def pretraining(packed, remat=False):
     schema = features.pretraining_schema(small.S, small.P)
     if packed:
         schema = features.packed_schema(small.S, small.P, 2)
-    task = steps.Task(
+    task = steps.StepTask(
         model,
         losses.OBJECTIVES,
         losses.pretraining_weights,
@@ -74,7 +74,7 @@ def classifier():
     rows = example_files.Examples(
         [{name: [1] for name in schema} | row] * ROWS, schema
     )
-    task = steps.Task(
+    task = steps.StepTask(
         task_models.build_classifier(CONFIG, len(LABELS.names)),
         (task_losses.LABELS,),
         task_losses.label_weights,

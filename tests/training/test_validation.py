@@ -1,4 +1,4 @@
-"""The best weights of a run, and when none are better any more."""
+"""Best weights of a run, and early stopping."""
 
 import pytest
 import tensorflow as tf
@@ -42,9 +42,7 @@ def test_the_best_is_kept(make, is_loss, steps):
 
 
 @pytest.mark.parametrize("patience", [1, 3])
-def test_a_run_is_over_after_so_many_evaluations_without_a_better(
-    make, patience
-):
+def test_a_run_is_over_when_the_patience_is_exhausted(make, patience):
     best, add = make(True, patience)
     add(1, 3.0)
     for _ in range(patience - 1):
@@ -64,7 +62,7 @@ def test_without_patience_no_run_is_over(make):
     assert not best.is_over
 
 
-def test_what_it_waited_and_for_what_survive_a_restart(make):
+def test_best_value_and_patience_survive_a_restart(make):
     first, add = make(True, patience=2)
     add(1, 2.0)
     add(2, 2.5)

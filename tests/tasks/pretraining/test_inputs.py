@@ -107,7 +107,7 @@ def test_masks_are_drawn_again_and_a_resumed_run_draws_the_same(
     for file in (tmp_path / "killed").glob("model.ckpt-11*"):
         file.unlink()
     resumed, err = pretrain("killed", path, "--dynamic_masking", **flags)
-    assert "going on from step 7" in err
+    assert "resuming from step 7" in err
     assert resumed == straight
 
 
