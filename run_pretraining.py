@@ -1,4 +1,4 @@
-r"""TFRecords -> pre-trained BERT: masked LM and next sentence prediction.
+r"""Pre-trains BERT on TFRecords: masked LM and next sentence prediction.
 
     python run_pretraining.py --do_train --do_eval \
         --input_file='records/wiki.tfrecord*' --output_dir=run \

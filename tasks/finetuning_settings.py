@@ -9,7 +9,7 @@ from tasks.settings import Training
 
 @dataclasses.dataclass(frozen=True)
 class FineTuning:
-    """Settings shared by the fine-tuning scripts."""
+    """Shared settings of the fine-tuning scripts."""
 
     training: Training = group(Training)
     text: Text = group(Text)
@@ -41,13 +41,13 @@ class FineTuning:
     )
     warmup_proportion: float = flag(
         0.1,
-        "Proportion of the steps for linear warm-up.",
+        "Fraction of the steps used for warm-up.",
         at_least=0.0,
         resume=True,
     )
     layer_decay: float = flag(
         1.0,
-        "Learning rate of each layer, relative to that of the layer above.",
+        "Factor of the learning rate from each layer to the layer below.",
         at_least=0.0,
         resume=True,
     )

@@ -1,7 +1,7 @@
-"""One training run: devices, network, optimizer, steps and checkpoints.
+"""A training run: devices, network, optimizer, steps and checkpoints.
 
-Pre-training and the fine-tuning tasks are wired here alike; a task hands over
-its network and its losses.
+Shared by pre-training and all fine-tuning tasks; a task provides its network
+and its losses.
 """
 
 import dataclasses
@@ -15,16 +15,16 @@ from tasks import output_dir, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
-    """A network and its losses.
+class TrainingTask:
+    """Network and losses of a task.
 
     Attributes:
-        build_model: () -> a model of `modeling.models`.
+        build_model: () -> a model from `modeling.models` or `task_models`.
         objectives: names of the losses.
         batch_weights, batch_sums: see `training.steps`.
         records: JSON value that identifies the training data.
-        num_train_steps: the last step; 0 if nothing is trained.
-        num_warmup_steps: steps of linear warm-up.
+        num_train_steps: number of training steps; 0: no training.
+        num_warmup_steps: number of steps of linear warm-up.
         freeze_layers, layer_decay: see `modeling.layer_decay`.
         measures: see `training.steps.StepTask`.
     """
@@ -42,12 +42,12 @@ class Task:
 
 
 class TrainingRun:
-    """A network that is trained, and where it is kept.
+    """Trains a network and keeps its checkpoints.
 
     Args:
-        everything: settings of the script; those that are marked `resume`
-            are compared when the run is resumed.
-        training: the part of them that is about training.
+        everything: all settings of the script; those marked `resume` are
+            compared when the run resumes.
+        training: the training settings among them.
         config: sizes of the network.
         task: the network and its losses.
 
@@ -55,9 +55,9 @@ class TrainingRun:
         strategy: the devices.
         model: the Keras model.
         named: original name -> variable.
-        learning_rate: step -> rate.
-        trainer: `training.loop.Trainer`.
-        session: `training.session.Session`.
+        learning_rate: step -> learning rate.
+        trainer: the `training.loop.Trainer`.
+        session: the `training.session.Session`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class TrainingRun:
         everything,
         training: settings.Training,
         config: BertConfig,
-        task: Task,
+        task: TrainingTask,
     ):
         from modeling import checkpoints, layer_decay, precision
         from training import distribution, optimization
@@ -98,7 +98,7 @@ class TrainingRun:
         self._make_session(optimizer, everything)
 
     def _make_session(self, optimizer, everything) -> None:
-        """Makes the steps, and what keeps their results."""
+        """Makes the trainer, its state and the session."""
         from modeling import fused_ops, losses
         from training import loop, saver, session, state, steps
 
@@ -109,7 +109,7 @@ class TrainingRun:
             "records": task.records,
             "environment": state.environment(self.strategy),
         }
-        trained = steps.StepTask(
+        step_task = steps.StepTask(
             self.model,
             task.objectives,
             task.batch_weights,
@@ -122,7 +122,7 @@ class TrainingRun:
         )
         self.trainer = loop.Trainer(
             steps.Steps(
-                trained,
+                step_task,
                 optimizer,
                 self.strategy,
                 training.random_seed,
@@ -148,11 +148,15 @@ class TrainingRun:
 
     @property
     def step(self) -> int:
-        """Steps taken."""
+        """Number of steps taken."""
         return self._state.step
 
     def check_batch_size(self, flag: str, batch_size: int) -> None:
-        """Checks that a batch divides over the devices.
+        """Checks that a batch divides evenly over the devices.
+
+        Args:
+            flag: name of the flag that sets it.
+            batch_size: examples of the whole batch.
 
         Raises:
             UserError: it does not.
@@ -175,7 +179,8 @@ class TrainingRun:
             whether the weights are random.
 
         Raises:
-            UserError: there is nothing to start from, or it does not fit.
+            UserError: there are no weights to evaluate, or they do not fit
+                the config.
         """
         from modeling import checkpoints
         from training import workers
@@ -208,7 +213,7 @@ class TrainingRun:
         return False
 
     def best(self, metric: str, is_loss: bool = False):
-        """The best checkpoint of the run, as `training.validation.Best`."""
+        """Makes the `validation.Best` of the run for a metric."""
         from training import validation
 
         return validation.Best(
@@ -230,7 +235,7 @@ class TrainingRun:
         return found.step
 
     def schedule(self, batch_size: int, last: int, **named):
-        """When steps are reported, saved and evaluated; see `loop.Schedule`."""
+        """Makes the `loop.Schedule` up to the step `last`."""
         from training import loop
 
         training = self._training
@@ -246,7 +251,7 @@ class TrainingRun:
         )
 
     def checkpoint(self) -> str:
-        """The prefix of the last checkpoint."""
+        """The prefix of the newest checkpoint."""
         return os.path.join(
             self._training.output_dir, f"model.ckpt-{self.step}"
         )

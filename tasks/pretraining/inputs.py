@@ -1,4 +1,4 @@
-"""Which records run_pretraining reads, and whether they go together."""
+"""Input records of run_pretraining.py, and their checks against each other."""
 
 import contextlib
 import dataclasses
@@ -18,7 +18,7 @@ from data.text import vocabulary
 from modeling.config import BertConfig
 from tasks.pretraining.settings import Settings
 
-_HASHED_BYTES = 4 << 30  # some seconds
+_HASHED_BYTES = 4 << 30  # takes some seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,23 +35,23 @@ class Records:
     listed: list[dict | None]
     schema: dict[str, tuple[str, int]]
 
-    def entries(self) -> list[dict | None]:
-        """`{"records", "bytes", "sha256"}` of each file, or None."""
+    def entries(self) -> list[tuple[str, dict | None]]:
+        """Path and `{"records", "bytes", "sha256"}`, or None, of each file."""
         return [
-            run["shards"][os.path.basename(path)] if run else None
+            (path, run["shards"][os.path.basename(path)] if run else None)
             for path, run in zip(self.files, self.listed, strict=True)
         ]
 
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """Steps that read the same records.
+    """Training steps that read the same records.
 
     Attributes:
-        records: what they read.
-        masks: how new masks are drawn at each epoch, or None.
-        batch_size: rows of a batch, over all devices.
-        first: steps before the phase.
+        records: the training records.
+        masks: settings of dynamic masking, or None.
+        batch_size: examples of a batch, over all devices.
+        first: number of steps before the phase.
         last: its last step.
     """
 
@@ -64,14 +64,13 @@ class Phase:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """All that a run reads, checked.
+    """Checked inputs of a run.
 
     Attributes:
-        phases: what it learns from, one after the other.
-        held_out: what it is evaluated on, or None.
-        do_lower_case, strip_accents: casing of the records; None if it is
-            not known.
-        vocab_file: vocabulary of the records; None if it is not known.
+        phases: training data, in order.
+        held_out: evaluation data, or None.
+        do_lower_case, strip_accents: casing of the records; None: unknown.
+        vocab_file: vocabulary of the records; None: unknown.
     """
 
     phases: list[Phase]
@@ -82,18 +81,19 @@ class Inputs:
 
     @property
     def packed(self) -> bool:
-        """Whether rows hold several pairs."""
+        """Whether a row holds several pairs."""
         return features.SEQUENCE_IDS in self.phases[0].records.schema
 
 
 def read_inputs(settings: Settings, config: BertConfig) -> Inputs:
-    """Finds the records that the flags name.
+    """Finds the records that the flags name, and checks their settings.
 
     Raises:
-        UserError: they do not go together, or not with the config.
+        UserError: they contradict each other or the config.
     """
-    wanted = read_phases(settings)
-    sets = [storage.list_files(patterns, flag) for flag, patterns, *_ in wanted]
+    steps = read_phases(settings)
+    flag = "phases" if settings.phases else "input_file"
+    sets = [storage.list_files(pattern, flag) for pattern, *_ in steps]
     if settings.eval_input_file:
         sets.append(
             storage.list_files(settings.eval_input_file, "eval_input_file")
@@ -113,13 +113,9 @@ def read_inputs(settings: Settings, config: BertConfig) -> Inputs:
         Phase(
             part,
             read_masks(settings, part) if settings.dynamic_masking else None,
-            batch_size,
-            first,
-            last,
+            *batch_size_and_steps,
         )
-        for part, (*_, batch_size, first, last) in zip(
-            records, wanted, strict=True
-        )
+        for part, (_, *batch_size_and_steps) in zip(records, steps, strict=True)
     ]
     made = runs[0] if runs else {}
     return Inputs(
@@ -131,17 +127,15 @@ def read_inputs(settings: Settings, config: BertConfig) -> Inputs:
     )
 
 
-def read_phases(
-    settings: Settings,
-) -> list[tuple[str, str, int, int, int]]:
-    """What is trained on, in order, from --phases or --input_file.
+def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
+    """Parses --phases or --input_file.
 
     Returns:
-        (flag, file pattern, batch size, steps before it, its last step) of
-        each phase.
+        (file pattern, batch size, steps before it, its last step) of each
+        phase, in order.
 
     Raises:
-        UserError: both are given or none, or --phases cannot be read.
+        UserError: both are given or none, or --phases cannot be parsed.
     """
     if bool(settings.phases) == bool(settings.input_file):
         raise UserError(
@@ -150,15 +144,9 @@ def read_phases(
             else "neither --input_file nor --phases",
             expected="one of them",
         )
-    steps = settings.num_train_steps
-    if not settings.phases:
-        files, batch_size = (
-            settings.input_file,
-            settings.training.train_batch_size,
-        )
-        return [("input_file", files, batch_size, 0, steps)]
-    parts = []
-    for part in settings.phases.split(","):
+    batch_size = settings.training.train_batch_size
+    parts = [] if settings.phases else [(settings.input_file, 1, batch_size)]
+    for part in settings.phases.split(",") if settings.phases else ():
         match = re.fullmatch(r"(.+?):([1-9]\d*)(?::([1-9]\d*))?", part)
         if match is None:
             raise UserError(
@@ -166,51 +154,40 @@ def read_phases(
                 expected="files:share or files:share:batch_size, as in "
                 "'128/*.tfrecord*:90,512/*.tfrecord*:10'",
             )
-        files, share, batch_size = match.groups()
-        parts.append(
-            (
-                files,
-                int(share),
-                int(batch_size or settings.training.train_batch_size),
-            )
-        )
-    total = sum(share for _, share, _ in parts)
+        files, share, own_size = match.groups()
+        parts.append((files, int(share), int(own_size or batch_size)))
+    steps, total = settings.num_train_steps, sum(share for _, share, _ in parts)
     phases, passed, first = [], 0, 0
-    for files, share, batch_size in parts:
+    for files, share, size in parts:
         passed += share
         last = steps * passed // total
         if last == first:
             raise UserError(
-                f"--phases: no step of {steps} is left for {files!r}",
+                f"--phases: none of {steps} steps for {files!r}",
                 expected="at least one",
                 fix="raise --num_train_steps or its share",
             )
-        phases.append(("phases", files, batch_size, first, last))
+        phases.append((files, size, first, last))
         first = last
     return phases
 
 
-def length_from(
+def read_length(
     settings: Settings, files: list[str], runs: list[dict], name: str
 ) -> int:
-    """A length from the flag, the manifests and the first record.
-
-    The first record is read where there is no manifest and no flag.
-    """
-    wanted = {run[name] for run in runs}
-    given = {name: getattr(settings, name)} if name in settings.given else {}
-    wanted |= set(given.values())
-    if len(wanted) > 1:
-        flag = f"--{name}={given[name]}, " if given else ""
-        listed = ", ".join(map(str, sorted({run[name] for run in runs})))
+    """A length from the flag, the manifests or, without both, a record."""
+    listed = {run[name] for run in runs}
+    given = {getattr(settings, name)} if name in settings.given else set()
+    if len(given | listed) > 1:
+        flag = "".join(f"--{name}={length}, " for length in given)
         raise UserError(
-            f"{flag}the records have {listed}",
+            f"{flag}the records have {', '.join(map(str, sorted(listed)))}",
             path=storage.name_of(files),
             expected="one length",
-            fix="leave the flag out, or make the records again",
+            fix="omit the flag, or make the records again",
         )
-    if wanted:
-        return wanted.pop()
+    if given or listed:
+        return (given | listed).pop()
     from data.records import reader
 
     found = reader.read_lengths(files[0])
@@ -218,7 +195,11 @@ def length_from(
 
 
 def check_packing(listed: list[dict | None]) -> None:
-    """Refuses packed rows together with others."""
+    """Checks that all rows are packed, or none.
+
+    Raises:
+        UserError: only some are.
+    """
     packed = [bool(run and run.get("pack_sequences")) for run in listed]
     if any(packed) and not all(packed):
         raise UserError(
@@ -234,10 +215,14 @@ def read_schema(
     listed: list[dict | None],
     config: BertConfig,
 ) -> dict[str, tuple[str, int]]:
-    """The features of the records, which all must have."""
+    """The schema that all of these records must have.
+
+    Raises:
+        UserError: their lengths differ, or do not fit the config.
+    """
     runs = [run for run in listed if run]
     lengths = {
-        name: length_from(settings, files, runs, name)
+        name: read_length(settings, files, runs, name)
         for name in ("max_seq_length", "max_predictions_per_seq")
     }
     config.check_length(
@@ -253,11 +238,11 @@ def read_schema(
 
 
 def read_masks(settings: Settings, train: Records) -> InstanceSettings:
-    """How the records were masked, from their manifest.
+    """Masking settings of the records, from their manifest.
 
     Raises:
-        UserError: there is no manifest, the records were masked in different
-            ways, or by words that the records do not show.
+        UserError: there is no manifest, or the settings differ, or depend on
+            words that the tokens do not show.
     """
     masking = [x for x in flags.flags_of(InstanceSettings) if x.masking]
     made = set()
@@ -272,7 +257,7 @@ def read_masks(settings: Settings, train: Records) -> InstanceSettings:
             raise UserError(
                 "--dynamic_masking: masked by --word_boundaries",
                 path=path,
-                expected="words that the pieces show",
+                expected="words that the tokens show",
                 fix="raise --dupe_factor of the records instead",
             )
         made.add(
@@ -293,16 +278,16 @@ def read_masks(settings: Settings, train: Records) -> InstanceSettings:
 def check_vocabulary(
     runs: list[dict], config: BertConfig, config_file: str
 ) -> None:
-    """Refuses records of several vocabularies, or of a larger one.
+    """Checks that the records have one vocabulary, which fits the config.
 
-    Warns of a vocabulary that does not have their words.
+    Warns if many tokens are unknown.
+
+    Raises:
+        UserError: there are several vocabularies, or it is too large.
     """
+    casing = ("do_lower_case", "strip_accents")
     made = {
-        (
-            run["vocab_sha256"],
-            run["do_lower_case"],
-            run["strip_accents"],
-        ): run["vocab_file"]
+        (run["vocab_sha256"], *(run[x] for x in casing)): run["vocab_file"]
         for run in runs
     }
     if len(made) > 1:
@@ -335,15 +320,19 @@ def check_vocabulary(
 def check_text_flags(
     settings: Settings, runs: list[dict], config: BertConfig
 ) -> None:
-    """Compares --vocab_file and the flags of the casing with the records."""
+    """Checks --vocab_file and the casing flags against the records.
+
+    Raises:
+        UserError: they differ.
+    """
     for run in runs:
         for name in ("do_lower_case", "strip_accents"):
             given = getattr(settings, name)
             if given not in (None, run[name]):
                 raise UserError(
                     f"--{name}={given}",
-                    expected=f"{run[name]}, by which the records were made "
-                    "(manifest.json)",
+                    expected=f"{run[name]}, as in the manifest.json of the "
+                    "records",
                 )
     if not settings.vocab_file:
         return
@@ -366,7 +355,7 @@ def check_all_records(inputs: Inputs, config: BertConfig) -> list[int]:
     """Checks all records of a run; returns the number of each phase's.
 
     Raises:
-        UserError: as of `check_records`.
+        UserError: as for `check_records`.
     """
     sets = [phase.records for phase in inputs.phases]
     sets += [inputs.held_out] if inputs.held_out else []
@@ -375,15 +364,15 @@ def check_all_records(inputs: Inputs, config: BertConfig) -> list[int]:
 
 
 def check_records(records: Records, vocab_size: int) -> int:
-    """Reads what can be read before step 1, and counts.
+    """Checks and counts records before step 1.
 
-    Shards in a manifest are compared with its hashes, if all of them together
-    are no more than 4 GB; of more only sizes were compared. All others are
-    read from end to end.
+    Shards in a manifest are compared with its hashes, if they have at most
+    4 GB together; otherwise only their sizes are. All others are read
+    completely.
 
     Args:
-        records: that a run will read.
-        vocab_size: ids must be below.
+        records: records of a run.
+        vocab_size: ids must be below it.
 
     Returns:
         the number of records.
@@ -393,11 +382,10 @@ def check_records(records: Records, vocab_size: int) -> int:
     """
     from data.records import reader
 
-    entries = records.entries()
-    total = sum(entry["bytes"] for entry in entries if entry)
+    total = sum(entry["bytes"] for _, entry in records.entries() if entry)
     progress = Progress("compared", total / 1e6, "MB")
     count = done = 0
-    for path, entry in zip(records.files, entries, strict=True):
+    for path, entry in records.entries():
         if entry is None:
             say(f"{path}: not in a manifest, checking every record")
             count += reader.check_records(path, records.schema, vocab_size)
@@ -410,7 +398,7 @@ def check_records(records: Records, vocab_size: int) -> int:
     if total > _HASHED_BYTES:
         say(
             f"{storage.name_of(records.files)}: {total / 1e9:.0f} GB, sizes "
-            "compared; doctor.py reads them from end to end"
+            "compared; doctor.py checks their contents"
         )
     if count == 0:
         raise UserError(
@@ -421,10 +409,10 @@ def check_records(records: Records, vocab_size: int) -> int:
 
 @contextlib.contextmanager
 def locating_damage(inputs: Inputs) -> Iterator[None]:
-    """Finds the damaged shard when TensorFlow cannot read the records.
+    """Context that finds the damaged shard when records cannot be read.
 
     Raises:
-        UserError: with the file, the record and the cause.
+        UserError: names the file, the record and the cause.
     """
     import tensorflow as tf
 
@@ -436,14 +424,13 @@ def locating_damage(inputs: Inputs) -> Iterator[None]:
         tf.errors.NotFoundError,
     ):
         for phase in inputs.phases:
-            entries = phase.records.entries()
-            for path, entry in zip(phase.records.files, entries, strict=True):
+            for path, entry in phase.records.entries():
                 _check_shard(path, entry)
         raise
 
 
 def fingerprint(inputs: Inputs) -> str:
-    """sha256 over the names, sizes and hashes of what a run learns from."""
+    """sha256 over the names, sizes and hashes of the training shards."""
     shards = [
         [
             [
@@ -451,9 +438,7 @@ def fingerprint(inputs: Inputs) -> str:
                 storage.size(path),
                 (entry or {}).get("sha256"),
             ]
-            for path, entry in zip(
-                phase.records.files, phase.records.entries(), strict=True
-            )
+            for path, entry in phase.records.entries()
         ]
         for phase in inputs.phases
     ]
@@ -471,5 +456,5 @@ def _check_shard(path: str, entry: dict | None) -> None:
         raise UserError(
             damage,
             path=path,
-            fix="make the records again; a run goes on from its checkpoint",
+            fix="make the records again; the run resumes from its checkpoint",
         )

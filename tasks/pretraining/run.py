@@ -1,4 +1,4 @@
-"""One run of pre-training: its model, its data, its checkpoints."""
+"""A pre-training run: model, data and evaluation."""
 
 import dataclasses
 
@@ -14,12 +14,12 @@ class Pretraining:
     """A run of masked LM and next sentence prediction.
 
     Args:
-        settings: of the script.
+        settings: settings of the script.
         config: sizes of the network.
-        inputs: the records.
+        inputs: checked records.
 
     Attributes:
-        run: `training_run.TrainingRun`.
+        run: the `training_run.TrainingRun`.
     """
 
     def __init__(
@@ -62,10 +62,13 @@ class Pretraining:
             )
 
     def parts(self, counts: list[int]) -> list:
-        """The phases as `training.session` takes them.
+        """The phases as parts for `training.session`.
 
         Args:
             counts: number of records of each phase.
+
+        Returns:
+            (function that makes the batches, schedule) of each phase.
         """
         return list(map(self._part, self._inputs.phases, counts))
 
@@ -101,7 +104,7 @@ class Pretraining:
         return batches, schedule
 
     def _batches(self, phase: pretraining_inputs.Phase, num_records: int):
-        """Batches from the present step on."""
+        """Batches from the current step on."""
         from data.pretraining import dynamic_masking, masking
         from data.records import reader
         from data.text import vocabulary
@@ -127,7 +130,7 @@ class Pretraining:
         )
 
     def validation(self):
-        """Evaluations during training, if there are held-out records."""
+        """`Validation` on the held-out records; None without them."""
         from training import logs, validation
 
         if not self._inputs.held_out:
@@ -140,9 +143,9 @@ class Pretraining:
         )
 
     def evaluate(self) -> dict[str, float]:
-        """Losses and accuracies of the present weights, on held-out records.
+        """Losses and accuracies of the current weights on held-out records.
 
-        Without held-out records those of training are read.
+        Without held-out records those of the last phase are read.
         """
         from data.records import reader
 

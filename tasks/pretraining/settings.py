@@ -17,34 +17,37 @@ class Settings:
     )
     phases: str | None = flag(
         None,
-        "Instead of --input_file: TFRecords, their share of the steps and, if "
-        "it differs, their batch size, as in "
+        "Instead of --input_file: TFRecords, their share of the steps and, "
+        "optionally, their batch size, as in "
         "'128/*.tfrecord*:90,512/*.tfrecord*:10:64'.",
         resume=True,
         path=True,
     )
     eval_input_file: str | None = flag(
-        None, "Held-out TFRecords; default: those of training.", path=True
+        None,
+        "TFRecords to evaluate on; default: the training records.",
+        path=True,
     )
     vocab_file: str | None = flag(
         None,
-        "Vocabulary of the records; default: the one they name.",
+        "Vocabulary of the records; default: from their manifest.",
         path=True,
     )
     do_lower_case: bool | None = flag(
         None,
-        "Casing of the records; default: as their manifest says.",
+        "Casing of the records; default: from their manifest.",
         resume=True,
     )
     strip_accents: bool | None = flag(
         None,
-        "Whether the records have no accents; default: as their manifest says.",
+        "Whether accents were stripped in the records; default: from their "
+        "manifest.",
         resume=True,
     )
     do_eval: bool = flag(False, "Evaluate the newest checkpoint.")
     max_seq_length: int = flag(
         128,
-        "Tokens of a sequence, [CLS] and [SEP] included.",
+        "Maximum number of tokens of a sequence, with [CLS] and [SEP].",
         at_least=5,
         resume=True,
     )
@@ -66,7 +69,7 @@ class Settings:
     given: frozenset[str] = frozenset()
 
     def check(self) -> None:
-        """Checks the flags that need no file.
+        """Checks the flags against each other.
 
         Raises:
             UserError: they contradict each other.
@@ -77,5 +80,5 @@ class Settings:
         if patience and not self.eval_input_file:
             raise UserError(
                 f"--early_stopping_patience={patience}",
-                expected="--eval_input_file, on which evaluations improve",
+                expected="--eval_input_file, for evaluations during training",
             )

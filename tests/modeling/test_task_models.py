@@ -44,7 +44,7 @@ def test_the_classifier_reads_the_pooled_vector():
     )
 
 
-def test_the_span_model_scores_every_piece():
+def test_the_span_model_scores_every_token():
     model = task_models.build_span_model(small.config())
     weights, expected = randomized(model)
     logits = expected["encoder_outputs"][-1] @ (

@@ -149,7 +149,7 @@ def refused(made, tmp_path, run_script):
                 "input_file": None,
                 "phases": "{made}/long/0.tfrecord:1,{made}/good/0.tfrecord:90",
             },
-            "--phases: no step of 7 is left for '{made}/long/0.tfrecord'",
+            "--phases: none of 7 steps for '{made}/long/0.tfrecord'",
         ),
         (
             {"input_file": None, "phases": "{made}/none*:1"},

@@ -260,4 +260,4 @@ def test_help_is_no_error(capsys):
     assert caught.value.code == 0
     shown = capsys.readouterr().out
     assert "--[no]do_train" in shown
-    assert shown.startswith("TFRecords -> pre-trained BERT")
+    assert shown.startswith("Pre-trains BERT on TFRecords")

@@ -1,4 +1,4 @@
-"""run_pretraining on packed records, and with masks drawn again."""
+"""run_pretraining on packed records and with dynamic masking."""
 
 import json
 import shutil
@@ -94,7 +94,7 @@ def test_packed_records_are_trained_and_evaluated(records, pretrain, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_masks_are_drawn_again_and_a_resumed_run_draws_the_same(
+def test_dynamic_masks_change_and_a_resumed_run_draws_the_same(
     records, pretrain, tmp_path
 ):
     path = records("plain")
