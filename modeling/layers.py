@@ -207,12 +207,12 @@ class SelfAttention(keras.layers.Layer):
         for dense in (self.query, self.key, self.value):
             dense.build(x_shape)
 
-    def call(self, x, attention_bias, queries=None, training=False):
+    def call(self, x, bias, queries=None, training=False):
         """Attends from some positions to all positions.
 
         Args:
             x: float [B, S, H].
-            attention_bias: float32 [B, 1, 1 or Q, S], added to the scores.
+            bias: float32 [B, 1, 1 or Q, S], the attention bias (additive mask).
             queries: float [B, Q, H], inputs at the query positions; None: x.
             training: whether dropout is on.
 
@@ -227,12 +227,7 @@ class SelfAttention(keras.layers.Layer):
         key, rate = self.dropout.draw(training)
         scale = 1.0 / math.sqrt(q.shape[-1])
         probs = fused_ops.elementwise(
-            _attention_probs,
-            scores,
-            attention_bias,
-            key,
-            rate=rate,
-            scale=scale,
+            _attention_probs, scores, bias, key, rate=rate, scale=scale
         )
         context = ops.transpose(ops.matmul(probs, v), (0, 2, 1, 3))
         return ops.reshape(context, ops.shape(queries))
@@ -309,19 +304,17 @@ class TransformerBlock(keras.layers.Layer):
         self.output_dense.build((*x_shape[:-1], self.intermediate.units))
         self.output_layer_norm.build(x_shape)
 
-    def compute_output_shape(
-        self, x_shape, attention_bias_shape, positions_shape=None
-    ):
+    def compute_output_shape(self, x_shape, bias_shape, positions_shape=None):
         """(B, S, H) -> (B, Q, H)."""
         batch, length, width = x_shape
         return (batch, positions_shape[1] if positions_shape else length, width)
 
-    def call(self, x, attention_bias, positions=None, training=False):
+    def call(self, x, bias, positions=None, training=False):
         """Computes the layer at all or some positions.
 
         Args:
             x: float [B, S, H].
-            attention_bias: float32 [B, 1, 1 or S, S], added to the scores.
+            bias: float32 [B, 1, 1 or S, S], the attention bias (additive mask).
             positions: int32 [B, Q], positions of the output; None: all.
             training: whether dropout is on.
 
@@ -330,19 +323,17 @@ class TransformerBlock(keras.layers.Layer):
         """
 
         def layer(x):
-            return self._layer(x, attention_bias, positions, training)
+            return self._layer(x, bias, positions, training)
 
         return fused_ops.recomputed(layer, x) if training else layer(x)
 
-    def _layer(self, x, attention_bias, positions, training):
+    def _layer(self, x, bias, positions, training):
         queries = x
         if positions is not None:
             queries = gather_positions(x, positions)
-            if attention_bias.shape[2] != 1:  # one mask for each position
-                attention_bias = gather_positions(
-                    attention_bias[:, 0], positions
-                )[:, None]
-        attended = self.attention(x, attention_bias, queries, training=training)
+            if bias.shape[2] != 1:  # one mask for each position
+                bias = gather_positions(bias[:, 0], positions)[:, None]
+        attended = self.attention(x, bias, queries, training=training)
         x = self.attention_layer_norm(
             self.attention_output(attended),
             ops.convert_to_tensor(self.attention_output.bias),

@@ -1,7 +1,5 @@
 """Strategies: the devices of a run."""
 
-import functools
-
 import tensorflow as tf
 
 from common.errors import UserError
@@ -41,7 +39,7 @@ def make_strategy(
         )
     found = cluster.from_flags(distribution, use_tpu)
     if found:
-        return _multi_worker_strategy(found, cluster_timeout)
+        return workers.join(found, cluster_timeout)
     gpus = tf.config.list_logical_devices("GPU")
     if kind == "auto":
         kind = "mirrored" if len(gpus) > 1 else "one_device"
@@ -81,14 +79,6 @@ def check_batch_size(
                 f", times --gradient_accumulation_steps={accumulation_steps}"
             )
         raise UserError(f"--{flag}={batch_size}", expected=expected)
-
-
-# A process can join a cluster only once.
-@functools.cache
-def _multi_worker_strategy(
-    processes: cluster.Cluster, timeout: float
-) -> tf.distribute.Strategy:
-    return workers.join(processes, timeout)
 
 
 def _tpu_strategy(

@@ -61,6 +61,8 @@ def chiefs_folder(folder: str) -> str:
     return folder
 
 
+# A process can join a cluster only once.
+@functools.cache
 def join(workers: Cluster, timeout: float):
     """Joins the cluster.
 

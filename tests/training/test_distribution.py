@@ -55,13 +55,13 @@ def asked(monkeypatch):
         def __init__(self, **arguments):
             asked.update(arguments)
 
-    for place, name, stand_in in (
+    for owner, name, stand_in in (
         (tf.distribute.cluster_resolver, "TPUClusterResolver", Resolver),
         (tf.config, "experimental_connect_to_cluster", lambda resolver: None),
         (tf.tpu.experimental, "initialize_tpu_system", lambda resolver: None),
         (tf.distribute, "TPUStrategy", Tpu),
     ):
-        monkeypatch.setattr(place, name, stand_in)
+        monkeypatch.setattr(owner, name, stand_in)
     return asked
 
 
