@@ -98,7 +98,7 @@ def test_a_missing_file_is_named(tmp_path):
         BertConfig.from_json_file(str(tmp_path / "nothing.json"))
 
 
-def test_what_is_written_is_read_again(tmp_path):
+def test_a_written_config_is_read_again(tmp_path):
     config = BertConfig(**SIZES, hidden_act="relu", hidden_dropout_prob=0.3)
     path = tmp_path / "bert_config.json"
     path.write_text(config.to_json())

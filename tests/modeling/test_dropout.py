@@ -27,7 +27,7 @@ def test_another_seed_or_layer_gives_another_mask(salt, seed):
 
 @pytest.mark.parametrize("salt", [4, 2, 3 + 2**20, 3 + 2**30])
 def test_the_masks_of_layers_do_not_follow_from_each_other(salt):
-    """Of what one drops another drops its share, whatever their numbers."""
+    """Masks of two layers are independent, for all pairs of salts."""
     x = tf.ones([503, 499])
     first, second = (drop(0.1, each, [1, 2], x) == 0 for each in (3, salt))
     assert second[first].mean() == pytest.approx(0.1, abs=0.01)

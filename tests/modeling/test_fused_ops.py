@@ -192,7 +192,7 @@ def test_without_a_step_there_is_no_fused_operation(model):
     assert "PartitionedCall" not in operations(model, fused_ops.StepOptions())
 
 
-def test_what_nobody_reads_of_the_last_layer_changes_nothing(model):
+def test_unread_positions_of_the_last_layer_change_nothing(model):
     """The heads on the whole last layer."""
     batch = small.batch()
     outputs = model({name: batch[name] for name in model.input})
@@ -264,7 +264,7 @@ def train(strategy, options, steps_to_take=2):
 
 
 @pytest.mark.long
-def test_mirrored_devices_give_what_one_gives():
+def test_mirrored_devices_equal_one_device():
     mirrored = tf.distribute.MirroredStrategy(
         ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
     )
@@ -274,7 +274,7 @@ def test_mirrored_devices_give_what_one_gives():
     np.testing.assert_allclose(train(mirrored, BOTH), plain, rtol=1e-5)
 
 
-def test_fused_operations_take_rows_of_any_length():
+def test_fused_operations_accept_any_length():
     classifier = task_models.build_classifier(
         small.config(num_hidden_layers=1), 2
     )

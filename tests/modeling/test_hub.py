@@ -69,7 +69,7 @@ def test_a_preprocessor_is_no_encoder(exports):
         hub.HubEncoder(exports.encoder, "classifier", trust_model=True)
 
 
-def test_a_layer_gives_what_the_checkpoint_gives(exports):
+def test_outputs_of_the_layer_equal_those_of_the_checkpoint(exports):
     layer = hub.HubEncoder(exports.encoder, trust_model=True)
     rows = hub_exports.rows()
     expected = exports.expected(rows)

@@ -29,7 +29,7 @@ def case(kind):
 
 
 @pytest.mark.parametrize("kind", SUMS)
-def test_sums_equal_the_scores_and_leave_filling_rows_out(kind):
+def test_sums_equal_the_metrics_and_skip_filling_examples(kind):
     logits, labels = case(kind)
     real = np.array([1, 1, 1, 1, 1, 0, 0], np.int32)
     batch = {"label_ids": tf.constant(labels), "is_real_example": real}

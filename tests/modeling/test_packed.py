@@ -63,7 +63,7 @@ def run(batch, packed):
     return sums, weights, outputs, model, gradients
 
 
-def test_packed_losses_and_gradients_are_those_of_single_rows(rows):
+def test_packed_losses_and_gradients_equal_unpacked_ones(rows):
     plain, weights, outputs, model, gradients = run(rows[0], packed=False)
     packed, packed_weights, packed_outputs, other, others = run(rows[1], True)
     for name, value in plain.items():

@@ -140,7 +140,7 @@ def test_masked_lm_accuracy_compares_in_float32(kind, apart):
     assert sums["masked_lm_accuracy"] == 7 * small.P
 
 
-def test_float16_learns_what_float32_learns():
+def test_float16_learns_as_float32():
     ends = []
     for kind in ("float32", "float16"):
         made = tiny.make_steps(kind=kind)

@@ -54,7 +54,7 @@ def test_sums_equal_numpy(batch, outputs):
     assert float(sums["next_sentence_weight"]) == ROWS - 1
 
 
-def test_weights_are_what_losses_are_divided_by(batch):
+def test_weights_are_the_divisors_of_the_losses(batch):
     weights = losses.pretraining_weights(batch)
     masked = batch["masked_lm_weights"].numpy().sum()
     assert float(weights["masked_lm"]) == pytest.approx(masked + 1e-5)

@@ -34,7 +34,7 @@ def randomized(model, batch):
     return weights, numpy_bert.forward({**unused, **weights}, batch, L, A)
 
 
-def test_every_piece_gets_a_score_for_each_label():
+def test_every_token_gets_a_score_for_each_label():
     model = task_models.build_token_classifier(small.config(), C)
     batch = small.batch()
     weights, expected = randomized(model, batch)

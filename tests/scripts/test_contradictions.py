@@ -1,4 +1,4 @@
-"""Flags, records, config and folder that contradict each other: rejected.
+"""Flags, records, config and folder that contradict each other are rejected.
 
 Each case is one line with what was found and what was expected, exit code 2,
 before the first step and with nothing written.
@@ -45,7 +45,7 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def refused(made, tmp_path, run_script):
+def rejected(made, tmp_path, run_script):
     """Runs the script; returns its one line, without `error: `."""
 
     def run(*words, **named):
@@ -195,12 +195,12 @@ def refused(made, tmp_path, run_script):
         ({"learning_rate": -0.1}, "learning_rate"),
     ],
 )
-def test_flags_and_records(refused, made, flags, message):
+def test_flags_and_records(rejected, made, flags, message):
     flags = {
         name: x.format(made=made) if isinstance(x, str) else x
         for name, x in flags.items()
     }
-    assert message.format(made=made) in refused(**flags)
+    assert message.format(made=made) in rejected(**flags)
 
 
 def damaged(path, name, index, value):
@@ -251,21 +251,23 @@ def damaged(path, name, index, value):
     ],
 )
 def test_numbers_that_devices_would_not_reject(
-    refused, tmp_path, words, name, index, value, message
+    rejected, tmp_path, words, name, index, value, message
 ):
     path = damaged(tmp_path / "bare.tfrecord", name, index, value)
-    line = refused(*words, input_file=path)
+    line = rejected(*words, input_file=path)
     assert line.startswith(f"{path}: ")
     assert message in line
 
 
-def test_lengths_of_bare_records_are_compared_with_the_flags(refused, tmp_path):
+def test_lengths_of_bare_records_are_compared_with_the_flags(
+    rejected, tmp_path
+):
     path = damaged(tmp_path / "bare.tfrecord", "input_ids", (0, 0), 1)
-    line = refused(input_file=path, max_seq_length=13)
+    line = rejected(input_file=path, max_seq_length=13)
     assert f"record 0: input_ids has {S} values; expected 13" in line
 
 
-def test_a_byte_that_was_changed(refused, made, tmp_path):
+def test_a_byte_that_was_changed(rejected, made, tmp_path):
     for name in ("0.tfrecord", "manifest.json"):
         content = (made / "good" / name).read_bytes()
         (tmp_path / name).write_bytes(content)
@@ -273,12 +275,12 @@ def test_a_byte_that_was_changed(refused, made, tmp_path):
     content = bytearray(path.read_bytes())
     content[-20] ^= 4
     path.write_bytes(content)
-    line = refused(input_file=path)
+    line = rejected(input_file=path)
     assert line.startswith(f"{path}: record 4 at byte ")
 
 
-def test_records_of_another_seed_under_a_listed_name(refused, made, tmp_path):
-    """Whole and as long as the manifest says, but others."""
+def test_records_of_another_seed_under_a_listed_name(rejected, made, tmp_path):
+    """Valid records of the listed size, but not the listed ones."""
     write_records(tmp_path / "new" / "0.tfrecord", 5, seed=3)
     manifest = tmp_path / "new" / "manifest.json"
     listed = (made / "good" / "manifest.json").read_bytes()
@@ -286,15 +288,15 @@ def test_records_of_another_seed_under_a_listed_name(refused, made, tmp_path):
     path = tmp_path / "new" / "0.tfrecord"
     assert path.stat().st_size == size
     manifest.write_bytes(listed)
-    line = refused(input_file=path)
-    assert "not the records that were written" in line
+    line = rejected(input_file=path)
+    assert "other records than those that were written" in line
 
 
-def test_a_folder_with_another_vocabulary(refused, made, tmp_path):
+def test_a_folder_with_another_vocabulary(rejected, made, tmp_path):
     (tmp_path / "run").mkdir()
     path = tmp_path / "run" / "vocab.txt"
     path.write_text("[PAD]\n")
-    line = refused()
+    line = rejected()
     assert line.startswith(f"{made}/good/vocab-")
     assert line.endswith(
         f".txt:2: token '[UNK]'; expected the end, as in {path}; pass another "
@@ -302,26 +304,26 @@ def test_a_folder_with_another_vocabulary(refused, made, tmp_path):
     )
 
 
-def test_a_folder_with_another_network(refused, made, tmp_path):
+def test_a_folder_with_another_network(rejected, made, tmp_path):
     (tmp_path / "run").mkdir()
     config = (made / "deep.json").read_text()
     (tmp_path / "run" / "bert_config.json").write_text(config)
-    assert "holds a run with another config" in refused()
+    assert "holds a run with another config" in rejected()
 
 
 @pytest.mark.slow
-def test_a_checkpoint_of_another_network(refused, tmp_path):
+def test_a_checkpoint_of_another_network(rejected, tmp_path):
     saver = Saver(str(tmp_path / "run"))
     saver.save(3, {"bert/pooler/dense/bias": np.zeros(7, "f4")}, {})
-    line = refused()
+    line = rejected()
     assert line.startswith(f"{tmp_path}/run: checkpoint 3 has ")
     assert "; pass another --output_dir" in line
 
 
 @pytest.mark.slow
-def test_too_little_room(refused, monkeypatch):
+def test_too_little_disk_space(rejected, monkeypatch):
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
-    line = refused()
+    line = rejected()
     assert "run: 1,000 bytes free; expected at least " in line
     assert ", for two checkpoints; free disk space" in line

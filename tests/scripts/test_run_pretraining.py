@@ -54,7 +54,7 @@ def flags_of(folder, output, **changed):
 
 @pytest.fixture
 def pretrain(folder, run_script):
-    """Runs the script on the folder's records; returns what it prints."""
+    """Runs the script on the folder's records; returns its output."""
 
     def run(output, *words, code=0, **named):
         named = flags_of(folder, output, **named)
@@ -190,7 +190,7 @@ def test_held_out_text_is_evaluated_while_training(pretrain, folder, tmp_path):
     )
 
 
-def test_a_line_shows_each_objective_apart(pretrain, tmp_path):
+def test_a_log_line_shows_each_objective(pretrain, tmp_path):
     _, err = pretrain(tmp_path / "run", "--do_train", num_train_steps=3)
     lines = err.splitlines()
     assert lines[0].endswith(" | compiled")
@@ -226,7 +226,7 @@ def test_tensorboard_shows_the_curves(four_steps):
     np.testing.assert_allclose(shown, expected, rtol=1e-6)
 
 
-def test_config_and_vocabulary_stand_beside_the_run(folder, four_steps):
+def test_config_and_vocabulary_are_copied_to_the_run(folder, four_steps):
     config = (four_steps / "bert_config.json").read_text()
     assert json.loads(config)["vocab_size"] == small.V
     vocab = (four_steps / "vocab.txt").read_text()

@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def pretrain(folder, run_script):
-    """Runs the script on the short records; returns what it prints."""
+    """Runs the script on the short records; returns its output."""
 
     def run(output, code=0, **named):
         named = {

@@ -1,4 +1,4 @@
-"""Who trains together, and what each does before the others are there."""
+"""TF_CONFIG, the start of a cluster, and lost workers."""
 
 import json
 import socket
@@ -60,7 +60,7 @@ def test_a_chief_comes_before_the_workers():
         (config(["a:1", "a:1"]), "TF_CONFIG: the same address twice"),
     ],
 )
-def test_mistakes_in_tf_config_are_told_in_one_line(text, message):
+def test_mistakes_in_tf_config_are_reported_in_one_line(text, message):
     with pytest.raises(UserError) as caught:
         cluster.read(text)
     assert str(caught.value).startswith(message)
@@ -109,7 +109,7 @@ def members(ports):
 
 
 def meet(those, timeout):
-    """Each in a thread; returns what came of it: None or the error."""
+    """Each in a thread; returns the error of each, or None."""
     found = [None] * len(those)
 
     def run(i):
@@ -134,7 +134,7 @@ def test_all_meet_and_their_ports_are_free_again(ports):
         socket.create_server(("", port)).close()
 
 
-def test_all_learn_who_did_not_come(ports):
+def test_all_report_the_missing_worker(ports):
     everybody = members(ports)
     absent = f"worker 1 (127.0.0.1:{ports[1]}) did not start within 1 s"
     for error in meet([everybody[0], everybody[2]], 1.0):
@@ -146,7 +146,7 @@ def test_without_the_chief_the_chief_is_missing(ports):
     assert error.startswith(f"worker 0 (127.0.0.1:{ports[0]}) did not start")
 
 
-def test_a_port_in_use_is_told(ports):
+def test_a_port_in_use_is_reported(ports):
     with socket.create_server(("", ports[1])):
         (error,) = meet(members(ports)[1:2], 1.0)
     assert error == (

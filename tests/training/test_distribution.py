@@ -31,7 +31,7 @@ def test_a_batch_must_divide_over_the_devices(batch, fits):
 
 
 @pytest.mark.parametrize("flags", [{"distribution": "tpu"}, {"use_tpu": True}])
-def test_no_tpu_is_told_in_one_line(flags):
+def test_no_tpu_is_reported_in_one_line(flags):
     with pytest.raises(UserError, match="no TPU at this host") as caught:
         distribution.make_strategy(**flags)
     assert "\n" not in str(caught.value)
@@ -48,7 +48,7 @@ class Tpu:
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What the resolver is asked for; the wiring alone, without a TPU."""
+    """Arguments of the resolver; the wiring alone, without a TPU."""
     asked = {}
 
     class Resolver:
@@ -86,7 +86,7 @@ def test_the_tpu_is_looked_up_by_the_flags(asked, flags, address):
     assert asked == {"tpu": address, "zone": "zone-b", "project": "project-c"}
 
 
-def test_a_tpu_of_another_size_is_refused(asked):
+def test_a_tpu_of_another_size_is_rejected(asked):
     message = "--num_tpu_cores=32; expected 8, the cores of this TPU"
     with pytest.raises(UserError, match=message):
         distribution.make_strategy("tpu", num_tpu_cores=32)

@@ -136,7 +136,7 @@ def test_lambs_update_is_as_long_as_the_variable():
 
 
 @pytest.mark.parametrize("name", ["LayerNorm_gamma", "bias"])
-def test_lamb_neither_decays_nor_adapts_what_is_excluded(name):
+def test_lamb_neither_decays_nor_adapts_excluded_variables(name):
     variable, optimizer = one_variable("lamb", [3.0, 4.0], name)
     optimizer.update([tf.constant([0.1, -0.7])], [variable], 0.1)
     np.testing.assert_allclose(variable.numpy(), [2.9, 4.1], rtol=1e-4)
@@ -151,7 +151,7 @@ def test_lambs_ratio_is_one_where_a_length_is_zero():
 
 
 @pytest.mark.parametrize("rule", ["adamw", "corrected_adamw", "lamb"])
-def test_no_bit_changes_where_nothing_is_learned(rule):
+def test_without_learning_no_bit_changes(rule):
     variable, optimizer = one_variable(rule, [3.0, -0.0])
     optimizer.update([tf.constant([0.1, -0.7])], [variable], 0.1)
     held = [variable, optimizer.adam_m[0], optimizer.adam_v[0]]

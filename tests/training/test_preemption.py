@@ -52,7 +52,7 @@ def test_a_second_signal_ends_at_once(second):
     assert found.stdout == ""
 
 
-def test_an_evaluation_is_left_but_nothing_else():
+def test_a_signal_abandons_an_evaluation_only():
     found = run(
         "try:\n"
         "    with preemption.abandoning():\n"

@@ -23,7 +23,7 @@ def batch(seed):
 
 
 def take(kind, remat, replicas=1, parts=1, rate=0.0):
-    """Rows and weights of two steps."""
+    """Sums and weights of two steps."""
     strategy = tiny.strategy_of(replicas)
     config = small.config(
         num_hidden_layers=1,
@@ -61,7 +61,7 @@ def test_remat_on_replicas_in_parts_equals_a_plain_step():
     assert_equal(take("float16", True, 2, 2), take("float16", False), 2e-3)
 
 
-def test_remat_drops_again_what_it_dropped():
+def test_remat_repeats_the_dropout_masks():
     """On each replica, in each part: the masks are those of the forward."""
     ours = take("float16", True, 2, 2, rate=0.3)
     assert_equal(ours, take("float16", False, 2, 2, rate=0.3), 1e-3)

@@ -28,7 +28,7 @@ def files(saver):
     return sorted(os.listdir(saver.folder))
 
 
-def test_what_is_saved_is_read_by_tensorflow(saver):
+def test_tensorflow_reads_a_checkpoint(saver):
     prefix = saver.save(7, VALUES, {"seed": 3})
     reader = tf.train.load_checkpoint(prefix)
     shapes = reader.get_variable_to_shape_map()
@@ -77,7 +77,7 @@ def test_only_the_newest_are_kept(saver):
     assert newest == os.path.join(saver.folder, "model.ckpt-11")
 
 
-def test_going_back_removes_what_is_later(saver, capsys):
+def test_going_back_removes_later_checkpoints(saver, capsys):
     for step in (5, 10, 15):
         saver.save(step, VALUES, {})
     saver.remove_after(10)
@@ -95,7 +95,7 @@ def test_going_back_removes_what_is_later(saver, capsys):
     assert len(capsys.readouterr().err.splitlines()) == 2
 
 
-def test_what_is_saved_is_the_newest(tmp_path):
+def test_the_checkpoint_last_saved_is_the_newest(tmp_path):
     """Also where an abandoned branch of the run had gone further."""
     saver = Saver(str(tmp_path), keep_max=1)
     for step in (500, 450):
@@ -170,7 +170,7 @@ def test_the_text_file_is_not_needed(saver, change):
     assert newest == os.path.join(saver.folder, "model.ckpt-11")
 
 
-def test_no_flipped_bit_goes_unseen(saver, capsys):
+def test_every_flipped_bit_is_detected(saver, capsys):
     for step in (5, 10):
         saver.save(step, VALUES, {"seed": 3})
     parts = [f"{saver.folder}/model.ckpt-10{part}" for part in PARTS]
@@ -209,7 +209,7 @@ def leave_scratch(saver, *parts):
     return scratch
 
 
-def test_what_a_killed_save_left_is_swept(saver):
+def test_files_of_a_killed_save_are_swept(saver):
     for step in (5, 10):
         saver.save(step, VALUES, {})
     scratch = leave_scratch(saver, *PARTS[:2])
@@ -236,7 +236,7 @@ def test_a_save_that_was_killed_between_names_is_ended(saver, first):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_not_saved(saver, value):
+def test_values_that_are_not_finite_are_not_saved(saver, value):
     saver.save(5, VALUES, {})
     before = files(saver)
     bad = {**VALUES, "c/bias": np.array([1, value], "f4")}

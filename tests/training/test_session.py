@@ -138,7 +138,7 @@ def test_a_resumed_run_does_not_rewrite_its_curves(tmp_path):
     )
 
 
-def test_a_look_without_training_removes_nothing(tmp_path):
+def test_resuming_without_training_removes_nothing(tmp_path):
     Run(tmp_path, 7, SCORES).train()
     go_back(tmp_path, 3)
     other = Run(tmp_path, 7, SCORES)

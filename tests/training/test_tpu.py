@@ -1,4 +1,4 @@
-"""What a TPU needs of a step, held with XLA on this machine.
+"""Requirements of a TPU on a step, tested with XLA on this machine.
 
 A TPU compiles the whole step: every size is known, numbers have 32 bits or
 fewer, and nothing is left to the host. What is compiled here are batches as
