@@ -77,15 +77,15 @@ def rejected(made, tmp_path, run_script):
     [
         (
             {"strip_accents": True},
-            "--strip_accents=True; expected False, by which the records",
+            "--strip_accents=True; expected False, as in the manifest",
         ),
         (
             {"do_lower_case": True},
-            "--do_lower_case=True; expected False, by which the records",
+            "--do_lower_case=True; expected False, as in the manifest",
         ),
         (
             {"input_file": "{made}/cased/0.tfrecord", "do_lower_case": False},
-            "--do_lower_case=False; expected True, by which the records",
+            "--do_lower_case=False; expected True, as in the manifest",
         ),
         (
             {"vocab_file": "{made}/swapped.txt"},

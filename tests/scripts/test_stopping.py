@@ -169,18 +169,18 @@ def test_a_shard_that_is_damaged_while_it_is_read_is_named(
         assert "checksum of the data differs; make the records again" in line
 
 
-def test_what_is_dropped_is_seen(tmp_path):
-    """The comparison of runs is no use if it sees no difference."""
+def test_a_dropped_part_of_the_state_is_detected(tmp_path):
+    """The comparison of runs must be able to fail."""
     trainer = training_loop.make_trainer(hidden_dropout_prob=0.1)
     named = checkpoints.model_variables(trainer.steps.task.model)
     optimizer = trainer.steps.optimizer
     run = state.TrainingState(named, optimizer, Saver(str(tmp_path)))
     plan = training_loop.schedule(num_train_steps=3)
     training_loop.train(trainer, tmp_path, plan)
-    run.save({}, trainer.state())
+    run.save({}, trainer.state_dict())
 
     def end(change, skip=0):
-        """Bits of weights and slots at step 6, gone on with from step 3."""
+        """Bits of weights and slots at step 6, resumed from step 3."""
         run.restore()
         change()
         data = training_loop.batches(optimizer.step - skip)
