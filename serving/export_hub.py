@@ -196,7 +196,7 @@ def export_model(settings: Settings, tokens: list[str]) -> str:
         module = hub.build_encoder(
             model, config, asset, *casing, with_mlm, length
         )
-        inputs = conversion.seeded_rows(config, length)
+        inputs = conversion.seeded_inputs(config, length)
         differences = []
 
         def save(path: str) -> None:
@@ -259,7 +259,7 @@ def compare(
         settings: settings of the export.
         model: the Keras model.
         read: original name -> array, from the checkpoint.
-        inputs: from `conversion.seeded_rows`.
+        inputs: from `conversion.seeded_inputs`.
 
     Returns:
         the largest difference of the outputs.

@@ -289,7 +289,7 @@ def test_records_of_another_seed_under_a_listed_name(rejected, made, tmp_path):
     assert path.stat().st_size == size
     manifest.write_bytes(listed)
     line = rejected(input_file=path)
-    assert "other records than those that were written" in line
+    assert "not the records that were written" in line
 
 
 def test_a_folder_with_another_vocabulary(rejected, made, tmp_path):

@@ -137,7 +137,7 @@ def test_a_token_classifier_survives_with_the_names_of_its_labels(
     described = json.dumps(task, indent=2, ensure_ascii=False)
     (google / "task.json").write_text(f"{described}\n")
     out = convert("google", google, "huggingface", tmp_path / "hf")
-    assert "encoder, pooler, labels of words" in out
+    assert "encoder, pooler, token classifier" in out
     convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
     assert bytes_of(tmp_path / "new") == bytes_of(google)
     convert("google", google, "model_garden", tmp_path / "mg")

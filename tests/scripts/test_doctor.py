@@ -177,7 +177,7 @@ def test_numbers_out_of_range(diagnose_rows, arrays):
 def test_records_that_no_writer_makes(diagnose_rows, arrays):
     second = arrays["segment_ids"][7].argmax()
     for name, position, value, what in (
-        ("input_mask", 3, 0, "input_mask has a hole or is not 0 and 1: 1"),
+        ("input_mask", 3, 0, "input_mask is not ones followed by zeros: 1"),
         (
             "segment_ids",
             second + 1,

@@ -174,8 +174,8 @@ def test_a_config_and_a_vocabulary_of_the_run_that_are_damaged(
         [
             f"{run_folder}/vocab.txt",
             "no [PAD] [UNK] [CLS] [SEP] [MASK] among 0 tokens; expected the "
-            "special tokens [PAD] [UNK] [CLS] [SEP] [MASK]; add them, each on "
-            "a line of its own",
+            "special tokens [PAD] [UNK] [CLS] [SEP] [MASK]; add them, each "
+            "on its own line",
         ],
     ]
 

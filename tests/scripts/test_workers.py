@@ -370,5 +370,5 @@ def test_only_training_is_shared(folder, run_script, monkeypatch, tmp_path):
     assert code == 2
     assert err == (
         "error: TF_CONFIG names 2 processes; expected one: only training is "
-        "shared; pass --do_train, or unset TF_CONFIG\n"
+        "distributed; pass --do_train, or unset TF_CONFIG\n"
     )

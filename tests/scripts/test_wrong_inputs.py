@@ -164,7 +164,7 @@ def test_a_value_without_its_flag(refused):
         ("[PAD]\n[UNK]\n[CLS]\n[SEP]\n", "no [MASK] among 4 tokens"),
         (
             "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\na\n",
-            "7: token 'a' stands on",
+            "7: duplicate token 'a', first on line 6",
         ),
         ("[PAD]\n\n[UNK]\n", ":2: empty line"),
         (b"[PAD]\n\xff\n", ":2: invalid UTF-8 byte 0xff"),
