@@ -17,9 +17,8 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from common import limits, storage
+from common import limits, storage, surrogates
 from common.errors import UserError
-from data.text import surrogates
 
 Column = str | int  # name, or number from 0; -1 is the last
 MAX_CHARACTERS = 1 << 24  # per field

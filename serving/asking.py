@@ -10,9 +10,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
+from common import surrogates
 from common.errors import UserError
 from common.flags import flag
-from data.text import surrogates
 
 _STDIN = "stdin"
 _CHUNK = 1 << 18  # maximum number of bytes read at once

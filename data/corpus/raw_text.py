@@ -20,10 +20,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import sentencex
 
-from common import processes, storage
+from common import processes, storage, surrogates
 from common.errors import UserError
 from data.corpus import documents
-from data.text import surrogates
 
 # Languages with rules in sentencex; it splits all others as English.
 LANGUAGES = (

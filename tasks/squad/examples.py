@@ -24,10 +24,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from common import limits, storage
+from common import limits, storage, surrogates
 from common.errors import UserError
 from common.progress import say
-from data.text import surrogates
 
 NOTHING = "nothing"  # only questions, for prediction
 TEXTS = "texts"  # and texts of answers, for evaluation
