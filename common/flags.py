@@ -44,51 +44,39 @@ class Flag:
         cache_key: whether files made from the inputs depend on the flag.
         masking: whether the masks of pre-training records depend on it.
         path: whether the value is a path or several; `~` is expanded.
+        chief: whether only the first of several workers uses it.
         where: names of the nested fields that lead to the flag.
     """
 
-    name: str
-    kind: type
-    default: Any
-    help: str
-    at_least: float | None
-    at_most: float | None
-    choices: tuple[str, ...]
-    required: bool
-    resume: bool
-    cache_key: bool
-    masking: bool
-    path: bool
-    where: tuple[str, ...]
+    name: str | None = None
+    kind: type = str
+    default: Any = None
+    help: str = ""
+    at_least: float | None = None
+    at_most: float | None = None
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    resume: bool = False
+    cache_key: bool = False
+    masking: bool = False
+    path: bool = False
+    chief: bool = False
+    where: tuple[str, ...] = ()
 
 
-def flag(
-    default: Any,
-    help: str,
-    *,
-    name: str | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
-    choices: tuple[str, ...] = (),
-    required: bool = False,
-    resume: bool = False,
-    cache_key: bool = False,
-    masking: bool = False,
-    path: bool = False,
-) -> Any:
-    """Declares a field that is a flag; see `Flag` for the arguments."""
-    declared = {
-        "name": name,
-        "help": help,
-        "at_least": at_least,
-        "at_most": at_most,
-        "choices": tuple(choices),
-        "required": required,
-        "resume": resume,
-        "cache_key": cache_key,
-        "masking": masking,
-        "path": path,
-    }
+def flag(default: Any, help: str, **options: Any) -> Any:
+    """Declares a field that is a flag.
+
+    Args:
+        default: value if the flag is not given.
+        help: one sentence.
+        **options: other attributes of `Flag`; `name` is that of the field
+            unless given, `kind` and `where` follow from the field.
+
+    Returns:
+        a dataclass field.
+    """
+    declared = Flag(default=default, help=help, **options)
     return dataclasses.field(default=default, metadata={_FLAG: declared})
 
 
@@ -127,13 +115,12 @@ def flags_of(settings_class: type) -> Iterator[Flag]:
                 where = (field.name, *inner.where)
                 yield dataclasses.replace(inner, where=where, **change)
         elif _FLAG in field.metadata:
-            declared = dict(field.metadata[_FLAG])
-            declared["name"] = declared["name"] or field.name
-            yield Flag(
+            declared = field.metadata[_FLAG]
+            yield dataclasses.replace(
+                declared,
+                name=declared.name or field.name,
                 kind=_kind(hints[field.name]),
-                default=field.default,
                 where=(field.name,),
-                **declared,
             )
 
 
@@ -200,7 +187,7 @@ def replace(settings: Any, **changes: Any) -> Any:
             if own:
                 fields[field.name] = replace(inner, **own)
         elif _FLAG in field.metadata:
-            name = field.metadata[_FLAG]["name"] or field.name
+            name = field.metadata[_FLAG].name or field.name
             if name in changes:
                 fields[field.name] = changes[name]
     return dataclasses.replace(settings, **fields)
@@ -211,8 +198,8 @@ def as_dict(settings: Any, mark: str | None = None) -> dict[str, Any]:
 
     Args:
         settings: an instance of a dataclass of flags.
-        mark: "resume", "cache_key", "masking" or "path": only flags with
-            this mark; None: all flags.
+        mark: "resume", "cache_key", "masking", "path" or "chief": only flags
+            with this mark; None: all flags.
     """
     return {
         one.name: value_of(settings, one)
@@ -266,7 +253,9 @@ def _value(one: Flag, value: Any) -> Any:
     """Converts and checks the value of an absl flag."""
     if value is not None:
         low, high = one.at_least, one.at_most
-        if low is not None and value < low or high is not None and value > high:
+        if (low is not None and not value >= low) or (
+            high is not None and not value <= high
+        ):
             bounds = [f"at least {low}"] * (low is not None)
             bounds += [f"at most {high}"] * (high is not None)
             raise UserError(

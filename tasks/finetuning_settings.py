@@ -52,5 +52,8 @@ class FineTuning:
         resume=True,
     )
     export_dir: str | None = flag(
-        None, "Folder for the exported SavedModel.", path=True
+        None,
+        "Folder for the exported SavedModel.",
+        path=True,
+        chief=True,
     )

@@ -11,9 +11,6 @@ from common import main as common_main
 from common.errors import UserError
 from training import cluster, preemption, workers
 
-# Written by the first worker alone, besides output_dir.
-_WRITTEN_ONCE = ("export_dir", "glue_dir")
-
 
 def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     """Parses the flags; of several workers, only the first writes and prints.
@@ -47,7 +44,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     return flags.replace(
         settings,
         output_dir=workers.own_folder(own, values["output_dir"]),
-        **{name: None for name in _WRITTEN_ONCE if name in values},
+        **dict.fromkeys(flags.as_dict(settings, "chief")),
     )
 
 

@@ -73,6 +73,7 @@ class Settings:
         None,
         "Folder for the predictions in the format of the GLUE site.",
         path=True,
+        chief=True,
     )
     export_precision: str = flag(
         "float32",

@@ -3,6 +3,8 @@ import dataclasses
 import pytest
 from absl import flags as absl_flags
 
+import run_classifier
+import run_squad
 from common import flags
 from common.errors import UserError
 from common.flags import flag, group
@@ -66,7 +68,8 @@ def test_a_flag_that_is_given_its_default_counts_as_given():
     ("word", "message"),
     [
         ("--rate=1.5", "rate"),
-        ("--max_seq_length=2", "max_seq_length"),
+        ("--rate=nan", "--rate=nan; expected at least 0.0 and at most 1.0"),
+        ("--max_seq_length=2", "--max_seq_length=2; expected at least 3"),
         ("--kind=words", "kind"),
         ("--unknown=1", "unknown"),
         ("loose", "unexpected argument 'loose'"),
@@ -118,6 +121,14 @@ def test_values_by_mark():
         "do_lower_case": True,
     }
     assert len(flags.as_dict(settings)) == 8
+
+
+def test_what_only_the_first_worker_writes_is_marked():
+    settings = [script.Settings for script in (run_classifier, run_squad)]
+    assert [set(flags.as_dict(x(), "chief")) for x in settings] == [
+        {"export_dir", "glue_dir"},
+        {"export_dir"},
+    ]
 
 
 def test_a_group_changes_other_arguments_too():
