@@ -31,7 +31,10 @@ def measure(lines: list[str], vocab_file: str, runs: int = 5) -> dict:
         start = time.perf_counter()
         ours.ids_of_lines(lines)
         middle = time.perf_counter()
-        encoded = peer.encode_batch(lines, add_special_tokens=False)
+        # Its fastest call, which makes no offsets.
+        encoded = peer._tokenizer.encode_batch_fast(
+            lines, add_special_tokens=False
+        )
         [line.ids for line in encoded]
         end = time.perf_counter()
         pairs.append((megabytes / (middle - start), megabytes / (end - middle)))
