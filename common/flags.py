@@ -26,6 +26,14 @@ from common.errors import UserError
 _FLAG, _GROUP = "flag", "group"  # keys of a field's metadata
 GIVEN = "given"  # field of a settings class that receives the names given
 
+_DEFINE = {
+    bool: absl_flags.DEFINE_bool,
+    int: absl_flags.DEFINE_integer,
+    float: absl_flags.DEFINE_float,
+    str: absl_flags.DEFINE_string,
+    tuple: absl_flags.DEFINE_list,
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
@@ -158,6 +166,13 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
             f"unexpected argument {rest[1]!r}",
             fix="write --flag=value; quote values with spaces",
         )
+    missing = [
+        f"--{one.name}"
+        for one in declared
+        if one.required and values[one.name].value is None
+    ]
+    if missing:
+        raise UserError(f"missing {', '.join(missing)}", fix="see --help")
     settings = settings_class()
     given = frozenset(one.name for one in declared if values[one.name].present)
     if hasattr(settings, GIVEN):
@@ -220,47 +235,32 @@ def _kind(hint: Any) -> type:
     if isinstance(hint, types.UnionType):
         (hint,) = set(typing.get_args(hint)) - {type(None)}
     kind = typing.get_origin(hint) or hint
-    assert kind in (bool, int, float, str, tuple), hint
+    assert kind in _DEFINE, hint
     return kind
 
 
 def _define(one: Flag, values: absl_flags.FlagValues) -> None:
     """Defines the absl flag of a field."""
-    default = list(one.default) if isinstance(one.default, tuple) else None
+    default = one.default
     named = {
         "name": one.name,
-        "default": one.default if default is None else default,
+        "default": list(default) if isinstance(default, tuple) else default,
         "help": one.help,
         "flag_values": values,
-        "required": one.required,
     }
     if one.choices:
         absl_flags.DEFINE_enum(enum_values=one.choices, **named)
-    elif one.kind is bool:
-        absl_flags.DEFINE_bool(**named)
-    elif one.kind is tuple:
-        absl_flags.DEFINE_list(**named)
-    elif one.kind is str:
-        absl_flags.DEFINE_string(**named)
     else:
-        define = absl_flags.DEFINE_integer
-        if one.kind is float:
-            define = absl_flags.DEFINE_float
-        define(**named)
+        _DEFINE[one.kind](**named)
 
 
 def _value(one: Flag, value: Any) -> Any:
     """Converts and checks the value of an absl flag."""
-    if value is not None:
-        low, high = one.at_least, one.at_most
-        if (low is not None and not value >= low) or (
-            high is not None and not value <= high
-        ):
-            bounds = [f"at least {low}"] * (low is not None)
-            bounds += [f"at most {high}"] * (high is not None)
-            raise UserError(
-                f"--{one.name}={value}", expected=" and ".join(bounds)
-            )
+    low, high = one.at_least, one.at_most
+    if low is not None and value is not None and not value >= low:
+        raise UserError(f"--{one.name}={value}", expected=f"at least {low}")
+    if high is not None and value is not None and not value <= high:
+        raise UserError(f"--{one.name}={value}", expected=f"at most {high}")
     if one.path and value:
         return _expand(value)
     return tuple(value) if isinstance(value, list) else value
