@@ -236,22 +236,31 @@ class FineTuningRun:
         return self._run.step
 
     def start(self, weights: dict | None = None, path: str = "") -> None:
-        """Calls `training_run.TrainingRun.start`; warns of random weights."""
+        """Loads the initial weights and prepares output_dir.
+
+        Args:
+            weights, path: see `training_run.TrainingRun.start`.
+        """
         if self._run.start(weights, path):
             say("warning: no --init_checkpoint: training from random weights")
+        output_dir.prepare(
+            self._training.output_dir,
+            self._setup.config,
+            self._tuning.text.vocab_file,
+        )
 
     def train(
         self,
         examples,
         evaluate: Callable[[], dict[str, float]] | None = None,
-        best_metric: str | None = None,
+        best_metric: str = "",
     ) -> str:
         """Trains to the last step.
 
         Args:
             examples: `data.records.example_files.Examples`.
             evaluate: returns metrics of the current weights; called every
-                --eval_steps and at the end.
+                --eval_steps and at the end, never if --eval_steps is 0.
             best_metric: the checkpoint with the highest value of this metric
                 is kept in output_dir/best.
 
@@ -300,24 +309,23 @@ class FineTuningRun:
         return self._run.checkpoint()
 
     def _validation(self, evaluate, best_metric):
-        """The validation during training; None without `evaluate`."""
+        """The validation during training; None without --eval_steps."""
         from training import validation
 
         patience = self._training.early_stopping_patience
-        if patience and not (evaluate and best_metric):
+        if patience and not evaluate:
             raise UserError(
                 f"--early_stopping_patience={patience}",
                 expected="--do_eval with labelled examples",
             )
-        if evaluate is None:
+        if not evaluate or not self._training.eval_steps:
             return None
 
         def log(step, metrics):
             shown = " | ".join(f"{k} {v:.4f}" for k, v in metrics.items())
             say(f"step {step} held out | {shown}")
 
-        best = self._run.best(best_metric) if best_metric else None
-        return validation.Validation(evaluate, log, best)
+        return validation.Validation(evaluate, log, self._run.best(best_metric))
 
     def restore_best(self) -> None:
         """Restores the best weights, if there are any."""

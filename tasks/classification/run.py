@@ -77,11 +77,11 @@ class Classification:
         """Finds the initial weights; prepares the folders and the records."""
         settings, tuning = self._settings, self._tuning_settings
         self.tuning.start(self._weights, settings.bert_hub_module_handle or "")
+        output_dir.prepare(
+            self._folder, self._setup.config, tuning.text.vocab_file
+        )
         described = json.dumps(self._data.describe(), indent=2) + "\n"
         for folder in {tuning.training.output_dir, self._folder}:
-            output_dir.prepare(
-                folder, self._setup.config, tuning.text.vocab_file
-            )
             write_whole(os.path.join(folder, "task.json"), described)
         self._records = {
             part: inputs.make_records(self._folder, settings, self._data, part)
@@ -92,14 +92,14 @@ class Classification:
         """Trains; returns the prefix of the checkpoint."""
         data, validate = self._data, None
         (part,) = data.of(TRAIN)
-        if self._tuning_settings.training.eval_steps and data.of(DEV):
+        if data.of(DEV):
             validate = lambda: self._scores(data.of(DEV)[0])  # noqa: E731
         return self.tuning.train(
             example_files.Examples(
                 self._rows(part), inputs.schema(data.labels)
             ),
             validate,
-            f"eval_{data.metrics[0]}" if validate else None,
+            f"eval_{data.metrics[0]}",
         )
 
     def evaluate(self) -> dict[str, float]:

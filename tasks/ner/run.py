@@ -185,27 +185,19 @@ class Labelling:
 
     def start(self) -> None:
         """Loads the initial weights and prepares output_dir."""
-        tuning = self._tuning_settings
         self.tuning.start()
-        output_dir.prepare(
-            tuning.training.output_dir,
-            self._setup.config,
-            tuning.text.vocab_file,
-        )
+        folder = self._tuning_settings.training.output_dir
         task = {"labels": self._labels, "kind": self._kind}
         write_whole(
-            os.path.join(tuning.training.output_dir, _TASK_FILE),
+            os.path.join(folder, _TASK_FILE),
             json.dumps(task, indent=2, ensure_ascii=False) + "\n",
         )
 
     def train(self) -> str:
         """Trains; returns the prefix of the last checkpoint."""
-        validates = self._tuning_settings.training.eval_steps > 0
         metric = "f1" if self._kind == ENTITIES else "accuracy"
         return self.tuning.train(
-            self._examples,
-            self.evaluate if validates else None,
-            f"eval_{metric}" if validates else None,
+            self._examples, self.evaluate, f"eval_{metric}"
         )
 
     def evaluate(self) -> dict[str, float]:

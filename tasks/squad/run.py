@@ -102,11 +102,6 @@ class Squad:
     def start(self) -> None:
         """Finds the initial weights and prepares the folder."""
         self.tuning.start()
-        output_dir.prepare(
-            self._folder,
-            self._setup.config,
-            self._tuning_settings.text.vocab_file,
-        )
 
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
@@ -114,11 +109,8 @@ class Squad:
         records = example_files.read(
             self._train_path, schema, tuning.max_seq_length
         )
-        validates = tuning.training.eval_steps > 0
         return self.tuning.train(
-            example_files.Examples(records, schema),
-            self._validate if validates else None,
-            "f1" if validates else None,
+            example_files.Examples(records, schema), self._validate, "f1"
         )
 
     def _validate(self) -> dict[str, float]:

@@ -7,7 +7,7 @@ from common.progress import say
 from common.storage import write_whole
 from data import features
 from data.text import vocabulary
-from tasks import finetuning, output_dir
+from tasks import finetuning
 from tasks.swag import examples as swag
 from tasks.swag.settings import Settings
 
@@ -84,21 +84,12 @@ class Choosing:
 
     def start(self) -> None:
         """Loads the initial weights and prepares output_dir."""
-        tuning = self._tuning_settings
         self.tuning.start()
-        output_dir.prepare(
-            tuning.training.output_dir,
-            self._setup.config,
-            tuning.text.vocab_file,
-        )
 
     def train(self) -> str:
         """Trains; returns the prefix of the last checkpoint."""
-        validates = self._tuning_settings.training.eval_steps > 0
         return self.tuning.train(
-            self._train_examples,
-            self.evaluate if validates else None,
-            "eval_accuracy" if validates else None,
+            self._train_examples, self.evaluate, "eval_accuracy"
         )
 
     def evaluate(self) -> dict[str, float]:
