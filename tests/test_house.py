@@ -6,23 +6,10 @@ import tokenize
 
 import pytest
 
+from tests.helpers import flags_page
+
 ROOT = pathlib.Path(__file__).parents[1]
-SCRIPTS = {
-    "prepare_corpus",
-    "create_vocab",
-    "create_pretraining_data",
-    "run_pretraining",
-    "run_classifier",
-    "run_squad",
-    "run_ner",
-    "run_swag",
-    "extract_features",
-    "fill_mask",
-    "predict",
-    "convert_checkpoint",
-    "export_hub",
-    "doctor",
-}
+SCRIPTS = set(flags_page.SCRIPTS)
 # What a folder may import besides itself; the longest prefix of a module
 # counts, and `data` at its root puts together what is below it.
 MAY_IMPORT = {
@@ -79,10 +66,10 @@ def sources(*folders: str) -> list[pathlib.Path]:
             for path in found
             for p in ([path] if path.is_file() else sorted(path.rglob("*.py")))
         ]
-    skipped = {".venv", ".venv-peers", "build", ".git"}
     found = list(ROOT.glob("*.py"))
     for folder in ROOT.iterdir():  # what is skipped is not even walked
-        if folder.is_dir() and folder.name not in skipped:
+        hidden = folder.name.startswith(".")  # environments, git
+        if folder.is_dir() and not hidden and folder.name != "build":
             found += folder.rglob("*.py")
     return sorted(found)
 
