@@ -70,23 +70,6 @@ def check_beside(checkpoint: str, vocab_file: str) -> None:
             vocabulary.check_same(vocab_file, path, fix, may_extend=True)
 
 
-def check_workers(strategy, decisive: dict, records: str) -> None:
-    """Checks that all workers have the same settings and records.
-
-    Args:
-        strategy: distribution strategy of the run.
-        decisive: flag -> value of the flags that are marked `resume`.
-        records: JSON value that identifies the training data.
-
-    Raises:
-        UserError: if the value of another worker differs.
-    """
-    from training import workers
-
-    named = {f"--{name}": value for name, value in decisive.items()}
-    workers.check_settings(strategy, {**named, "records": records})
-
-
 def warn_of_changes(before: dict, now: dict, decisive: Iterable[str]) -> None:
     """Warns if a run is resumed with changed settings.
 
