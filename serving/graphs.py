@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from data import features
 from data.text import text_ops, tokenization
+from data.text.settings import Text
 from modeling import checkpoints
 
 _MAX_GROUPS, _MIN_GROUP_SIZE = 8, 4  # measured on two cores
@@ -28,9 +29,7 @@ def equip(
     root: tf.train.Checkpoint,
     model: keras.Model,
     weights: dict[str, np.ndarray],
-    vocab_file: str,
-    do_lower_case: bool,
-    strip_accents: bool | None,
+    text: Text,
 ) -> tuple[Untracked, text_ops.GraphTokenizer]:
     """Adds `variables`, the asset `vocab_file` and the casing to a root.
 
@@ -38,8 +37,7 @@ def equip(
         root: object to save; it must keep references to the results.
         model: the network.
         weights: original name -> array, for all variables of the network.
-        vocab_file: the vocabulary.
-        do_lower_case, strip_accents: casing of the tokenizer.
+        text: vocabulary and casing of the tokenizer.
 
     Returns:
         the network with these weights, and its tokenizer.
@@ -47,11 +45,10 @@ def equip(
     named = checkpoints.model_variables(model)
     checkpoints.assign(named, weights, "the network", tuple(named))
     root.variables = [variable.value for variable in named.values()]
-    root.vocab_file = tf.saved_model.Asset(vocab_file)
-    record_casing(root, do_lower_case, strip_accents)
-    return Untracked(model), text_ops.GraphTokenizer(
-        vocab_file, do_lower_case, strip_accents
-    )
+    root.vocab_file = tf.saved_model.Asset(text.vocab_file)
+    record_casing(root, text.do_lower_case, text.strip_accents)
+    tokenizer = text_ops.GraphTokenizer(*text.tokenizer_arguments)
+    return Untracked(model), tokenizer
 
 
 def record_casing(

@@ -109,9 +109,7 @@ def warn_vocabulary(
         texts: texts of the examples; the first thousand are tokenized.
     """
     model_folder.warn_vocabulary(
-        tuning.text.vocab_file,
-        tuning.text.do_lower_case,
-        tuning.text.strip_accents,
+        *tuning.text.tokenizer_arguments,
         setup.config,
         tuning.training.model.bert_config_file,
         texts,

@@ -41,3 +41,8 @@ class Text:
     def strip_accents(self) -> bool | None:
         """--strip_accents."""
         return self.casing.strip_accents
+
+    @property
+    def tokenizer_arguments(self) -> tuple[str, bool, bool | None]:
+        """Vocabulary file and casing, in the order of every tokenizer."""
+        return self.vocab_file, self.do_lower_case, self.strip_accents

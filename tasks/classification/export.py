@@ -17,6 +17,7 @@ from modeling.config import BertConfig
 from modeling.precision import stored_in
 from serving import graphs, shared_rows
 from tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
+from tasks.classification.settings import Settings
 
 TEXT, TEXT_B = "text", "text_b"
 LABEL, PROBABILITIES = "label", "probabilities"
@@ -30,22 +31,14 @@ class ExportSettings:
     Attributes:
         config: the config of the encoder.
         labels: the labels of the task.
-        vocab_file: the vocabulary, which becomes an asset.
-        do_lower_case: whether text is lower-cased.
-        strip_accents: whether accents are stripped; None: as do_lower_case.
-        max_seq_length: S; longer texts are truncated.
         has_pairs: whether an example has two texts.
-        precision: "float32" or "bfloat16", of weights and computation.
+        run: the settings of the script: vocabulary, casing, length, precision.
     """
 
     config: BertConfig
     labels: Labels
-    vocab_file: str
-    do_lower_case: bool
-    strip_accents: bool | None
-    max_seq_length: int
     has_pairs: bool
-    precision: str = "float32"
+    run: Settings
 
 
 class Classifier(tf.train.Checkpoint):
@@ -73,7 +66,7 @@ class Classifier(tf.train.Checkpoint):
     ):
         super().__init__()
         self._settings = settings
-        with stored_in(settings.precision):
+        with stored_in(settings.run.export_precision):
             model = task_models.build_classifier(
                 settings.config, settings.labels.size, packed=True
             )
@@ -81,9 +74,7 @@ class Classifier(tf.train.Checkpoint):
             self,
             model,
             weights,
-            settings.vocab_file,
-            settings.do_lower_case,
-            settings.strip_accents,
+            settings.run.tuning.text,
         )
         texts = (TEXT, TEXT_B) if settings.has_pairs else (TEXT,)
         self.serve = graphs.signature(
@@ -110,7 +101,7 @@ class Classifier(tf.train.Checkpoint):
         segments = [tokenizer.tokenize(x).merge_dims(1, 2) for x in strings]
 
         def pack(some):
-            length = self._settings.max_seq_length
+            length = self._settings.run.tuning.max_seq_length
             return graphs.pack(tokenizer, some, length)
 
         packed = pack(segments)

@@ -392,9 +392,7 @@ def make_records(
         **flags.as_dict(settings, "cache_key"),
     }
     if example_files.current_count(path, key) is None:
-        tokenizer = fast_tokenization.FastTokenizer(
-            text.vocab_file, text.do_lower_case, text.strip_accents
-        )
+        tokenizer = fast_tokenization.FastTokenizer(*text.tokenizer_arguments)
         vocab = tokenizer.vocab
         rows = examples.encode(
             examples.examples(part.source, data.labels),

@@ -131,23 +131,13 @@ class Classification:
         """Writes the SavedModel."""
         from tasks.classification import export
 
-        tuning = self._tuning_settings
-        export.save(
-            export.Classifier(
-                export.ExportSettings(
-                    self._setup.config,
-                    self._data.labels,
-                    tuning.text.vocab_file,
-                    tuning.text.do_lower_case,
-                    tuning.text.strip_accents,
-                    tuning.max_seq_length,
-                    self._data.has_pairs,
-                    self._settings.export_precision,
-                ),
-                self.tuning.weights(),
-            ),
-            folder,
+        settings = export.ExportSettings(
+            self._setup.config,
+            self._data.labels,
+            self._data.has_pairs,
+            self._settings,
         )
+        export.save(export.Classifier(settings, self.tuning.weights()), folder)
 
     def _rows(self, part: inputs.Part) -> Iterator[dict]:
         return example_files.read(

@@ -40,9 +40,7 @@ class Reader:
         self._files = storage.list_files(settings.input_file, "input_file")
         self._max_seq_length = settings.max_seq_length
         self._tokenizer = fast_tokenization.FastTokenizer(
-            settings.text.vocab_file,
-            settings.text.do_lower_case,
-            settings.text.strip_accents,
+            *settings.text.tokenizer_arguments
         )
         self.truncated = 0
         self._position = 0
@@ -73,9 +71,7 @@ class Reader:
         if self._is_first:
             self._is_first = False
             model_folder.warn_vocabulary(
-                self._text.vocab_file,
-                self._text.do_lower_case,
-                self._text.strip_accents,
+                *self._text.tokenizer_arguments,
                 self._config,
                 self._config_file,
                 filter(None, texts),

@@ -18,6 +18,7 @@ from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
 from tasks.ner import entities, windows
+from tasks.ner.settings import Settings
 
 TEXT = "text"
 
@@ -27,24 +28,16 @@ class ExportSettings:
     """Settings of a labeller.
 
     Attributes:
+        run: settings of the script: vocabulary, casing and windows.
         config: sizes of the network.
         labels: labels in the order of their ids.
         has_entities: whether the labels are `O`, `B-` and `I-` of types.
-        vocab_file: the vocabulary, saved as an asset.
-        do_lower_case: whether text is lower-cased.
-        strip_accents: whether accents are stripped; None: as do_lower_case.
-        max_seq_length: maximum S of a window.
-        stride: tokens from one window to the next; 0 for half a window.
     """
 
+    run: Settings
     config: BertConfig
     labels: list[str]
     has_entities: bool
-    vocab_file: str
-    do_lower_case: bool
-    strip_accents: bool | None
-    max_seq_length: int
-    stride: int
 
 
 class Labeller(tf.train.Checkpoint):
@@ -81,9 +74,7 @@ class Labeller(tf.train.Checkpoint):
                 settings.config, len(settings.labels)
             ),
             weights,
-            settings.vocab_file,
-            settings.do_lower_case,
-            settings.strip_accents,
+            settings.run.tuning.text,
         )
         text = {TEXT: tf.TensorSpec([None], tf.string)}
         self._splitters = [
@@ -121,8 +112,9 @@ class Labeller(tf.train.Checkpoint):
     def _logits(self, words: word_ops.Words) -> tf.Tensor:
         """Logits of each word, in the window of its label, float32 [W, C]."""
         settings, tokenizer = self._settings, self._tokenizer
-        size = settings.max_seq_length - 2
-        stride = settings.stride or windows.default_stride(size)
+        max_seq_length = settings.run.tuning.max_seq_length
+        size = max_seq_length - 2
+        stride = settings.run.doc_stride or windows.default_stride(size)
         tokens = tokenizer.tokenize(
             word_ops.strings_of(words.codes, words.starts, words.limits)
         ).merge_dims(1, 2)
@@ -141,7 +133,7 @@ class Labeller(tf.train.Checkpoint):
         inputs = graphs.pack(
             tokenizer,
             [indices.with_values(tf.gather(tokens.values, indices.values))],
-            settings.max_seq_length,
+            max_seq_length,
         )
         inputs = graphs.trim(inputs)
         length = tf.shape(inputs[features.INPUT_IDS])[1]

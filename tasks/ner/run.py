@@ -146,11 +146,7 @@ class Labelling:
         self._sentences = sentences
         self._kind, self._labels = kind, labels
         self._tuning_settings = tuning = settings.tuning
-        tokenizer = tokenization.FullTokenizer(
-            tuning.text.vocab_file,
-            tuning.text.do_lower_case,
-            tuning.text.strip_accents,
-        )
+        tokenizer = tokenization.FullTokenizer(*tuning.text.tokenizer_arguments)
         self._featurizer = windows.Featurizer(
             lambda word: tokenizer.convert_tokens_to_ids(
                 tokenizer.tokenize(word)
@@ -244,23 +240,13 @@ class Labelling:
         """Writes a SavedModel."""
         from tasks.ner import export
 
-        settings, tuning = self._settings, self._tuning_settings
-        export.save(
-            export.Labeller(
-                export.ExportSettings(
-                    self._setup.config,
-                    self._labels,
-                    self._kind == ENTITIES,
-                    tuning.text.vocab_file,
-                    tuning.text.do_lower_case,
-                    tuning.text.strip_accents,
-                    tuning.max_seq_length,
-                    settings.doc_stride,
-                ),
-                self.tuning.weights(),
-            ),
-            folder,
+        settings = export.ExportSettings(
+            self._settings,
+            self._setup.config,
+            self._labels,
+            self._kind == ENTITIES,
         )
+        export.save(export.Labeller(settings, self.tuning.weights()), folder)
 
     def _answers(
         self, sentences: list[conll.Sentence], batch_size: int, what: str

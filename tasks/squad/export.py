@@ -8,7 +8,6 @@ as `tasks.squad.windows` and `tasks.squad.answers`, but for a batch of
 questions, whose spans are concatenated.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from data import features
 from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
+from tasks.squad.settings import Settings
 
 QUESTION, CONTEXT = "question", "context"
 ANSWER, PROBABILITY, NULL_ODDS = "answer", "probability", "null_odds"
@@ -25,36 +25,6 @@ START, END = "start", "end"
 
 _AT_ONCE = 32  # windows in a batch of the network
 _NO_SPAN = 1e6  # odds of no answer if there is no span
-
-
-@dataclasses.dataclass(frozen=True)
-class ExportSettings:
-    """Settings of an exported question answering model.
-
-    Attributes:
-        config: the config of the encoder.
-        vocab_file: the vocabulary, which becomes an asset.
-        do_lower_case: whether text is lower-cased.
-        strip_accents: whether accents are stripped; None: as do_lower_case.
-        max_seq_length, doc_stride, max_query_length: see
-            `tasks.squad.windows.WindowSettings`.
-        n_best_size: number of starts and of ends of a window, and maximum
-            number of entries of an n-best list.
-        max_answer_length: maximum number of tokens of an answer.
-        null_threshold: there is no answer if the odds of none are greater;
-            None: there always is an answer, as in SQuAD 1.1.
-    """
-
-    config: BertConfig
-    vocab_file: str
-    do_lower_case: bool
-    strip_accents: bool | None
-    max_seq_length: int
-    doc_stride: int
-    max_query_length: int
-    n_best_size: int
-    max_answer_length: int
-    null_threshold: float | None
 
 
 class _Paragraphs(NamedTuple):
@@ -125,7 +95,11 @@ class QuestionAnswering(tf.train.Checkpoint):
     """Questions and contexts to answers, as a SavedModel.
 
     Args:
-        settings: the settings of the export.
+        config: the config of the encoder.
+        settings: the settings of the script; `n_best_size` is also the number
+            of starts and of ends of a window.
+        null_threshold: there is no answer if the odds of none are greater; of
+            no effect without `version_2_with_negative`.
         weights: original name -> array, for all variables of the network.
 
     Attributes:
@@ -141,17 +115,19 @@ class QuestionAnswering(tf.train.Checkpoint):
     """
 
     def __init__(
-        self, settings: ExportSettings, weights: dict[str, np.ndarray]
+        self,
+        config: BertConfig,
+        settings: Settings,
+        null_threshold: float,
+        weights: dict[str, np.ndarray],
     ):
         super().__init__()
-        self._settings = settings
+        self._settings, self._null_threshold = settings, null_threshold
         self._model, self._tokenizer = graphs.equip(
             self,
-            task_models.build_span_model(settings.config),
+            task_models.build_span_model(config),
             weights,
-            settings.vocab_file,
-            settings.do_lower_case,
-            settings.strip_accents,
+            settings.tuning.text,
         )
         strings = {
             name: tf.TensorSpec([None], tf.string, name)
@@ -180,7 +156,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         tokens, starts, limits = self._tokenizer.tokenize_with_offsets(context)
         tokens = tokens.merge_dims(1, 2)
         count = tokens.row_lengths()
-        size = settings.max_seq_length - 3 - questions.row_lengths()
+        size = settings.tuning.max_seq_length - 3 - questions.row_lengths()
         stride = tf.minimum(size, settings.doc_stride)
         # A context without tokens has one empty window.
         more = tf.maximum(count - size, 0)
@@ -320,8 +296,8 @@ class QuestionAnswering(tf.train.Checkpoint):
 
     def _choose(self, spans: _Spans, null, context) -> dict[str, tf.Tensor]:
         """Probabilities of the n-best, and the best or no answer."""
-        count, threshold = tf.size(null), self._settings.null_threshold
-        with_null = threshold is not None
+        count = tf.size(null)
+        with_null = self._settings.version_2_with_negative
         rank = _ranks(spans.of)
         if with_null:  # no answer is one of the n-best
             rank += tf.cast(
@@ -342,7 +318,7 @@ class QuestionAnswering(tf.train.Checkpoint):
         odds = tf.where(exists, null - score, _NO_SPAN)
         answered = exists
         if with_null:
-            answered &= odds <= threshold
+            answered &= odds <= self._null_threshold
         counted = with_null | ~exists
         highest = tf.where(counted, tf.maximum(score, null), score)
         total = tf.math.unsorted_segment_sum(

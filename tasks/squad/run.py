@@ -245,28 +245,13 @@ class Squad:
         """Writes the SavedModel."""
         from tasks.squad import export
 
-        settings, tuning = self._settings, self._tuning_settings
+        settings = self._settings
         if settings.answer_text != OFFSETS:
             say("note: the export uses --answer_text=offsets")
-        version_2 = settings.version_2_with_negative
-        export.save(
-            export.QuestionAnswering(
-                export.ExportSettings(
-                    self._setup.config,
-                    tuning.text.vocab_file,
-                    tuning.text.do_lower_case,
-                    tuning.text.strip_accents,
-                    tuning.max_seq_length,
-                    settings.doc_stride,
-                    settings.max_query_length,
-                    settings.n_best_size,
-                    settings.max_answer_length,
-                    self._threshold if version_2 else None,
-                ),
-                self.tuning.weights(),
-            ),
-            folder,
+        model = export.QuestionAnswering(
+            self._setup.config, settings, self._threshold, self.tuning.weights()
         )
+        export.save(model, folder)
 
     def _make_records(
         self, name: str, dataset: squad.Dataset, schema, records: Callable
@@ -292,11 +277,7 @@ class Squad:
             return path, count
         total = len(dataset.examples)
         maker = windows.WindowMaker(
-            text_ops.GraphTokenizer(
-                tuning.text.vocab_file,
-                tuning.text.do_lower_case,
-                tuning.text.strip_accents,
-            ),
+            text_ops.GraphTokenizer(*tuning.text.tokenizer_arguments),
             windows.WindowSettings(
                 tuning.max_seq_length,
                 settings.doc_stride,

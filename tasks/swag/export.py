@@ -5,43 +5,24 @@
 It needs TensorFlow and TensorFlow Text, and no code of this project.
 """
 
-import dataclasses
-
 import numpy as np
 import tensorflow as tf
 
 from modeling import task_models
 from modeling.config import BertConfig
 from serving import graphs
+from tasks.finetuning_settings import FineTuning
 
 CONTEXT, CHOICES = "context", "choices"
 BEST, PROBABILITIES = "best", "probabilities"
-
-
-@dataclasses.dataclass(frozen=True)
-class ExportSettings:
-    """Settings of a chooser.
-
-    Attributes:
-        config: sizes of the network.
-        vocab_file: the vocabulary, saved as an asset.
-        do_lower_case: whether text is lower-cased.
-        strip_accents: whether accents are stripped; None: as do_lower_case.
-        max_seq_length: maximum S; longer pairs are truncated.
-    """
-
-    config: BertConfig
-    vocab_file: str
-    do_lower_case: bool
-    strip_accents: bool | None
-    max_seq_length: int
 
 
 class Chooser(tf.train.Checkpoint):
     """Chooses the best continuation of texts, as a SavedModel.
 
     Args:
-        settings: network and tokenizer.
+        config: sizes of the network.
+        tuning: vocabulary, casing and maximum S; longer pairs are truncated.
         weights: original name -> array, for all variables of the network.
 
     Attributes:
@@ -55,17 +36,18 @@ class Chooser(tf.train.Checkpoint):
     """
 
     def __init__(
-        self, settings: ExportSettings, weights: dict[str, np.ndarray]
+        self,
+        config: BertConfig,
+        tuning: FineTuning,
+        weights: dict[str, np.ndarray],
     ):
         super().__init__()
-        self._settings = settings
+        self._max_seq_length = tuning.max_seq_length
         self._model, self._tokenizer = graphs.equip(
             self,
-            task_models.build_choice_model(settings.config),
+            task_models.build_choice_model(config),
             weights,
-            settings.vocab_file,
-            settings.do_lower_case,
-            settings.strip_accents,
+            tuning.text,
         )
         self.serve = graphs.signature(
             self._answer,
@@ -85,8 +67,7 @@ class Chooser(tf.train.Checkpoint):
         a = tokenizer.tokenize(context).merge_dims(1, 2)
         a = tf.gather(a, tf.repeat(tf.range(shape[0]), shape[1]))
         b = tokenizer.tokenize(tf.reshape(choices, [-1])).merge_dims(1, 2)
-        length = self._settings.max_seq_length
-        packed = graphs.pack(tokenizer, [a, b], length)
+        packed = graphs.pack(tokenizer, [a, b], self._max_seq_length)
         logits = graphs.by_length(self._logits, packed, [1])
         logits = tf.reshape(logits, shape)
         missing = tf.strings.length(tf.strings.strip(choices)) == 0

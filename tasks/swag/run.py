@@ -40,11 +40,7 @@ class Choosing:
         self._choices = max(
             map(swag.count_choices, examples.values()), default=2
         )
-        tokenizer = tokenization.FullTokenizer(
-            tuning.text.vocab_file,
-            tuning.text.do_lower_case,
-            tuning.text.strip_accents,
-        )
+        tokenizer = tokenization.FullTokenizer(*tuning.text.tokenizer_arguments)
         self._featurizer = swag.Featurizer(
             lambda text: tokenizer.convert_tokens_to_ids(
                 tokenizer.tokenize(text)
@@ -128,20 +124,10 @@ class Choosing:
         """Writes a SavedModel."""
         from tasks.swag import export
 
-        tuning = self._tuning_settings
-        export.save(
-            export.Chooser(
-                export.ExportSettings(
-                    self._setup.config,
-                    tuning.text.vocab_file,
-                    tuning.text.do_lower_case,
-                    tuning.text.strip_accents,
-                    tuning.max_seq_length,
-                ),
-                self.tuning.weights(),
-            ),
-            folder,
+        chooser = export.Chooser(
+            self._setup.config, self._tuning_settings, self.tuning.weights()
         )
+        export.save(chooser, folder)
 
     def _featurize(self, name: str) -> Iterator[dict]:
         path = getattr(self._settings, name)

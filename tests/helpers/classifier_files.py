@@ -5,10 +5,11 @@ import random
 
 import numpy as np
 
-from common import tensor_files
+from common import flags, tensor_files
 from modeling import checkpoints, task_models
 from tasks.classification import export
 from tasks.classification.examples import CLASSES, Labels
+from tasks.classification.settings import Settings
 from tests.helpers import small, text
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -83,8 +84,9 @@ def write_export(
         name: rng.normal(0, 0.5, v.shape).astype("f4")
         for name, v in checkpoints.model_variables(model).items()
     }
-    settings = export.ExportSettings(
-        config, labels, str(folder / "vocab.txt"), True, None, 13, pairs
+    run = flags.replace(
+        Settings(), vocab_file=str(folder / "vocab.txt"), max_seq_length=13
     )
+    settings = export.ExportSettings(config, labels, pairs, run)
     export.save(export.Classifier(settings, weights), str(folder / "export"))
     return str(folder / "export")

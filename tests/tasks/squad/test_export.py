@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from common import flags
 from data import features
 from data.text import text_ops, vocabulary
 from modeling import checkpoints, task_models
@@ -13,6 +14,7 @@ from tasks.squad import answers as spans
 from tasks.squad import export as serving
 from tasks.squad import windows as squad_windows
 from tasks.squad.examples import SquadExample
+from tasks.squad.settings import Settings
 from tests.helpers import small
 
 WORDS = "a b c ##d e ##f g . ( é 18 ##95".split()
@@ -54,28 +56,27 @@ def vocab_file(tmp_path_factory):
 def settings(vocab_file, threshold, **changed):
     sizes = ("max_seq_length", "doc_stride", "max_query_length")
     values = {
-        "do_lower_case": True,
-        "strip_accents": None,
         **dict(zip(sizes, SIZES)),
         "n_best_size": 7,
         "max_answer_length": 4,
         **changed,
     }
-    return serving.ExportSettings(
-        config=config(),
+    return flags.replace(
+        Settings(),
         vocab_file=vocab_file,
-        null_threshold=threshold,
+        version_2_with_negative=threshold is not None,
+        null_score_diff_threshold=threshold or 0.0,
         **values,
     )
 
 
 def expected(settings, model, examples):
     """Answers, window by window."""
-    tokenizer = text_ops.GraphTokenizer(settings.vocab_file)
+    tokenizer = text_ops.GraphTokenizer(settings.tuning.text.vocab_file)
     maker = squad_windows.WindowMaker(
         tokenizer,
         squad_windows.WindowSettings(
-            settings.max_seq_length,
+            settings.tuning.max_seq_length,
             settings.doc_stride,
             settings.max_query_length,
         ),
@@ -103,7 +104,7 @@ def expected(settings, model, examples):
                 spans.offsets_text(example.context, own),
                 settings.n_best_size,
                 settings.max_answer_length,
-                settings.null_threshold is not None,
+                settings.version_2_with_negative,
             ),
         )
 
@@ -127,10 +128,12 @@ def random_examples(count, seed, longest=20):
 
 def compare(settings, network, examples):
     weights, run = network
-    found = ask(serving.QuestionAnswering(settings, weights), examples)
+    threshold = settings.null_score_diff_threshold
+    model = serving.QuestionAnswering(config(), settings, threshold, weights)
+    found = ask(model, examples)
     found = {name: x.numpy() for name, x in found.items()}
-    threshold = settings.null_threshold
-    threshold = np.inf if threshold is None else threshold
+    if not settings.version_2_with_negative:
+        threshold = np.inf
     windows = kept = 0
     for i, (count, answers) in enumerate(expected(settings, run, examples)):
         entry, example = answers.answer(threshold), examples[i]
