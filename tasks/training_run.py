@@ -100,14 +100,14 @@ class TrainingRun:
     def _make_session(self, optimizer, everything) -> None:
         """Makes the trainer, its state and the session."""
         from modeling import fused_ops, losses
-        from training import loop, saver, session, state, steps
+        from training import distribution, loop, saver, session, steps
 
         training, task = self._training, self._task
         self._decisive = flags.as_dict(everything, "resume")
         self._settings = {
             **flags.as_dict(everything),
             "records": task.records,
-            "environment": state.environment(self.strategy),
+            "environment": distribution.environment(self.strategy),
         }
         step_task = steps.StepTask(
             self.model,
@@ -130,17 +130,13 @@ class TrainingRun:
                 training.gradient_accumulation_steps,
             )
         )
-        self._state = state.TrainingState(
-            self.named,
-            optimizer,
-            saver.Saver(training.output_dir, training.keep_checkpoint_max),
-        )
         self._best = saver.Saver(
             os.path.join(training.output_dir, output_dir.BEST), 1
         )
         self.session = session.Session(
             self.trainer,
-            self._state,
+            self.named,
+            saver.Saver(training.output_dir, training.keep_checkpoint_max),
             self._best,
             training.output_dir,
             self._settings,
@@ -149,7 +145,7 @@ class TrainingRun:
     @property
     def step(self) -> int:
         """Number of steps taken."""
-        return self._state.step
+        return self.session.step
 
     def check_batch_size(self, flag: str, batch_size: int) -> None:
         """Checks that a batch divides evenly over the devices.

@@ -1,5 +1,7 @@
 """Strategies: the devices of a run."""
 
+import os
+
 import tensorflow as tf
 
 from common.errors import UserError
@@ -79,6 +81,32 @@ def check_batch_size(
                 f", times --gradient_accumulation_steps={accumulation_steps}"
             )
         raise UserError(f"--{flag}={batch_size}", expected=expected)
+
+
+def environment(strategy: tf.distribute.Strategy) -> dict[str, str | int]:
+    """Versions and devices that decide the last bits of a run.
+
+    Measured: on CPUs the version of TensorFlow, the number of threads and
+    oneDNN change them; the number of devices changes them everywhere.
+    """
+    kinds = {
+        tf.DeviceSpec.from_string(device).device_type
+        for device in strategy.extended.worker_devices
+    }
+    found = {
+        "tensorflow": tf.__version__,
+        "device": ", ".join(sorted(kinds)),
+        "replicas": strategy.num_replicas_in_sync,
+    }
+    if kinds == {"CPU"}:
+        config = tf.config.threading
+        cores = len(os.sched_getaffinity(0))
+        found["threads"] = config.get_intra_op_parallelism_threads() or cores
+        found["onednn"] = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1")
+    for device in tf.config.list_physical_devices("GPU")[:1]:
+        details = tf.config.experimental.get_device_details(device)
+        found["device"] = details.get("device_name", "GPU")
+    return found
 
 
 def _tpu_strategy(

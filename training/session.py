@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterable
 
+import keras
 import tensorflow as tf
 
+from common.errors import UserError
 from common.progress import say
 from training import workers
 from training.logs import TrainingLog
 from training.loop import Schedule, Trainer
 from training.preemption import Preemption
 from training.saver import Restored, Saver
-from training.state import TrainingState
 from training.validation import Validation
 
 # Makes the batches from the current step to the schedule's last step.
@@ -20,9 +21,12 @@ Part = tuple[Callable[[], tf.data.Dataset], Schedule]
 class Session:
     """Resumes and trains a run; saves, evaluates and stops.
 
+    A checkpoint holds the variables, their moments and the step.
+
     Args:
         trainer: runs the steps.
-        state: variables of the run and their saver.
+        named: name in the checkpoint -> variable.
+        saver: writes and finds the checkpoints.
         best: saves the best weights of the run.
         folder: the run's output_dir.
         settings: JSON values that describe the run.
@@ -31,15 +35,23 @@ class Session:
     def __init__(
         self,
         trainer: Trainer,
-        state: TrainingState,
+        named: dict[str, keras.Variable],
+        saver: Saver,
         best: Saver,
         folder: str,
         settings: dict,
     ):
-        self._trainer, self._state, self._best = trainer, state, best
+        self._trainer, self._saver, self._best = trainer, saver, best
         self._folder, self._settings = folder, settings
+        self._optimizer = trainer.steps.optimizer
+        self._variables = {**named, **self._optimizer.named_slots(named)}
         self._validation = None
         self._validation_state = None
+
+    @property
+    def step(self) -> int:
+        """Number of steps taken."""
+        return self._optimizer.step
 
     def resume(self, will_train: bool) -> Restored | None:
         """Resumes the run in the folder, if there is one.
@@ -49,13 +61,19 @@ class Session:
 
         Returns:
             the checkpoint, or None.
+
+        Raises:
+            UserError: it is of another network.
         """
         if will_train:
-            self._state.prepare()
+            self._saver.sweep()
+            self._saver.check_space(self._variables)
         strategy = self._trainer.steps.strategy
         workers.barrier(strategy)  # until the chief has cleaned up
-        restored = self._state.restore()
-        workers.check_step(strategy, self._state.step, self._folder)
+        restored = self._saver.restore_latest()
+        if restored:
+            self._assign(restored)
+        workers.check_step(strategy, self.step, self._folder)
         if restored and restored.state:
             self._trainer.load_state_dict(restored.state["trainer"])
             self._validation_state = restored.state["held_out"]
@@ -82,20 +100,18 @@ class Session:
         """
         parts = list(parts)
         strategy = self._trainer.steps.strategy
-        self._state.remove_later()
-        self._best.remove_after(self._state.step)
+        self._saver.remove_after(self.step)
+        self._best.remove_after(self.step)
         workers.barrier(strategy)  # until the chief has removed them
         self._validation = validation
         if validation and self._validation_state:
             validation.load_state_dict(self._validation_state)
-        log = TrainingLog(self._folder, self._state.step)
+        log = TrainingLog(self._folder, self.step)
         with Preemption(train_for, not workers.is_joined()) as preemption:
 
             def evaluate():
                 if validation:
-                    validation.add(
-                        self._state.step, log, self._settings, preemption
-                    )
+                    validation.add(self.step, log, self._settings, preemption)
 
             def should_stop():
                 request = workers.all_reduce_max(strategy, preemption.request)
@@ -105,9 +121,9 @@ class Session:
 
             if validation and validation.is_owed:
                 evaluate()
-                self._save()
+                self.save()
             for make_batches, schedule in parts:
-                if self._state.step >= schedule.num_train_steps:
+                if self.step >= schedule.num_train_steps:
                     continue
                 if should_stop():
                     break
@@ -115,22 +131,44 @@ class Session:
                     make_batches(),
                     schedule,
                     log,
-                    self._save,
+                    self.save,
                     evaluate,
                     should_stop,
                 )
             last_step = parts[-1][1].num_train_steps
             should_stop()  # all workers are here and decide alike
-            preemption.end(self._state.step, last_step)
+            preemption.end(self.step, last_step)
         if validation and validation.is_over:
             say(
-                f"finished: stopped early at step {self._state.step} of "
+                f"finished: stopped early at step {self.step} of "
                 f"{last_step}, without a better evaluation"
             )
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Writes a checkpoint and logs its path."""
         validation = self._validation.state_dict() if self._validation else None
-        self._state.save(
+        path = self._saver.save(
+            self.step,
+            self._variables,
             self._settings,
             {"trainer": self._trainer.state_dict(), "held_out": validation},
         )
+        if path:
+            say(f"saved {path}")
+
+    def _assign(self, restored: Restored) -> None:
+        """Assigns the values of a checkpoint: all of them, or an error."""
+        for name, variable in self._variables.items():
+            value = restored.values.get(name)
+            if value is None or value.shape != tuple(variable.shape):
+                found = "no" if value is None else f"{list(value.shape)}"
+                raise UserError(
+                    f"checkpoint {restored.step} has {found} {name}",
+                    path=self._saver.folder,
+                    expected=f"{list(variable.shape)}, from the config",
+                    fix="pass another --output_dir",
+                )
+        for name, variable in self._variables.items():
+            variable.assign(restored.values[name])
+        self._optimizer.iterations.assign(restored.step)
+        say(f"resuming from step {restored.step} in {self._saver.folder}")

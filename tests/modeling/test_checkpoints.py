@@ -11,7 +11,7 @@ from modeling.config import BertConfig
 from modeling.models import build_pretraining_model
 from modeling.task_models import build_classifier, build_span_model
 from tests.helpers import small
-from training import optimization, saver, state
+from training import optimization, saver
 
 
 def published(config: BertConfig) -> dict[str, list[int]]:
@@ -56,8 +56,8 @@ def saved(config: BertConfig, folder) -> dict[str, list[int]]:
     optimizer = optimization.AdamWeightDecay()
     optimizer.build(model.trainable_variables)
     named = checkpoints.model_variables(model)
-    run = state.TrainingState(named, optimizer, saver.Saver(str(folder)))
-    run.save({})
+    values = {**named, **optimizer.named_slots(named)}
+    saver.Saver(str(folder)).save(0, values, {})
     return dict(tf.train.list_variables(str(folder / "model.ckpt-0")))
 
 

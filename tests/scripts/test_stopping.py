@@ -11,7 +11,7 @@ from modeling import checkpoints
 from tasks.pretraining import inputs
 from tests.helpers import killed_runs, small, training_loop
 from tests.helpers.pretraining_files import write_records
-from training import logs, loop, state, steps
+from training import logs, loop, session, steps
 from training.saver import Saver
 
 pytestmark = pytest.mark.slow
@@ -174,14 +174,17 @@ def test_a_dropped_part_of_the_state_is_detected(tmp_path):
     trainer = training_loop.make_trainer(hidden_dropout_prob=0.1)
     named = checkpoints.model_variables(trainer.steps.task.model)
     optimizer = trainer.steps.optimizer
-    run = state.TrainingState(named, optimizer, Saver(str(tmp_path)))
+    folder = str(tmp_path)
+    run = session.Session(
+        trainer, named, Saver(folder), Saver(f"{folder}/best"), folder, {}
+    )
     plan = training_loop.schedule(num_train_steps=3)
     training_loop.train(trainer, tmp_path, plan)
-    run.save({}, trainer.state_dict())
+    run.save()
 
     def end(change, skip=0):
         """Bits of weights and slots at step 6, resumed from step 3."""
-        run.restore()
+        run.resume(will_train=False)
         change()
         data = training_loop.batches(optimizer.step - skip)
         plan = training_loop.schedule(num_train_steps=6)

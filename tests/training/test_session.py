@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 )
 
 from tests.helpers import tiny
-from training import logs, loop, session, state, validation
+from training import logs, loop, session, validation
 from training.saver import Saver
 
 
@@ -23,12 +23,14 @@ class Run:
         made = tiny.make_steps()
         variables = made.task.model.trainable_variables
         self.named = {f"v{i}": x for i, x in enumerate(variables)}
-        self.state = state.TrainingState(
-            self.named, made.optimizer, Saver(self.folder, 9)
-        )
         self.best = Saver(os.path.join(self.folder, "best"), 1)
         self.session = session.Session(
-            loop.Trainer(made), self.state, self.best, self.folder, {}
+            loop.Trainer(made),
+            self.named,
+            Saver(self.folder, 9),
+            self.best,
+            self.folder,
+            {},
         )
 
     def train(self):
@@ -47,7 +49,7 @@ class Run:
             learning_rate=lambda step: tf.constant(0.0),
         )
         evaluation = validation.Validation(
-            lambda: {"score": self._scores[self.state.step]},
+            lambda: {"score": self._scores[self.session.step]},
             lambda step, metrics: None,
             best,
         )
@@ -55,7 +57,7 @@ class Run:
         return best.state_dict()
 
     def _batches(self):
-        data = tf.data.Dataset.from_tensors(tiny.batch(self.state.step))
+        data = tf.data.Dataset.from_tensors(tiny.batch(self.session.step))
         return data.repeat()
 
 
@@ -100,7 +102,7 @@ def test_patience_starts_anew_without_best_weights(tmp_path):
     go_back(tmp_path, 3)
     other = Run(tmp_path, 7, {4: 0.2, 6: 0.1, 7: 0.1}, patience=1)
     assert other.train() == {"value": (0.2).hex(), "waited": 1}
-    assert other.state.step == 6
+    assert other.session.step == 6
 
 
 @pytest.mark.parametrize("back", [0, 3])
@@ -143,5 +145,5 @@ def test_resuming_without_training_removes_nothing(tmp_path):
     go_back(tmp_path, 3)
     other = Run(tmp_path, 7, SCORES)
     other.session.resume(will_train=False)
-    assert other.state.step == 3
+    assert other.session.step == 3
     assert other.best.steps() == [7]
