@@ -160,66 +160,64 @@ def check_requested(tuning: finetuning_settings.FineTuning, requested) -> None:
     export_folder.check(tuning.export_dir)
 
 
-@dataclasses.dataclass(frozen=True)
-class TaskNetwork:
-    """The network of a task, and its losses.
-
-    Attributes:
-        build_model: () -> a model of `modeling.models`.
-        objectives: names of the losses.
-        batch_weights, batch_sums: see `training.steps`.
-        num_examples: of training; 0 if nothing is trained.
-        choices: sequences of an example.
-        measures: see `training.steps.StepTask`.
-    """
-
-    build_model: Callable
-    objectives: tuple[str, ...]
-    batch_weights: Callable[[dict], dict]
-    batch_sums: Callable[[dict, dict], dict]
-    num_examples: int = 0
-    choices: int = 1
-    measures: tuple[str, ...] = ("loss", "accuracy")
-
-
 class FineTuningRun:
     """Training and inference with the network of a task.
 
     Args:
         everything: settings of the script.
         setup: from `check`.
-        network: the network to train.
+        task: the network to train, and its losses.
+        num_examples: examples of training; 0 if nothing is trained.
+        choices: sequences of an example.
 
     Attributes:
         weights_step: training step of the current weights.
         num_train_steps: as in the original: examples / batch * epochs.
     """
 
-    def __init__(self, everything, setup: Setup, network: TaskNetwork):
+    def __init__(
+        self,
+        everything,
+        setup: Setup,
+        task: training_run.TrainingTask,
+        num_examples: int = 0,
+        choices: int = 1,
+    ):
+        from modeling import checkpoints, layer_decay
+
         self._tuning = tuning = everything.tuning
         self._training = training = tuning.training
-        self._setup, self._network = setup, network
+        self._setup, self._choices = setup, choices
+        self._num_examples = num_examples
         self.num_train_steps = int(
-            network.num_examples
-            / training.train_batch_size
-            * tuning.num_train_epochs
+            num_examples / training.train_batch_size * tuning.num_train_epochs
         )
+
+        def build_model():
+            model = task.build_model()
+            named = checkpoints.model_variables(model)
+            layer_decay.freeze(named, tuning.freeze_layers)
+            return model
+
         self._run = training_run.TrainingRun(
             everything,
             training,
             setup.config,
-            training_run.TrainingTask(
-                network.build_model,
-                network.objectives,
-                network.batch_weights,
-                network.batch_sums,
-                f"{network.num_examples} examples",
-                self.num_train_steps,
-                int(self.num_train_steps * tuning.warmup_proportion),
-                tuning.freeze_layers,
-                tuning.layer_decay,
-                network.measures,
+            dataclasses.replace(
+                task,
+                build_model=build_model,
+                records=f"{num_examples} examples",
+                num_train_steps=self.num_train_steps,
+                num_warmup_steps=int(
+                    self.num_train_steps * tuning.warmup_proportion
+                ),
             ),
+        )
+        self._run.optimizer.rate_factors = layer_decay.rate_factors(
+            self._run.named,
+            self._run.model.trainable_variables,
+            tuning.layer_decay,
+            setup.config.num_hidden_layers,
         )
         if training.do_train:
             self._run.check_batch_size(
@@ -273,7 +271,7 @@ class FineTuningRun:
         tuning, training = self._tuning, self._training
         if not self.num_train_steps:
             raise UserError(
-                f"{self._network.num_examples} examples, "
+                f"{self._num_examples} examples, "
                 f"--train_batch_size={training.train_batch_size}, "
                 f"--num_train_epochs={tuning.num_train_epochs}",
                 expected="enough for one step",
@@ -323,14 +321,21 @@ class FineTuningRun:
             shown = " | ".join(f"{k} {v:.4f}" for k, v in metrics.items())
             say(f"step {step} held out | {shown}")
 
-        return validation.Validation(evaluate, log, self._run.best(best_metric))
+        return validation.Validation(
+            evaluate, log, self._run.keep_best(best_metric)
+        )
 
     def restore_best(self) -> None:
         """Restores the best weights, if there are any."""
         training = self._training
         self.weights_step = self.step
         if training.eval_steps or not training.do_train:
-            self.weights_step = self._run.restore_best() or self.step
+            best = self._run.best.restore_latest()
+            if best:
+                for name, variable in self._run.named.items():
+                    variable.assign(best.values[name])
+                say(f"using the best checkpoint, of step {best.step}")
+                self.weights_step = best.step
 
     def weights(self) -> dict:
         """Original name -> array of all current weights."""
@@ -362,7 +367,7 @@ class FineTuningRun:
                 self._run.model, self._run.strategy, batch_size
             )
         predictor = self._predictors[batch_size]
-        choices = self._network.choices
+        choices = self._choices
         progress, done = Progress(what, total, "examples"), 0
 
         def pad(some, length):

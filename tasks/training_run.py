@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable
 
 from common import flags
-from common.progress import say
 from modeling.config import BertConfig
 from tasks import output_dir, settings
 
@@ -22,23 +21,20 @@ class TrainingTask:
         build_model: () -> a model from `modeling.models` or `task_models`.
         objectives: names of the losses.
         batch_weights, batch_sums: see `training.steps`.
+        measures: see `training.steps.StepTask`.
         records: JSON value that identifies the training data.
         num_train_steps: number of training steps; 0: no training.
         num_warmup_steps: number of steps of linear warm-up.
-        freeze_layers, layer_decay: see `modeling.layer_decay`.
-        measures: see `training.steps.StepTask`.
     """
 
     build_model: Callable
     objectives: tuple[str, ...]
     batch_weights: Callable[[dict], dict]
     batch_sums: Callable[[dict, dict], dict]
-    records: str
-    num_train_steps: int
-    num_warmup_steps: int
-    freeze_layers: int = 0
-    layer_decay: float = 1.0
     measures: tuple[str, ...] = ("loss", "accuracy")
+    records: str = ""
+    num_train_steps: int = 0
+    num_warmup_steps: int = 0
 
 
 class TrainingRun:
@@ -56,6 +52,8 @@ class TrainingRun:
         model: the Keras model.
         named: original name -> variable.
         learning_rate: step -> learning rate.
+        optimizer: the `training.optimization.AdamWeightDecay`.
+        best: the `training.saver.Saver` of the best weights.
         trainer: the `training.loop.Trainer`.
         session: the `training.session.Session`.
     """
@@ -67,7 +65,7 @@ class TrainingRun:
         config: BertConfig,
         task: TrainingTask,
     ):
-        from modeling import checkpoints, layer_decay, precision
+        from modeling import checkpoints, precision
         from training import distribution, optimization
 
         self._training, self._config, self._task = training, config, task
@@ -84,20 +82,13 @@ class TrainingRun:
             with precision.computing_in(computed_in):
                 self.model = task.build_model()
             self.named = checkpoints.model_variables(self.model)
-            layer_decay.freeze(self.named, task.freeze_layers)
-            optimizer = optimization.AdamWeightDecay(
+            self.optimizer = optimization.AdamWeightDecay(
                 self.learning_rate, rule=training.optimizer
             )
-            optimizer.build(self.model.trainable_variables)
-        optimizer.rate_factors = layer_decay.rate_factors(
-            self.named,
-            self.model.trainable_variables,
-            task.layer_decay,
-            config.num_hidden_layers,
-        )
-        self._make_session(optimizer, everything)
+            self.optimizer.build(self.model.trainable_variables)
+        self._make_session(everything)
 
-    def _make_session(self, optimizer, everything) -> None:
+    def _make_session(self, everything) -> None:
         """Makes the trainer, its state and the session."""
         from modeling import fused_ops, losses
         from training import distribution, loop, saver, session, steps
@@ -123,21 +114,21 @@ class TrainingRun:
         self.trainer = loop.Trainer(
             steps.Steps(
                 step_task,
-                optimizer,
+                self.optimizer,
                 self.strategy,
                 training.random_seed,
                 training.use_xla,
                 training.gradient_accumulation_steps,
             )
         )
-        self._best = saver.Saver(
+        self.best = saver.Saver(
             os.path.join(training.output_dir, output_dir.BEST), 1
         )
         self.session = session.Session(
             self.trainer,
             self.named,
             saver.Saver(training.output_dir, training.keep_checkpoint_max),
-            self._best,
+            self.best,
             training.output_dir,
             self._settings,
         )
@@ -208,27 +199,17 @@ class TrainingRun:
         output_dir.log_start(path, fresh)
         return False
 
-    def best(self, metric: str, is_loss: bool = False):
+    def keep_best(self, metric: str, is_loss: bool = False):
         """Makes the `validation.Best` of the run for a metric."""
         from training import validation
 
         return validation.Best(
-            self._best,
+            self.best,
             self.named,
             metric,
             is_loss=is_loss,
             patience=self._training.early_stopping_patience,
         )
-
-    def restore_best(self) -> int | None:
-        """Restores the best weights; returns their step, None without any."""
-        found = self._best.restore_latest()
-        if found is None:
-            return None
-        for name, variable in self.named.items():
-            variable.assign(found.values[name])
-        say(f"using the best checkpoint, of step {found.step}")
-        return found.step
 
     def schedule(self, batch_size: int, last: int, **named):
         """Makes the `loop.Schedule` up to the step `last`."""

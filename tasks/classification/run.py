@@ -16,7 +16,7 @@ from common.storage import write_whole
 from data import features
 from data.records import example_files
 from modeling import task_losses, task_models
-from tasks import finetuning, output_dir
+from tasks import finetuning, output_dir, training_run
 from tasks.classification import answers, examples, inputs, metrics
 from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 from tasks.classification.inputs import DEV, TEST, TRAIN
@@ -61,16 +61,16 @@ class Classification:
         self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
-            finetuning.TaskNetwork(
+            training_run.TrainingTask(
                 lambda: task_models.build_classifier(
                     setup.config, labels.size, tuning.training.random_seed
                 ),
                 (task_losses.LABELS,),
                 task_losses.label_weights,
                 _BATCH_SUMS[labels.kind],
-                sum(part.count for part in data.of(TRAIN)),
-                measures=("loss",) if is_number else ("loss", "accuracy"),
+                ("loss",) if is_number else ("loss", "accuracy"),
             ),
+            sum(part.count for part in data.of(TRAIN)),
         )
 
     def start(self) -> None:

@@ -10,7 +10,7 @@ from common.progress import say
 from common.storage import write_whole
 from data import features
 from modeling.formats import model_folder
-from tasks import finetuning, output_dir
+from tasks import finetuning, output_dir, training_run
 from tasks.ner import conll, entities, windows
 from tasks.ner import metrics as scoring
 from tasks.ner.entities import ANY, ENTITIES
@@ -168,15 +168,15 @@ class Labelling:
         self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
-            finetuning.TaskNetwork(
+            training_run.TrainingTask(
                 lambda: task_models.build_token_classifier(
                     setup.config, len(self._labels), tuning.training.random_seed
                 ),
                 (task_losses.TOKEN,),
                 task_losses.token_weights,
                 task_losses.token_sums,
-                len(self._examples),
             ),
+            len(self._examples),
         )
 
     def start(self) -> None:

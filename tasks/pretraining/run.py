@@ -49,9 +49,9 @@ class Pretraining:
                 losses.OBJECTIVES,
                 losses.pretraining_weights,
                 losses.pretraining_sums,
-                pretraining_inputs.fingerprint(inputs),
-                settings.num_train_steps,
-                settings.num_warmup_steps,
+                records=pretraining_inputs.fingerprint(inputs),
+                num_train_steps=settings.num_train_steps,
+                num_warmup_steps=settings.num_warmup_steps,
             ),
         )
         for phase in inputs.phases if settings.training.do_train else ():
@@ -139,7 +139,7 @@ class Pretraining:
         return validation.Validation(
             self.evaluate,
             lambda step, result: logs.log_evaluation(step, result, objectives),
-            self.run.best("loss", is_loss=True),
+            self.run.keep_best("loss", is_loss=True),
         )
 
     def evaluate(self) -> dict[str, float]:

@@ -14,7 +14,7 @@ from common.progress import Progress, say
 from common.storage import sync_and_hash, to_json, write_whole
 from data.records import example_files
 from modeling import checkpoints, task_losses, task_models
-from tasks import finetuning, output_dir
+from tasks import finetuning, output_dir, training_run
 from tasks.squad import answers as spans
 from tasks.squad import examples as squad
 from tasks.squad import metrics as scoring
@@ -86,15 +86,15 @@ class Squad:
         self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
-            finetuning.TaskNetwork(
+            training_run.TrainingTask(
                 lambda: task_models.build_span_model(
                     setup.config, tuning.training.random_seed
                 ),
                 (task_losses.SPAN,),
                 task_losses.span_weights,
                 task_losses.span_sums,
-                count,
             ),
+            count,
         )
         self._threshold = settings.null_score_diff_threshold
         self._found = self._wrote = None

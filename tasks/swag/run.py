@@ -7,7 +7,7 @@ from common.progress import say
 from common.storage import write_whole
 from data import features
 from data.text import vocabulary
-from tasks import finetuning
+from tasks import finetuning, training_run
 from tasks.swag import examples as swag
 from tasks.swag.settings import Settings
 
@@ -66,16 +66,16 @@ class Choosing:
         self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
-            finetuning.TaskNetwork(
+            training_run.TrainingTask(
                 lambda: task_models.build_choice_model(
                     setup.config, tuning.training.random_seed
                 ),
                 (task_losses.CHOICE,),
                 task_losses.choice_weights,
                 task_losses.choice_sums,
-                len(self._train_examples),
-                self._choices,
             ),
+            len(self._train_examples),
+            self._choices,
         )
 
     def start(self) -> None:

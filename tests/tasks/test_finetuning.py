@@ -9,7 +9,7 @@ from common import flags, tensor_files
 from data import batching, features
 from data.records import example_files
 from modeling import checkpoints, task_losses, task_models
-from tasks import finetuning
+from tasks import finetuning, training_run
 from tasks.swag.settings import Settings
 from tests.helpers import killed_runs, small
 from tests.helpers.small import S, V
@@ -41,13 +41,13 @@ def train(folder):
     tuning = finetuning.FineTuningRun(
         everything,
         finetuning.Setup(small.config(num_hidden_layers=1), {}, [5, S]),
-        finetuning.TaskNetwork(
+        training_run.TrainingTask(
             build,
             (task_losses.LABELS,),
             task_losses.label_weights,
             task_losses.class_sums,
-            ROWS,
         ),
+        ROWS,
     )
     tuning.start()
     rng = np.random.default_rng(3)
