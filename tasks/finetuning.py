@@ -306,8 +306,6 @@ class FineTuningRun:
 
     def _validation(self, evaluate, best_metric):
         """The validation during training; None without --eval_steps."""
-        from training import validation
-
         patience = self._training.early_stopping_patience
         if patience and not evaluate:
             raise UserError(
@@ -321,9 +319,7 @@ class FineTuningRun:
             shown = " | ".join(f"{k} {v:.4f}" for k, v in metrics.items())
             say(f"step {step} held out | {shown}")
 
-        return validation.Validation(
-            evaluate, log, self._run.keep_best(best_metric)
-        )
+        return self._run.validation(evaluate, log, best_metric)
 
     def restore_best(self) -> None:
         """Restores the best weights, if there are any."""

@@ -199,11 +199,19 @@ class TrainingRun:
         output_dir.log_start(path, fresh)
         return False
 
-    def keep_best(self, metric: str, is_loss: bool = False):
-        """Makes the `validation.Best` of the run for a metric."""
+    def validation(
+        self,
+        evaluate: Callable,
+        log_line: Callable,
+        metric: str,
+        is_loss: bool = False,
+    ):
+        """Makes the `validation.Validation` of the run."""
         from training import validation
 
-        return validation.Best(
+        return validation.Validation(
+            evaluate,
+            log_line,
             self.best,
             self.named,
             metric,

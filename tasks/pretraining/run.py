@@ -131,15 +131,16 @@ class Pretraining:
 
     def validation(self):
         """`Validation` on the held-out records; None without them."""
-        from training import logs, validation
+        from training import logs
 
         if not self._inputs.held_out:
             return None
         objectives = self.run.trainer.objectives
-        return validation.Validation(
+        return self.run.validation(
             self.evaluate,
             lambda step, result: logs.log_evaluation(step, result, objectives),
-            self.run.keep_best("loss", is_loss=True),
+            "loss",
+            is_loss=True,
         )
 
     def evaluate(self) -> dict[str, float]:

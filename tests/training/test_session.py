@@ -36,9 +36,6 @@ class Run:
     def train(self):
         """Trains; returns the state of the best weights."""
         self.session.resume(will_train=True)
-        best = validation.Best(
-            self.best, self.named, "score", patience=self._patience
-        )
         plan = loop.Schedule(
             num_train_steps=self._last,
             log_steps=1,
@@ -51,10 +48,13 @@ class Run:
         evaluation = validation.Validation(
             lambda: {"score": self._scores[self.session.step]},
             lambda step, metrics: None,
-            best,
+            self.best,
+            self.named,
+            "score",
+            patience=self._patience,
         )
         self.session.train([(self._batches, plan)], evaluation)
-        return best.state_dict()
+        return evaluation.state_dict()["best"]
 
     def _batches(self):
         data = tf.data.Dataset.from_tensors(tiny.batch(self.session.step))

@@ -4,23 +4,25 @@ import pytest
 import tensorflow as tf
 
 from training.saver import Saver
-from training.validation import Best
+from training.validation import Validation
 
 VALUES = [3.0, 2.0, 2.0, 2.5, 5.0, 1.0]
 
 
 @pytest.fixture
 def make(tmp_path):
-    """Makes a `Best` of one variable, its step; returns `add` too."""
+    """Makes a `Validation` of one variable, its step; returns `add` too."""
 
     def make(is_loss, patience=0):
         variable = tf.Variable(0.0)
         saver = Saver(str(tmp_path / "best"), 1)
-        best = Best(saver, {"w": variable}, "m", is_loss, patience)
+        best = Validation(
+            None, None, saver, {"w": variable}, "m", is_loss, patience
+        )
 
         def add(step, value):
             variable.assign(step)
-            best.add(step, {"m": value, "other": -step}, {"seed": 3})
+            best.save_if_best(step, {"m": value, "other": -step}, {"seed": 3})
             return saver.restore_latest()
 
         return best, add
