@@ -12,7 +12,6 @@ For SQuAD 2.0, with questions that have no answer:
 
 import sys
 
-from data.text import vocabulary_checks
 from tasks import finetuning
 from tasks import main as tasks_main
 from tasks.squad import examples
@@ -23,7 +22,7 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = tasks_main.parse(argv, Settings, __doc__)
     settings.check()
-    setup = finetuning.check(settings.tuning)
+    setup = finetuning.check(settings.tuning, in_graph=True)
     version_2 = settings.version_2_with_negative
     train = predict = None
     if settings.tuning.training.do_train:
@@ -35,10 +34,6 @@ def main(argv: list[str]) -> None:
         predict = examples.read_for(
             settings.predict_file, "predict_file", needed, version_2
         )
-    # Windows are tokenized in a graph, too.
-    vocabulary_checks.check_exportable(
-        settings.tuning.text.vocab_file, setup.vocab
-    )
     finetuning.warn_vocabulary(
         settings.tuning,
         setup,

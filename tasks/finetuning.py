@@ -37,13 +37,16 @@ class Setup:
 
 
 def check(
-    tuning: finetuning_settings.FineTuning, config: BertConfig | None = None
+    tuning: finetuning_settings.FineTuning,
+    config: BertConfig | None = None,
+    in_graph: bool = False,
 ) -> Setup:
     """Checks the settings against each other and against the files.
 
     Args:
         tuning: the settings.
         config: used instead of --bert_config_file.
+        in_graph: whether the task tokenizes in a graph, as an export does.
 
     Returns:
         the config, the vocabulary and the lengths of the batches.
@@ -56,7 +59,7 @@ def check(
     config = config or BertConfig.from_json_file(model.bert_config_file)
     vocab = vocabulary.read_vocabulary(tuning.text.vocab_file)
     config.check_vocabulary(vocab, tuning.text.vocab_file, where)
-    if tuning.export_dir:
+    if tuning.export_dir or in_graph:
         vocabulary_checks.check_exportable(tuning.text.vocab_file, vocab)
     config.check_length(tuning.max_seq_length, "max_seq_length", where)
     if not 0 <= tuning.warmup_proportion <= 1:
