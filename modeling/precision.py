@@ -49,10 +49,11 @@ def computing_in(precision: str) -> contextlib.AbstractContextManager[None]:
         precision: "float32", "bfloat16" or "float16".
     """
     mixed = precision != "float32"
-    return _policy(f"mixed_{precision}" if mixed else "float32")
+    return stored_in(f"mixed_{precision}" if mixed else "float32")
 
 
-def stored_in(precision: str) -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def stored_in(precision: str) -> Iterator[None]:
     """Context in which new layers store their weights in a precision.
 
     They also compute in it, except for sums, norms and softmax.
@@ -60,13 +61,8 @@ def stored_in(precision: str) -> contextlib.AbstractContextManager[None]:
     Args:
         precision: a dtype's name.
     """
-    return _policy(precision)
-
-
-@contextlib.contextmanager
-def _policy(name: str) -> Iterator[None]:
     before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(name)
+    keras.config.set_dtype_policy(precision)
     try:
         yield
     finally:
