@@ -8,6 +8,7 @@ from common import tensor_files
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
 from modeling import checkpoints
+from modeling.checkpoints import first_of
 from modeling.config import BertConfig
 
 _MOMENTS = ("/adam_m", "/adam_v")
@@ -53,7 +54,7 @@ def examine(
         if name != _STEP and not name.endswith(_MOMENTS)
     }
     if not any(name.startswith(checkpoints.ENCODER) for name in network):
-        names = _list(sorted(network)) or "nothing"
+        names = first_of(sorted(network)) or "nothing"
         return [
             wrong(
                 f"contains {names}",
@@ -90,13 +91,13 @@ def check_names(
     lacking = [name for name in missing if name.startswith(checkpoints.ENCODER)]
     if lacking and not sizes_differ:
         found.append(
-            wrong(f"lacks {_list(lacking)}", path=path, fix=_OTHER_CONFIG)
+            wrong(f"lacks {first_of(lacking)}", path=path, fix=_OTHER_CONFIG)
         )
     heads = [name for name in missing if name not in lacking]
     if heads:
         found.append(
             fine(
-                f"lacks {_list(heads)}, which would be initialized randomly",
+                f"lacks {first_of(heads)}, which would be initialized randomly",
                 path=path,
             )
         )
@@ -110,7 +111,7 @@ def check_names(
     if unknown:
         found.append(
             suspicious(
-                f"unexpected variables {_list(unknown)}",
+                f"unexpected variables {first_of(unknown)}",
                 path=path,
                 fix=_OTHER_CONFIG,
             )
@@ -233,7 +234,7 @@ def _check_optimizer(shapes: dict, step: int | None, path: str) -> list:
         ]
         found.append(fine(f"has Adam's moments at step {step}", path=path))
     if lacking:
-        found.append(suspicious(f"lacks {_list(lacking)}", path=path))
+        found.append(suspicious(f"lacks {first_of(lacking)}", path=path))
     named = re.search(r"-(\d+)$", path)
     if step is not None and named and int(named.group(1)) != step:
         found.append(
@@ -258,11 +259,6 @@ def _check_sizes(sizes, config, path, config_file) -> list[Finding]:
         for name, size in sizes.items()
         if getattr(config, name) != size
     ]
-
-
-def _list(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 _SIZES = (

@@ -248,7 +248,7 @@ def assign(
         if not any(name.startswith(ENCODER) for name in lacking):
             fix = "it was not trained for this task: train it, or pass another"
         raise UserError(
-            f"lacks {_list(lacking)}; it holds {_list(sorted(values))}",
+            f"lacks {first_of(lacking)}; it holds {first_of(sorted(values))}",
             path=path,
             fix=fix,
         )
@@ -262,7 +262,7 @@ def assign(
         if wrong[0].startswith(_POSITIONS) and len(wrong) == 1:
             fix += ", or convert_checkpoint.py --extend_positions"
         raise UserError(
-            f"other shapes than the config's: {_list(wrong)}",
+            f"other shapes than the config's: {first_of(wrong)}",
             path=path,
             fix=fix,
         )
@@ -280,6 +280,7 @@ def _norm(scope: str, layer: keras.layers.LayerNormalization) -> dict:
     return {f"{scope}/gamma": layer.gamma, f"{scope}/beta": layer.beta}
 
 
-def _list(names: list[str]) -> str:
+def first_of(names: list[str]) -> str:
+    """Formats names for a message: the first three, and how many more."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
