@@ -31,13 +31,8 @@ def build_classifier(
     """
     encoder = encoder_lib.build_encoder(config, seed, packed)
     pooled = _pooled_output(encoder, encoder.input)
-    dropout = layers.Factory(config, seed, "classifier").dropout(
-        POOLED_DROPOUT, "dropout"
-    )
-    head = heads.OutputHead(config, seed, num_labels, "classifier")
-    return keras.Model(
-        encoder.input, {"logits": head(dropout(pooled))}, name="sentence"
-    )
+    logits = _scores(pooled, config, seed, num_labels, "classifier")
+    return keras.Model(encoder.input, {"logits": logits}, name="sentence")
 
 
 def build_span_model(config: BertConfig, seed: int = 12345) -> keras.Model:
@@ -76,13 +71,8 @@ def build_token_classifier(
     encoder = encoder_lib.build_encoder(config, seed)
     _freeze_pooler(encoder)
     sequence = encoder(encoder.input)["sequence_output"]
-    dropout = layers.Factory(config, seed, "ner").dropout(
-        POOLED_DROPOUT, "dropout"
-    )
-    head = heads.OutputHead(config, seed, num_labels, "ner")
-    return keras.Model(
-        encoder.input, {"logits": head(dropout(sequence))}, name="token"
-    )
+    logits = _scores(sequence, config, seed, num_labels, "ner")
+    return keras.Model(encoder.input, {"logits": logits}, name="token")
 
 
 def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
@@ -105,12 +95,8 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
     }
     fold = FoldChoices(name="fold")
     folded = {name: fold(x) for name, x in inputs.items()}  # [B * C, S]
-    dropout = layers.Factory(config, seed, "swag").dropout(
-        POOLED_DROPOUT, "dropout"
-    )
-    head = heads.OutputHead(config, seed, 1, "swag", bias=False)
     pooled = _pooled_output(encoder, folded)
-    scores = head(dropout(pooled))  # [B * C, 1]
+    scores = _scores(pooled, config, seed, 1, "swag", bias=False)  # [B * C, 1]
     # Scores stay float32, so that close ones are not rounded to ties.
     unfold = UnfoldChoices(name="unfold", dtype="float32")
     logits = unfold(scores, inputs[features.INPUT_IDS])
@@ -150,6 +136,16 @@ def _pooled_output(encoder: keras.Model, inputs: dict) -> keras.KerasTensor:
         first = ops.zeros_like(inputs[features.INPUT_IDS][:, :1])  # [CLS]
     read = encoder_lib.last_layer_at(encoder, inputs, first)
     return encoder.get_layer("pooler")(read if packed else read[:, 0])
+
+
+def _scores(
+    x, config: BertConfig, seed: int, classes: int, name: str, bias: bool = True
+) -> keras.KerasTensor:
+    """Dropout and an output head: float [..., H] -> float32 [..., C]."""
+    dropout = layers.Factory(config, seed, name).dropout(
+        POOLED_DROPOUT, "dropout"
+    )
+    return heads.OutputHead(config, seed, classes, name, bias)(dropout(x))
 
 
 def _freeze_pooler(encoder: keras.Model) -> None:
