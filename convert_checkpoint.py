@@ -24,9 +24,9 @@ def main(argv: list[str]) -> None:
     bert = conversion.read(settings)
     if bert.task and bert.task["kind"] is None:
         bert.task["kind"] = entities.kind_of(bert.task["labels"])
-    if settings.vocab_file:
-        output_dir.check_beside(settings.input, settings.vocab_file)
-    conversion.find_vocabulary(bert, settings.input, settings.vocab_file)
+    if settings.files.vocab_file:
+        output_dir.check_beside(settings.input, settings.files.vocab_file)
+    conversion.find_vocabulary(bert, settings.input, settings.files.vocab_file)
     if settings.extend_vocab:
         conversion.add_words(bert, settings.extend_vocab)
     if settings.extend_positions:

@@ -24,11 +24,11 @@ def main(argv: list[str]) -> None:
     settings = export_hub.check(flags.parse(argv, Settings, __doc__))
     if settings.model_checkpoint_path:
         output_dir.check_beside(
-            settings.model_checkpoint_path, settings.vocab_file
+            settings.model_checkpoint_path, settings.files.vocab_file
         )
-    vocab = vocabulary.read_vocabulary(settings.vocab_file)
+    vocab = vocabulary.read_vocabulary(settings.files.vocab_file)
     if settings.is_preprocessor:
-        vocabulary_checks.check_exportable(settings.vocab_file, vocab)
+        vocabulary_checks.check_exportable(settings.files.vocab_file, vocab)
         print(export_hub.export_preprocessor(settings, list(vocab)))
     else:
         print(export_hub.export_model(settings, list(vocab)))

@@ -7,12 +7,13 @@ import tempfile
 
 from common import flags
 from common.errors import UserError
-from common.flags import flag
+from common.flags import flag, group
 from common.progress import say
 from data import features
 from data.text import tokenization, vocabulary
 from modeling.config import BertConfig
 from modeling.formats import conversion, model_folder
+from modeling.formats.model_folder import ModelFiles
 from serving import export_folder
 
 # Maximum difference between outputs of the SavedModel and the Keras model.
@@ -42,30 +43,15 @@ class Settings:
         "float32 are for serving only.",
         choices=tuple(TOLERANCE),
     )
-    bert_config_file: str | None = flag(
-        None, "Default: bert_config.json beside the checkpoint.", path=True
-    )
+    files: ModelFiles = group(ModelFiles)
     model_checkpoint_path: str | None = flag(
         None, "Prefix or folder of the checkpoint.", path=True
-    )
-    vocab_file: str | None = flag(
-        None, "Default: vocab.txt beside the checkpoint.", path=True
     )
     export_path: str | None = flag(
         None,
         "Folder to write, new or empty.",
         required=True,
         path=True,
-    )
-    do_lower_case: bool | None = flag(
-        None,
-        "Lower-case the text. Default: as recorded in the checkpoint, else "
-        "guessed from its vocabulary.",
-    )
-    strip_accents: bool | None = flag(
-        None,
-        "Strip accents. Default: as recorded in the checkpoint, else as "
-        "--do_lower_case.",
     )
     tokenize_with_offsets: bool = flag(
         False, "Add tokenize_with_offsets to the preprocessor."
@@ -105,14 +91,14 @@ def check(settings: Settings) -> Settings:
             raise UserError(
                 "--precision and --static_seq_length apply to models only"
             )
-        if not (settings.vocab_file or checkpoint):
+        if not (settings.files.vocab_file or checkpoint):
             raise UserError("no --vocab_file")
     elif not checkpoint:
         raise UserError(
             "no --model_checkpoint_path", fix="pass the checkpoint's prefix"
         )
     vocab_file = model_folder.find(
-        checkpoint or "", "vocab.txt", settings.vocab_file, "vocab_file"
+        checkpoint or "", "vocab.txt", settings.files.vocab_file, "vocab_file"
     )
     return flags.replace(settings, vocab_file=vocab_file)
 
@@ -122,11 +108,11 @@ def read_config(settings: Settings, tokens: list[str]) -> BertConfig:
     path = model_folder.find(
         settings.model_checkpoint_path,
         "bert_config.json",
-        settings.bert_config_file,
+        settings.files.bert_config_file,
         "bert_config_file",
     )
     config = BertConfig.from_json_file(path)
-    config.check_vocabulary(tokens, settings.vocab_file, path)
+    config.check_vocabulary(tokens, settings.files.vocab_file, path)
     config.check_length(settings.static_seq_length, "static_seq_length", path)
     return config
 
@@ -145,7 +131,7 @@ def find_casing(
         do_lower_case, from the flag, the checkpoint or the vocabulary;
         strip_accents, from the flag, the checkpoint or do_lower_case.
     """
-    lower, strip = settings.do_lower_case, settings.strip_accents
+    lower, strip = settings.files.do_lower_case, settings.files.strip_accents
     if prefix:
         lower, strip = model_folder.fill_casing(lower, strip, prefix)
     if lower is None:
@@ -173,7 +159,10 @@ def export_model(settings: Settings, tokens: list[str]) -> str:
     prefix = checkpoints.resolve(settings.model_checkpoint_path)
     casing = find_casing(settings, tokens, prefix)
     model_folder.warn_vocabulary(
-        settings.vocab_file, *casing, config, settings.bert_config_file
+        settings.files.vocab_file,
+        *casing,
+        config,
+        settings.files.bert_config_file,
     )
     read = checkpoints.read(prefix)
     with_mlm = settings.export_type == WITH_MLM
@@ -191,7 +180,7 @@ def export_model(settings: Settings, tokens: list[str]) -> str:
     model = build_model(config, settings.precision, read, prefix)
     with tempfile.TemporaryDirectory() as folder:
         asset = os.path.join(folder, "vocab.txt")  # the name of the asset
-        shutil.copyfile(settings.vocab_file, asset)
+        shutil.copyfile(settings.files.vocab_file, asset)
         length = settings.static_seq_length or None
         module = hub.build_encoder(
             model, config, asset, *casing, with_mlm, length
@@ -315,7 +304,7 @@ def export_preprocessor(settings: Settings, tokens: list[str]) -> str:
 
         prefix = checkpoints.resolve(settings.model_checkpoint_path)
     casing = find_casing(settings, tokens, prefix)
-    model_folder.warn_vocabulary(settings.vocab_file, *casing)
+    model_folder.warn_vocabulary(settings.files.vocab_file, *casing)
 
     from data.text import text_ops
     from serving import hub
@@ -326,7 +315,7 @@ def export_preprocessor(settings: Settings, tokens: list[str]) -> str:
         length,
         settings.tokenize_with_offsets,
     )
-    reference = tokenization.FullTokenizer(settings.vocab_file, *casing)
+    reference = tokenization.FullTokenizer(settings.files.vocab_file, *casing)
 
     def save(folder: str) -> None:
         from modeling import hub as loader

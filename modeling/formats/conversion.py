@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 
 from common.errors import UserError
-from common.flags import flag
+from common.flags import flag, group
 from common.progress import say
 from common.storage import sync_and_hash, write_whole
 from data import features
@@ -19,6 +19,7 @@ from data.text import (
 )
 from modeling.config import BertConfig
 from modeling.formats import model_folder
+from modeling.formats.model_folder import ModelFiles
 
 SOURCES = ("google", "huggingface", "model_garden", "hub")
 TARGETS = ("google", "huggingface", "model_garden")
@@ -62,22 +63,13 @@ class Settings:
     output: str | None = flag(
         None, "Folder to write to.", required=True, path=True
     )
-    bert_config_file: str | None = flag(
-        None, "Default: beside the input.", path=True
+    files: ModelFiles = group(
+        ModelFiles,
+        bert_config_file={"help": "Default: beside the input."},
+        vocab_file={"help": "Default: beside the input."},
     )
-    vocab_file: str | None = flag(None, "Default: beside the input.", path=True)
     extend_vocab: str | None = flag(
         None, "File of words to add, one per line.", path=True
-    )
-    do_lower_case: bool | None = flag(
-        None,
-        "Lower-case the text. Default: as recorded beside the input, else "
-        "guessed from its vocabulary.",
-    )
-    strip_accents: bool | None = flag(
-        None,
-        "Strip accents. Default: as recorded beside the input, else as "
-        "--do_lower_case.",
     )
     extend_positions: int | None = flag(
         None,
@@ -225,11 +217,11 @@ READERS = {
 def read(settings: Settings) -> Bert:
     """Reads the input; flags override its recorded casing."""
     path = settings.input
-    bert = READERS[settings.source](path, settings.bert_config_file)
-    if settings.do_lower_case is not None:
-        bert.do_lower_case = settings.do_lower_case
-    if settings.strip_accents is not None:
-        bert.strip_accents = settings.strip_accents
+    bert = READERS[settings.source](path, settings.files.bert_config_file)
+    if settings.files.do_lower_case is not None:
+        bert.do_lower_case = settings.files.do_lower_case
+    if settings.files.strip_accents is not None:
+        bert.strip_accents = settings.files.strip_accents
     return bert
 
 

@@ -1,14 +1,38 @@
 """Files beside a checkpoint: config, vocabulary, casing and task."""
 
+import dataclasses
 import json
 import os
 from collections.abc import Iterable
 
 from common.errors import UserError
 from common.findings import SUSPICIOUS
+from common.flags import flag
 from common.progress import say
 from data.text import tokenization, tokenizer_files, vocabulary_checks
 from modeling.config import BertConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFiles:
+    """Config, vocabulary and casing; by default those of the checkpoint."""
+
+    bert_config_file: str | None = flag(
+        None, "Default: bert_config.json beside the checkpoint.", path=True
+    )
+    vocab_file: str | None = flag(
+        None, "Default: vocab.txt beside the checkpoint.", path=True
+    )
+    do_lower_case: bool | None = flag(
+        None,
+        "Lower-case the text. Default: as recorded in the checkpoint, else "
+        "guessed from its vocabulary.",
+    )
+    strip_accents: bool | None = flag(
+        None,
+        "Strip accents. Default: as recorded in the checkpoint, else as "
+        "--do_lower_case.",
+    )
 
 
 def folder_of(path: str) -> str:

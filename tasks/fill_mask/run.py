@@ -1,7 +1,6 @@
 """Most probable words for the masks of sentences."""
 
-import dataclasses
-
+from common import flags
 from common.errors import UserError
 from data import features, sequences
 from data.text import tokenization, vocabulary
@@ -20,7 +19,7 @@ def find_files(settings: Settings) -> Settings:
     """
     found = {
         flag: model_folder.find(
-            settings.init_checkpoint, name, getattr(settings, flag), flag
+            settings.init_checkpoint, name, getattr(settings.files, flag), flag
         )
         for flag, name in (
             ("bert_config_file", "bert_config.json"),
@@ -28,7 +27,7 @@ def find_files(settings: Settings) -> Settings:
         )
     }
     output_dir.check_beside(settings.init_checkpoint, found["vocab_file"])
-    return dataclasses.replace(settings, **found)
+    return flags.replace(settings, **found)
 
 
 def read_sentences(path: str | None) -> list[str]:
@@ -137,18 +136,19 @@ def print_words(settings: Settings) -> None:
     Raises:
         UserError: if a sentence or a file is invalid.
     """
-    config = BertConfig.from_json_file(settings.bert_config_file)
+    files = settings.files
+    config = BertConfig.from_json_file(files.bert_config_file)
     sentences = read_sentences(settings.input_file)
 
     from modeling import checkpoints
 
     path = checkpoints.resolve(settings.init_checkpoint)
     lower, strip = model_folder.fill_casing(
-        settings.do_lower_case, settings.strip_accents, path
+        files.do_lower_case, files.strip_accents, path
     )
     lower = lower is not False
     model_folder.check_casing(lower, strip, path)
-    tokenizer = tokenization.FullTokenizer(settings.vocab_file, lower, strip)
+    tokenizer = tokenization.FullTokenizer(files.vocab_file, lower, strip)
     tokenized = [tokenize(sentence, tokenizer) for sentence in sentences]
     longest = max(map(len, tokenized)) + 2
     if longest > config.max_position_embeddings:
@@ -158,14 +158,14 @@ def print_words(settings: Settings) -> None:
             "max_position_embeddings",
         )
     config.check_vocabulary(
-        tokenizer.vocab, settings.vocab_file, settings.bert_config_file
+        tokenizer.vocab, files.vocab_file, files.bert_config_file
     )
     model_folder.warn_vocabulary(
-        settings.vocab_file,
+        files.vocab_file,
         lower,
         strip,
         config,
-        settings.bert_config_file,
+        files.bert_config_file,
         (x.replace(vocabulary.MASK, " ") for x in sentences),
     )
     model = load_model(config, path)

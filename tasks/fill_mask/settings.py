@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from common.flags import flag
+from common.flags import flag, group
+from modeling.formats.model_folder import ModelFiles
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,23 +16,14 @@ class Settings:
         required=True,
         path=True,
     )
-    bert_config_file: str | None = flag(
-        None, "Default: bert_config.json beside the checkpoint.", path=True
-    )
-    vocab_file: str | None = flag(
-        None, "Default: vocab.txt beside the checkpoint.", path=True
+    files: ModelFiles = group(
+        ModelFiles,
+        do_lower_case={
+            "help": "Lower-case the text. Default: as recorded in the "
+            "checkpoint, else True."
+        },
     )
     input_file: str | None = flag(
         None, "One sentence per line. Default: standard input.", path=True
-    )
-    do_lower_case: bool | None = flag(
-        None,
-        "Lower-case the text. Default: as the checkpoint was trained, else "
-        "True.",
-    )
-    strip_accents: bool | None = flag(
-        None,
-        "Strip accents. Default: as the checkpoint was trained, else as "
-        "--do_lower_case.",
     )
     top_k: int = flag(5, "Number of words for each mask.", at_least=1)
