@@ -136,12 +136,6 @@ def no_checkpoint(folder: str) -> UserError:
     )
 
 
-def log_start(path: str, fresh: list[str]) -> None:
-    """Logs the source of a run's initial weights."""
-    fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
-    say(f"starting from {path}; {fresh}")
-
-
 def prepare(folder: str, config: BertConfig, vocab_file: str | None) -> None:
     """Creates the folder, and writes config and vocabulary to it.
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 
 from common import flags
+from common.progress import say
 from modeling.config import BertConfig
 from tasks import output_dir, settings
 
@@ -196,7 +197,8 @@ class TrainingRun:
         else:
             required = tuple(self.named)
         fresh = checkpoints.assign(self.named, weights, path, required)
-        output_dir.log_start(path, fresh)
+        fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
+        say(f"starting from {path}; {fresh}")
         return False
 
     def validation(

@@ -115,9 +115,7 @@ class Trainer:
                 and returns.
         """
         iterator = iter(batches)
-        throughput = Throughput(
-            schedule.batch_size, schedule.iterations_per_loop
-        )
+        throughput = Throughput(schedule.iterations_per_loop)
         step = self.steps.optimizer.step
         while step < schedule.num_train_steps:
             stop = schedule.next_stop(step)
@@ -165,7 +163,8 @@ class Trainer:
         """Means since the last report, learning rate and throughput."""
         values = self._sums.means(self.objectives)
         values["learning_rate"] = float(schedule.learning_rate(step - 1))
-        rate = throughput.examples_per_second
+        seconds = throughput.seconds_per_step
+        rate = schedule.batch_size / seconds if seconds else 0.0
         values["examples_per_second"] = rate
         tokens = self._sums.mean(TOKENS)
         if tokens is not None:

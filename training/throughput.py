@@ -63,12 +63,10 @@ class Throughput:
     not counted.
 
     Args:
-        batch_size: examples of the whole batch.
         iterations_per_loop: maximum number of steps in one call.
     """
 
-    def __init__(self, batch_size: int, iterations_per_loop: int):
-        self._batch_size = batch_size
+    def __init__(self, iterations_per_loop: int):
         self._iterations_per_loop = iterations_per_loop
         self._seconds = 0.0
         self._steps = 0
@@ -107,9 +105,3 @@ class Throughput:
     def seconds_per_step(self) -> float:
         """0 while unknown."""
         return self._seconds / self._steps if self._steps else 0.0
-
-    @property
-    def examples_per_second(self) -> float:
-        """0 while unknown."""
-        examples = self._batch_size * self._steps
-        return examples / self._seconds if self._steps else 0.0

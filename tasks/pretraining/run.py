@@ -1,6 +1,7 @@
 """A pre-training run: model, data and evaluation."""
 
 import dataclasses
+import functools
 
 from common.progress import say
 from data import features
@@ -70,16 +71,17 @@ class Pretraining:
         Returns:
             (function that makes the batches, schedule) of each phase.
         """
-        return list(map(self._part, self._inputs.phases, counts))
+        return [
+            (functools.partial(self._batches, *one), self._schedule(*one))
+            for one in zip(self._inputs.phases, counts, strict=True)
+        ]
 
-    def _part(self, phase: pretraining_inputs.Phase, num_records: int):
-        """Batches and schedule of a phase."""
+    def _schedule(self, phase: pretraining_inputs.Phase, num_records: int):
+        """Schedule of a phase."""
         from data.records import reader
 
         training = self._settings.training
-        schema = phase.records.schema
-        length = schema[features.INPUT_IDS][1]
-        schedule = self.run.schedule(
+        return self.run.schedule(
             phase.batch_size,
             phase.last,
             eval_steps=training.eval_steps if self._inputs.held_out else 0,
@@ -92,23 +94,18 @@ class Pretraining:
             ),
         )
 
-        def batches():
-            if len(self._inputs.phases) > 1:
-                say(
-                    f"steps {phase.first + 1} to {phase.last}: {num_records} "
-                    f"records of {length} tokens, batches of "
-                    f"{phase.batch_size}"
-                )
-            return self._batches(phase, num_records)
-
-        return batches, schedule
-
     def _batches(self, phase: pretraining_inputs.Phase, num_records: int):
         """Batches from the current step on."""
         from data.pretraining import dynamic_masking, masking
         from data.records import reader
         from data.text import vocabulary
 
+        if len(self._inputs.phases) > 1:
+            length = phase.records.schema[features.INPUT_IDS][1]
+            say(
+                f"steps {phase.first + 1} to {phase.last}: {num_records} "
+                f"records of {length} tokens, batches of {phase.batch_size}"
+            )
         step = self.run.step - phase.first
         batches = reader.training_batches(
             phase.records.files,
