@@ -31,58 +31,54 @@ _NOT_WEIGHTS = (
 _GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 KEY_END = "/.ATTRIBUTES/VARIABLE_VALUE"
 
-# Ends of full names -> the original's names. The second alternative is the
-# name that an older exporter wrote.
+# The original's names, ends of full names, and what an older exporter wrote;
+# `#` is the number of a layer, and `*` a part of it, such as `kernel`.
 _NAMES = (
-    (r"word_embeddings/embeddings", "bert/embeddings/word_embeddings"),
+    ("bert/embeddings/word_embeddings", "word_embeddings/embeddings"),
     (
-        r"position_embedding/embeddings|"
-        r"embedding_postprocessor/position_embeddings",
         "bert/embeddings/position_embeddings",
+        "position_embedding/embeddings",
+        "embedding_postprocessor/position_embeddings",
     ),
     (
-        r"type_embeddings/embeddings|embedding_postprocessor/type_embeddings",
         "bert/embeddings/token_type_embeddings",
+        "type_embeddings/embeddings",
+        "embedding_postprocessor/type_embeddings",
     ),
     (
-        r"(?:embeddings|embedding_postprocessor)/layer_norm/(gamma|beta)",
-        r"bert/embeddings/LayerNorm/\1",
+        "bert/embeddings/LayerNorm/*",
+        "embeddings/layer_norm/*",
+        "embedding_postprocessor/layer_norm/*",
     ),
-    (
-        r"layer_(\d+)/self_attention/(query|key|value)/(kernel|bias)",
-        r"bert/encoder/layer_\1/attention/self/\2/\3",
+    *(
+        (f"bert/encoder/layer_#/{ours}/*", *(f"layer_#/{x}/*" for x in theirs))
+        for ours, *theirs in (
+            ("attention/self/query", "self_attention/query"),
+            ("attention/self/key", "self_attention/key"),
+            ("attention/self/value", "self_attention/value"),
+            (
+                "attention/output/dense",
+                "self_attention/attention_output",
+                "self_attention_output",
+            ),
+            ("attention/output/LayerNorm", "self_attention_layer_norm"),
+            ("intermediate/dense", "intermediate"),
+            ("output/dense", "output"),
+            ("output/LayerNorm", "output_layer_norm"),
+        )
     ),
-    (
-        r"layer_(\d+)/self_attention(?:/attention|)_output/(kernel|bias)",
-        r"bert/encoder/layer_\1/attention/output/dense/\2",
-    ),
-    (
-        r"layer_(\d+)/self_attention_layer_norm/(gamma|beta)",
-        r"bert/encoder/layer_\1/attention/output/LayerNorm/\2",
-    ),
-    (
-        r"layer_(\d+)/intermediate/(kernel|bias)",
-        r"bert/encoder/layer_\1/intermediate/dense/\2",
-    ),
-    (
-        r"layer_(\d+)/output/(kernel|bias)",
-        r"bert/encoder/layer_\1/output/dense/\2",
-    ),
-    (
-        r"layer_(\d+)/output_layer_norm/(gamma|beta)",
-        r"bert/encoder/layer_\1/output/LayerNorm/\2",
-    ),
-    (r"pooler_transform/(kernel|bias)", r"bert/pooler/dense/\1"),
-    (
-        r"cls/predictions/transform/(dense/(?:kernel|bias)"
-        r"|LayerNorm/(?:gamma|beta))",
-        r"cls/predictions/transform/\1",
-    ),
-    (r"cls/predictions/output_bias/bias", "cls/predictions/output_bias"),
-    (r"next_sentence/logits/kernel", "cls/seq_relationship/output_weights"),
-    (r"next_sentence/logits/bias", "cls/seq_relationship/output_bias"),
-    (r"sentence_prediction/logits/kernel", "output_weights"),
-    (r"sentence_prediction/logits/bias", "output_bias"),
+    ("bert/pooler/dense/*", "pooler_transform/*"),
+    ("cls/predictions/transform/dense/*",) * 2,
+    ("cls/predictions/transform/LayerNorm/*",) * 2,
+    ("cls/predictions/output_bias", "cls/predictions/output_bias/bias"),
+    ("cls/seq_relationship/output_weights", "next_sentence/logits/kernel"),
+    ("cls/seq_relationship/output_bias", "next_sentence/logits/bias"),
+    ("output_weights", "sentence_prediction/logits/kernel"),
+    ("output_bias", "sentence_prediction/logits/bias"),
+    ("cls/squad/output_weights", "predictions/transform/logits/kernel"),
+    ("cls/squad/output_bias", "predictions/transform/logits/bias"),
+    ("cls/ner/output_weights", "predictions/transform/logits/kernel"),
+    ("cls/ner/output_bias", "predictions/transform/logits/bias"),
 )
 # A head with its own pooler has trained that one, not the encoder's.
 _HEAD_POOLER = re.compile(r"(?:^|/)pooler_dense/(kernel|bias)$")
@@ -329,49 +325,40 @@ def _original_name(full_name: str, key: str) -> str | None:
     original = re.search(r"(?:^|/)((?:bert|cls)/.*)", full_name)
     if original and key == full_name:  # a TF1 hub module
         return original.group(1)
-    for pattern, name in _NAMES:
-        found = re.search(rf"(?:^|/)(?:{pattern})$", full_name)
-        if found:
-            return found.expand(name)
     logits = _LOGITS.search(full_name)
     if logits:
         scope = "cls/squad/" if key.startswith(_SPAN_KEY) else "cls/ner/"
         part = {"kernel": "weights", "bias": "bias"}[logits.group(1)]
         return f"{scope}output_{part}"
+    for ours, *theirs in _NAMES:
+        for template in theirs:
+            found = re.search(rf"(?:^|/){_pattern(template)}$", full_name)
+            if found:
+                return _fill(ours, found)
     return None
 
 
 def _full_name(name: str) -> str:
     """Full name in Model Garden of a variable of the original."""
-    simple = {
-        "bert/embeddings/word_embeddings": "word_embeddings/embeddings",
-        "bert/embeddings/position_embeddings": "position_embedding/embeddings",
-        "bert/embeddings/token_type_embeddings": "type_embeddings/embeddings",
-        "cls/predictions/output_bias": "cls/predictions/output_bias/bias",
-        "cls/seq_relationship/output_weights": "next_sentence/logits/kernel",
-        "cls/seq_relationship/output_bias": "next_sentence/logits/bias",
-        "output_weights": "sentence_prediction/logits/kernel",
-        "output_bias": "sentence_prediction/logits/bias",
-        "cls/squad/output_weights": "predictions/transform/logits/kernel",
-        "cls/squad/output_bias": "predictions/transform/logits/bias",
-        "cls/ner/output_weights": "predictions/transform/logits/kernel",
-        "cls/ner/output_bias": "predictions/transform/logits/bias",
-    }
-    if name in simple:
-        return simple[name]
-    for ours, theirs in (
-        ("bert/encoder/", "transformer/"),
-        ("bert/embeddings/LayerNorm", "embeddings/layer_norm"),
-        ("bert/pooler/dense", "pooler_transform"),
-        ("attention/self/", "self_attention/"),
-        ("attention/output/dense", "self_attention/attention_output"),
-        ("attention/output/LayerNorm", "self_attention_layer_norm"),
-        ("intermediate/dense", "intermediate"),
-        ("output/dense", "output"),
-        ("output/LayerNorm", "output_layer_norm"),
-    ):
-        name = name.replace(ours, theirs)
+    for ours, theirs, *_ in _NAMES:
+        found = re.fullmatch(_pattern(ours), name)
+        if found:
+            scope = "transformer/" if "/layer_" in name else ""
+            return scope + _fill(theirs, found)
     return name
+
+
+def _pattern(template: str) -> str:
+    """Regular expression of a name in `_NAMES`."""
+    pattern = template.replace("#", r"(\d+)")
+    return pattern.replace("*", "(kernel|bias|gamma|beta)")
+
+
+def _fill(template: str, found: re.Match) -> str:
+    """Name in `_NAMES` with the number and the part of another one."""
+    for group in found.groups():
+        template = re.sub("[#*]", group, template, count=1)
+    return template
 
 
 def _original_shape(name: str, array: np.ndarray) -> np.ndarray:
