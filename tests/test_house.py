@@ -2,11 +2,11 @@
 
 import ast
 import pathlib
-import tokenize
 
 import pytest
 
-from tests.helpers import flags_page
+from tests.helpers import code_size, flags_page
+from tests.helpers.code_size import imported, tree_of
 
 ROOT = pathlib.Path(__file__).parents[1]
 SCRIPTS = set(flags_page.SCRIPTS)
@@ -72,21 +72,6 @@ def sources(*folders: str) -> list[pathlib.Path]:
         if folder.is_dir() and not hidden and folder.name != "build":
             found += folder.rglob("*.py")
     return sorted(found)
-
-
-def tree_of(path: pathlib.Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def imported(tree: ast.Module) -> set[str]:
-    """`a.b` for `import a.b` and `from a import b`."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
 
 
 def top_level_modules(tree: ast.Module) -> set[str]:
@@ -299,41 +284,9 @@ def test_graphs_are_loaded_in_one_module_behind_the_scan():
     assert ours == {"modeling/hub.py"}
 
 
-def lines_of_code(path: pathlib.Path) -> int:
-    """Lines that hold code: not blank, not comment, not docstring."""
-    with tokenize.open(path) as file:
-        tokens = list(tokenize.generate_tokens(file.readline))
-    silent = {
-        tokenize.COMMENT,
-        tokenize.NL,
-        tokenize.NEWLINE,
-        tokenize.INDENT,
-        tokenize.DEDENT,
-        tokenize.ENDMARKER,
-    }
-    lines = set()
-    for token in tokens:
-        if token.type not in silent:
-            lines |= set(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            first = node.body[0] if node.body else None
-            if ast.get_docstring(node) is not None:
-                lines -= set(range(first.lineno, first.end_lineno + 1))
-    return len(lines)
-
-
 def test_code_reachable_from_run_pretraining_fits_the_bill():
     """Of every module of ours, also those that are imported late."""
-    reached, waiting = set(), [ROOT / "run_pretraining.py"]
-    while waiting:
-        path = waiting.pop()
-        reached.add(path)
-        for name in imported(tree_of(path)):
-            for module in (name, name.rpartition(".")[0]):
-                source = ROOT / (module.replace(".", "/") + ".py")
-                if source.is_file() and source not in reached:
-                    waiting.append(source)
-    lines = sum(map(lines_of_code, reached))
+    reached = code_size.reached("run_pretraining.py")
+    lines = sum(map(code_size.lines_of_code, reached))
     assert len(reached) > 15
     assert lines <= LINES_FROM_PRETRAINING, lines
