@@ -70,18 +70,12 @@ def find_labels(settings: Settings, sentences: dict) -> tuple[str, list[str]]:
 
 def recorded_task(settings: Settings) -> dict | None:
     """Reads the labels of the run in output_dir, or of the checkpoint."""
-    folders = []
-    if os.path.exists(
-        os.path.join(settings.tuning.training.output_dir, "checkpoint")
-    ):
-        folders.append(settings.tuning.training.output_dir)
-    if (
-        settings.tuning.training.model.init_checkpoint
-        and not settings.tuning.training.do_train
-    ):
-        folder = model_folder.folder_of(
-            settings.tuning.training.model.init_checkpoint
-        )
+    folders, training = [], settings.tuning.training
+    if os.path.exists(os.path.join(training.output_dir, "checkpoint")):
+        folders.append(training.output_dir)
+    checkpoint = training.model.init_checkpoint
+    if checkpoint and not training.do_train:
+        folder = model_folder.folder_of(checkpoint)
         folders.append(folder)
         if os.path.basename(folder) == output_dir.BEST:
             folders.append(os.path.dirname(folder))
