@@ -278,11 +278,7 @@ class Squad:
         total = len(dataset.examples)
         maker = windows.WindowMaker(
             text_ops.GraphTokenizer(*tuning.text.tokenizer_arguments),
-            windows.WindowSettings(
-                tuning.max_seq_length,
-                settings.doc_stride,
-                settings.max_query_length,
-            ),
+            settings,
             Progress("windows", total, "questions").update,
         )
         count = example_files.write(

@@ -8,7 +8,6 @@ A paragraph that is too long for one sequence is split into overlapping
 windows. The tokenizer returns the characters of each token.
 """
 
-import dataclasses
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,7 @@ import numpy as np
 from data import features
 from data.records.example_files import Feature, Schema
 from tasks.squad.examples import SquadExample, word_numbers
+from tasks.squad.settings import Settings
 
 FIRST_ID = 1000000000  # unique_ids of windows start here, as in the original
 _SHUFFLE_SEED = 12345  # for training questions, as in the original
@@ -39,26 +39,6 @@ PREDICTION_SCHEMA: Schema = {
     features.TOKEN_LIMITS: Feature(sequence=True),
     features.TOKEN_IS_MAX_CONTEXT: Feature(sequence=True),
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class WindowSettings:
-    """Sizes of windows.
-
-    Attributes:
-        max_seq_length: S, maximum number of tokens of a sequence.
-        doc_stride: number of tokens between the starts of two windows.
-        max_query_length: maximum number of tokens of a question; the rest is
-            cut off.
-    """
-
-    max_seq_length: int
-    doc_stride: int
-    max_query_length: int
-
-    def __post_init__(self):
-        assert self.doc_stride > 0, self.doc_stride
-        assert self.max_seq_length > self.max_query_length + 3
 
 
 class Tokens(NamedTuple):
@@ -117,7 +97,7 @@ def cut(count: int, size: int, stride: int) -> list[DocSpan]:
     Args:
         count: number of tokens of the paragraph.
         size: maximum number of tokens of a window.
-        stride: see `WindowSettings.doc_stride`; at most `size` is used.
+        stride: see `Settings.doc_stride`; at most `size` is used.
 
     Returns:
         windows that cover all tokens; [] if there are no tokens.
@@ -206,7 +186,7 @@ class WindowMaker:
 
     Args:
         tokenizer: a `text_ops.GraphTokenizer`.
-        settings: sizes of windows.
+        settings: sizes of windows, among others.
         report: called with the number of questions that are done.
 
     Attributes:
@@ -216,7 +196,7 @@ class WindowMaker:
     def __init__(
         self,
         tokenizer,
-        settings: WindowSettings,
+        settings: Settings,
         report: Callable[[int], None] = lambda done: None,
     ):
         self._tokenizer, self._settings = tokenizer, settings
@@ -324,7 +304,7 @@ class WindowMaker:
             )
 
     def _windows(self, question: np.ndarray, tokens: Tokens) -> list[DocSpan]:
-        size = self._settings.max_seq_length - len(question) - 3
+        size = self._settings.tuning.max_seq_length - len(question) - 3
         return cut(len(tokens.ids), size, self._settings.doc_stride)
 
     def _record(self, question, ids, number: int) -> dict:

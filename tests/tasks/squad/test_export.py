@@ -75,11 +75,7 @@ def expected(settings, model, examples):
     tokenizer = text_ops.GraphTokenizer(settings.tuning.text.vocab_file)
     maker = squad_windows.WindowMaker(
         tokenizer,
-        squad_windows.WindowSettings(
-            settings.tuning.max_seq_length,
-            settings.doc_stride,
-            settings.max_query_length,
-        ),
+        settings,
     )
     windows = {}
     for row in maker.prediction_records(examples):

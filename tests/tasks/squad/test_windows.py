@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common import flags
 from data.records import example_files
 from data.text import text_ops, vocabulary
 from tasks.squad import windows
 from tasks.squad.examples import Answer, SquadExample
+from tasks.squad.settings import Settings
 
 SPECIAL = list(vocabulary.SPECIAL_TOKENS)
 WORDS = "it was made in 18 ##95 when ? . ( ) - the old cafe japan ##ese".split()
@@ -29,6 +31,16 @@ def letters():
     """A vocabulary of all letters and some pairs of letters."""
     tokens = dict.fromkeys([*LETTERS, *(f"##{x}" for x in LETTERS)])
     return text_ops.GraphTokenizer(SPECIAL + list(tokens) + ["ab", "##cd"])
+
+
+def sizes(max_seq_length, doc_stride, max_query_length):
+    """Settings of these windows."""
+    return flags.replace(
+        Settings(),
+        max_seq_length=max_seq_length,
+        doc_stride=doc_stride,
+        max_query_length=max_query_length,
+    )
 
 
 def ids(text):
@@ -89,7 +101,7 @@ def test_training_records_as_drawn(tokenizer):
     example = SquadExample(
         "q", "When was it made?", CONTEXT, (Answer("1895", 16),)
     )
-    settings_ = windows.WindowSettings(18, 4, 11)
+    settings_ = sizes(18, 4, 11)
     maker = windows.WindowMaker(tokenizer, settings_)
     records = list(maker.training_records([example]))
     drawn = [
@@ -115,7 +127,7 @@ def test_prediction_records_have_character_offsets(tokenizer):
     context = "\n It was caf\u00e9"
     example = SquadExample("q", "When was it made?", context)
     empty = SquadExample("e", "When was it made?", " \n")
-    maker = windows.WindowMaker(tokenizer, windows.WindowSettings(12, 2, 5))
+    maker = windows.WindowMaker(tokenizer, sizes(12, 2, 5))
     records = list(maker.prediction_records([empty, example]))
     assert len(records) == 1
     made = {name: list(map(int, x)) for name, x in records[0].items()}
@@ -134,7 +146,7 @@ def test_records_fit_their_schemas(tokenizer, tmp_path):
     example = SquadExample(
         "q", "When was it made?", CONTEXT, (Answer("1895", 16),)
     )
-    maker = windows.WindowMaker(tokenizer, windows.WindowSettings(18, 4, 11))
+    maker = windows.WindowMaker(tokenizer, sizes(18, 4, 11))
     for schema, records in (
         (windows.TRAINING_SCHEMA, maker.training_records([example])),
         (windows.PREDICTION_SCHEMA, maker.prediction_records([example])),
@@ -155,7 +167,7 @@ def test_a_long_question_is_cut_and_examples_are_shuffled(tokenizer):
         SquadExample(str(i), "it was made", "when " * i, (), True)
         for i in range(9)
     ]
-    maker = windows.WindowMaker(tokenizer, windows.WindowSettings(17, 4, 2))
+    maker = windows.WindowMaker(tokenizer, sizes(17, 4, 2))
     records = list(maker.training_records(examples))
     order = list(range(9))
     random.Random(12345).shuffle(order)
@@ -202,7 +214,7 @@ def test_lost_answers_are_listed(tokenizer):
         example("c", "it was made in japan", "it was made in japan", 0),
         example("d", "it was made", "was", 3),
     ]
-    maker = windows.WindowMaker(tokenizer, windows.WindowSettings(8, 2, 1))
+    maker = windows.WindowMaker(tokenizer, sizes(8, 2, 1))
     records = list(maker.training_records(examples))
     assert sorted(maker.lost) == [
         ("a", windows.ABSENT, "was m"),
@@ -231,9 +243,7 @@ def test_labels_detokenize_to_the_answer_or_are_lost(letters, context, data):
         return
     length = data.draw(st.integers(5, 30))
     stride = data.draw(st.integers(1, 30))
-    maker = windows.WindowMaker(
-        letters, windows.WindowSettings(length, stride, 1)
-    )
+    maker = windows.WindowMaker(letters, sizes(length, stride, 1))
     example = SquadExample("q", "a", context, (Answer(text, start),))
     records = list(maker.training_records([example]))
     (tokens,) = windows.tokenize(letters, [context])
