@@ -11,6 +11,8 @@ VENV = .venv
 BIN = $(VENV)/bin
 PEERS = .venv-peers
 OUT = quickstart
+DEV = requirements-dev.txt requirements-beam.txt requirements-parquet.txt \
+    requirements.txt
 # Idle workers take tests from busy ones.
 PARALLEL = -n auto --maxprocesses=4 --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 2
@@ -81,13 +83,13 @@ $(VENV)/run: requirements.txt
 	$(BIN)/python -m pip install --quiet -r requirements.txt
 	touch $@
 
-$(VENV)/dev: requirements-dev.txt requirements-beam.txt requirements.txt
+$(VENV)/dev: $(DEV)
 	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
 	touch $@
 
 .PRECIOUS: .venv-%/dev
-.venv-%/dev: requirements-dev.txt requirements-beam.txt requirements.txt
+.venv-%/dev: $(DEV)
 	test -x .venv-$*/bin/python || python$* -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet -r requirements-dev.txt
 	touch $@

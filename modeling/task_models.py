@@ -16,6 +16,7 @@ def build_classifier(
     num_labels: int,
     seed: int = 12345,
     packed: bool = False,
+    encoder: keras.Model | None = None,
 ) -> keras.Model:
     """Builds the encoder with a classifier on `[CLS]`.
 
@@ -24,29 +25,33 @@ def build_classifier(
         num_labels: C; 1 for regression.
         seed: of the initial weights.
         packed: whether a row holds several sequences.
+        encoder: an encoder of this config; None: a new one.
 
     Returns:
         a functional model that takes the encoder's inputs and returns a
         dict: logits, float32 [B, C]; if `packed`, [B, K, C].
     """
-    encoder = encoder_lib.build_encoder(config, seed, packed)
+    encoder = encoder or encoder_lib.build_encoder(config, seed, packed)
     pooled = _pooled_output(encoder, encoder.input)
     logits = _scores(pooled, config, seed, num_labels, "classifier")
     return keras.Model(encoder.input, {"logits": logits}, name="sentence")
 
 
-def build_span_model(config: BertConfig, seed: int = 12345) -> keras.Model:
+def build_span_model(
+    config: BertConfig, seed: int = 12345, encoder: keras.Model | None = None
+) -> keras.Model:
     """Builds the encoder with start and end scores for question answering.
 
     Args:
         config: sizes.
         seed: of the initial weights.
+        encoder: an encoder of this config; None: a new one.
 
     Returns:
         a functional model that takes the encoder's inputs and returns a
         dict: start_logits and end_logits, float32 [B, S] each.
     """
-    encoder = encoder_lib.build_encoder(config, seed)
+    encoder = encoder or encoder_lib.build_encoder(config, seed)
     _freeze_pooler(encoder)
     sequence = encoder(encoder.input)["sequence_output"]
     logits = heads.OutputHead(config, seed, 2, "squad")(sequence)  # [B, S, 2]
@@ -55,7 +60,10 @@ def build_span_model(config: BertConfig, seed: int = 12345) -> keras.Model:
 
 
 def build_token_classifier(
-    config: BertConfig, num_labels: int, seed: int = 12345
+    config: BertConfig,
+    num_labels: int,
+    seed: int = 12345,
+    encoder: keras.Model | None = None,
 ) -> keras.Model:
     """Builds the encoder with a classifier on every token.
 
@@ -63,12 +71,13 @@ def build_token_classifier(
         config: sizes.
         num_labels: C.
         seed: of the initial weights.
+        encoder: an encoder of this config; None: a new one.
 
     Returns:
         a functional model that takes the encoder's inputs and returns a
         dict: logits, float32 [B, S, C].
     """
-    encoder = encoder_lib.build_encoder(config, seed)
+    encoder = encoder or encoder_lib.build_encoder(config, seed)
     _freeze_pooler(encoder)
     sequence = encoder(encoder.input)["sequence_output"]
     logits = _scores(sequence, config, seed, num_labels, "ner")

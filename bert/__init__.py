@@ -1,0 +1,41 @@
+"""BERT on TensorFlow and Keras, as a library; see docs/library.md.
+
+    import bert
+
+    encoder, tokenizer = bert.load_encoder("uncased_L-12_H-768_A-12")
+    vectors = encoder(tokenizer(["The cat sees the old house."]))
+
+TensorFlow is imported when one of the names of `__all__` is first used.
+"""
+
+__all__ = [
+    "AdamWeightDecay",
+    "BertConfig",
+    "Encoder",
+    "Tokenizer",
+    "WarmupLinearDecay",
+    "classifier",
+    "embed",
+    "fill_mask",
+    "load_encoder",
+    "masked_lm",
+    "new_encoder",
+    "next_sentence",
+    "pretraining_dataset",
+    "save",
+    "span_model",
+    "token_classifier",
+]
+
+
+def __getattr__(name: str):
+    """Returns a function or class of the library, imported late."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bert import library
+
+    return getattr(library, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

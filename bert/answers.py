@@ -1,0 +1,127 @@
+"""Filled masks and vectors of texts, in one call."""
+
+import numpy as np
+
+from bert import heads
+from bert.encoders import Encoder, config_of, load_encoder
+from bert.tokenizer import Tokenizer
+from common.errors import UserError
+from data import batching, features
+from data.text import vocabulary
+
+Loaded = tuple[Encoder, Tokenizer]
+_HEAD = "cls/predictions/"
+_WINDOW = 64  # batches that are sorted by length together
+
+
+def fill_mask(
+    text: str, model: str | Loaded, top_k: int = 5
+) -> list[list[tuple[str, float]]]:
+    """Predicts the words for each `[MASK]` of a text.
+
+        bert.fill_mask("the [MASK] sees", "model")[0]  # [("cat", 0.3), ...]
+
+    Args:
+        text: a text with one or several `[MASK]`.
+        model: path of a model with a masked-LM head, as for `load_encoder`;
+            or its encoder and tokenizer.
+        top_k: number of words for each mask.
+
+    Returns:
+        for each mask, (word, probability), best first.
+
+    Raises:
+        UserError: there is no mask or no such head, or the text is too long.
+    """
+    from tasks.fill_mask import run
+
+    encoder, tokenizer = _load(model)
+    path = encoder.checkpoint.path if encoder.checkpoint else "the encoder"
+    known = encoder.checkpoint.values if encoder.checkpoint else ()
+    if not any(name.startswith(_HEAD) for name in known):
+        raise UserError(
+            "no masked-LM head",
+            path=path,
+            expected="a checkpoint of pre-training",
+        )
+    if vocabulary.MASK not in text:
+        raise UserError(
+            f"{text[:60]!r} has no mask",
+            expected=f"{vocabulary.MASK} in the position of a word",
+        )
+    tokens = run.tokenize(text, tokenizer.exact)
+    longest = config_of(encoder).max_position_embeddings
+    if len(tokens) + 2 > longest:
+        raise UserError(
+            f"the text has {len(tokens) + 2} tokens",
+            expected=f"at most {longest}",
+        )
+    network = heads.masked_lm(encoder)
+    return run.fill(network, tokenizer.exact, tokens, top_k)
+
+
+def embed(
+    texts: str | list[str],
+    model: str | Loaded,
+    *,
+    pooling: str = "mean",
+    normalize: bool = False,
+    max_length: int | None = None,
+    batch_size: int = 32,
+) -> np.ndarray:
+    """Computes one vector of each text, from the last layer.
+
+        vectors = bert.embed(["the cat", "a dog"], "model", normalize=True)
+        similarities = vectors @ vectors.T
+
+    Args:
+        texts: one text or a list.
+        model: path of a model, as for `load_encoder`; or its encoder and
+            tokenizer, which are not loaded again then.
+        pooling: "mean" or "max" over the tokens, or "cls" for the first.
+        normalize: scale each vector to length 1.
+        max_length: longer texts are truncated; default: the tokenizer's.
+        batch_size: texts of a batch; those of similar lengths share one.
+
+    Returns:
+        float32 [N, H].
+
+    Raises:
+        UserError: an argument is invalid, or the model cannot be loaded.
+    """
+    from tasks.features import run as vectors
+
+    if pooling not in ("mean", "max", "cls"):
+        raise UserError(f"pooling={pooling!r}", expected="mean, max or cls")
+    encoder, tokenizer = _load(model)
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    limit = max_length or tokenizer.max_length
+
+    def run(batch):
+        outputs = encoder.predict_on_batch(batch)["sequence_output"]
+        mask = batch[features.INPUT_MASK]
+        return list(vectors.pool(outputs, mask, pooling).numpy())
+
+    found = batching.in_order(
+        tokenizer.rows(texts, [""] * len(texts), limit),
+        run,
+        batching.bucket_lengths(limit),
+        batch_size,
+        _WINDOW * batch_size,
+    )
+    width = config_of(encoder).hidden_size
+    pooled = np.reshape(list(found), (-1, width)).astype(np.float32)
+    if normalize:
+        pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
+    return pooled
+
+
+def _load(model: str | Loaded) -> Loaded:
+    encoder, tokenizer = (
+        load_encoder(model) if isinstance(model, str) else model
+    )
+    if tokenizer is None:
+        raise UserError(
+            "no vocabulary", fix="pass load_encoder(path, vocab_file)"
+        )
+    return encoder, tokenizer

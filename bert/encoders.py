@@ -1,0 +1,210 @@
+"""Encoders: built, loaded from any format of ours, and saved."""
+
+import dataclasses
+import os
+import pathlib
+import tempfile
+
+import keras
+
+from bert import locations
+from bert.tokenizer import Tokenizer
+from common.errors import UserError
+from common.progress import say
+from data.text import vocabulary
+from modeling import checkpoints
+from modeling import encoder as encoder_lib
+from modeling.config import BertConfig
+from modeling.formats import conversion
+
+
+@keras.saving.register_keras_serializable(package="bert")
+class Encoder(keras.Model):
+    """The functional model of `modeling.encoder.build_encoder`, named "bert".
+
+        encoder = bert.new_encoder("tiny")
+        outputs = encoder(inputs)
+        outputs["sequence_output"].shape  # [B, S, H]
+
+    Attributes:
+        checkpoint: a `conversion.Bert` with the weights of the heads of the
+            checkpoint it was loaded from; None: it was not.
+    """
+
+    checkpoint = None
+
+    def load_weights(self, filepath, *args, **kwargs):
+        """Loads weights that Keras has saved.
+
+        Raises:
+            UserError: it is a checkpoint or a folder in another format.
+        """
+        path = os.fspath(filepath)
+        if not path.endswith((".keras", ".h5")):
+            raise UserError(
+                "not weights that Keras has saved",
+                path=path,
+                expected="a file .weights.h5 or .keras",
+                fix="for checkpoints of the original and folders of other "
+                "formats, call bert.load_encoder",
+            )
+        super().load_weights(path, *args, **kwargs)
+
+
+def new_encoder(config: BertConfig | str, seed: int = 12345) -> Encoder:
+    """Builds an encoder with initial weights.
+
+        encoder = bert.new_encoder("tiny")
+        encoder.count_params()  # 4,385,920
+
+    Args:
+        config: the sizes; a path of a `bert_config.json`; or one of the
+            published sizes, such as "tiny", "mini", "small" or "base".
+        seed: of the initial weights.
+
+    Returns:
+        the encoder. It takes input_ids, input_mask and segment_ids, int32
+        [B, S], and returns a dict of pooled_output, float [B, H],
+        sequence_output and embedding_output, float [B, S, H], and
+        encoder_outputs, L times float [B, S, H].
+
+    Raises:
+        UserError: the config is invalid.
+    """
+    if isinstance(config, str):
+        published = locations.CONFIGS / f"bert_{config}.json"
+        path = published if published.is_file() else config
+        config = BertConfig.from_json_file(str(path))
+    built = encoder_lib.build_encoder(config, seed)
+    encoder = Encoder(built.input, built.output, name=built.name)
+    encoder.jit_compile = False  # else `predict` compiles for each length
+    return encoder
+
+
+def load_encoder(
+    path: str, vocab_file: str | None = None
+) -> tuple[Encoder, Tokenizer | None]:
+    """Loads an encoder and its tokenizer.
+
+        encoder, tokenizer = bert.load_encoder("model")
+        pooled = encoder(tokenizer("The cat sees."))["pooled_output"]
+
+    Args:
+        path: output folder of a run, a folder or a checkpoint of the
+            original, a folder of Hugging Face transformers, or a TF-Hub
+            encoder; on this machine. No code in it is run.
+        vocab_file: path of the vocabulary; default: the one that is there.
+
+    Returns:
+        the encoder, and its tokenizer; None if there is no vocabulary.
+
+    Raises:
+        UserError: a file is missing, damaged or not supported.
+    """
+    bert = conversion.READERS[_format_of(path)](path, None)
+    conversion.find_vocabulary(bert, path, vocab_file)
+    encoder = new_encoder(bert.config)
+    missing = checkpoints.assign(
+        checkpoints.encoder_variables(encoder), bert.values, bert.path
+    )
+    if missing:
+        say(f"initial weights, not in {bert.path}: {', '.join(missing)}")
+    heads = {
+        name: value
+        for name, value in bert.values.items()
+        if not name.startswith(checkpoints.ENCODER)
+    }
+    encoder.checkpoint = dataclasses.replace(bert, values=heads)
+    if bert.tokens is None:
+        return encoder, None
+    with tempfile.TemporaryDirectory() as folder:
+        vocab = os.path.join(folder, "vocab.txt")
+        vocabulary.write_vocabulary(vocab, bert.tokens)
+        return encoder, Tokenizer(
+            vocab,
+            bert.do_lower_case,
+            bert.strip_accents,
+            bert.config.max_position_embeddings,
+        )
+
+
+def save(
+    model: keras.Model,
+    folder: str,
+    tokenizer: Tokenizer | None = None,
+    to: str = "google",
+) -> None:
+    """Saves an encoder, or an encoder with heads of BERT, and its tokenizer.
+
+        bert.save(encoder, "saved", tokenizer)
+        encoder, tokenizer = bert.load_encoder("saved")
+
+    The scripts read such a folder: `--init_checkpoint=saved`.
+
+    Args:
+        model: an encoder, or a model with an encoder named "bert" from the
+            functions of this library.
+        folder: the folder to write; it must be empty or not exist.
+        tokenizer: its tokenizer, or None.
+        to: format, "google", "huggingface" or "model_garden".
+
+    Raises:
+        UserError: the folder is not empty, or the model has weights that the
+            format has no name for.
+    """
+    if to not in conversion.TARGETS:
+        known = ", ".join(conversion.TARGETS)
+        raise UserError(f"to={to!r}", expected=f"one of {known}")
+    target = pathlib.Path(folder)
+    if target.is_file() or (target.is_dir() and any(target.iterdir())):
+        raise UserError("exists", path=folder, expected="an empty folder")
+    named = _variables(model)
+    config = config_of(model)
+    target.mkdir(parents=True, exist_ok=True)
+    values = {name: variable.numpy() for name, variable in named.items()}
+    bert = conversion.Bert(folder, config, values, [])
+    if tokenizer is not None:
+        bert.tokens = tokenizer.tokens
+        bert.do_lower_case = tokenizer.do_lower_case
+        bert.strip_accents = tokenizer.strip_accents
+    conversion.write(bert, to, folder)
+
+
+def config_of(model: keras.Model) -> BertConfig:
+    """Returns the sizes of an encoder, or of the one in a model."""
+    names = {layer.name for layer in model.layers}
+    encoder = model.get_layer("bert") if "bert" in names else model
+    return encoder.get_layer("embeddings").config
+
+
+def _variables(model: keras.Model) -> dict[str, keras.Variable]:
+    """Original name -> variable of a model."""
+    names = {layer.name for layer in model.layers}
+    if "bert" in names:
+        named = checkpoints.model_variables(model)
+    elif "embeddings" in names:
+        named = checkpoints.encoder_variables(model)
+    else:
+        raise UserError("no encoder in the model", expected='a layer "bert"')
+    known = {id(variable) for variable in named.values()}
+    own = [x.path for x in model.weights if id(x) not in known]
+    own = [x for x in own if "seed" not in x]
+    if own:
+        raise UserError(
+            f"the checkpoint has no name for {', '.join(own[:3])}",
+            expected="weights of BERT",
+            fix="save the encoder, or the model with Keras",
+        )
+    return named
+
+
+def _format_of(path: str) -> str:
+    """Returns the format of a model's folder or checkpoint."""
+    folder = pathlib.Path(path)
+    if (folder / "saved_model.pb").is_file():
+        return "hub"
+    has_checkpoint = folder.is_dir() and any(folder.glob("*.index"))
+    is_theirs = (folder / "config.json").is_file() or any(
+        folder.glob("*.safetensors")
+    )
+    return "huggingface" if is_theirs and not has_checkpoint else "google"

@@ -1,0 +1,175 @@
+"""Models on an encoder, with the heads of its checkpoint where it has them."""
+
+import keras
+from keras import ops
+
+from bert.encoders import Encoder, config_of
+from common.progress import say
+from data import features
+from modeling import checkpoints, heads, layers, task_models
+from modeling import encoder as encoder_lib
+
+
+def classifier(
+    encoder: Encoder, num_labels: int, seed: int = 12345
+) -> keras.Model:
+    """Adds a classifier on `[CLS]`; the encoder is shared, not copied.
+
+        model = bert.classifier(encoder, num_labels=2)
+        model(inputs)["logits"].shape  # [B, 2]
+
+    Args:
+        encoder: the encoder.
+        num_labels: C; 1 for regression.
+        seed: of the initial weights of the head.
+
+    Returns:
+        a functional model that takes the encoder's inputs and returns a
+        dict: logits, float32 [B, C].
+    """
+    _thaw_pooler(encoder)
+    return _with_heads(
+        task_models.build_classifier(
+            config_of(encoder), num_labels, seed, encoder=encoder
+        ),
+        encoder,
+    )
+
+
+def token_classifier(
+    encoder: Encoder, num_labels: int, seed: int = 12345
+) -> keras.Model:
+    """Adds a classifier on every token.
+
+        model = bert.token_classifier(encoder, num_labels=5)
+        model(inputs)["logits"].shape  # [B, S, 5]
+
+    The pooler of the encoder, which is not read, is frozen.
+
+    Args:
+        encoder: the encoder.
+        num_labels: C.
+        seed: of the initial weights of the head.
+
+    Returns:
+        a functional model that takes the encoder's inputs and returns a
+        dict: logits, float32 [B, S, C].
+    """
+    return _with_heads(
+        task_models.build_token_classifier(
+            config_of(encoder), num_labels, seed, encoder=encoder
+        ),
+        encoder,
+    )
+
+
+def span_model(encoder: Encoder, seed: int = 12345) -> keras.Model:
+    """Adds start and end scores, for question answering.
+
+        model = bert.span_model(encoder)
+        model(inputs)["start_logits"].shape  # [B, S]
+
+    The pooler of the encoder, which is not read, is frozen.
+
+    Args:
+        encoder: the encoder.
+        seed: of the initial weights of the head.
+
+    Returns:
+        a functional model that takes the encoder's inputs and returns a
+        dict: start_logits and end_logits, float32 [B, S] each.
+    """
+    return _with_heads(
+        task_models.build_span_model(config_of(encoder), seed, encoder=encoder),
+        encoder,
+    )
+
+
+def next_sentence(encoder: Encoder, seed: int = 12345) -> keras.Model:
+    """Adds the next-sentence head.
+
+        model = bert.next_sentence(encoder)
+        model(inputs)["next_sentence_logits"].shape  # [B, 2]
+
+    Args:
+        encoder: the encoder.
+        seed: of the initial weights of the head.
+
+    Returns:
+        a functional model that takes the encoder's inputs and returns a
+        dict: next_sentence_logits, float32 [B, 2]; 0 = follows, 1 = random.
+    """
+    _thaw_pooler(encoder)
+    config = config_of(encoder)
+    first = ops.zeros_like(encoder.input[features.INPUT_IDS][:, :1])  # [CLS]
+    read = encoder_lib.last_layer_at(encoder, encoder.input, first)
+    head = heads.OutputHead(config, seed, 2, "seq_relationship")
+    logits = head(encoder.get_layer("pooler")(read[:, 0]))
+    outputs = {"next_sentence_logits": logits}
+    return _with_heads(
+        keras.Model(encoder.input, outputs, name="next_sentence"), encoder
+    )
+
+
+def masked_lm(
+    encoder: Encoder, next_sentence: bool = False, seed: int = 12345
+) -> keras.Model:
+    """Adds the masked-LM head, and on request the next-sentence head.
+
+        model = bert.masked_lm(encoder)
+        positions = {"masked_lm_positions": np.array([[1]])}
+        model({**inputs, **positions})["masked_lm_logits"].shape  # [B, 1, V]
+
+    Args:
+        encoder: the encoder.
+        next_sentence: add both heads of pre-training.
+        seed: of the initial weights of the heads.
+
+    Returns:
+        a functional model that takes the encoder's inputs and
+        masked_lm_positions, int32 [B, P], and returns a dict:
+        masked_lm_logits, float32 [B, P, V]; and next_sentence_logits,
+        float32 [B, 2], on request.
+    """
+    config = config_of(encoder)
+    positions = keras.Input(
+        (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
+    )
+    first = ops.zeros_like(positions[:, :1])  # [CLS]
+    read = encoder_lib.last_layer_at(
+        encoder, encoder.input, ops.concatenate([first, positions], axis=1)
+    )
+    firsts, masked = layers.Split(name="split")(read, first)
+    head = heads.MaskedLMHead(config, seed, encoder.get_layer("embeddings"))
+    outputs = {"masked_lm_logits": head(masked)}
+    if next_sentence:
+        _thaw_pooler(encoder)
+        head = heads.OutputHead(config, seed, 2, "seq_relationship")
+        pooled = encoder.get_layer("pooler")(firsts[:, 0])
+        outputs["next_sentence_logits"] = head(pooled)
+    inputs = {**encoder.input, features.MASKED_LM_POSITIONS: positions}
+    return _with_heads(
+        keras.Model(inputs, outputs, name="pretraining"), encoder
+    )
+
+
+def _thaw_pooler(encoder: Encoder) -> None:
+    """Undoes what a model without pooler on the same encoder has frozen."""
+    encoder.get_layer("pooler").trainable = encoder.trainable
+
+
+def _with_heads(model: keras.Model, encoder: Encoder) -> keras.Model:
+    """Assigns the weights of the checkpoint's heads; reports new ones."""
+    checkpoint = getattr(encoder, "checkpoint", None)
+    if checkpoint is None:
+        return model
+    named = {
+        name: variable
+        for name, variable in checkpoints.model_variables(model).items()
+        if not name.startswith(checkpoints.ENCODER)
+    }
+    values = checkpoints.without_other_heads(checkpoint.values, named)
+    new = checkpoints.assign(named, values, checkpoint.path, required=())
+    if new:
+        say(f"initial weights, not in {checkpoint.path}: {', '.join(new)}")
+    return model

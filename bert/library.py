@@ -1,0 +1,34 @@
+"""The names that `import bert` offers, in one module."""
+
+from bert.answers import embed, fill_mask
+from bert.encoders import Encoder, load_encoder, new_encoder, save
+from bert.heads import (
+    classifier,
+    masked_lm,
+    next_sentence,
+    span_model,
+    token_classifier,
+)
+from bert.records import pretraining_dataset
+from bert.tokenizer import Tokenizer
+from modeling.config import BertConfig
+from training.optimization import AdamWeightDecay, WarmupLinearDecay
+
+__all__ = [
+    "AdamWeightDecay",
+    "BertConfig",
+    "Encoder",
+    "Tokenizer",
+    "WarmupLinearDecay",
+    "classifier",
+    "embed",
+    "fill_mask",
+    "load_encoder",
+    "masked_lm",
+    "new_encoder",
+    "next_sentence",
+    "pretraining_dataset",
+    "save",
+    "span_model",
+    "token_classifier",
+]

@@ -1,0 +1,85 @@
+"""Records of pre-training as a data set for `fit`."""
+
+import tensorflow as tf
+
+from common import storage
+from common.errors import UserError
+from data import features
+from data.records import manifest, reader
+from tasks.pretraining import inputs
+
+_ANY_ID = 1 << 31  # of records without a manifest
+
+
+def pretraining_dataset(
+    files: str | list[str],
+    batch_size: int,
+    *,
+    next_sentence: bool = False,
+    seed: int = 12345,
+    step: int = 0,
+) -> tf.data.Dataset:
+    """Endless shuffled batches for `fit` on `masked_lm(encoder)`.
+
+        batches = bert.pretraining_dataset("records/*.tfrecord", 8)
+        loss = keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, reduction="mean_with_sample_weight"
+        )
+        model = bert.masked_lm(encoder)
+        model.compile("adam", {"masked_lm_logits": loss})
+        model.fit(batches, steps_per_epoch=2)
+
+    An epoch has every record once, in an order drawn from (seed, epoch).
+
+    Args:
+        files: paths, or a pattern; records of create_pretraining_data.py.
+        batch_size: B.
+        next_sentence: with the labels of `masked_lm(encoder,
+            next_sentence=True)`.
+        seed: of the order.
+        step: number of batches that were used before.
+
+    Returns:
+        (inputs, labels, weights) of B examples each: the encoder's inputs,
+        int32 [B, S], and masked_lm_positions, int32 [B, P]; labels by output,
+        int32 [B, P] and [B, 1]; and their weights, float32.
+
+    Raises:
+        UserError: a file is missing, damaged or packed.
+    """
+    paths = [files] if isinstance(files, str) else list(files)
+    paths = storage.list_files(",".join(paths), "files")
+    listed = [manifest.manifest_of(path) for path in paths]
+    if any(run and run.get("pack_sequences") for run in listed):
+        raise UserError(
+            "has packed rows",
+            path=storage.name_of(paths),
+            expected="one instance per row",
+            fix="make the records without --pack_sequences",
+        )
+    runs = [run for run in listed if run]
+    found = reader.read_lengths(paths[0])
+    names = ("max_seq_length", "max_predictions_per_seq")
+    lengths = {name: runs[0][name] for name in names} if runs else found
+    if not all(lengths.get(name) for name in names):
+        raise UserError("no record", path=paths[0], expected="TFRecords")
+    schema = features.pretraining_schema(**lengths)
+    count = inputs.check_records(
+        inputs.Records(paths, listed, schema),
+        max((run["vocab_size"] for run in runs), default=_ANY_ID),
+    )
+    batches = reader.training_batches(
+        paths, count, schema, batch_size, seed, step
+    )
+    return batches.map(lambda batch: _split(batch, next_sentence))
+
+
+def _split(batch: dict, next_sentence: bool) -> tuple[dict, dict, dict]:
+    names = (*features.ENCODER_INPUTS, features.MASKED_LM_POSITIONS)
+    given = {name: batch[name] for name in names}
+    labels = {"masked_lm_logits": batch[features.MASKED_LM_IDS]}
+    weights = {"masked_lm_logits": batch[features.MASKED_LM_WEIGHTS]}
+    if next_sentence:
+        labels["next_sentence_logits"] = batch[features.NEXT_SENTENCE_LABELS]
+        weights["next_sentence_logits"] = batch[features.IS_REAL_EXAMPLE]
+    return given, labels, weights

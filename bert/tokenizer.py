@@ -1,0 +1,181 @@
+"""A tokenizer that returns the inputs of the encoder."""
+
+import itertools
+
+import numpy as np
+
+from common.errors import UserError
+from data import features, sequences
+from data.text import fast_tokenization, text_ops, tokenization, vocabulary
+from tasks.squad import windows
+
+PADDING = ("longest", "max_length")
+Spans = list[tuple[int, int]]  # first character of a token, and its limit
+
+
+class Tokenizer:
+    """Converts texts to the inputs of the encoder, at full speed.
+
+    The ids are those of the original's `FullTokenizer`.
+
+        tokenizer = bert.Tokenizer("model/vocab.txt", do_lower_case=True)
+        inputs = tokenizer(["the cat sees"], text_pairs=["a dog"])
+        tokenizer.decode(inputs["input_ids"])  # ["the cat sees a dog"]
+
+    Args:
+        vocab_file: path of the vocabulary.
+        do_lower_case: lower-case the text.
+        strip_accents: strip accents; None: as `do_lower_case`.
+        max_length: maximum number of tokens of a sequence, as the encoder's
+            `max_position_embeddings`.
+
+    Attributes:
+        tokens: tokens of the vocabulary in the order of their ids.
+        exact: the original's tokenizer, a `FullTokenizer`.
+        do_lower_case, strip_accents, max_length: the arguments.
+    """
+
+    def __init__(
+        self,
+        vocab_file: str,
+        do_lower_case: bool = True,
+        strip_accents: bool | None = None,
+        max_length: int = 512,
+    ):
+        text = (vocab_file, do_lower_case, strip_accents)
+        self._fast = fast_tokenization.FastTokenizer(*text)
+        self._with_offsets = None  # made when it is first needed
+        self.exact = tokenization.FullTokenizer(*text)
+        self.tokens = list(self.exact.vocab)
+        self.do_lower_case, self.strip_accents = text[1:]
+        self.max_length = max_length
+
+    def __call__(
+        self,
+        texts: str | list[str],
+        text_pairs: str | list[str] | None = None,
+        *,
+        max_length: int | None = None,
+        padding: str = "longest",
+        offsets: bool = False,
+    ) -> dict[str, np.ndarray]:
+        """Converts texts, or pairs of texts, to a batch.
+
+        Args:
+            texts: one text or a list.
+            text_pairs: the second text of each sequence, or None.
+            max_length: longer sequences are truncated, of a pair the longer
+                text; default: the tokenizer's.
+            padding: to the "longest" sequence of the batch, or "max_length".
+            offsets: also return the characters of each token.
+
+        Returns:
+            input_ids, input_mask, segment_ids: int32 [B, S]; and `offsets`,
+            int32 [B, S, 2]: of each token, its first character in its text
+            and the one after its last; 0, 0 for special tokens and padding.
+
+        Raises:
+            UserError: an argument is invalid.
+        """
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        if isinstance(text_pairs, str):
+            text_pairs = [text_pairs]
+        limit = self.max_length if max_length is None else max_length
+        pairs = [""] * len(texts) if text_pairs is None else list(text_pairs)
+        self._check(texts, pairs, limit, padding)
+        if offsets:
+            rows, spans = self._rows_with_offsets(texts, pairs, limit)
+        else:
+            rows, spans = self.rows(texts, pairs, limit), None
+        longest = max((len(ids) for ids, _ in rows), default=0)
+        width = limit if padding == "max_length" else longest
+        lengths = np.array([len(ids) for ids, _ in rows], int)
+        inside = np.arange(width) < lengths[:, None]  # [B, S]
+        batch = {
+            features.INPUT_IDS: _fill(inside, [ids for ids, _ in rows]),
+            features.INPUT_MASK: inside.astype(np.int32),
+            features.SEGMENT_IDS: _fill(inside, [x for _, x in rows]),
+        }
+        if offsets:
+            batch["offsets"] = np.zeros((*inside.shape, 2), np.int32)
+            flat = list(itertools.chain.from_iterable(spans))
+            batch["offsets"][inside] = np.reshape(flat, (-1, 2))
+        return batch
+
+    def rows(
+        self, texts: list[str], pairs: list[str], max_length: int
+    ) -> list[tuple[list[int], list[int]]]:
+        """Returns the ids and the segment ids of each sequence, unpadded."""
+        ids = self._fast.ids_of_lines([*texts, *pairs])
+        return [
+            self._join(a, b, max_length) for a, b in zip(ids, ids[len(texts) :])
+        ]
+
+    def decode(self, ids) -> str | list[str]:
+        """Joins tokens to text; drops `[CLS]`, `[SEP]` and `[PAD]`.
+
+        Args:
+            ids: integers [S] or [B, S].
+
+        Returns:
+            the text, or a list of B texts. Spaces and capitals that the
+            tokenizer dropped do not come back.
+        """
+        ids = np.asarray(ids)
+        if ids.ndim > 1:
+            return [self.decode(row) for row in ids]
+        dropped = (vocabulary.PAD, vocabulary.CLS, vocabulary.SEP)
+        known = self.exact.inv_vocab
+        tokens = [known.get(i, vocabulary.UNK) for i in ids.tolist()]
+        text = " ".join(x for x in tokens if x not in dropped)
+        return text.replace(" ##", "")
+
+    def _check(self, texts, pairs, max_length: int, padding: str) -> None:
+        if len(texts) != len(pairs):
+            raise UserError(
+                f"{len(pairs)} text_pairs", expected=f"{len(texts)}, as texts"
+            )
+        if padding not in PADDING:
+            raise UserError(
+                f"padding={padding!r}", expected=f"one of {', '.join(PADDING)}"
+            )
+        if not 3 <= max_length <= self.max_length:
+            raise UserError(
+                f"max_length={max_length}",
+                expected=f"3 to {self.max_length}, the tokenizer's",
+            )
+
+    def _join(self, a: list, b: list, max_length: int):
+        a, b = sequences.truncate_pair(a, b, max_length - (3 if b else 2))
+        vocab = self.exact.vocab
+        return sequences.join_pair(
+            a, b, vocab[vocabulary.CLS], vocab[vocabulary.SEP]
+        )
+
+    def _rows_with_offsets(
+        self, texts: list[str], pairs: list[str], max_length: int
+    ) -> tuple[list, list[Spans]]:
+        """As `rows`, and the characters of each token of each sequence."""
+        if self._with_offsets is None:
+            self._with_offsets = text_ops.GraphTokenizer(
+                self.tokens, self.do_lower_case, self.strip_accents
+            )
+        found = windows.tokenize(self._with_offsets, [*texts, *pairs])
+        spans = [list(zip(x.starts.tolist(), x.limits.tolist())) for x in found]
+        ids = [x.ids.tolist() for x in found]
+        rows, joined = [], []
+        for index in range(len(texts)):
+            a, b = index, index + len(texts)
+            rows.append(self._join(ids[a], ids[b], max_length))
+            space = max_length - (3 if ids[b] else 2)
+            one, two = sequences.truncate_pair(spans[a], spans[b], space)
+            none = [(0, 0)]
+            joined.append(none + one + none + (two + none if two else []))
+        return rows, joined
+
+
+def _fill(inside: np.ndarray, rows: list[list[int]]) -> np.ndarray:
+    """int32 [B, S] with the rows where `inside` is true, and zeros."""
+    filled = np.zeros(inside.shape, np.int32)
+    filled[inside] = list(itertools.chain.from_iterable(rows))
+    return filled

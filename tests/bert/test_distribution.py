@@ -1,0 +1,234 @@
+import importlib.util
+import pathlib
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+
+import pytest
+from packaging import requirements
+
+from bert import distribution
+from tests.helpers import flags_page
+
+ROOT = distribution.ROOT
+BUILD = "import sys, distribution; distribution.build_{}(sys.argv[1])"
+# Names of ours that a user's own modules have too.
+FOREIGN = ("common", "data", "modeling", "training", "tasks", "fill_mask")
+# Imports every module under the names of the wheel, and uses some by name.
+IMPORT_ALL = """
+import importlib, pickle, pkgutil, sys
+import data, training
+
+import bert
+
+assert "tensorflow" not in sys.modules
+for found in pkgutil.walk_packages(bert.__path__, "bert."):
+    importlib.import_module(found.name)
+ours = [m for m in sys.modules.values() if (m.__name__ + ".")[:5] == "bert."]
+folders = {m.__file__.rpartition("/bert/")[0] for m in ours if m.__file__}
+assert folders == {sys.argv[1]}, folders
+assert len(ours) > 100, len(ours)
+assert data.OWN and training.OWN
+tops = {name.split(".")[0] for name in sys.modules}
+assert not tops & {"modeling", "tasks", "checks", "serving", "common"}, tops
+
+from bert.data.corpus import raw_text
+
+worker = pickle.loads(pickle.dumps(raw_text._splitter("en")))
+assert worker.func is pkgutil.resolve_name(
+    "bert.data.corpus.raw_text:_split_chunk"
+)
+assert worker([(0, "One. Two.")])[0][2] == 2
+assert bert.Encoder.__module__ == "bert.encoders"
+import keras
+for name in ("bert>WarmupLinearDecay", "bert>Encoder", "bert>HubEncoder"):
+    known = keras.saving.get_registered_object(name)
+    assert known.__module__.startswith("bert."), name
+"""
+
+
+def build(what, root, folder):
+    """Builds as pip does: the backend's folder is on the path."""
+    code = [sys.executable, "-c", BUILD.format(what), str(folder)]
+    environment = {"PYTHONPATH": str(root / "bert"), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        code, cwd=root, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    (made,) = folder.iterdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The files of the wheel, in a folder outside of the checkout."""
+    folder = tmp_path_factory.mktemp("installed")
+    shutil.unpack_archive(wheel, folder, "zip")
+    return folder
+
+
+def run(installed, *words, cwd, code=0, text=None):
+    """Runs Python with a user's own modules and then the wheel's."""
+    for name in FOREIGN:
+        (cwd / f"{name}.py").write_text("OWN = True\n")
+    path = f"{cwd}:{installed}"
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=cwd,
+        env={"PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "2", "PATH": ""},
+        capture_output=True,
+        text=True,
+        input=text,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def contents(path):
+    with zipfile.ZipFile(path) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def test_a_wheel_holds_one_package_with_every_module(wheel):
+    names = set(contents(wheel))
+    tops = {name.split("/")[0] for name in names}
+    assert tops == {"bert", "bert-0.1.0.dist-info"}
+    moved = {
+        f"bert/{path.relative_to(ROOT)}"
+        for package in distribution.packages()
+        for path in (ROOT / package).rglob("*.py")
+    }
+    scripts = {f"bert/scripts/{name}.py" for name in flags_page.SCRIPTS}
+    configs = {f"bert/configs/{x.name}" for x in ROOT.glob("configs/*.json")}
+    own = {f"bert/{path.name}" for path in ROOT.glob("bert/*.py")}
+    own = own | {"bert/scripts/__init__.py"} - {"bert/distribution.py"}
+    assert len(moved) > 80
+    assert len(configs) > 5
+    python = {name for name in names if name.startswith("bert/")}
+    assert python == (moved | scripts | configs | own) - {
+        "bert/distribution.py"
+    }
+
+
+def test_a_wheel_from_an_sdist_has_the_same_files(wheel, tmp_path):
+    for name in ("sdist", "source", "wheel"):
+        (tmp_path / name).mkdir()
+    sdist = build("sdist", ROOT, tmp_path / "sdist")
+    shutil.unpack_archive(sdist, tmp_path / "source", filter="data")
+    (root,) = (tmp_path / "source").iterdir()
+    assert (root / "tests" / "bert" / "test_distribution.py").is_file()
+    again = contents(build("wheel", root, tmp_path / "wheel"))
+    first = contents(wheel)
+    assert again.keys() == first.keys()
+    for name in first:
+        if name.startswith("bert/"):
+            assert again[name] == first[name], name
+
+
+def test_the_command_and_the_license_are_in_the_metadata(wheel):
+    files = contents(wheel)
+    entries = files["bert-0.1.0.dist-info/entry_points.txt"].decode()
+    assert "bert = bert.__main__:main" in entries
+    metadata = files["bert-0.1.0.dist-info/METADATA"].decode()
+    for extra in ("gpu", "beam", "parquet"):
+        assert f"Provides-Extra: {extra}\n" in metadata
+    assert "bert-0.1.0.dist-info/licenses/LICENSE" in files
+
+
+def test_imports_and_commands_are_rewritten():
+    source = (
+        '"""Says `python run_squad.py`, and run_ner.py; x/run_ner.py not."""\n'
+        "import os\n"
+        "from data import features\n"
+        "from tasks.squad.metrics import (\n    scores,\n)\n"
+        "from database import data\n"
+        "def late():\n    from data.text import tokenization\n"
+        'PROG = "python -m tasks.squad.metrics"\n'
+    )
+    expected = (
+        '"""Says `bert run_squad`, and bert run_ner; x/run_ner.py not."""\n'
+        "import os\n"
+        "from bert.data import features\n"
+        "from bert.tasks.squad.metrics import (\n    scores,\n)\n"
+        "from database import data\n"
+        "def late():\n    from bert.data.text import tokenization\n"
+        'PROG = "python -m bert.tasks.squad.metrics"\n'
+    )
+    assert distribution.rewrite(source, ["data", "tasks"]) == expected
+
+
+def test_an_import_that_cannot_be_rewritten_is_an_error():
+    with pytest.raises(AssertionError, match="line 2"):
+        distribution.rewrite("\nimport data.text\n", ["data"])
+
+
+@pytest.mark.slow
+def test_modules_are_imported_beside_a_users_own(installed, tmp_path):
+    code = tmp_path / "import_all.py"
+    code.write_text(IMPORT_ALL)
+    run(installed, str(code), str(installed), cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_scripts_run_outside_of_the_checkout(installed, tmp_path):
+    """`create_pretraining_data` starts processes, by its module's name."""
+    spec = importlib.util.find_spec("tests.helpers.text")
+    spec.loader.exec_module(text := importlib.util.module_from_spec(spec))
+    text.write_corpus(tmp_path / "corpus.txt", 31)
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    done = run(
+        installed,
+        *("-m", "bert", "create_pretraining_data"),
+        *("--input_file=corpus.txt", "--vocab_file=vocab.txt"),
+        *("--output_file=a.tfrecord", "--num_processes=2"),
+        *("--max_seq_length=31", "--max_predictions_per_seq=3"),
+        cwd=tmp_path,
+    )
+    assert "records to a.tfrecord" in done.stdout
+    done = run(installed, "-m", "bert", "run_pretraining", cwd=tmp_path, code=2)
+    assert done.stderr.startswith("error: missing --")
+
+
+def test_modules_of_the_wheel_run_as_commands(installed, tmp_path):
+    words = ("-m", "bert.tasks.squad.metrics", "--help")
+    done = run(installed, *words, cwd=tmp_path)
+    assert "usage: python -m bert.tasks.squad.metrics" in done.stdout
+    done = run(installed, "-m", "bert", "configs", cwd=tmp_path)
+    folder = pathlib.Path(done.stdout.strip())
+    assert (folder / "bert_quickstart.json").is_file()
+    assert installed in folder.parents
+
+
+def test_the_ranges_contain_the_pinned_versions():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    ranges = dict(map(named, project["dependencies"]))
+    pins = dict(pinned("requirements.txt"))
+    assert ranges.keys() == pins.keys()
+    extras = project["optional-dependencies"]
+    for name in ("beam", "parquet"):
+        ranges |= dict(map(named, extras[name]))
+        pins |= dict(pinned(f"requirements-{name}.txt"))
+    for name, version in pins.items():
+        assert version in ranges[name], name
+        older = [x for x in ranges[name] if x.operator == ">="]
+        assert len(older) == 1, name
+
+
+def named(line):
+    found = requirements.Requirement(line)
+    return found.name, found.specifier
+
+
+def pinned(path):
+    for line in (ROOT / path).read_text().splitlines():
+        line = line.partition("#")[0].strip()
+        if line and not line.startswith("-r"):
+            name, _, version = line.partition("==")
+            yield name, version
