@@ -1,6 +1,7 @@
 """Filled masks and vectors of texts, in one call."""
 
 import numpy as np
+import tensorflow as tf
 
 from bert import heads
 from bert.encoders import Encoder, config_of, load_encoder
@@ -98,8 +99,8 @@ def embed(
     limit = max_length or tokenizer.max_length
 
     def run(batch):
-        outputs = encoder.predict_on_batch(batch)["sequence_output"]
-        mask = batch[features.INPUT_MASK]
+        found = encoder.predict_on_batch(batch)["sequence_output"]
+        outputs, mask = tf.constant(found), batch[features.INPUT_MASK]
         return list(vectors.pool(outputs, mask, pooling).numpy())
 
     found = batching.in_order(

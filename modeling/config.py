@@ -31,6 +31,9 @@ _FIXED = {"layer_norm_eps": 1e-12, "position_embedding_type": "absolute"}
 class BertConfig:
     """Sizes of a BERT; names and defaults are the original's.
 
+        config = bert.BertConfig(vocab_size=97, num_hidden_layers=2)
+        config = bert.BertConfig.from_json_file("model/bert_config.json")
+
     Attributes:
         vocab_size: V.
         hidden_size: H, a multiple of `num_attention_heads`.

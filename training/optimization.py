@@ -24,6 +24,8 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     The decay starts at step 0, so the learning rate drops a little below the
     peak when the warm-up ends.
 
+        bert.WarmupLinearDecay(5e-5, num_train_steps=100, num_warmup_steps=10)
+
     Args:
         peak: learning rate at step 0 of the decay.
         num_train_steps: step at which the learning rate reaches 0.
@@ -180,6 +182,9 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
     Under `Model.fit` it sums gradients over replicas and clips the sum; a
     custom training loop calls `reduce_and_clip` and `update`.
+
+        model = bert.classifier(encoder, num_labels=2)
+        model.compile(bert.AdamWeightDecay(5e-5), "mse")
 
     Args:
         learning_rate: a float or a schedule.

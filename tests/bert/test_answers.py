@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+import bert
+from common.errors import UserError
+from modeling import checkpoints, models
+from tests.helpers import library_files
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def values(folder):
+    library_files.run(folder / "run")
+    return library_files.pretrained(folder / "model")
+
+
+@pytest.fixture(scope="module")
+def loaded(folder, values):
+    return bert.load_encoder(str(folder / "model"))
+
+
+def test_the_words_of_each_mask(folder, values, loaded):
+    found = bert.fill_mask("the [MASK] sees [MASK] .", loaded, top_k=3)
+    network = models.build_pretraining_model(library_files.config())
+    checkpoints.assign(checkpoints.model_variables(network), values, "")
+    inputs = loaded[1]("the cat sees cat .")
+    inputs["input_ids"][0, [2, 4]] = 4
+    positions = {"masked_lm_positions": np.array([[2, 4]], np.int32)}
+    logits = network({**inputs, **positions})["masked_lm_logits"][0].numpy()
+    weights = np.exp(logits - logits.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True)
+    assert len(found) == 2
+    for words, row in zip(found, expected):
+        best = np.argsort(-row)[:3]
+        assert [word for word, _ in words] == [
+            loaded[1].tokens[i] for i in best
+        ]
+        np.testing.assert_allclose([p for _, p in words], row[best], rtol=1e-4)
+    by_path = bert.fill_mask("the [MASK]", str(folder / "model"), 2)
+    assert [len(words) for words in by_path] == [2]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
+def test_vectors_of_texts(pooling, loaded):
+    encoder, tokenizer = loaded
+    texts = ["the cat sees a dog", "tree", "a red fish", ""]
+    found = bert.embed(texts, loaded, pooling=pooling, batch_size=2)
+    assert found.dtype == np.float32
+    for text, vector in zip(texts, found, strict=True):
+        rows = encoder(tokenizer(text))["sequence_output"][0].numpy()
+        pooled = {"mean": rows.mean(0), "max": rows.max(0), "cls": rows[0]}
+        np.testing.assert_allclose(vector, pooled[pooling], atol=1e-5)
+
+
+def test_vectors_of_length_one(loaded):
+    plain = bert.embed(["the cat", "tree"], loaded)
+    scaled = bert.embed(["the cat", "tree"], loaded, normalize=True)
+    lengths = np.linalg.norm(plain, axis=1, keepdims=True)
+    np.testing.assert_allclose(scaled, plain / lengths, atol=1e-6)
+    assert bert.embed("tree", loaded).shape == (1, plain.shape[1])
+    assert bert.embed([], loaded).shape == (0, plain.shape[1])
+
+
+def test_long_texts_are_truncated(loaded):
+    short = bert.embed("the cat", loaded, max_length=4)
+    long = bert.embed("the cat sees a dog", loaded, max_length=4)
+    np.testing.assert_array_equal(short, long)
+
+
+def test_mistakes(folder, loaded):
+    with pytest.raises(UserError, match="no masked-LM head"):
+        bert.fill_mask("the [MASK]", str(folder / "run"))
+    with pytest.raises(UserError, match=r"'the cat' has no mask"):
+        bert.fill_mask("the cat", loaded)
+    with pytest.raises(UserError, match="has 14 tokens; expected at most 13"):
+        bert.fill_mask("[MASK] " + "the " * 11, loaded)
+    with pytest.raises(UserError, match="pooling='last'; expected mean"):
+        bert.embed("the", loaded, pooling="last")
+    with pytest.raises(UserError, match="no vocabulary"):
+        bert.embed("the", (loaded[0], None))

@@ -1,0 +1,164 @@
+import keras
+import numpy as np
+import pytest
+
+import bert
+from bert import locations
+from common.errors import UserError
+from modeling import checkpoints
+from tests.helpers import hub_exports, library_files, text
+
+ENCODER = checkpoints.ENCODER
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def values(folder):
+    values = library_files.pretrained(folder / "model")
+    library_files.huggingface(folder / "theirs", values)
+    return values
+
+
+def same(encoder, values):
+    named = checkpoints.encoder_variables(encoder)
+    assert named
+    for name, variable in named.items():
+        np.testing.assert_array_equal(variable.numpy(), values[name], name)
+
+
+@pytest.mark.parametrize("path", ["model", "model/bert_model.ckpt", "theirs"])
+def test_encoders_of_the_original_and_of_hugging_face(path, folder, values):
+    encoder, tokenizer = bert.load_encoder(str(folder / path))
+    same(encoder, values)
+    assert tokenizer.tokens == text.VOCABULARY
+    assert tokenizer.do_lower_case is True
+    assert (
+        tokenizer.max_length == library_files.config().max_position_embeddings
+    )
+    heads = {name for name in values if not name.startswith(ENCODER)}
+    assert set(encoder.checkpoint.values) == heads
+
+
+def test_the_folder_of_a_run(tmp_path):
+    values = library_files.run(tmp_path / "run")
+    encoder, tokenizer = bert.load_encoder(str(tmp_path / "run"))
+    same(encoder, values)
+    assert tokenizer.do_lower_case is False  # as recorded, not as guessed
+    assert set(encoder.checkpoint.values) == {"output_weights", "output_bias"}
+
+
+@pytest.mark.slow
+def test_a_tf_hub_encoder(tmp_path_factory):
+    exports = hub_exports.made(tmp_path_factory)
+    encoder, tokenizer = bert.load_encoder(exports.encoder)
+    named = checkpoints.model_variables(exports.model)
+    same(encoder, {name: x.numpy() for name, x in named.items()})
+    assert tokenizer.tokens == text.VOCABULARY  # of its assets
+
+
+def test_without_a_vocabulary_there_is_no_tokenizer(tmp_path):
+    values = library_files.pretrained(tmp_path / "model")
+    path = str(tmp_path / "vocab.txt")
+    (tmp_path / "model" / "vocab.txt").rename(path)
+    encoder, tokenizer = bert.load_encoder(str(tmp_path / "model"))
+    same(encoder, values)
+    assert tokenizer is None
+    _, tokenizer = bert.load_encoder(str(tmp_path / "model"), path)
+    assert tokenizer.tokens == text.VOCABULARY
+
+
+def test_a_folder_of_both_formats_is_the_checkpoint(folder, values, tmp_path):
+    library_files.pretrained(tmp_path / "both")
+    (tmp_path / "both" / "config.json").write_text("{}")
+    same(bert.load_encoder(str(tmp_path / "both"))[0], values)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nowhere", "no such checkpoint; expected the file"),
+        ("empty", "no checkpoints in this folder"),
+        ("torch", "holds pytorch_model.bin, a pickle"),
+    ],
+)
+def test_what_cannot_be_loaded(path, message, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "torch").mkdir()
+    config = '{"vocab_size": 97, "hidden_size": 12}'
+    (tmp_path / "torch" / "config.json").write_text(config)
+    (tmp_path / "torch" / "pytorch_model.bin").touch()
+    with pytest.raises(UserError, match=message):
+        bert.load_encoder(str(tmp_path / path))
+
+
+@pytest.mark.parametrize("name", ["model", "model/bert_model.ckpt", "theirs"])
+def test_load_weights_explains_what_to_call(name, folder, values):
+    encoder = bert.new_encoder(library_files.config())
+    with pytest.raises(UserError, match=r"call bert\.load_encoder"):
+        encoder.load_weights(folder / name)
+
+
+def test_load_weights_loads_what_keras_saved(tmp_path):
+    first, second = (
+        bert.new_encoder(library_files.config(), seed) for seed in (1, 2)
+    )
+    first.save_weights(tmp_path / "a.weights.h5")
+    second.load_weights(tmp_path / "a.weights.h5")
+    named = checkpoints.encoder_variables(first)
+    same(second, {name: x.numpy() for name, x in named.items()})
+
+
+def test_a_published_size_or_a_path_or_a_config(folder, values):
+    names = {path.stem for path in locations.CONFIGS.glob("*.json")}
+    assert "bert_tiny" in names
+    assert bert.new_encoder("tiny").count_params() == 4_385_920
+    path = str(folder / "model" / "bert_config.json")
+    for config in (path, library_files.config()):
+        encoder = bert.new_encoder(config, seed=5)
+        assert isinstance(encoder, keras.Model)
+        assert encoder.name == "bert"
+        assert encoder.output["pooled_output"].shape == (None, 15)
+
+
+@pytest.mark.parametrize("to", ["google", "huggingface"])
+def test_a_saved_model_is_loaded_with_its_head(to, folder, values, tmp_path):
+    encoder, tokenizer = bert.load_encoder(str(folder / "model"))
+    model = bert.classifier(encoder, 5, seed=7)
+    path = str(tmp_path / "saved")
+    bert.save(model, path, tokenizer, to)
+    again, tokens = bert.load_encoder(path)
+    assert tokens.tokens == tokenizer.tokens
+    assert tokens.do_lower_case is tokenizer.do_lower_case
+    inputs = tokenizer(["the cat", "a dog sees"])
+    found = bert.classifier(again, 5, seed=8)(inputs)["logits"]
+    np.testing.assert_array_equal(found, model(inputs)["logits"])
+
+
+def test_an_encoder_is_saved_alone(folder, values, tmp_path):
+    encoder, _ = bert.load_encoder(str(folder / "model"))
+    bert.save(encoder, str(tmp_path / "saved"))
+    saved = checkpoints.read(str(tmp_path / "saved"))
+    assert set(saved) == {x for x in values if x.startswith(ENCODER)}
+    assert not (tmp_path / "saved" / "vocab.txt").exists()
+
+
+def test_what_cannot_be_saved(tmp_path):
+    encoder = bert.new_encoder(library_files.config())
+    pooled = encoder(encoder.input)["pooled_output"]
+    own = keras.layers.Dense(2, name="mine")(pooled)
+    model = keras.Model(encoder.input, own)
+    with pytest.raises(UserError, match="no name for mine/kernel, mine/bias"):
+        bert.save(model, str(tmp_path / "a"))
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(UserError, match="no encoder in the model"):
+        bert.save(keras.Sequential([keras.Input((2,))]), str(tmp_path / "a"))
+    with pytest.raises(UserError, match="to='onyx'; expected one of google"):
+        bert.save(encoder, str(tmp_path / "a"), to="onyx")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    with pytest.raises(UserError, match="expected an empty folder"):
+        bert.save(encoder, str(tmp_path / "full"))

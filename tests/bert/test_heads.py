@@ -1,0 +1,128 @@
+import keras
+import numpy as np
+import pytest
+
+import bert
+from data import features
+from modeling import checkpoints, models
+from tests.helpers import library_files, pretraining_files, small
+
+INPUTS = {
+    name: np.int32(small.batch()[name])
+    for name in (*features.ENCODER_INPUTS, features.MASKED_LM_POSITIONS)
+}
+INPUTS["input_ids"] %= library_files.V
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    library_files.run(folder / "run")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def values(folder):
+    return library_files.pretrained(folder / "model")
+
+
+def load(folder, name):
+    return bert.load_encoder(str(folder / name))[0]
+
+
+def test_the_heads_of_pretraining_are_those_of_the_checkpoint(
+    folder, values, capsys
+):
+    expected = models.build_pretraining_model(library_files.config())
+    checkpoints.assign(checkpoints.model_variables(expected), values, "")
+    expected = expected(INPUTS)
+    encoder = load(folder, "model")
+    both = bert.masked_lm(encoder, next_sentence=True)(INPUTS)
+    only = bert.masked_lm(encoder)(INPUTS)
+    follows = bert.next_sentence(encoder)(
+        {name: INPUTS[name] for name in features.ENCODER_INPUTS}
+    )
+    assert list(both) == ["masked_lm_logits", "next_sentence_logits"]
+    assert list(only) == ["masked_lm_logits"]
+    for found in (both, only, follows):
+        for name, logits in found.items():
+            np.testing.assert_allclose(logits, expected[name], atol=1e-6)
+    assert "initial weights" not in capsys.readouterr().err
+
+
+def test_a_classifier_starts_from_the_head_of_a_run(folder, capsys):
+    encoder = load(folder, "run")
+    saved = encoder.checkpoint.values["output_weights"]
+    model = bert.classifier(encoder, 3)
+    head = model.get_layer("classifier")
+    np.testing.assert_array_equal(head.output_weights.numpy(), saved)
+    assert "initial weights" not in capsys.readouterr().err
+    bert.classifier(encoder, 5)  # another number of labels
+    bert.span_model(encoder)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[2] for line in lines] == [
+        "output_weights, output_bias",
+        "cls/squad/output_weights, cls/squad/output_bias",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "shapes"),
+    [
+        (lambda x: bert.classifier(x, 5), {"logits": (2, 5)}),
+        (lambda x: bert.token_classifier(x, 5), {"logits": (2, 11, 5)}),
+        (
+            bert.span_model,
+            {"start_logits": (2, 11), "end_logits": (2, 11)},
+        ),
+        (bert.next_sentence, {"next_sentence_logits": (2, 2)}),
+    ],
+)
+def test_models_share_the_encoder(make, shapes):
+    encoder = bert.new_encoder(library_files.config())
+    model = make(encoder)
+    assert model.get_layer("bert") is encoder
+    inputs = {name: INPUTS[name] for name in features.ENCODER_INPUTS}
+    found = {name: x.shape for name, x in model(inputs).items()}
+    assert found == shapes
+
+
+def test_a_model_that_reads_the_pooler_trains_it():
+    """Also after another model on the same encoder has frozen it."""
+    encoder = bert.new_encoder(library_files.config())
+    pooler = encoder.get_layer("pooler")
+    for make in (
+        lambda: bert.classifier(encoder, 2),
+        lambda: bert.next_sentence(encoder),
+        lambda: bert.masked_lm(encoder, next_sentence=True),
+    ):
+        bert.span_model(encoder)
+        assert not pooler.trainable
+        make()
+        assert pooler.trainable
+
+
+def test_a_frozen_encoder_stays_frozen():
+    encoder = bert.new_encoder(library_files.config())
+    encoder.trainable = False
+    model = bert.classifier(encoder, 2)
+    trained = [variable.name for variable in model.trainable_variables]
+    assert trained == ["output_weights", "output_bias"]
+
+
+@pytest.mark.slow
+def test_records_of_pretraining_train_both_heads(tmp_path):
+    pretraining_files.write_records(tmp_path / "r" / "a.tfrecord", 7)
+    model = bert.masked_lm(bert.new_encoder(small.config()), True)
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="mean_with_sample_weight"
+    )
+    losses = dict.fromkeys(model.output, loss)
+    model.compile(bert.AdamWeightDecay(1e-2), losses, jit_compile=False)
+    batches = bert.pretraining_dataset(
+        str(tmp_path / "r" / "*.tfrecord"), 7, next_sentence=True
+    )
+    done = model.fit(batches, steps_per_epoch=1, epochs=17, verbose=0)
+    for name in ("masked_lm_logits_loss", "next_sentence_logits_loss"):
+        first, *_, last = done.history[name]
+        assert last < 0.9 * first

@@ -1,0 +1,64 @@
+import inspect
+import re
+import runpy
+
+import keras
+import numpy as np
+import pytest
+
+import bert
+from bert import library
+from tests.helpers import library_files, pretraining_files
+
+
+def examples(name):
+    """The indented lines of a docstring before its first section."""
+    text = inspect.getdoc(getattr(bert, name)) + "\n"
+    text = re.split(r"^\w+:$", text, flags=re.M)[0]
+    lines = [x for x in text.splitlines() if x.startswith("    ")]
+    return inspect.cleandoc("\n".join(["", *lines]))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("library")
+    library_files.pretrained(found / "model")
+    pretraining_files.write_records(found / "records" / "a.tfrecord", 7)
+    return found
+
+
+SLOW = ("pretraining_dataset",)  # Keras compiles its step
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(x, marks=[pytest.mark.slow] if x in SLOW else [])
+        for x in bert.__all__
+    ],
+)
+def test_the_example_of_the_docstring_runs(name, folder, tmp_path, monkeypatch):
+    code = examples(name)
+    assert f"bert.{name}" in code or name == "Encoder"
+    monkeypatch.chdir(tmp_path)
+    for part in ("model", "records"):
+        (tmp_path / part).symlink_to(folder / part)
+    encoder, tokenizer = bert.load_encoder("model")
+    if name == "pretraining_dataset":  # of the records' vocabulary
+        encoder = bert.new_encoder(pretraining_files.small.config())
+    inputs = tokenizer(["the cat sees", "a dog"])
+    given = {"encoder": encoder, "tokenizer": tokenizer, "inputs": inputs}
+    (tmp_path / "example.py").write_text(code)
+    modules = {"bert": bert, "keras": keras, "np": np}
+    runpy.run_path("example.py", given | modules)
+
+
+def test_the_names_are_the_same_in_both_modules():
+    assert bert.__all__ == library.__all__ == sorted(bert.__all__)
+    assert set(bert.__all__) <= set(dir(bert))
+    assert bert.embed is library.embed
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'bert' has no attribute 'Bert'"):
+        _ = bert.Bert

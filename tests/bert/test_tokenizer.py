@@ -1,0 +1,119 @@
+import random
+
+import numpy as np
+import pytest
+
+import bert
+from common.errors import UserError
+from data.text import tokenization
+from tests.helpers import hard_texts, text
+
+CLS, SEP = 2, 3
+
+
+@pytest.fixture(scope="module")
+def vocab(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
+    text.write_vocabulary(path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(vocab):
+    return bert.Tokenizer(vocab, max_length=13)
+
+
+def test_a_batch_of_texts(tokenizer):
+    batch = tokenizer(["The cat sees.", "dogs", ""])
+    ids = tokenizer.exact.convert_tokens_to_ids
+    expected = np.zeros((3, 6), np.int32)
+    expected[0] = [CLS, *ids(["the", "cat", "sees", "."]), SEP]
+    expected[1, :4] = [CLS, *ids(["dog", "##s"]), SEP]
+    expected[2, :2] = [CLS, SEP]
+    np.testing.assert_array_equal(batch["input_ids"], expected)
+    np.testing.assert_array_equal(batch["input_mask"], expected > 0)
+    assert not batch["segment_ids"].any()
+    assert list(batch) == ["input_ids", "input_mask", "segment_ids"]
+    assert {x.dtype for x in batch.values()} == {np.dtype(np.int32)}
+
+
+def test_pairs_and_padding_to_the_maximum(tokenizer):
+    batch = tokenizer("the cat", "a dog sees", padding="max_length")
+    assert batch["input_ids"].shape == (1, 13)
+    assert tokenizer.decode(batch["input_ids"]) == ["the cat a dog sees"]
+    assert batch["segment_ids"].tolist() == [[0] * 4 + [1] * 4 + [0] * 5]
+    assert batch["input_mask"].sum() == 8
+
+
+def test_the_longer_text_of_a_pair_is_truncated(tokenizer):
+    batch = tokenizer(
+        ["the cat sees a dog", "the cat"], ["red", ""], max_length=6
+    )
+    words = ["the cat red", "the cat"]
+    assert tokenizer.decode(batch["input_ids"][:, :-1])[1] == words[1]
+    assert tokenizer.decode(batch["input_ids"])[0] == words[0]
+    assert batch["segment_ids"].tolist() == [[0] * 4 + [1] * 2, [0] * 6]
+
+
+def test_ids_are_those_of_the_original(vocab):
+    tokenizer = bert.Tokenizer(vocab, do_lower_case=True, max_length=512)
+    exact = tokenization.FullTokenizer(vocab, do_lower_case=True)
+    rng = random.Random(3)
+    texts = [hard_texts.random_text(rng) for _ in range(300)]
+    texts = [x for x in texts if x.isprintable()] + ["Café dogs."]
+    assert len(texts) > 30
+    batch = tokenizer(texts)
+    for row, mask, one in zip(batch["input_ids"], batch["input_mask"], texts):
+        ids = exact.convert_tokens_to_ids(exact.tokenize(one))
+        assert row[mask == 1].tolist() == [CLS, *ids, SEP]
+
+
+def test_offsets_are_characters_of_the_text(tokenizer):
+    texts, pairs = ["é cäts the DOGS", "tree"], ["", "a fish, dogs"]
+    batch = tokenizer(texts, pairs, offsets=True)
+    plain = tokenizer(texts, pairs)
+    for name, expected in plain.items():
+        np.testing.assert_array_equal(batch[name], expected)
+    assert batch["offsets"].dtype == np.int32
+    assert batch["offsets"].shape == (*plain["input_ids"].shape, 2)
+    found = [
+        [one[s][x:y] for s, (x, y) in zip(segments, spans)]
+        for one, segments, spans in zip(
+            zip(texts, pairs),
+            batch["segment_ids"].tolist(),
+            batch["offsets"].tolist(),
+        )
+    ]
+    assert found[0] == ["", "é", "cät", "s", "the", "DOG", "S", "", ""]
+    assert found[1] == ["", "tree", "", "a", "fish", ",", "dog", "s", ""]
+
+
+def test_offsets_are_truncated_with_the_tokens(tokenizer):
+    batch = tokenizer("the cat sees", "a dog", max_length=6, offsets=True)
+    assert batch["offsets"].tolist() == [
+        [[0, 0], [0, 3], [4, 7], [0, 0], [0, 1], [0, 0]]
+    ]
+
+
+def test_one_text_is_decoded_to_a_string(tokenizer):
+    ids = tokenizer("Dogs see.")["input_ids"][0]
+    assert tokenizer.decode(ids) == "dogs [UNK] ."
+    assert tokenizer.decode([7, 9_999, 4]) == "cat [UNK] [MASK]"
+
+
+def test_no_text_is_an_empty_batch(tokenizer):
+    assert {x.shape for x in tokenizer([]).values()} == {(0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"text_pairs": ["a", "b"]}, "2 text_pairs; expected 1"),
+        ({"padding": "left"}, "padding='left'; expected one of longest"),
+        ({"max_length": 14}, "max_length=14; expected 3 to 13"),
+        ({"max_length": 2}, "max_length=2; expected 3 to 13"),
+    ],
+)
+def test_invalid_arguments(options, message, tokenizer):
+    with pytest.raises(UserError, match=message):
+        tokenizer(["the"], **options)
