@@ -15,6 +15,7 @@ from modeling.encoder import build_encoder
 from modeling.models import build_pretraining_model
 from tests.helpers import (
     classifier_files,
+    library_files,
     pretraining_files,
     small,
     squad_files,
@@ -153,6 +154,7 @@ def weights(folder: pathlib.Path) -> None:
 
 
 def library(folder: pathlib.Path) -> None:
-    """A checkpoint and records."""
-    bert(folder / "bert")
+    """A checkpoint with both heads, records, and the config of these."""
+    library_files.pretrained(folder / "model")
     pretraining_files.write_records(folder / "records" / "wiki.tfrecord", 7)
+    (folder / "config.json").write_text(_config().to_json())
