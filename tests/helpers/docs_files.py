@@ -154,7 +154,9 @@ def weights(folder: pathlib.Path) -> None:
 
 
 def library(folder: pathlib.Path) -> None:
-    """A checkpoint with both heads, records, and the config of these."""
+    """A checkpoint, records and their config, and a table of sentences."""
     library_files.pretrained(folder / "model")
     pretraining_files.write_records(folder / "records" / "wiki.tfrecord", 7)
     (folder / "config.json").write_text(_config().to_json())
+    rows = ["sentence\tlabel", "the cat\tfine", "a dog\tdull", "tree\tfine"]
+    (folder / "train.tsv").write_text("\n".join(rows) + "\n")
