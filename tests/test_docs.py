@@ -105,7 +105,11 @@ PROGRAMS = ("library", "coming_from")  # the snippets of a page are one program
 # Group -> part of a snippet of the other pages, in order.
 SNIPPETS = {
     "squad": ['load("squad_export")'],
-    "weights": ['load("preprocessor")', 'KerasLayer("preprocessor")'],
+    "weights": [
+        'load("preprocessor")',
+        'KerasLayer("preprocessor")',
+        'bert.load_encoder("minilm_google")',
+    ],
 }
 FILES = {
     "data": docs_files.data,
@@ -215,6 +219,15 @@ def test_links_lead_to_files_and_headings():
 
 def test_the_readme_has_300_lines_at_most():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 300
+
+
+def test_the_walk_of_the_readme_has_30_lines_at_most():
+    words = 'bert.load_encoder("minilm_google")'
+    (walk,) = [x for x in fences("python") if words in x]
+    assert len(walk.splitlines()) <= 30
+    for step in ("new_", "load_", "embed", "Dense", "fit", "save", "export"):
+        assert step in walk
+    assert "served.serve(inputs)" in walk
 
 
 @pytest.mark.parametrize("words", TARGETS)
