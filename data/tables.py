@@ -1,10 +1,11 @@
-"""Reading rows of TSV, CSV and JSONL files, with their line numbers.
+"""Reading rows of TSV, CSV, JSONL, Parquet and Arrow, with line numbers.
 
     .tsv, any other extension    fields between tabs; quotes are characters
     .csv                         commas, quoted fields, also across lines
     .jsonl, .json                an object per line; its keys are the columns
+    .parquet, .arrow, folders    see `common.arrow_files`; lines are rows
 
-Each may be compressed, with `.gz` after its extension. A byte order mark, the
+Text may be compressed, with `.gz` after its extension. A byte order mark, the
 CR of CRLF and blank lines at the end are skipped; in CSV files, all blank
 lines.
 """
@@ -17,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from common import limits, storage, surrogates
+from common import arrow_files, limits, storage, surrogates
 from common.errors import UserError
 
 Column = str | int  # name, or number from 0; -1 is the last
@@ -30,8 +31,8 @@ class TableRow(NamedTuple):
 
     Attributes:
         line: line number of its start, from 1.
-        values: value of each requested column: str, or the parsed JSON value
-            in .jsonl files.
+        values: value of each requested column: str, or a parsed value in
+            files that have types.
     """
 
     line: int
@@ -51,7 +52,7 @@ def rows(
     Args:
         path: the file; its extension defines the format.
         columns: columns to read, by name (with a header) or number.
-        header: whether line 1 names the columns; .jsonl files need none.
+        header: whether line 1 names the columns; files with types need none.
         broken: receives the line numbers of rows with too few or too many
             fields, which are then skipped; None: an error.
         long: receives the line numbers of rows with a field of more than
@@ -65,8 +66,9 @@ def rows(
             field.
     """
     long = [] if long is None else long
-    if is_json(path):
-        yield from _json_rows(path, columns, long)
+    if has_types(path):
+        reader = _json_rows if is_json(path) else _arrow_rows
+        yield from reader(path, columns, long)
         return
     width, indices = None, columns
     for line, fields in _split(path, delimiter):
@@ -94,7 +96,7 @@ def rows(
 
 
 def header(path: str, delimiter: str | None = None) -> list[str]:
-    """Returns the fields of line 1; of a .jsonl file, its keys.
+    """Returns the fields of line 1; of a file with types, its columns.
 
     Raises:
         UserError: as `rows`, or the file is empty.
@@ -102,6 +104,8 @@ def header(path: str, delimiter: str | None = None) -> list[str]:
     if is_json(path):
         for _, value in _json_objects(path):
             return list(value)
+    if arrow_files.is_arrow(path):
+        return arrow_files.columns(path)
     for _, fields in _split(path, delimiter):
         return fields
     raise _empty(path)
@@ -110,6 +114,11 @@ def header(path: str, delimiter: str | None = None) -> list[str]:
 def is_json(path: str) -> bool:
     """Returns whether a file has JSON lines, by its name."""
     return path.removesuffix(".gz").endswith((".jsonl", ".json"))
+
+
+def has_types(path: str) -> bool:
+    """Returns whether values have types and the columns names."""
+    return is_json(path) or arrow_files.is_arrow(path)
 
 
 def is_csv(path: str) -> bool:
@@ -139,7 +148,9 @@ def _count(fields: int) -> str:
     return f"{fields} column{'s' * (fields != 1)}"
 
 
-def _index(column: Column, names: list[str], path: str, line: int) -> int:
+def _index(
+    column: Column, names: list[str], path: str, line: int | None
+) -> int:
     """Returns the number of a column, from its name or number."""
     if isinstance(column, str) and names.count(column) == 1:
         return names.index(column)
@@ -267,6 +278,20 @@ def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         if fields:  # the line is not blank
             yield first, fields
         first = reader.line_num + 1
+
+
+def _arrow_rows(
+    path: str, columns: list[Column], long: list[int]
+) -> Iterator[TableRow]:
+    names = arrow_files.columns(path)
+    chosen = [names[_index(column, names, path, None)] for column in columns]
+    line = 0
+    for line, values in arrow_files.rows(path, chosen):
+        texts = [x for x in values if isinstance(x, str)]
+        _check_sizes(texts, path, line, long)
+        yield TableRow(line, values)
+    if not line:
+        raise UserError("is empty", path=path, expected="rows")
 
 
 def _json_rows(

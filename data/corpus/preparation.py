@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from common import storage
+from common import arrow_files, storage
 from common.errors import UserError
 from common.flags import flag
 from common.progress import Progress, say
@@ -31,7 +31,9 @@ class Settings:
         "Unit of plain text that is a document: a file, or a paragraph.",
         choices=("file", "blank_line"),
     )
-    text_field: str = flag("text", "Field of JSON lines that has the text.")
+    text_field: str = flag(
+        "text", "Field of JSON lines, or column, that has the text."
+    )
     language: str = flag(
         "en",
         "Language whose rules split sentences: "
@@ -123,7 +125,7 @@ def files_below(folder: str) -> list[str]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         files += [
             os.path.join(path, name)
-            for name in names
+            for name in arrow_files.without_descriptions(path, names)
             if not name.startswith(".")
         ]
     files = sorted(filter(os.path.isfile, files))

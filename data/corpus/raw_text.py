@@ -6,7 +6,8 @@ a document; with `blank_line` each paragraph is one.
 
 JSON lines (`.jsonl`, `.json`): each object is a document, and every newline in
 its text ends a paragraph. Such text comes from extractors, which do not wrap
-lines: a newline is the end of a heading, a list item or a paragraph.
+lines: a newline is the end of a heading, a list item or a paragraph. So are
+the rows of Parquet and Arrow files, with the text in a column.
 
 No sentence crosses a paragraph. Paragraphs of more than 100,000 characters
 are processed in parts, so that memory and time are bounded.
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import sentencex
 
-from common import processes, storage, surrogates
+from common import arrow_files, processes, storage, surrogates
 from common.errors import UserError
 from data.corpus import documents
 
@@ -90,9 +91,9 @@ def read_paragraphs(
     in parts.
 
     Args:
-        files: plain text or JSON lines, each also with `.gz`.
+        files: plain text or JSON lines, each also with `.gz`; Parquet, Arrow.
         document_boundary: `file` or `blank_line`, for plain text.
-        text_field: field of JSON lines that has the text.
+        text_field: field of JSON lines, or column, that has the text.
         on_read: called periodically with the bytes read so far.
         on_bad: called with the error of a line that cannot be read, which is
             then dropped; None: the error is raised. In plain text, a dropped
@@ -109,7 +110,9 @@ def read_paragraphs(
             on_read(done + position)
 
         lines = documents.lines(path, on_file, on_bad=on_bad)
-        if is_json(path):
+        if arrow_files.is_arrow(path):
+            found = _column_paragraphs(path, text_field)
+        elif is_json(path):
             found = _json_paragraphs(lines, path, text_field, on_bad)
         else:
             found = _plain_paragraphs(lines, document_boundary)
@@ -214,6 +217,20 @@ def _json_paragraphs(
         for paragraph in text.split("\n"):
             yield document, paragraph
         document += 1
+
+
+def _column_paragraphs(path: str, column: str) -> Iterator[Paragraph]:
+    for row, (text,) in arrow_files.rows(path, [column]):
+        if not isinstance(text, str):
+            raise UserError(
+                f"{column!r} is not a string: {repr(text)[:40]}",
+                path=path,
+                line=row,
+                expected="the text of a document",
+                fix="pass --text_field",
+            )
+        for paragraph in text.split("\n"):
+            yield row - 1, paragraph
 
 
 def _json_text(line: str, path: str, number: int, text_field: str) -> str:

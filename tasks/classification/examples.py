@@ -267,7 +267,7 @@ def _fields(
 
 
 def _text(value, what: str, source: Source, line: int) -> str:
-    """A field as text; also a number of a .jsonl file."""
+    """A field as text; also a number of a file with types."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -367,7 +367,7 @@ def check_header(source: Source, labels: Labels) -> None:
     Raises:
         UserError: the label or id column of line 1 has a label or a number.
     """
-    if not source.header or tables.is_json(source.path):
+    if not source.header or tables.has_types(source.path):
         return
     fields = tables.header(source.path, source.delimiter)
     for column in (source.label, source.id):

@@ -8,7 +8,7 @@ import glob
 import os
 from collections.abc import Iterator
 
-from common import flags
+from common import arrow_files, flags
 from common.errors import UserError
 from common.progress import say
 from common.storage import sync_and_hash
@@ -29,7 +29,7 @@ from tasks.classification.tasks import TASKS, ClassificationTask
 TRAIN, DEV, TEST = "train", "dev", "test"
 _RECORDS = {TRAIN: "train", DEV: "eval", TEST: "predict"}  # .tf_record
 _SPLIT_FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
-_ENDINGS = (".tsv", ".csv", ".jsonl")
+_ENDINGS = (".tsv", ".csv", ".jsonl", ".parquet")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -386,7 +386,9 @@ def make_records(
     path = os.path.join(folder, part.file(_RECORDS[part.split], ".tf_record"))
     key = {
         "source": dataclasses.asdict(part.source),
-        "sha256": sync_and_hash(part.source.path),
+        "sha256": ",".join(
+            map(sync_and_hash, arrow_files.files_of(part.source.path))
+        ),
         "labels": dataclasses.asdict(data.labels),
         "vocabulary": vocabulary.vocabulary_hash(text.vocab_file),
         **flags.as_dict(settings, "cache_key"),

@@ -42,21 +42,25 @@ def read(
     """Yields the examples of a file.
 
     Args:
-        path: a .csv, .jsonl or .json file, each also with .gz.
+        path: a .csv, .jsonl or .json file, each also with .gz; or Parquet or
+            Arrow, with the columns of one of these.
         labelled: whether the examples must have labels.
         log: called with a line about unusually long fields, if there are any.
 
     Raises:
         UserError: if the file cannot be read, or a line is not an example.
     """
-    if not (tables.is_csv(path) or tables.is_json(path)):
+    if not (tables.is_csv(path) or tables.has_types(path)):
         raise UserError(
             "is neither .csv nor .jsonl",
             path=path,
             expected="SWAG's CSV or JSON lines",
         )
     long: list[int] = []
-    reader = _csv if tables.is_csv(path) else _json
+    is_json = tables.is_json(path)
+    if not is_json and tables.has_types(path):
+        is_json = "choices" in tables.header(path)
+    reader = _json if is_json else _csv
     for example in reader(path, labelled, long):
         _check(example, path, labelled)
         yield example
@@ -148,6 +152,8 @@ def _csv(path: str, labelled: bool, long: list[int]) -> Iterator[ChoiceExample]:
     label = [_LABEL] if labelled else []
     columns = ["sent1", "sent2", *endings, *label]
     for line, values in tables.rows(path, columns, header=True, long=long):
+        # Files with types have null and numbers, too.
+        values = ["" if x is None else str(x) for x in values]
         context, start, *choices = values
         found = choices.pop() if labelled else None
         if not all(x.strip() for x in choices):
