@@ -186,9 +186,7 @@ def _named(values: list, known: list[str] | None, path: str) -> list:
         return values
     names = {**dict(enumerate(known)), -1: None, None: None}
     wrong = [
-        x
-        for x in values
-        if not isinstance(x, int | None) or x not in names
+        x for x in values if not isinstance(x, int | None) or x not in names
     ]
     if wrong:
         raise UserError(

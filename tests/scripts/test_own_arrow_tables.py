@@ -1,0 +1,165 @@
+"""The user's own Parquet and Arrow tables, and folders of `datasets`."""
+
+import pytest
+
+import prepare_corpus
+from common import flags
+from common.errors import UserError
+from data import tables
+from data.records import example_files
+from tasks.classification import examples as classification
+from tasks.classification import inputs
+from tasks.classification.inputs import TEST, TRAIN
+from tasks.classification.settings import Settings
+from tasks.swag import examples as swag
+from tests.helpers import tables_of_arrow, text
+
+KINDS = ["train.parquet", "stream.arrow", "file.arrow", "folder"]
+MAILS = {
+    "mail": ["the cat", "a dog", "tree", "fish"],
+    "grade": [1, 0, 0, 1],
+    "size": [1.5, 2.0, 2.5, 7.0],
+}
+
+
+def settings_of(*words, **named):
+    for name, value in {"output_dir": "none", **named}.items():
+        words += (f"--{name}={value}",)
+    argv = ["run_classifier", *words, "--task_name=tsv", "--text_column=mail"]
+    return flags.parse(argv, Settings, "")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_rows_by_name_and_by_number(name, tmp_path):
+    path = str(tmp_path / name)
+    tables_of_arrow.write(tmp_path / name, MAILS)
+    assert tables.header(path) == ["mail", "grade", "size"]
+    found = tables.rows(path, ["size", 0, -2], header=True)
+    assert [tuple(row) for row in found][:2] == [
+        (1, [1.5, "the cat", 1]),
+        (2, [2.0, "a dog", 0]),
+    ]
+    with pytest.raises(UserError, match="no column 'text'.*mail, grade, size"):
+        list(tables.rows(path, ["text"], header=True))
+
+
+def test_an_empty_table_and_a_long_field(tmp_path):
+    path = tmp_path / "a.parquet"
+    tables_of_arrow.write(path, {"mail": []})
+    with pytest.raises(UserError, match="is empty; expected rows"):
+        list(tables.rows(str(path), ["mail"], header=True))
+    tables_of_arrow.write(path, {"mail": ["a", "b" * 131_073]})
+    long = []
+    assert len(list(tables.rows(str(path), ["mail"], True, long=long))) == 2
+    assert long == [2]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_classifiers_examples_and_records(name, tmp_path):
+    classes = {"grade": ["bad", "good"]}
+    tables_of_arrow.write(tmp_path / name, MAILS, classes)
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    settings = settings_of(
+        "--do_train",
+        train_file=tmp_path / name,
+        label_column="grade",
+        vocab_file=tmp_path / "vocab.txt",
+    )
+    data = inputs.read(settings)
+    (part,) = data.of(TRAIN)
+    assert data.labels.names == ("bad", "good")
+    found = classification.examples(part.source, data.labels)
+    assert [tuple(x) for x in found][:2] == [
+        ("0", "the cat", "", 1),
+        ("1", "a dog", "", 0),
+    ]
+    path = inputs.make_records(str(tmp_path), settings, data, part)
+    rows = example_files.read(path, inputs.schema(data.labels), 128)
+    assert [list(row["label_ids"]) for row in rows] == [[1], [0], [0], [1]]
+
+
+def test_the_file_of_a_split_is_found_in_the_folder(tmp_path):
+    tables_of_arrow.write(tmp_path / "test.parquet", MAILS)
+    settings = settings_of(
+        "--do_predict", data_dir=tmp_path, labels="0,1", label_column="grade"
+    )
+    (part,) = inputs.read(settings).of(TEST)
+    assert (part.source.path, part.count) == (str(tmp_path / "test.parquet"), 4)
+    assert part.is_labelled
+
+
+def test_labels_that_are_no_text(tmp_path):
+    path = tmp_path / "a.parquet"
+    tables_of_arrow.write(path, {**MAILS, "grade": [b"x", b"y", b"x", b"y"]})
+    settings = settings_of("--do_train", train_file=path, label_column="grade")
+    with pytest.raises(UserError, match=r"a\.parquet:1: "):
+        inputs.read(settings)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "folder"])
+def test_choices_of_both_forms(name, tmp_path):
+    tables_of_arrow.write(
+        tmp_path / name,
+        {
+            "sent1": ["the cat", "a dog"],
+            "sent2": ["it", None],
+            "ending0": ["sees", "likes"],
+            "ending1": ["finds", "follows"],
+            "label": [1, 0],
+        },
+    )
+    first, second = swag.read(str(tmp_path / name), labelled=True)
+    assert (first.context, first.choices) == (
+        "the cat",
+        ["it sees", "it finds"],
+    )
+    assert (second.choices, second.label) == (["likes", "follows"], 0)
+    tables_of_arrow.write(
+        tmp_path / "b.parquet",
+        {"context": ["a"], "choices": [["b", "c"]], "label": [1]},
+    )
+    (found,) = swag.read(str(tmp_path / "b.parquet"), labelled=True)
+    assert (found.choices, found.label) == (["b", "c"], 1)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_corpus_from_a_column(name, tmp_path, run_script):
+    columns = {
+        "title": ["x", "y", "z"],
+        "body": ["One here. Two here.\nThree here.", "", "Four here."],
+    }
+    (tmp_path / "raw").mkdir()
+    tables_of_arrow.write(tmp_path / "raw" / name, columns)
+    (tmp_path / "raw" / "more.txt").write_text("Five here. Six here.")
+    code, out, error = run_script(
+        prepare_corpus,
+        input_file=tmp_path / "raw",
+        output_file=tmp_path / "corpus.txt",
+        text_field="body",
+        num_processes=1,
+    )
+    assert code == 0, error
+    documents = (tmp_path / "corpus.txt").read_text().split("\n\n")
+    expected = ["One here.\nTwo here.\nThree here.", "Four here."]
+    expected.append("Five here.\nSix here.")
+    assert sorted(x.strip() for x in documents) == sorted(expected)
+    assert "3 documents" in out
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"text": ["a", None]}, ":2: 'text' is not a string: None"),
+        ({"body": ["a"]}, "no column 'text'; expected one of body"),
+    ],
+)
+def test_a_corpus_without_its_text(values, message, tmp_path, run_script):
+    tables_of_arrow.write(tmp_path / "a.parquet", values)
+    code, _, error = run_script(
+        prepare_corpus,
+        input_file=tmp_path / "a.parquet",
+        output_file=tmp_path / "corpus.txt",
+    )
+    assert code == 2
+    assert message in error.splitlines()[-1]
+    assert not (tmp_path / "corpus.txt").exists()
