@@ -14,6 +14,8 @@ SHORT = {  # flags of the quickstart in short form
     "--num_train_steps=1500": "--num_train_steps=20",
     "--num_warmup_steps=150": "--num_warmup_steps=2",
     "--eval_steps=500": "--eval_steps=10",
+    "--dupe_factor=2": "--dupe_factor=1",
+    "--max_eval_steps=20": "--max_eval_steps=2",
     "--num_train_epochs=2": "--num_train_epochs=1",
 }
 
