@@ -17,8 +17,8 @@ class Statistics:
     """Counts over records, and the first record with each problem.
 
     Attributes:
-        counts: names as in `partitions.count_instances`, whose shares and
-            warnings apply; and `duplicates`, repeated records.
+        counts: names as in `records.count_rows`; `partitions.shares` and
+            its warnings apply; and `duplicates`, repeated records.
         targets: int64 [V], number of times that each token was masked.
         knows_masks: whether the id of `[MASK]` was known, so that replaced
             tokens were counted.

@@ -5,8 +5,6 @@ mask         1   1  1  1     1   1  1     1   0  0
 segments     0   0  0  0     0   1  1     1   0  0
 """
 
-import random
-
 import numpy as np
 
 
@@ -52,35 +50,6 @@ def truncate_pair(
     return (
         a[: max(max_tokens - len(b), max_tokens - half)],
         b[: max(max_tokens - len(a), half)],
-    )
-
-
-def truncate_pair_randomly(
-    a: list[int], b: list[int], max_tokens: int, rng: random.Random
-) -> tuple[list[int], list[int]]:
-    """Truncates the longer segment, at random ends, until both fit.
-
-    Draws the same random numbers as the original's `truncate_seq_pair`, in
-    the same order, but slices once: the original takes quadratic time.
-
-    Args:
-        a: ids of the first segment.
-        b: ids of the second segment; truncated if both have the same length.
-        max_tokens: maximum length of both together.
-        rng: source of one number for each dropped id.
-
-    Returns:
-        the two segments, truncated.
-    """
-    front, length = [0, 0], [len(a), len(b)]
-    for _ in range(len(a) + len(b) - max_tokens):
-        longer = 0 if length[0] > length[1] else 1
-        length[longer] -= 1
-        if rng.random() < 0.5:
-            front[longer] += 1
-    return (
-        a[front[0] : front[0] + length[0]],
-        b[front[1] : front[1] + length[1]],
     )
 
 

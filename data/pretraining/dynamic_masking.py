@@ -3,14 +3,13 @@
 The masks of a record are removed and drawn again when it is loaded.
 """
 
-import dataclasses
-import random
+import functools
 
 import numpy as np
 import tensorflow as tf
 
-from data import features, sequences
-from data.pretraining import masking
+from data import features
+from data.pretraining import draws, masking
 from data.pretraining.settings import InstanceSettings
 from data.records import pipelines
 
@@ -26,39 +25,33 @@ def remask_batches(
     batches: tf.data.Dataset,
     settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
-    num_records: int,
     step: int,
 ) -> tf.data.Dataset:
     """Draws the masks of every record again.
 
-    The masks are a function of (seed, epoch, number in the epoch) alone. They
-    are drawn in Python: about 10,000 sequences of 128 tokens a second.
+    The masks are a function of (seed, number of the record, counted over all
+    epochs) alone. Those of a batch are drawn as whole arrays.
 
     Args:
         batches: from `reader.training_batches`.
         settings: shares and seed.
         vocabulary: vocabulary of the records.
-        num_records: number of records in an epoch.
         step: number of batches that were used before.
 
     Returns:
         The same batches with new ids, positions, labels and weights.
     """
 
+    def in_numpy(number, *arrays):
+        first = int(number) * len(arrays[0])
+        return remask_records(arrays, settings, vocabulary, first)
+
     def remask(number, batch):
-        names = [*_REPLACED, features.INPUT_MASK]
-        if features.SEQUENCE_IDS in batch:
-            names[-1] = features.SEQUENCE_IDS
-
-        def in_python(number, *arrays):
-            first = int(number) * len(arrays[0])
-            return remask_records(
-                arrays, settings, vocabulary, num_records, first
-            )
-
+        packed = features.SEQUENCE_IDS in batch
+        numbers = features.SEQUENCE_IDS if packed else features.INPUT_MASK
         remasked = tf.numpy_function(
-            in_python,
-            [number, *(batch[name] for name in names)],
+            in_numpy,
+            [number, *(batch[name] for name in (*_REPLACED, numbers))],
             [batch[name].dtype for name in _REPLACED],
         )
         return {
@@ -80,7 +73,6 @@ def remask_records(
     arrays: tuple[np.ndarray, ...],
     settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
-    num_records: int,
     first: int,
 ) -> list[np.ndarray]:
     """Draws the masks of some records again.
@@ -91,45 +83,17 @@ def remask_records(
             belongs to, int32 [N, S], 0 = padding.
         settings: shares and seed.
         vocabulary: vocabulary of the ids.
-        num_records: number of records in an epoch.
         first: number of the first record, counted over all epochs.
 
     Returns:
         New ids, positions, labels and weights.
     """
-    remasked: list[tuple[list, list, list, list]] = []
-    for index, (ids, positions, labels, weights, numbers) in enumerate(
-        zip(*arrays)
-    ):
-        epoch, record = divmod(first + index, num_records)
-        rng = random.Random(f"{settings.random_seed}/{epoch}/{record}")
-        real = weights > 0
-        ids = ids.copy()
-        ids[positions[real]] = labels[real]
-        remasked.append(_remask(ids, numbers, settings, vocabulary, rng))
-    lengths = [arrays[0].shape[1]] + [arrays[1].shape[1]] * 3
-    return [
-        sequences.pad_rows(list(column), length, array.dtype)
-        for column, length, array in zip(zip(*remasked), lengths, arrays)
-    ]
-
-
-def _remask(ids, numbers, settings, vocabulary, rng) -> tuple:
-    """Masks each instance of a row separately."""
-    masked, positions, labels = [], [], []
-    for number in range(1, numbers.max() + 1):
-        start = len(masked)
-        left = settings.max_predictions_per_seq - len(positions)
-        if left == 0:
-            masked += ids[numbers == number].tolist()
-            continue
-        found = masking.mask_tokens(
-            ids[numbers == number].tolist(),
-            dataclasses.replace(settings, max_predictions_per_seq=left),
-            vocabulary,
-            rng,
-        )
-        masked += found[0]
-        positions += [start + position for position in found[1]]
-        labels += found[2]
-    return masked, positions, labels, [1.0] * len(positions)
+    ids, positions, labels, weights, numbers = arrays
+    rows, columns = weights.nonzero()
+    ids = ids.copy()
+    ids[rows, positions[rows, columns]] = labels[rows, columns]
+    draw = functools.partial(
+        draws.rows, (settings.random_seed, "epochs"), first, len(ids)
+    )
+    masked = masking.mask_rows(ids, numbers, settings, vocabulary, draw)
+    return [masked[name] for name in _REPLACED]

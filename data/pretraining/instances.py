@@ -1,182 +1,223 @@
-"""Pre-training instances: sentence pairs of documents with masked tokens.
+"""Sentence pairs of documents, as ranges of tokens.
 
-The algorithm of google-research/bert `create_pretraining_data.py`, on ids
-instead of strings. It draws the same random numbers in the same order, so the
-same documents and the same `random.Random` give the same instances.
+The algorithm is that of google-research/bert `create_pretraining_data.py`: the
+pairs have the same distribution, but other random numbers are drawn.
+
+document    | sentence | sentence | sentence | sentence | ...
+chunk       |<--------- at least the target length -------->|
+pair        |<------- a ------->|<----------- b ----------->|
+or          |<------- a ------->|  b is random; the next chunk starts here
 """
 
+import bisect
 import dataclasses
-import random
+import itertools
+from array import array
 
 import numpy as np
 
-from data import features, sequences
-from data.pretraining import masking
 from data.pretraining.settings import InstanceSettings
 
-Document = list[list[int]]  # sentences of ids
+_DRAWN_AT_ONCE = 4096
 
 
 @dataclasses.dataclass(frozen=True)
-class Instance:
-    """A sequence before padding.
+class TokenizedDocuments:
+    """Documents of a partition as flat arrays; no sentence is empty.
 
     Attributes:
-        ids: `[CLS] a [SEP] b [SEP]`, masked.
-        segment_ids: 0 for a, 1 for b.
-        is_random_next: whether b comes from another document.
-        masked_lm_positions: masked positions, ascending.
-        masked_lm_ids: original ids at these positions.
+        ids: int32 [T], all tokens. With `word_boundaries`, ids from V on are
+            wordpieces that continue the word before them.
+        sentence_ends: int64 [N], end of each sentence in `ids`.
+        document_ends: int64 [D], end of each document, counted in sentences.
     """
 
-    ids: list[int]
-    segment_ids: list[int]
-    is_random_next: bool
-    masked_lm_positions: list[int]
-    masked_lm_ids: list[int]
+    ids: np.ndarray
+    sentence_ends: np.ndarray
+    document_ends: np.ndarray
+
+    @classmethod
+    def of(cls, documents: list[list[list[int]]]) -> "TokenizedDocuments":
+        """Joins documents, which are lists of sentences of ids."""
+        sentences = [sentence for x in documents for sentence in x]
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        return cls(
+            np.fromiter(
+                itertools.chain.from_iterable(sentences),
+                np.int32,
+                int(lengths.sum()),
+            ),
+            np.cumsum(lengths),
+            np.cumsum(np.array([len(x) for x in documents], np.int64)),
+        )
 
 
-def partition_instances(
-    documents: list[Document],
-    number: int,
-    partition: int,
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """Sentence pairs in the order of the documents.
+
+    Attributes:
+        a_starts, a_ends, b_starts, b_ends: int64 [n], ranges of tokens, which
+            are truncated so that the two fit into a sequence.
+        is_random_next: bool [n], whether b comes from another document.
+    """
+
+    a_starts: np.ndarray
+    a_ends: np.ndarray
+    b_starts: np.ndarray
+    b_ends: np.ndarray
+    is_random_next: np.ndarray
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [n], tokens of `[CLS] a [SEP] b [SEP]`."""
+        return self.a_ends - self.a_starts + self.b_ends - self.b_starts + 3
+
+    def take(self, numbers: np.ndarray) -> "Pairs":
+        """Some of the pairs, in this order: int64 [n]."""
+        return Pairs(*(values[numbers] for values in vars(self).values()))
+
+
+def draw_pairs(
+    documents: TokenizedDocuments,
     settings: InstanceSettings,
-    vocabulary: masking.Vocabulary,
+    rng: np.random.Generator,
     share: float = 1.0,
-) -> list[Instance]:
-    """Makes the instances of one pass over a partition of the corpus.
-
-    They are a function of the arguments alone.
+) -> Pairs:
+    """Splits documents into sentence pairs.
 
     Args:
-        documents: documents of the partition; at least two, none empty.
-        number: number of the pass, from 0.
-        partition: number of the partition in the corpus.
-        settings: lengths, shares and seed.
-        vocabulary: vocabulary of the ids in `documents`.
+        documents: at least two documents.
+        settings: lengths and shares.
+        rng: source of all random numbers.
         share: probability that a document is used.
     """
-    seed = f"{settings.random_seed}/{partition}/{number}"
-    rng, choice = random.Random(seed), random.Random(f"{seed}/share")
-    instances = []
-    for index in range(len(documents)):
-        if choice.random() < share:
-            instances.extend(
-                create_instances_from_document(
-                    documents, index, settings, vocabulary, rng
-                )
-            )
-    return instances
+    max_tokens = settings.max_seq_length - 3  # [CLS], [SEP], [SEP]
+    count = len(documents.document_ends)
+    used = np.flatnonzero(rng.random(count) < share)
+    targets = np.where(
+        rng.random(count) < settings.short_seq_prob,
+        rng.integers(2, max_tokens, count, endpoint=True),
+        max_tokens,
+    )
+    edges = np.concatenate([[0], documents.sentence_ends])  # in tokens
+    firsts = np.concatenate([[0], documents.document_ends])  # in sentences
+    starts, cuts, stops = _walk(edges, firsts, used, targets, rng)
+    owners = np.searchsorted(firsts, starts, side="right") - 1
+    is_random = stops < 0
+    a_starts, a_ends = edges[starts], edges[cuts]
+    b_firsts, b_stops = cuts.copy(), stops
+    chosen = np.flatnonzero(is_random)
+    b_firsts[chosen], b_stops[chosen] = _random_next(
+        edges,
+        firsts,
+        owners[chosen],
+        (targets[owners] - a_ends + a_starts)[chosen],
+        rng,
+    )
+    ranges = _truncate(
+        a_starts, a_ends, edges[b_firsts], edges[b_stops], max_tokens, rng
+    )
+    return Pairs(*ranges, is_random)
 
 
-def create_instances_from_document(
-    documents: list[Document],
-    index: int,
-    settings: InstanceSettings,
-    vocabulary: masking.Vocabulary,
-    rng: random.Random,
-) -> list[Instance]:
-    """Splits a document into sentence pairs and masks them.
+def _walk(
+    edges: np.ndarray,
+    firsts: np.ndarray,
+    used: np.ndarray,
+    targets: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cuts documents into chunks, and each chunk into two segments.
 
     Args:
-        documents: source of random next sentences; at least two.
-        index: number of the document to split.
-        settings: lengths and shares.
-        vocabulary: vocabulary of the ids in `documents`.
-        rng: source of all random numbers.
+        edges: int64 [N + 1], first token of each sentence, and T.
+        firsts: int64 [D + 1], first sentence of each document, and N.
+        used: int64, numbers of the documents to cut.
+        targets: int64 [D], tokens of a chunk of each document.
+        rng: source of the cuts.
 
     Returns:
-        Instances in the order of the document.
+        (first sentence of a, sentence after a, sentence after b or -1 if b is
+        random), int64 [n] each.
     """
-    document = documents[index]
-    max_tokens = settings.max_seq_length - 3  # [CLS], [SEP], [SEP]
-    target_length = max_tokens
-    if rng.random() < settings.short_seq_prob:
-        target_length = rng.randint(2, max_tokens)
-    instances = []
-    chunk: Document = []
-    length = i = 0
-    while i < len(document):
-        chunk.append(document[i])
-        length += len(document[i])
-        if i == len(document) - 1 or length >= target_length:
-            a_end = 1
-            if len(chunk) >= 2:
-                a_end = rng.randint(1, len(chunk) - 1)
-            a = [token for sentence in chunk[:a_end] for token in sentence]
-            is_random_next = len(chunk) == 1 or rng.random() < 0.5
-            if is_random_next:
-                b = _random_next(documents, index, target_length - len(a), rng)
-                i -= len(chunk) - a_end  # put the unused sentences back
+    draw = itertools.chain.from_iterable(
+        iter(lambda: rng.random(_DRAWN_AT_ONCE).tolist(), None)
+    ).__next__
+    starts, cuts, stops = array("q"), array("q"), array("q")
+    tokens = edges.tolist()
+    for document in used.tolist():
+        start, last = int(firsts[document]), int(firsts[document + 1])
+        target = int(targets[document])
+        while start < last:
+            stop = bisect.bisect_left(
+                tokens, tokens[start] + target, start + 1, last
+            )
+            starts.append(start)
+            # One number draws both the cut and whether b is random.
+            choices = 2 * (stop - start - 1)
+            choice = int(draw() * choices) if choices else 1
+            if choice % 2:
+                stop = start + 1 + choice // 2  # what follows is put back
+                stops.append(-1)
+                cuts.append(stop)
             else:
-                b = [token for sentence in chunk[a_end:] for token in sentence]
-            a, b = sequences.truncate_pair_randomly(a, b, max_tokens, rng)
-            ids, segment_ids = sequences.join_pair(
-                a, b, vocabulary.cls_id, vocabulary.sep_id
-            )
-            masked, positions, labels = masking.mask_tokens(
-                ids, settings, vocabulary, rng
-            )
-            instances.append(
-                Instance(masked, segment_ids, is_random_next, positions, labels)
-            )
-            chunk = []
-            length = 0
-        i += 1
-    return instances
-
-
-def to_arrays(
-    instances: list[Instance], settings: InstanceSettings
-) -> dict[str, np.ndarray]:
-    """Pads instances to the arrays of `features.pretraining_schema`.
-
-    Returns:
-        name -> int64 or float32 [N, length].
-    """
-    unpadded = [unpadded_features(instance) for instance in instances]
-    schema = features.pretraining_schema(
-        settings.max_seq_length, settings.max_predictions_per_seq
-    )
-    return {
-        name: sequences.pad_rows(
-            [values[name] for values in unpadded], length, np.dtype(kind)
-        )
-        for name, (kind, length) in schema.items()
-    }
-
-
-def unpadded_features(instance: Instance) -> dict[str, list]:
-    """The features of an instance without padding."""
-    return {
-        features.INPUT_IDS: instance.ids,
-        features.INPUT_MASK: [1] * len(instance.ids),
-        features.SEGMENT_IDS: instance.segment_ids,
-        features.MASKED_LM_POSITIONS: instance.masked_lm_positions,
-        features.MASKED_LM_IDS: instance.masked_lm_ids,
-        features.MASKED_LM_WEIGHTS: [1.0] * len(instance.masked_lm_ids),
-        features.NEXT_SENTENCE_LABELS: [int(instance.is_random_next)],
-    }
+                stops.append(stop)
+                cuts.append(start + 1 + choice // 2)
+            start = stop
+    return tuple(np.array(x, np.int64) for x in (starts, cuts, stops))
 
 
 def _random_next(
-    documents: list[Document],
-    index: int,
-    target_length: int,
-    rng: random.Random,
-) -> list[int]:
-    """Sentences from a random position in another document."""
-    for _ in range(10):
-        other = rng.randint(0, len(documents) - 1)
-        if other != index:
-            break
-    else:
-        # The original takes the same document here and labels it random.
-        other = (index + 1) % len(documents)
-    document = documents[other]
-    b: list[int] = []
-    for sentence in document[rng.randint(0, len(document) - 1) :]:
-        b.extend(sentence)
-        if len(b) >= target_length:
-            break
-    return b
+    edges: np.ndarray,
+    firsts: np.ndarray,
+    owners: np.ndarray,
+    wanted: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draws sentences from a random position in another document.
+
+    Args:
+        edges, firsts: as in `_walk`.
+        owners: int64 [n], document of each pair.
+        wanted: int64 [n], tokens; the sentences have at least as many, if
+            their document does.
+        rng: source of documents and positions.
+
+    Returns:
+        (first sentence, sentence after the last), int64 [n] each.
+    """
+    count = len(firsts) - 1
+    others = rng.integers(count, size=len(owners))
+    for _ in range(9):
+        same = np.flatnonzero(others == owners)
+        others[same] = rng.integers(count, size=len(same))
+    # After ten draws the original takes the same document and labels it random.
+    others = np.where(others == owners, (owners + 1) % count, others)
+    starts = rng.integers(firsts[others], firsts[others + 1])
+    stops = np.searchsorted(edges, edges[starts] + wanted)
+    return starts, np.clip(stops, starts + 1, firsts[others + 1])
+
+
+def _truncate(
+    a_starts: np.ndarray,
+    a_ends: np.ndarray,
+    b_starts: np.ndarray,
+    b_ends: np.ndarray,
+    max_tokens: int,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Truncates the longer segment, at random ends, until both fit.
+
+    The original drops one token at a time: the longer segment loses it, or b
+    if both have the same length, and a coin chooses the end. How many tokens
+    each segment loses is therefore certain, and of these the number at its
+    front has a binomial distribution.
+    """
+    a, b = a_ends - a_starts, b_ends - b_starts
+    half = max_tokens // 2
+    a_kept = np.minimum(a, np.maximum(max_tokens - b, max_tokens - half))
+    b_kept = np.minimum(b, np.maximum(max_tokens - a, half))
+    a_starts = a_starts + rng.binomial(a - a_kept, 0.5)
+    b_starts = b_starts + rng.binomial(b - b_kept, 0.5)
+    return a_starts, a_starts + a_kept, b_starts, b_starts + b_kept

@@ -1,14 +1,24 @@
-"""Masking of sequences for the masked LM.
+"""Masking of rows for the masked LM.
 
-Positions are chosen by token, by whole word or by span. Except for spans of
-several words, the random numbers are drawn in the order of google-research/bert
-`create_pretraining_data.py`.
+Positions are chosen by token, by whole word or by span, with the distributions
+of google-research/bert `create_pretraining_data.py` and of ALBERT's n-grams.
 """
 
 import dataclasses
-import random
+import functools
+from collections.abc import Callable
 
+import numpy as np
+
+from data import features
 from data.pretraining.settings import InstanceSettings
+
+_POSITION_BITS = (
+    16  # of a key: number of the instance, 32 random bits, position
+)
+_POSITIONS = np.uint64((1 << _POSITION_BITS) - 1)
+_NOWHERE = np.uint64(2**64 - 1)  # key of a position that cannot be chosen
+_MASKED, _KEPT = (np.uint32(x * 2**32) for x in (0.8, 0.9))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,133 +50,275 @@ class Vocabulary:
             ),
         )
 
+    @functools.cached_property
+    def continues(self) -> np.ndarray:
+        """bool [V], whether each token starts with `##`."""
+        table = np.zeros(self.size, bool)
+        table[list(self.continuation_ids)] = True
+        return table
 
-def mask_tokens(
-    ids: list[int],
+
+@dataclasses.dataclass(frozen=True)
+class _Words:
+    """Units that are masked together: words, or tokens.
+
+    Positions are those of all rows, counted through.
+
+    Attributes:
+        positions: int64 [C], candidates.
+        of_position: int64 [C], word of each candidate, from 0.
+        firsts, lasts: int64 [W], first and last position of each word.
+        sizes: int64 [W], positions of each word.
+    """
+
+    positions: np.ndarray
+    of_position: np.ndarray
+    firsts: np.ndarray
+    lasts: np.ndarray
+    sizes: np.ndarray
+
+
+def count_masks(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
+    """Maximum number of masked positions of instances of some lengths."""
+    share = np.rint(lengths * settings.masked_lm_prob).astype(np.int64)
+    return np.clip(share, 1, settings.max_predictions_per_seq)
+
+
+def mask_rows(
+    ids: np.ndarray,
+    numbers: np.ndarray,
     settings: InstanceSettings,
     vocabulary: Vocabulary,
-    rng: random.Random,
-) -> tuple[list[int], list[int], list[int]]:
+    draw: Callable[[int], np.ndarray],
+) -> dict[str, np.ndarray]:
     """Masks tokens for the masked LM.
 
-    Chooses 15 % of the positions; 80 % of them become `[MASK]`, 10 % a random
-    token, and 10 % keep their token.
+    Chooses 15 % of the positions of each instance; 80 % of them become
+    `[MASK]`, 10 % a random token, and 10 % keep their token.
 
     Args:
-        ids: a sequence; `[CLS]` and `[SEP]` are never chosen. With
+        ids: int32 [N, S]; `[CLS]` and `[SEP]` are never chosen. With
             `word_boundaries`, ids from V on are wordpieces that continue the
             word before them (`word_boundaries.mark`).
+        numbers: int [N, S], instance of each token, from 1; 0 = padding.
         settings: shares, and which tokens are masked together.
         vocabulary: random tokens are drawn from all its `size` tokens.
-        rng: source of all random numbers.
+        draw: returns uint32 [N, columns] random numbers for a number of
+            columns; called once.
 
     Returns:
-        (ids after masking, chosen positions ascending, original ids at these
-        positions); all ids are below V.
+        The features that masking changes: ids after masking, int32 [N, S], all
+        below V; chosen positions, ascending, and original ids at these
+        positions, int32 [N, P]; weights, float32 [N, P], 0 = padding.
     """
-    wanted = min(
-        settings.max_predictions_per_seq,
-        max(1, int(round(len(ids) * settings.masked_lm_prob))),
-    )
-    if settings.max_ngram > 1:
-        words = _words(ids, settings, vocabulary)
-        chosen = _choose_spans(words, wanted, settings.max_ngram, rng)
-    elif settings.do_whole_word_mask:
-        chosen = _choose_words(_words(ids, settings, vocabulary), wanted, rng)
+    count, length = ids.shape
+    most = settings.max_predictions_per_seq
+    spans = length if settings.max_ngram > 1 else 0
+    drawn = draw(length + 2 * most + spans)
+    keys, rest, spans = np.split(drawn, [length, length + 2 * most], axis=1)
+    candidates = (ids != vocabulary.cls_id) & (ids != vocabulary.sep_id)
+    candidates &= numbers > 0
+    wanted = _wanted(numbers, settings)
+    if settings.max_ngram == 1 and not settings.do_whole_word_mask:
+        chosen = _choose_tokens(keys, numbers, candidates, wanted)
     else:
-        chosen = _candidates(ids, vocabulary)
-        _shuffle(chosen, rng)
-        del chosen[wanted:]
+        words = _words(ids, numbers, candidates, settings, vocabulary)
+        lengths = _span_lengths(spans, words, settings)
+        chosen = _choose_spans(keys, numbers, words, wanted, lengths)
     if settings.word_boundaries:
-        ids = [token % vocabulary.size for token in ids]
-    masked = list(ids)
-    for position in chosen:
-        if rng.random() < 0.8:
-            masked[position] = vocabulary.mask_id
-        elif rng.random() >= 0.5:
-            masked[position] = rng.randint(0, vocabulary.size - 1)
-    chosen.sort()
-    return masked, chosen, [ids[position] for position in chosen]
+        ids = ids % np.int32(vocabulary.size)
+    return _replace(ids, chosen, rest, vocabulary)
 
 
-def _candidates(ids: list[int], vocabulary: Vocabulary) -> list[int]:
-    """Positions that may be masked."""
-    cls_id, sep_id = vocabulary.cls_id, vocabulary.sep_id
-    return [i for i, x in enumerate(ids) if x != cls_id and x != sep_id]
+def _wanted(numbers: np.ndarray, settings: InstanceSettings) -> np.ndarray:
+    """Masks of each instance of each row, at most P in a row: int64 [N, K]."""
+    instances = max(1, int(numbers.max(initial=0)))
+    lengths = np.stack(
+        [(numbers == k + 1).sum(axis=1) for k in range(instances)], axis=1
+    )
+    wanted = count_masks(lengths, settings) * (lengths > 0)
+    total = np.cumsum(wanted, axis=1)
+    total = np.minimum(total, settings.max_predictions_per_seq)
+    return np.diff(total, axis=1, prepend=0)
+
+
+def _sorted_keys(
+    keys: np.ndarray, numbers: np.ndarray, there: np.ndarray
+) -> np.ndarray:
+    """Orders the positions of each instance at random.
+
+    Returns:
+        uint64 [N, S], sorted keys. The lowest bits are the position.
+    """
+    found = (numbers.astype(np.uint64) << np.uint64(32)) | keys
+    found <<= np.uint64(_POSITION_BITS)
+    found |= np.arange(keys.shape[1], dtype=np.uint64)
+    np.copyto(found, _NOWHERE, where=~there)
+    found.sort(axis=1)
+    return found
+
+
+def _choose_tokens(
+    keys: np.ndarray,
+    numbers: np.ndarray,
+    candidates: np.ndarray,
+    wanted: np.ndarray,
+) -> np.ndarray:
+    """Chooses the candidates of each instance with the smallest keys.
+
+    Returns:
+        int64, positions, counted through all rows, ascending.
+    """
+    count, length = candidates.shape
+    order = _sorted_keys(keys, numbers, candidates)
+    columns = np.arange(length)
+    first = np.zeros((count, 1), np.int64)  # column of the instance
+    taken = np.zeros((count, length), bool)
+    for k in range(wanted.shape[1]):
+        there = candidates & (numbers == k + 1)
+        size = there.sum(axis=1, keepdims=True)
+        last = first + np.minimum(size, wanted[:, k : k + 1])
+        taken |= (columns >= first) & (columns < last)
+        first += size
+    flat = np.flatnonzero(taken)
+    positions = order.ravel()[flat] & _POSITIONS
+    chosen = np.zeros(count * length, bool)
+    chosen[flat - flat % length + positions.astype(np.int64)] = True
+    return np.flatnonzero(chosen)
 
 
 def _words(
-    ids: list[int], settings: InstanceSettings, vocabulary: Vocabulary
-) -> list[list[int]]:
-    """Positions of each word, or of each token."""
-    candidates = _candidates(ids, vocabulary)
-    if not settings.do_whole_word_mask:
-        return [[position] for position in candidates]
-    words: list[list[int]] = []
-    for position in candidates:
+    ids: np.ndarray,
+    numbers: np.ndarray,
+    candidates: np.ndarray,
+    settings: InstanceSettings,
+    vocabulary: Vocabulary,
+) -> _Words:
+    """Splits the candidates of all rows into words, or into tokens."""
+    positions = np.flatnonzero(candidates)
+    starts = np.ones(len(positions), bool)
+    if settings.do_whole_word_mask:
+        tokens = ids.ravel()[positions]
         if settings.word_boundaries:
-            continues = ids[position] >= vocabulary.size
+            continues = tokens >= vocabulary.size
         else:
-            continues = ids[position] in vocabulary.continuation_ids
-        if continues and words:
-            words[-1].append(position)
-        else:
-            words.append([position])
-    return words
+            continues = vocabulary.continues[tokens]
+        # The first candidate of an instance starts a word.
+        owners = numbers.ravel()[positions].astype(np.int64)
+        owners += positions // ids.shape[1] << _POSITION_BITS
+        starts[1:] = ~continues[1:] | (owners[1:] != owners[:-1])
+    bounds = np.append(np.flatnonzero(starts), len(positions))
+    return _Words(
+        positions,
+        np.cumsum(starts) - 1,
+        firsts=positions[bounds[:-1]],
+        lasts=positions[bounds[1:] - 1],
+        sizes=np.diff(bounds),
+    )
 
 
-def _choose_words(
-    words: list[list[int]], wanted: int, rng: random.Random
-) -> list[int]:
-    """Positions of random words; words that no longer fit are skipped."""
-    _shuffle(words, rng)
-    chosen: list[int] = []
-    for positions in words:
-        if len(chosen) >= wanted:
-            break
-        if len(chosen) + len(positions) <= wanted:
-            chosen += positions
-    return chosen
+def _span_lengths(
+    draws: np.ndarray, words: _Words, settings: InstanceSettings
+) -> np.ndarray:
+    """Draws the length of the span of each word: int64 [W].
 
-
-def _shuffle(values: list, rng: random.Random) -> None:
-    """Does what `rng.shuffle` does, with the same draws, in half the time."""
-    getrandbits = rng.getrandbits
-    for last in range(len(values) - 1, 0, -1):
-        bits = (last + 1).bit_length()
-        other = getrandbits(bits)
-        while other > last:
-            other = getrandbits(bits)
-        values[last], values[other] = values[other], values[last]
+    A length of n has the weight 1/n (Lan et al. 2019, arXiv:1909.11942,
+    formula 2).
+    """
+    if settings.max_ngram == 1:
+        return np.ones(len(words.firsts), np.int64)
+    chances = np.cumsum(1 / np.arange(1, settings.max_ngram + 1))
+    limits = chances[:-1] / chances[-1] * 2.0**32
+    draws = draws.ravel()[words.firsts]
+    return 1 + np.searchsorted(limits, draws, side="right")
 
 
 def _choose_spans(
-    words: list[list[int]], wanted: int, max_ngram: int, rng: random.Random
-) -> list[int]:
-    """Positions of random spans of n words, each with weight 1/n.
+    keys: np.ndarray,
+    numbers: np.ndarray,
+    words: _Words,
+    wanted: np.ndarray,
+    lengths: np.ndarray,
+) -> np.ndarray:
+    """Chooses random spans of words, in all rows at once.
 
-    As in ALBERT (Lan et al. 2019, arXiv:1909.11942, formula 2). A span ends
-    early at the end of its segment, at another span, and where the next word
-    no longer fits.
+    In each round, each row takes its next word in random order, and the words
+    after it up to the length of its span. A span ends early at the end of its
+    segment, at another span, and where the next word no longer fits.
+
+    Returns:
+        int64, positions, counted through all rows, ascending.
     """
-    lengths = range(1, max_ngram + 1)
-    chances = [1 / n for n in lengths]
-    starts = list(range(len(words)))
-    rng.shuffle(starts)
-    free = [True] * len(words)
-    chosen: list[int] = []
-    for start in starts:
-        if len(chosen) >= wanted:
+    count, length = keys.shape
+    word_at = np.full(count * length, -1)
+    word_at[words.firsts] = np.arange(len(words.firsts))
+    rows = words.firsts // length
+    rounds = int(np.bincount(rows).max(initial=0))
+    there = word_at.reshape(count, length) >= 0
+    order = _sorted_keys(keys, numbers, there)[:, :rounds].T.copy()
+    numbers = numbers.ravel()[words.firsts].astype(np.int64)
+    budgets = rows * wanted.shape[1] + numbers - 1
+    left, free = wanted.ravel().copy(), np.ones(len(rows), bool)
+    row = np.arange(count)
+    for column in order:
+        # Rows that have masks left, and words.
+        row = row[left.reshape(count, -1)[row].any(axis=1)]
+        row = row[column[row] != _NOWHERE]
+        if not len(row):
             break
-        (length,) = rng.choices(lengths, chances)
-        last = None
-        for index in range(start, min(start + length, len(words))):
-            positions = words[index]
-            apart = last is not None and positions[0] != last + 1  # a [SEP]
-            fits = len(chosen) + len(positions) <= wanted
-            if apart or not free[index] or not fits:
-                break
-            free[index] = False
-            chosen += positions
-            last = positions[-1]
-    return chosen
+        position = (column[row] & _POSITIONS).astype(np.int64)
+        word = word_at[row * length + position]
+        end = np.minimum(word + lengths[word], len(rows))
+        while len(word):
+            fits = free[word] & (words.sizes[word] <= left[budgets[word]])
+            word, end = word[fits], end[fits]
+            free[word] = False
+            left[budgets[word]] -= words.sizes[word]
+            more = word + 1 < end
+            word, end = word[more] + 1, end[more]
+            # No span crosses a [SEP].
+            near = words.firsts[word] == words.lasts[word - 1] + 1
+            word, end = word[near], end[near]
+    return words.positions[~free[words.of_position]]
+
+
+def _replace(
+    ids: np.ndarray,
+    chosen: np.ndarray,
+    drawn: np.ndarray,
+    vocabulary: Vocabulary,
+) -> dict[str, np.ndarray]:
+    """Replaces the tokens at the chosen positions.
+
+    Args:
+        ids: int32 [N, S], all below V.
+        chosen: int64, positions, counted through all rows, ascending; at most
+            P in a row.
+        drawn: uint32 [N, 2 P], random numbers.
+        vocabulary: vocabulary of the ids.
+    """
+    count, length = ids.shape
+    most = drawn.shape[1] // 2
+    rows = chosen // length
+    counts = np.bincount(rows, minlength=count)
+    columns = np.arange(len(chosen)) - np.repeat(
+        np.cumsum(counts) - counts, counts
+    )
+    old = ids.ravel()[chosen]
+    kind, token = drawn[rows, columns], drawn[rows, most + columns]
+    token = token * np.uint64(vocabulary.size) >> np.uint64(32)
+    new = np.where(kind < _KEPT, old, token.astype(np.int32))
+    new = np.where(kind < _MASKED, np.int32(vocabulary.mask_id), new)
+    masked = ids.copy()
+    masked.ravel()[chosen] = new
+    positions, labels = np.zeros((2, count, most), np.int32)
+    weights = np.zeros((count, most), np.float32)
+    positions[rows, columns] = chosen - rows * length
+    labels[rows, columns] = old
+    weights[rows, columns] = 1.0
+    return {
+        features.INPUT_IDS: masked,
+        features.MASKED_LM_POSITIONS: positions,
+        features.MASKED_LM_IDS: labels,
+        features.MASKED_LM_WEIGHTS: weights,
+    }

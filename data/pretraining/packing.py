@@ -8,13 +8,9 @@ Packing as in Krell et al. 2021 (arXiv:2107.02027), first-fit in a random
 order. Attention must stay inside a sequence.
 """
 
-import itertools
-import random
-
 import numpy as np
 
-from data import features, sequences
-from data.pretraining.instances import Instance, unpadded_features
+from data.pretraining import masking
 from data.pretraining.settings import InstanceSettings
 
 
@@ -24,82 +20,73 @@ def max_sequences_per_row(max_seq_length: int) -> int:
 
 
 def pack(
-    instances: list[Instance], settings: InstanceSettings, rng: random.Random
-) -> list[list[Instance]]:
+    lengths: np.ndarray, settings: InstanceSettings, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Adds each instance to the first row with enough space for it.
 
     A row has space for S tokens, P masked positions and K instances.
 
     Args:
-        instances: instances in any order; they are shuffled, so that
-            neighbours in the corpus are not neighbours in a row.
+        lengths: int64 [n], tokens of each instance, at most S. They are
+            shuffled, so that neighbours in the corpus are not neighbours in a
+            row.
         settings: S and P.
         rng: source of the order.
 
     Returns:
-        The instances of each row.
+        (int64 [n], instances in the order of the rows; int64 [R], end of each
+        row, counted in instances).
     """
-    instances = list(instances)
-    rng.shuffle(instances)
-    capacity = np.array(
-        [
-            settings.max_seq_length,
-            settings.max_predictions_per_seq,
-            max_sequences_per_row(settings.max_seq_length),
-        ]
-    )
-    left = np.tile(capacity, (len(instances), 1))  # of each row
-    rows: list[list[Instance]] = []
-    for instance in instances:
-        size = [len(instance.ids), len(instance.masked_lm_ids), 1]
-        fits = (left[: len(rows) + 1] >= size).all(axis=1)
-        row = int(fits.argmax())
-        if row == len(rows):
-            rows.append([])
-        left[row] -= size
-        rows[row].append(instance)
-    return rows
+    order = rng.permutation(len(lengths))
+    rows = _first_fit(lengths[order], settings)
+    sorted_by_row = order[np.argsort(rows, kind="stable")]
+    return sorted_by_row, np.cumsum(np.bincount(rows))
 
 
-def to_arrays(
-    rows: list[list[Instance]], settings: InstanceSettings
-) -> dict[str, np.ndarray]:
-    """Joins and pads rows to the arrays of `features.packed_schema`.
+def _first_fit(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
+    """Numbers of the rows of instances, which come in this order.
 
-    Returns:
-        name -> int64 or float32 [N, length].
+    The number of masks is a function of the length, so that the space of a row
+    is a single number: the length of the longest instance that fits. A tree
+    holds these numbers: leaf i is row i, and each node is the maximum of the
+    two nodes below it.
     """
-    schema = features.packed_schema(
-        settings.max_seq_length,
-        settings.max_predictions_per_seq,
-        max_sequences_per_row(settings.max_seq_length),
+    most = settings.max_predictions_per_seq
+    masks = masking.count_masks(
+        np.arange(settings.max_seq_length + 1), settings
     )
-    joined = [_join(row) for row in rows]
-    return {
-        name: sequences.pad_rows(
-            [row[name] for row in joined], length, np.dtype(kind)
-        )
-        for name, (kind, length) in schema.items()
-    }
-
-
-def _join(instances: list[Instance]) -> dict[str, list]:
-    """Joins several instances to one row."""
-    lengths = [len(x.ids) for x in instances]
-    starts = [0, *itertools.accumulate(lengths)][:-1]
-    row: dict[str, list] = {}
-    for number, (start, instance) in enumerate(zip(starts, instances), 1):
-        length = len(instance.ids)
-        part = {
-            **unpadded_features(instance),
-            features.MASKED_LM_POSITIONS: [
-                start + position for position in instance.masked_lm_positions
-            ],
-            features.POSITION_IDS: list(range(length)),
-            features.SEQUENCE_IDS: [number] * length,
-            features.NEXT_SENTENCE_POSITIONS: [start],
-            features.NEXT_SENTENCE_WEIGHTS: [1.0],
-        }
-        for name, values in part.items():
-            row.setdefault(name, []).extend(values)
-    return row
+    longest = np.searchsorted(masks, np.arange(most + 1), side="right") - 1
+    longest, masks = np.maximum(longest, 0).tolist(), masks.tolist()
+    leaves = 1 << (len(lengths) - 1).bit_length() if len(lengths) else 1
+    space = [settings.max_seq_length] * (2 * leaves)
+    # Tokens, masks and instances that still fit into each row.
+    left: list[list[int]] = []
+    rows = []
+    for length in lengths.tolist():
+        node = 1
+        while node < leaves:
+            node *= 2
+            if space[node] < length:
+                node += 1
+        row = node - leaves
+        rows.append(row)
+        if row == len(left):
+            left.append(
+                [
+                    settings.max_seq_length,
+                    most,
+                    max_sequences_per_row(settings.max_seq_length),
+                ]
+            )
+        free = left[row]
+        free[0] -= length
+        free[1] -= masks[length]
+        free[2] -= 1
+        space[node] = min(free[0], longest[free[1]]) if free[2] else 0
+        while node > 1:
+            node //= 2
+            value = max(space[2 * node], space[2 * node + 1])
+            if value == space[node]:
+                break
+            space[node] = value
+    return np.array(rows, np.int64)

@@ -7,19 +7,15 @@ process or the machine that makes them.
 import dataclasses
 import math
 import random
-from collections.abc import Callable, Iterator
-
-import numpy as np
+from collections.abc import Callable
 
 from common.errors import UserError
 from data.corpus import documents as corpus
 from data.pretraining import instances as pretraining
-from data.pretraining import masking, packing
+from data.pretraining import masking, records
 from data.pretraining.settings import InstanceSettings
 from data.text import fast_tokenization, vocabulary, word_boundaries
 from data.text.settings import Text
-
-_ENCODED_AT_ONCE = 1024  # records; larger batches only take more memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,8 +79,8 @@ class Worker:
             on_pass: called after each pass.
 
         Returns:
-            Counts with the names of `count_documents` and `count_instances`,
-            and `records`.
+            Counts with the names of `count_documents` and
+            `records.make_records`, and `records`.
 
         Raises:
             UserError: the partition has fewer than two documents with text.
@@ -95,43 +91,26 @@ class Worker:
         counts = count_documents(
             documents, self._tokenizer.vocab[vocabulary.UNK], self._masking.size
         )
+        tokenized = pretraining.TokenizedDocuments.of(documents)
         serialized: list[bytes] = []
         for number in range(math.ceil(partition.passes)):
-            instances = pretraining.partition_instances(
-                documents,
+            encoded, more = records.make_records(
+                tokenized,
                 number,
                 partition.number,
                 self._settings,
                 self._masking,
                 min(1.0, partition.passes - number),
             )
-            add_counts(
-                counts, count_instances(instances, self._masking.mask_id)
-            )
-            for arrays in self._to_arrays(
-                instances, f"{partition.number}/{number}"
-            ):
-                serialized += writer.encode_examples(arrays)
+            add_counts(counts, more)
+            serialized += encoded.to_list()
             on_pass()
         seed = f"{self._settings.random_seed}/{partition.number}/shuffle"
         random.Random(seed).shuffle(serialized)
         writer.write_records(partition.part_path, serialized)
         return {**counts, "records": len(serialized)}
 
-    def _to_arrays(
-        self, instances: list[pretraining.Instance], seed: str
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """Arrays of some records at a time; `seed` is that of packing."""
-        settings = self._settings
-        rows, to_arrays = instances, pretraining.to_arrays
-        if settings.pack_sequences:
-            rng = random.Random(f"{settings.random_seed}/{seed}/pack")
-            rows = packing.pack(instances, settings, rng)
-            to_arrays = packing.to_arrays
-        for start in range(0, len(rows), _ENCODED_AT_ONCE):
-            yield to_arrays(rows[start : start + _ENCODED_AT_ONCE], settings)
-
-    def _read_documents(self, path: str) -> list[pretraining.Document]:
+    def _read_documents(self, path: str) -> list[list[list[int]]]:
         texts = list(corpus.documents(path))
         lines = [line for text in texts for line in text]
         ids = iter(self._tokenizer.ids_of_lines(lines))
@@ -182,29 +161,6 @@ def count_documents(
         "sentences": len(sentences),
         "tokens": sum(map(len, sentences)),
         "unknown_tokens": sum(s.count(i) for s in sentences for i in unknown),
-    }
-
-
-def count_instances(
-    instances: list[pretraining.Instance], mask_id: int
-) -> dict[str, int]:
-    """Counts instances, their tokens and their masked tokens."""
-    masked = replaced = total = 0
-    for instance in instances:
-        ids = instance.ids
-        total += len(instance.masked_lm_ids)
-        for position, label in zip(
-            instance.masked_lm_positions, instance.masked_lm_ids
-        ):
-            masked += ids[position] == mask_id
-            replaced += ids[position] not in (mask_id, label)
-    return {
-        "instances": len(instances),
-        "random_next": sum(x.is_random_next for x in instances),
-        "row_tokens": sum(len(x.ids) for x in instances),
-        "predictions": total,
-        "predictions_masked": int(masked),
-        "predictions_random": int(replaced),
     }
 
 

@@ -22,8 +22,7 @@ from common import storage
 from common.errors import UserError
 from common.storage import sync_and_hash, write_whole
 from data import features, sequences
-from data.records import pipelines
-from data.records import writer as records
+from data.records import encoding, pipelines
 
 _AT_ONCE = 1024
 
@@ -77,7 +76,7 @@ def write(
         with tf.io.TFRecordWriter(temporary) as writer:
             while batch := list(itertools.islice(examples, _AT_ONCE)):
                 arrays = _padded(batch, schema, max_seq_length)
-                for record in records.encode_examples(arrays):
+                for record in encoding.encode_examples(arrays).to_list():
                     writer.write(record)
                 count += len(batch)
         digest = sync_and_hash(temporary)

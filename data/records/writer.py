@@ -7,7 +7,6 @@ import random
 import struct
 from collections.abc import Iterator
 
-import numpy as np
 import tensorflow as tf
 
 from common import storage
@@ -16,41 +15,6 @@ from common.progress import Progress
 from common.storage import sync_and_hash
 
 _MERGE_BYTES = 1 << 28  # of the buffers of all parts
-
-
-def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
-    """Serializes `tf.train.Example`s, with the features in the order given.
-
-    Encodes whole batches, several times as fast as one example at a time.
-
-    Args:
-        arrays: name -> int64 [N, length] or float32 [N, length].
-
-    Returns:
-        N serialized examples.
-    """
-    entries = []
-    for name, array in arrays.items():
-        count = len(array)
-        is_int = array.dtype == np.int64
-        kind, field = (
-            ("Int64List", "int64_list")
-            if is_int
-            else ("FloatList", "float_list")
-        )
-        values = _message(f"tensorflow.{kind}", {"value": array})
-        feature = _message("tensorflow.Feature", {field: values[:, None]})
-        entries.append(
-            _message(
-                "tensorflow.Features.FeatureEntry",
-                {"key": tf.fill([count, 1], name), "value": feature[:, None]},
-            )
-        )
-    features = _message(
-        "tensorflow.Features", {"feature": tf.stack(entries, axis=1)}
-    )
-    examples = _message("tensorflow.Example", {"features": features[:, None]})
-    return examples.numpy().tolist()
 
 
 class ShardWriter:
@@ -213,18 +177,6 @@ class _Part:
             more = file.read(max(self._chunk, size))
         self._offset += len(more)
         self._buffer, self._at = self._buffer[self._at :] + more, 0
-
-
-def _message(message_type: str, fields: dict) -> tf.Tensor:
-    """Serializes N messages; each field has shape [N, repetitions]."""
-    count = len(next(iter(fields.values())))
-    sizes = [values.shape[1] for values in fields.values()]
-    return tf.io.encode_proto(
-        sizes=np.tile(np.array(sizes, np.int32), (count, 1)),
-        values=list(fields.values()),
-        field_names=list(fields),
-        message_type=message_type,
-    )
 
 
 def _cannot_write(path: str, error: Exception, size: int = 0) -> UserError:

@@ -122,7 +122,6 @@ class Pretraining:
             batches,
             phase.masks,
             masking.Vocabulary.of(vocab),
-            num_records,
             step,
         )
 

@@ -10,10 +10,15 @@ import random
 import numpy as np
 import pytest
 
-from data.pretraining import instances, masking
 from data.pretraining.settings import InstanceSettings
+from tests.helpers.pretraining_rows import (
+    FIRST,
+    MASK,
+    make_instances,
+    unmasked,
+    vocabulary,
+)
 
-CLS, SEP, MASK, FIRST = 2, 3, 4, 5
 S, P, DOCUMENTS, PASSES = 67, 11, 53, 59
 
 
@@ -35,9 +40,8 @@ def make_corpus():
 def made():
     documents, size = make_corpus()
     settings = InstanceSettings(max_seq_length=S, max_predictions_per_seq=P)
-    known = masking.Vocabulary(size, CLS, SEP, MASK, frozenset())
     passes = [
-        instances.partition_instances(documents, number, 0, settings, known)
+        make_instances(documents, settings, vocabulary(size), number=number)
         for number in range(PASSES)
     ]
     assert sum(map(len, passes)) >= 20_000
@@ -47,17 +51,7 @@ def made():
 @pytest.fixture(scope="module")
 def rows(made):
     """Of each instance: (it, segment a, segment b), unmasked."""
-    found = []
-    for instance in (x for one in made[2] for x in one):
-        ids = list(instance.ids)
-        for position, label in zip(
-            instance.masked_lm_positions, instance.masked_lm_ids
-        ):
-            ids[position] = label
-        middle = instance.segment_ids.index(1)
-        assert (ids[0], ids[middle - 1], ids[-1]) == (CLS, SEP, SEP)
-        found.append((instance, ids[1 : middle - 1], ids[middle:-1]))
-    return found
+    return [(x, *unmasked(x)) for one in made[2] for x in one]
 
 
 @pytest.fixture(scope="module")
@@ -92,11 +86,25 @@ def test_next_sentences_follow_or_come_from_another_document(rows, starts):
             assert of_a == of_b and b[0] > a[-1]
 
 
-def test_half_of_the_next_sentences_are_random(made, rows):
-    """Where there is a choice: the last sentence alone has nothing behind."""
-    last = {token for document in made[0] for token in document[-1]}
-    free = [x.is_random_next for x, a, _ in rows if not last & set(a)]
-    assert len(free) > 0.9 * len(rows)
+def test_half_of_the_next_sentences_are_random(made):
+    """Where there is a choice: the last sentence alone has nothing behind.
+
+    A short sequence of one sentence has none either.
+    """
+    documents, size, _ = made
+    settings = InstanceSettings(
+        max_seq_length=S, max_predictions_per_seq=P, short_seq_prob=0
+    )
+    last = {token for document in documents for token in document[-1]}
+    rows = [
+        x
+        for number in range(23)
+        for x in make_instances(
+            documents, settings, vocabulary(size), number=number
+        )
+    ]
+    free = [x.is_random_next for x in rows if not last & set(unmasked(x)[0])]
+    assert len(free) > 0.9 * len(rows) > 5000
     assert_share(sum(free), len(free), 0.5)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from data import features
-from data.records import manifest
+from data.records import encoding, manifest
 from data.records import writer as records
 from tests.helpers import small
 from tests.helpers.small import P, S
@@ -37,7 +37,9 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
     for name in features.ENCODER_INPUTS:
         arrays[name] = np.pad(arrays[name], [(0, 0), (0, length - S)])
     writer = records.ShardWriter([str(path)])
-    records.write_records(writer.part_path(0), records.encode_examples(arrays))
+    records.write_records(
+        writer.part_path(0), encoding.encode_examples(arrays).to_list()
+    )
     shards = writer.finish([rows], 1)
     if listed:
         vocab = path.parent / "vocab.txt"

@@ -7,18 +7,24 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.pretraining import instances as pretraining
-from data.pretraining import masking, packing
 from data.pretraining.settings import InstanceSettings
 from modeling import dropout, losses
 from modeling.models import build_pretraining_model
 from tests.helpers import small, tiny
+from tests.helpers.pretraining_rows import (
+    FIRST,
+    make_rows,
+    of_instances,
+    to_instances,
+    vocabulary,
+)
 from training import steps
 from training.optimization import AdamWeightDecay
 
-OPTIONS = InstanceSettings(max_seq_length=61, max_predictions_per_seq=11)
+OPTIONS = InstanceSettings(
+    max_seq_length=61, max_predictions_per_seq=11, pack_sequences=True
+)
 CONFIG = small.config(max_position_embeddings=61)
-CLS, SEP, MASK, FIRST = 2, 3, 4, 5
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +38,11 @@ def rows():
         ]
         for _ in range(13)
     ]
-    known = masking.Vocabulary(small.V, CLS, SEP, MASK, frozenset())
-    instances = pretraining.partition_instances(documents, 0, 0, OPTIONS, known)
-    packed = packing.pack(instances, OPTIONS, random.Random(1))
-    assert len(packed) < 0.7 * len(instances)
-    order = [x for row in packed for x in row]
-    return (
-        batch_of(pretraining.to_arrays(order, OPTIONS)),
-        batch_of(packing.to_arrays(packed, OPTIONS)),
-    )
+    packed = make_rows(documents, OPTIONS, vocabulary(small.V))
+    instances = to_instances(packed)
+    assert len(packed["input_ids"]) < 0.7 * len(instances)
+    plain = of_instances(instances, OPTIONS)
+    return batch_of(plain), batch_of(packed)
 
 
 def batch_of(arrays):

@@ -9,6 +9,7 @@ import create_pretraining_data
 from benchmarks import (
     flops,
     guard,
+    instances,
     own_step,
     packing,
     peers_in_turns,
@@ -19,6 +20,7 @@ from benchmarks import (
     tokenization,
     vocabulary,
 )
+from data.pretraining.settings import InstanceSettings
 from tests.helpers import small, text, tiny
 from tests.helpers.small import B, P, S, V
 
@@ -64,6 +66,21 @@ def test_tokenization_is_timed(tmp_path):
         ["the cat sees the dog ."] * 1009, str(tmp_path / "vocab.txt"), runs=1
     )
     assert figures["megabytes_per_second"] > 0
+
+
+def test_instances_are_timed(tmp_path):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    text.write_corpus(tmp_path / "corpus.txt", 7)
+    documents, vocab = instances.read_documents(
+        str(tmp_path / "corpus.txt"), str(tmp_path / "vocab.txt")
+    )
+    assert len(documents) == 7
+    figures = instances.measure(
+        documents, vocab, InstanceSettings(max_seq_length=31), runs=1
+    )
+    assert figures["instances_per_second"] > 0
+    assert figures["ratio_to_the_original"] > 0
+    assert figures["remasked_rows_per_second"] > 0
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import pytest
 
 import run_pretraining
 from data import features
-from data.records import writer
+from data.records import encoding, writer
 from tests.helpers import small
 from tests.helpers.pretraining_files import VOCABULARY, write_records
 from tests.helpers.small import P, S, V
@@ -217,7 +217,7 @@ def damaged(path, name, index, value):
         arrays[name] = np.repeat(arrays[name], value, 1)
     else:
         arrays[name][index] = value
-    writer.write_records(str(path), writer.encode_examples(arrays))
+    writer.write_records(str(path), encoding.encode_examples(arrays).to_list())
     return path
 
 

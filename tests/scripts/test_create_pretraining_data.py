@@ -10,10 +10,8 @@ import pytest
 import tensorflow as tf
 
 import create_pretraining_data
-from data import sequences
 from data.corpus import documents
 from tests.helpers import text
-from tests.helpers.text import Segment
 
 S, P = 31, 5
 FEATURES = [
@@ -264,24 +262,16 @@ def test_too_few_documents_are_an_error(create, folder, content, message):
     assert list((folder / "out").glob(".*")) == []
 
 
-def test_a_giant_line_is_truncated_at_once(create, folder, monkeypatch):
+def test_a_giant_line_is_truncated_at_both_ends(create, folder):
     """Truncating it token by token took the original minutes."""
-    truncate, seen = sequences.truncate_pair_randomly, []
-
-    def counted(a, b, *rest):
-        a, b = Segment(a), Segment(b)
-        found = truncate(a, b, *rest)
-        seen.append((len(a) + len(b), a.copied + b.copied))
-        return found
-
-    monkeypatch.setattr(sequences, "truncate_pair_randomly", counted)
-    giant = " ".join(text.WORDS * 8000)
+    giant = " ".join(
+        f"{word} {i % 7 * 'the '}" for i, word in enumerate(text.WORDS * 8000)
+    )
     (folder / "corpus.txt").write_text(f"{giant}\n\ncat .\ndog .\n")
-    files, _, _ = create("out", dupe_factor=1)
-    assert len(examples(files)) >= 2
-    lengths, copied = zip(*seen, strict=True)
-    assert max(lengths) > 8000 * len(text.WORDS)
-    assert max(copied) == S - 3
+    files, _, _ = create("out", dupe_factor=3)
+    found = examples(files)
+    assert len(found) >= 3
+    assert max(sum(values(x, "input_mask")) for x in found) == S
 
 
 def test_a_corpus_that_looks_wrong_is_reported(create, folder):

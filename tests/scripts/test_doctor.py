@@ -9,7 +9,7 @@ import pytest
 import create_pretraining_data
 import doctor
 from data import features
-from data.records import manifest, reader
+from data.records import encoding, manifest, reader
 from data.records import writer as records
 from tests.helpers import small, text
 
@@ -81,7 +81,9 @@ def diagnose_rows(diagnose, tmp_path, made):
 
     def run(arrays, *words, **named):
         path = tmp_path / "rows.tfrecord"
-        records.write_records(str(path), records.encode_examples(arrays))
+        records.write_records(
+            str(path), encoding.encode_examples(arrays).to_list()
+        )
         named = {"vocab_file": made / "vocab.txt", **named}
         _, found = diagnose(*words, input_file=path, **named)
         return path, found
@@ -260,14 +262,18 @@ def test_files_of_other_lengths_and_tasks(diagnose, arrays, tmp_path):
         for name, v in arrays.items()
     }
     for path, rows in ((first, arrays), (second, longer)):
-        records.write_records(str(path), records.encode_examples(rows))
+        records.write_records(
+            str(path), encoding.encode_examples(rows).to_list()
+        )
     _, found = diagnose(input_file=f"{first},{second}")
     assert found["wrong"] == [
         f"{second}: input_ids has {S + 6} values; expected {S}, as in "
         f"{first}; pass files of the same length and kind"
     ]
     del longer["next_sentence_labels"]
-    records.write_records(str(second), records.encode_examples(longer))
+    records.write_records(
+        str(second), encoding.encode_examples(longer).to_list()
+    )
     _, found = diagnose(input_file=second)
     assert found["wrong"] == [
         f"{second}: record 0: no next_sentence_labels; expected records for "
@@ -278,7 +284,7 @@ def test_files_of_other_lengths_and_tasks(diagnose, arrays, tmp_path):
 def test_records_against_their_manifest(diagnose, made, arrays, tmp_path):
     path = tmp_path / "rows.tfrecord"
     writer = records.ShardWriter([str(path)])
-    encoded = records.encode_examples(arrays)
+    encoded = encoding.encode_examples(arrays).to_list()
     records.write_records(writer.part_path(0), encoded)
     settings = {
         "max_seq_length": S + 1,

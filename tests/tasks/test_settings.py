@@ -11,6 +11,7 @@ import run_pretraining
 from common import flags, tensor_files
 from common.errors import UserError
 from data import features
+from data.records import encoding
 from data.records import writer as records
 from modeling import checkpoints, layer_decay, task_models
 from modeling.config import BertConfig
@@ -50,7 +51,9 @@ def folder(tmp_path_factory):
         for name, (kind, _) in schema.items()
     }
     writer = records.ShardWriter([str(folder / "train.tfrecord")])
-    records.write_records(writer.part_path(0), records.encode_examples(arrays))
+    records.write_records(
+        writer.part_path(0), encoding.encode_examples(arrays).to_list()
+    )
     writer.finish([23], 1)
     config = small.config(hidden_dropout_prob=0.1)
     (folder / "config.json").write_text(config.to_json())

@@ -1,5 +1,6 @@
 """Dynamic masking."""
 
+import dataclasses
 import random
 
 import numpy as np
@@ -7,11 +8,12 @@ import pytest
 import tensorflow as tf
 
 from data import features
-from data.pretraining import dynamic_masking, masking, packing
-from data.pretraining import instances as pretraining
+from data.pretraining import dynamic_masking, masking
 from data.pretraining.settings import InstanceSettings
+from tests.helpers import pretraining_rows
+from tests.helpers.pretraining_rows import CLS, FIRST, MASK, SEP
 
-CLS, SEP, MASK, FIRST, V = 2, 3, 4, 5, 997
+V = 997
 OPTIONS = InstanceSettings(max_seq_length=61, max_predictions_per_seq=11)
 KNOWN = masking.Vocabulary(V, CLS, SEP, MASK, frozenset())
 NAMES = [
@@ -24,27 +26,26 @@ NAMES = [
 
 
 @pytest.fixture(scope="module")
-def instances():
+def documents():
     rng = random.Random(3)
-    documents = [
+    return [
         [
             [rng.randrange(FIRST, V) for _ in range(rng.randint(1, 19))]
             for _ in range(rng.randint(2, 17))
         ]
         for _ in range(11)
     ]
-    return pretraining.partition_instances(documents, 0, 0, OPTIONS, KNOWN)
 
 
 @pytest.fixture(scope="module")
-def plain(instances):
-    return narrow(pretraining.to_arrays(instances, OPTIONS))
+def plain(documents):
+    return narrow(pretraining_rows.make_rows(documents, OPTIONS, KNOWN))
 
 
 @pytest.fixture(scope="module")
-def packed(instances):
-    rows = packing.pack(instances, OPTIONS, random.Random(1))
-    return narrow(packing.to_arrays(rows, OPTIONS))
+def packed(documents):
+    options = dataclasses.replace(OPTIONS, pack_sequences=True)
+    return narrow(pretraining_rows.make_rows(documents, options, KNOWN))
 
 
 def narrow(arrays):
@@ -55,7 +56,7 @@ def narrow(arrays):
     }
 
 
-def remask(arrays, first=0, records=None, options=OPTIONS, known=KNOWN):
+def remask(arrays, first=0, options=OPTIONS, known=KNOWN):
     names = list(NAMES)
     if features.SEQUENCE_IDS in arrays:
         names[-1] = features.SEQUENCE_IDS
@@ -63,7 +64,6 @@ def remask(arrays, first=0, records=None, options=OPTIONS, known=KNOWN):
         tuple(arrays[name] for name in names),
         options,
         known,
-        records or len(arrays["input_ids"]),
         first,
     )
     return {**arrays, **dict(zip(NAMES, found))}
@@ -111,7 +111,7 @@ def test_masks_depend_on_seed_epoch_and_record_alone(plain):
     rows = len(plain["input_ids"])
     whole = remask(plain)
     half = {name: values[rows // 2 :] for name, values in plain.items()}
-    second = remask(half, first=rows // 2, records=rows)
+    second = remask(half, first=rows // 2)
     for name in NAMES:
         np.testing.assert_array_equal(second[name], whole[name][rows // 2 :])
     # The masks that a row came with do not matter.
@@ -153,7 +153,7 @@ def test_a_data_set_resumes_with_the_same_masks(plain):
 
     def take(step, count):
         remasked = dynamic_masking.remask_batches(
-            batches.skip(step), OPTIONS, KNOWN, rows, step
+            batches.skip(step), OPTIONS, KNOWN, step
         )
         assert remasked.element_spec == batches.element_spec
         return list(remasked.take(count).as_numpy_iterator())

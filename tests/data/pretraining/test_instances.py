@@ -1,7 +1,6 @@
-"""Pre-training instances: contents, and equality with the original."""
+"""Pre-training instances: contents, and what they depend on."""
 
 import dataclasses
-import hashlib
 import json
 import math
 import random
@@ -9,31 +8,22 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.pretraining import instances as pretraining
-from data.pretraining import masking
+from data.pretraining import records
+from data.pretraining.instances import TokenizedDocuments
 from data.pretraining.settings import InstanceSettings
-
-PAD, CLS, SEP, MASK = 0, 2, 3, 4
-FIRST = 5  # ids below are special tokens
-
-
-def vocabulary(size, continuation_ids=()):
-    return masking.Vocabulary(size, CLS, SEP, MASK, frozenset(continuation_ids))
-
-
-def numbered(lengths):
-    """Documents in which every token has an id of its own, counted up.
-
-    [[2, 1], [3]]  ->  [[[5, 6], [7]], [[8, 9, 10]]]
-    """
-    count = iter(range(FIRST, 1 << 30))
-    return [
-        [[next(count) for _ in range(length)] for length in document]
-        for document in lengths
-    ]
+from tests.helpers.pretraining_rows import (
+    FIRST,
+    make_instances,
+    make_rows,
+    numbered,
+    to_instances,
+    unmasked,
+    vocabulary,
+)
 
 
 def flat(document):
@@ -42,23 +32,7 @@ def flat(document):
 
 def instances_of(documents, options, number=0):
     size = FIRST + sum(len(flat(document)) for document in documents)
-    return pretraining.partition_instances(
-        documents, number, 0, options, vocabulary(size)
-    )
-
-
-def unmasked(instance):
-    """The row as it was, cut into its two segments."""
-    ids = list(instance.ids)
-    for position, label in zip(
-        instance.masked_lm_positions, instance.masked_lm_ids, strict=True
-    ):
-        ids[position] = label
-    middle = instance.segment_ids.index(1)
-    a, b = ids[1 : middle - 1], ids[middle:-1]
-    assert ids == [CLS, *a, SEP, *b, SEP]
-    assert instance.segment_ids == [0] * middle + [1] * (len(b) + 1)
-    return a, b
+    return make_instances(documents, options, vocabulary(size), number=number)
 
 
 def wanted(length, options):
@@ -115,6 +89,45 @@ def test_masks_are_counted_and_never_on_special_tokens(lengths, options):
 
 
 @settings(deadline=None, max_examples=100, derandomize=True)
+@given(LENGTHS, SETTINGS, st.integers(1, 3), st.booleans())
+def test_records_hold_valid_rows_of_contiguous_text(
+    lengths, options, ngram, whole
+):
+    """Packed or not, and through the bytes of the records."""
+    documents = numbered(lengths)
+    size = FIRST + sum(len(flat(document)) for document in documents)
+    known = vocabulary(size, range(FIRST, size, 3))
+    options = dataclasses.replace(
+        options, max_ngram=ngram, do_whole_word_mask=whole
+    )
+    pairs = []
+    for packed in (False, True):
+        options = dataclasses.replace(options, pack_sequences=packed)
+        rows = make_rows(documents, options, known)
+        encoded, counts = records.make_records(
+            TokenizedDocuments.of(documents), 0, 0, options, known
+        )
+        parsed = tf.io.parse_example(
+            encoded.to_list(),
+            {
+                name: tf.io.FixedLenFeature(values.shape[1:], values.dtype)
+                for name, values in rows.items()
+            },
+        )
+        for name, values in parsed.items():
+            np.testing.assert_array_equal(values, rows[name], name)
+        made = to_instances(rows)
+        assert counts["instances"] == len(made)
+        assert counts["row_tokens"] == sum(len(x.ids) for x in made)
+        assert counts["predictions"] == sum(len(x.masked_lm_ids) for x in made)
+        pairs.append(sorted((*unmasked(x), x.is_random_next) for x in made))
+    assert pairs[0] == pairs[1]
+    for a, b, _ in pairs[0]:
+        assert a == list(range(a[0], a[-1] + 1))
+        assert b == list(range(b[0], b[-1] + 1))
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
 @given(
     st.lists(st.integers(1, 61), min_size=2, max_size=7),
     st.integers(0, 1 << 31),
@@ -152,28 +165,6 @@ def test_the_random_document_is_never_the_same():
             assert same != instance.is_random_next
             randoms += instance.is_random_next
     assert randoms > 4000
-
-
-class _Stuck(random.Random):
-    """Always draws the lowest number of a range."""
-
-    def randint(self, a, b):
-        return a
-
-
-@pytest.mark.parametrize("index", [0, 1, 2])
-def test_ten_failed_draws_take_the_next_document(index):
-    documents = numbered([[2], [2], [2]])
-    (instance,) = pretraining.create_instances_from_document(
-        documents,
-        index,
-        InstanceSettings(max_seq_length=11),
-        vocabulary(97),
-        _Stuck(3),
-    )
-    other = 1 if index == 0 else 0
-    assert instance.is_random_next
-    assert unmasked(instance) == (documents[index][0], documents[other][0])
 
 
 def near(count, n, p):
@@ -231,8 +222,8 @@ def test_a_pass_is_a_function_of_its_arguments():
     known = vocabulary(FIRST + sum(len(flat(d)) for d in documents))
 
     def make(number=3, partition=5, options=options):
-        return pretraining.partition_instances(
-            documents, number, partition, options, known
+        return make_instances(
+            documents, options, known, number=number, partition=partition
         )
 
     first = make()
@@ -246,81 +237,3 @@ def test_a_pass_is_a_function_of_its_arguments():
     assert make(options=dataclasses.replace(options, random_seed=7)) != first
     # More passes do not change the earlier ones.
     assert make(options=dataclasses.replace(options, dupe_factor=3)) == first
-
-
-def test_instances_are_padded_to_the_schema():
-    instances = [
-        pretraining.Instance(
-            ids=[2, 11, 4, 3, 21, 4, 3],
-            segment_ids=[0, 0, 0, 0, 1, 1, 1],
-            is_random_next=True,
-            masked_lm_positions=[2, 5],
-            masked_lm_ids=[12, 22],
-        ),
-        pretraining.Instance(
-            ids=[2, 4, 3, 31, 3],
-            segment_ids=[0, 0, 0, 1, 1],
-            is_random_next=False,
-            masked_lm_positions=[1],
-            masked_lm_ids=[13],
-        ),
-    ]
-    options = InstanceSettings(max_seq_length=11, max_predictions_per_seq=3)
-    arrays = pretraining.to_arrays(instances, options)
-    assert {name: array.tolist() for name, array in arrays.items()} == {
-        "input_ids": [
-            [2, 11, 4, 3, 21, 4, 3, 0, 0, 0, 0],
-            [2, 4, 3, 31, 3, 0, 0, 0, 0, 0, 0],
-        ],
-        "input_mask": [
-            [1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0],
-            [1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
-        ],
-        "segment_ids": [
-            [0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0],
-            [0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0],
-        ],
-        "masked_lm_positions": [[2, 5, 0], [1, 0, 0]],
-        "masked_lm_ids": [[12, 22, 0], [13, 0, 0]],
-        "masked_lm_weights": [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]],
-        "next_sentence_labels": [[1], [0]],
-    }
-    kinds = [str(array.dtype) for array in arrays.values()]
-    assert kinds == ["int64"] * 5 + ["float32", "int64"]
-
-
-def test_instances_equal_those_of_the_original_release():
-    """The digest was made with the original create_pretraining_data.py.
-
-    Its create_instances_from_document (PyPI bert-tensorflow 1.0.4, its
-    tensorflow left out) ran over these documents as tokens, with the same
-    random.Random, and its tokens were turned back into ids.
-    """
-    rng = random.Random(23)
-    documents = [
-        [
-            [rng.randrange(FIRST, 97) for _ in range(rng.randint(1, 29))]
-            for _ in range(rng.randint(1, 13))
-        ]
-        for _ in range(41)
-    ]
-    options = InstanceSettings(max_seq_length=31, max_predictions_per_seq=5)
-    rng = random.Random(12345)
-    rows = [
-        [
-            x.ids,
-            x.segment_ids,
-            x.masked_lm_ids,
-            x.masked_lm_positions,
-            x.is_random_next,
-        ]
-        for _ in range(3)
-        for index in range(len(documents))
-        for x in pretraining.create_instances_from_document(
-            documents, index, options, vocabulary(97), rng
-        )
-    ]
-    assert len(rows) == 555
-    assert hashlib.sha256(json.dumps(rows).encode()).hexdigest() == (
-        "617bf063400ac4bd4313dcb4662ab955cec267d19d61f6a8486df6b422aa201f"
-    )

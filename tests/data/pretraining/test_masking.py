@@ -1,23 +1,59 @@
 """Masking: chosen positions and their new tokens."""
 
 import dataclasses
+import itertools
 import math
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.pretraining import masking
+from data import features, sequences
+from data.pretraining import draws, masking
 from data.pretraining.settings import InstanceSettings
-
-PAD, CLS, SEP, MASK = 0, 2, 3, 4
-FIRST = 5  # ids below are special tokens
+from tests.helpers.pretraining_rows import CLS, FIRST, MASK, SEP, vocabulary
 
 
-def vocabulary(size, continuation_ids=()):
-    return masking.Vocabulary(size, CLS, SEP, MASK, frozenset(continuation_ids))
+def mask_all(rows, options, known, seed=1):
+    """Masks rows of one instance each: (ids, positions, labels) of each."""
+    length = max(map(len, rows))
+    masked = masking.mask_rows(
+        sequences.pad_rows(rows, length, np.int32),
+        sequences.pad_rows([[1] * len(row) for row in rows], length, np.int64),
+        options,
+        known,
+        lambda columns: draws.rows((seed,), 0, len(rows), columns),
+    )
+    found = []
+    for row, ids, positions, labels, weights in zip(
+        rows,
+        masked[features.INPUT_IDS],
+        masked[features.MASKED_LM_POSITIONS],
+        masked[features.MASKED_LM_IDS],
+        masked[features.MASKED_LM_WEIGHTS],
+        strict=True,
+    ):
+        count = int(weights.sum())
+        assert weights.tolist() == [1.0] * count + [0.0] * (
+            options.max_predictions_per_seq - count
+        )
+        assert not positions[count:].any() and not labels[count:].any()
+        assert not ids[len(row) :].any()
+        found.append(
+            (
+                ids[: len(row)].tolist(),
+                positions[:count].tolist(),
+                labels[:count].tolist(),
+            )
+        )
+    return found
+
+
+def mask_one(row, options, known, seed=1):
+    return mask_all([row], options, known, seed)[0]
 
 
 def near(count, n, p):
@@ -42,20 +78,16 @@ def test_vocabulary_knows_special_tokens_and_continuations():
     )
 
 
-def masked_row(length, size, rng, **options):
-    row = [CLS, *(rng.randrange(FIRST, size) for _ in range(length)), SEP]
-    return row, masking.mask_tokens(
-        row, InstanceSettings(**options), vocabulary(size), rng
-    )
-
-
 def test_80_percent_become_mask_and_10_percent_random():
     rng, kinds = random.Random(12345), Counter()
     size = 1009
-    while kinds.total() < 20_000:
-        row, (ids, positions, labels) = masked_row(
-            125, size, rng, max_predictions_per_seq=20
-        )
+    options = InstanceSettings()
+    rows = [
+        [CLS, *(rng.randrange(FIRST, size) for _ in range(125)), SEP]
+        for _ in range(1103)
+    ]
+    made = mask_all(rows, options, vocabulary(size))
+    for row, (ids, positions, labels) in zip(rows, made, strict=True):
         assert [row[position] for position in positions] == labels
         untouched = set(range(len(row))) - set(positions)
         assert all(ids[position] == row[position] for position in untouched)
@@ -68,6 +100,7 @@ def test_80_percent_become_mask_and_10_percent_random():
                 else "random"
             ] += 1
     n = kinds.total()
+    assert n > 20_000
     # A random token is the old one, or [MASK], once in V times each.
     assert near(kinds["mask"], n, 0.8 + 0.1 / size)
     assert near(kinds["kept"], n, 0.1 + 0.1 / size)
@@ -75,27 +108,48 @@ def test_80_percent_become_mask_and_10_percent_random():
 
 
 def test_every_position_is_masked_as_often():
-    rng, counts = random.Random(7), Counter()
-    rows = 5000
-    for _ in range(rows):
-        _, (_, positions, _) = masked_row(18, 97, rng)
+    counts, pairs, rows = Counter(), Counter(), 20_011
+    row = [CLS, *range(FIRST, FIRST + 18), SEP]
+    for _, positions, _ in mask_all(
+        [row] * rows, InstanceSettings(), vocabulary(97)
+    ):
         assert len(positions) == 3  # 15 % of 20
         counts.update(positions)
+        pairs.update(itertools.combinations(positions, 2))
     assert set(counts) == set(range(1, 19))
     assert all(near(counts[position], rows, 3 / 18) for position in counts)
+    # All sets of positions are as likely, neighbours too.
+    assert len(pairs) == 18 * 17 // 2
+    assert all(near(pairs[pair], rows, 3 / 18 * 2 / 17) for pair in pairs)
 
 
 def test_random_tokens_come_from_the_whole_vocabulary():
-    rng, seen = random.Random(5), set()
+    seen = set()
     row = [CLS, *[FIRST] * 997, SEP]
     options = InstanceSettings(masked_lm_prob=1.0, max_predictions_per_seq=997)
-    for _ in range(7):
-        ids, positions, _ = masking.mask_tokens(
-            row, options, vocabulary(97), rng
-        )
+    for ids, positions, _ in mask_all([row] * 7, options, vocabulary(97)):
         assert positions == list(range(1, 998))
         seen.update(ids[1:-1])
     assert seen == set(range(97))  # [PAD] and [CLS] too
+
+
+def test_masks_of_a_row_do_not_depend_on_its_neighbours():
+    rng = random.Random(3)
+    rows = [
+        [CLS, *(rng.randrange(FIRST, 97) for _ in range(60)), SEP]
+        for _ in range(31)
+    ]
+    for options in (
+        InstanceSettings(),
+        InstanceSettings(do_whole_word_mask=True, max_ngram=3),
+    ):
+        known = vocabulary(97, range(FIRST, 97, 3))
+        whole = mask_all(rows, options, known)
+        for changed in range(31):
+            others = [[CLS, *[FIRST] * 60, SEP]] * 31
+            others[changed] = rows[changed]
+            found = mask_all(others, options, known)
+            assert found[changed] == whole[changed]
 
 
 @settings(deadline=None, max_examples=300, derandomize=True)
@@ -112,8 +166,8 @@ def test_words_are_masked_whole_or_not_at_all(body, most, seed):
         masked_lm_prob=0.3,
         do_whole_word_mask=True,
     )
-    _, positions, labels = masking.mask_tokens(
-        row, options, vocabulary(97, [continuation]), random.Random(seed)
+    _, positions, labels = mask_one(
+        row, options, vocabulary(97, [continuation]), seed
     )
     words = []
     for position, token in enumerate(row):
@@ -134,14 +188,10 @@ def test_tokens_are_masked_one_by_one_without_whole_words():
     # 1 of 5 tokens of one word.
     row = [CLS, 5, 7, 7, 7, 7, SEP]
     options = InstanceSettings()
-    _, positions, _ = masking.mask_tokens(
-        row, options, vocabulary(97, [7]), random.Random(3)
-    )
+    _, positions, _ = mask_one(row, options, vocabulary(97, [7]))
     assert len(positions) == 1
     whole = dataclasses.replace(options, do_whole_word_mask=True)
-    _, positions, _ = masking.mask_tokens(
-        row, whole, vocabulary(97, [7]), random.Random(3)
-    )
+    _, positions, _ = mask_one(row, whole, vocabulary(97, [7]))
     assert positions == []  # five tokens do not fit one mask
 
 
@@ -162,11 +212,8 @@ def spans_of(positions):
 def test_spans_are_chosen_with_a_chance_of_one_by_their_length():
     # Few spans in a long row, so that they hardly meet.
     options = InstanceSettings(max_ngram=3, max_predictions_per_seq=8)
-    rng, counts = random.Random(5), Counter()
-    for _ in range(3000):
-        _, positions, _ = masking.mask_tokens(
-            LONG_ROW, options, vocabulary(97), rng
-        )
+    counts = Counter()
+    for _, positions, _ in mask_all([LONG_ROW] * 3000, options, vocabulary(97)):
         assert len(positions) == 8
         counts.update(spans_of(positions))
     n = counts.total()
@@ -193,10 +240,8 @@ def test_spans_hold_whole_words_of_one_segment(body, ngram, whole, seed):
         max_ngram=ngram,
     )
     known = vocabulary(97, [continuation])
-    masked, positions, labels = masking.mask_tokens(
-        row, options, known, random.Random(seed)
-    )
-    again = masking.mask_tokens(row, options, known, random.Random(seed))
+    masked, positions, labels = mask_one(row, options, known, seed)
+    again = mask_one(row, options, known, seed)
     assert again == (masked, positions, labels)
     assert positions == sorted(set(positions))
     assert len(positions) <= wanted(len(row), options)
@@ -218,9 +263,7 @@ def test_spans_do_not_cross_a_separator():
     firsts = Counter()
     for seed in range(101):
         options = dataclasses.replace(options, max_predictions_per_seq=1)
-        _, positions, _ = masking.mask_tokens(
-            row, options, vocabulary(97), random.Random(seed)
-        )
+        _, positions, _ = mask_one(row, options, vocabulary(97), seed)
         firsts.update(positions)
     assert set(firsts) == {1, 3}
 
@@ -234,8 +277,8 @@ def test_marked_tokens_are_masked_with_their_word():
     plain = [token % size for token in row]
     seen = set()
     for seed in range(53):
-        masked, positions, labels = masking.mask_tokens(
-            row, options, vocabulary(size), random.Random(seed)
+        masked, positions, labels = mask_one(
+            row, options, vocabulary(size), seed
         )
         assert max(masked) < size
         assert labels == [plain[position] for position in positions]

@@ -4,115 +4,171 @@ import random
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from data import features
-from data.pretraining import instances as pretraining
-from data.pretraining import packing
+from data.pretraining import draws, masking, packing
+from data.pretraining.instances import Pairs
 from data.pretraining.settings import InstanceSettings
-
-CLS, SEP, MASK = 2, 3, 4
-
-
-def instance(first, length, masks):
-    ids = [CLS, *range(first, first + length - 3), SEP, SEP]
-    return pretraining.Instance(
-        ids=ids,
-        segment_ids=[0] * (length - 1) + [1],
-        is_random_next=bool(first % 2),
-        masked_lm_positions=list(range(1, 1 + masks)),
-        masked_lm_ids=list(range(first, first + masks)),
-    )
+from tests.helpers.pretraining_rows import (
+    FIRST,
+    make_rows,
+    numbered,
+    to_instances,
+    unmasked,
+    vocabulary,
+)
 
 
 def some(count, seed, longest):
     rng = random.Random(seed)
-    return [
-        instance(1000 * (i + 1) + rng.randrange(2), n, max(1, n // 7))
-        for i, n in enumerate(rng.randint(5, longest) for _ in range(count))
-    ]
+    return np.array([rng.randint(5, longest) for _ in range(count)])
 
 
-def key(x):
-    return (tuple(x.ids), x.is_random_next)
+def pack(lengths, options, seed=1):
+    """Instances of each row."""
+    order, ends = packing.pack(lengths, options, draws.generator(seed))
+    return [x.tolist() for x in np.split(order, ends)[:-1]]
 
 
-def test_every_instance_is_in_one_row_and_no_row_is_too_full():
-    options = InstanceSettings(max_seq_length=211, max_predictions_per_seq=31)
-    instances = some(301, 3, 211)
-    rows = packing.pack(instances, options, random.Random(1))
-    assert Counter(key(x) for row in rows for x in row) == Counter(
-        map(key, instances)
+CASES = [
+    (211, 31, 211, 0.15),
+    (128, 20, 100, 0.15),
+    (512, 77, 200, 0.15),
+    (128, 7, 100, 0.15),  # masks are the limit
+    (61, 5, 61, 0.0),
+]
+
+
+@pytest.mark.parametrize(("length", "most", "longest", "share"), CASES)
+def test_the_first_row_with_enough_space_is_used(length, most, longest, share):
+    options = InstanceSettings(
+        max_seq_length=length,
+        max_predictions_per_seq=most,
+        masked_lm_prob=share,
     )
-    for row in rows:
-        assert sum(len(x.ids) for x in row) <= 211
-        assert sum(len(x.masked_lm_ids) for x in row) <= 31
-        assert len(row) <= packing.max_sequences_per_row(211) == 3
-
-
-def test_the_first_row_with_enough_space_is_used():
-    options = InstanceSettings(max_seq_length=128, max_predictions_per_seq=20)
-    instances = some(97, 5, 100)
-    rows = packing.pack(instances, options, random.Random(1))
-    order = list(instances)
-    random.Random(1).shuffle(order)
+    lengths = some(401, 5, longest)
+    masks = masking.count_masks(lengths, options)
+    rows = pack(lengths, options)
+    order = draws.generator(1).permutation(401).tolist()
     expected = []
     for x in order:
         for row in expected:
-            tokens = sum(len(y.ids) for y in [*row, x])
-            masks = sum(len(y.masked_lm_ids) for y in [*row, x])
-            if tokens <= 128 and masks <= 20 and len(row) < 2:
+            tokens = sum(lengths[y] for y in [*row, x])
+            if (
+                tokens <= length
+                and sum(masks[y] for y in [*row, x]) <= most
+                and len(row) < packing.max_sequences_per_row(length)
+            ):
                 row.append(x)
                 break
         else:
             expected.append([x])
     assert rows == expected
-    assert rows == packing.pack(instances, options, random.Random(1))
-    assert rows != packing.pack(instances, options, random.Random(2))
+    assert any(len(row) > 1 for row in rows)
+    assert Counter(x for row in rows for x in row) == Counter(range(401))
+    assert rows != pack(lengths, options, seed=2)
 
 
 def test_short_instances_fill_the_rows():
     options = InstanceSettings(max_seq_length=512, max_predictions_per_seq=77)
-    instances = some(401, 7, 200)
-    rows = packing.pack(instances, options, random.Random(1))
-    tokens = sum(len(x.ids) for x in instances)
-    assert tokens / (len(rows) * 512) > 0.95
+    lengths = some(401, 7, 200)
+    rows = pack(lengths, options)
+    assert lengths.sum() / (len(rows) * 512) > 0.95
 
 
-def test_nothing_is_packed_into_no_rows():
-    assert packing.pack([], InstanceSettings(), random.Random(1)) == []
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_instances_are_packed(count):
+    options = InstanceSettings(max_seq_length=128)
+    lengths = np.full(count, 11)
+    assert pack(lengths, options) == [list(range(count))][: min(count, 1)] or (
+        sorted(pack(lengths, options)[0]) == [0, 1]
+    )
 
 
-def test_rows_are_joined_and_padded():
-    options = InstanceSettings(max_seq_length=13, max_predictions_per_seq=3)
-    rows = [[instance(11, 5, 1), instance(20, 6, 2)], [instance(31, 7, 1)]]
-    arrays = packing.to_arrays(rows, options)
-    assert {name: array.tolist() for name, array in arrays.items()} == {
-        "input_ids": [
-            [2, 11, 12, 3, 3, 2, 20, 21, 22, 3, 3, 0, 0],
-            [2, 31, 32, 33, 34, 3, 3, 0, 0, 0, 0, 0, 0],
-        ],
-        "input_mask": [[1] * 11 + [0] * 2, [1] * 7 + [0] * 6],
+def test_packed_rows_hold_whole_instances_with_their_masks():
+    rng = random.Random(5)
+    documents = numbered(
+        [
+            [rng.randint(1, 9) for _ in range(rng.randint(1, 7))]
+            for _ in range(37)
+        ]
+    )
+    known = vocabulary(FIRST + sum(len(s) for x in documents for s in x))
+    options = InstanceSettings(max_seq_length=131, max_predictions_per_seq=19)
+    for whole, ngram in ((False, 1), (True, 1), (True, 3)):
+        settings = InstanceSettings(
+            **{
+                **vars(options),
+                "pack_sequences": True,
+                "do_whole_word_mask": whole,
+                "max_ngram": ngram,
+            }
+        )
+        rows = make_rows(documents, settings, known)
+        plain = make_rows(documents, options, known)
+        found = to_instances(rows)
+        assert sorted(map(unmasked, found)) == sorted(
+            map(unmasked, to_instances(plain))
+        )
+        assert len(rows["input_ids"]) < 0.7 * len(found)
+        for x in found:
+            count = len(x.masked_lm_positions)
+            assert count == masking.count_masks(np.array(len(x.ids)), options)
+
+
+def test_rows_are_joined_and_padded(monkeypatch):
+    documents = numbered([[2, 1], [1, 1], [1, 2]])
+    settings = InstanceSettings(
+        max_seq_length=13,
+        max_predictions_per_seq=3,
+        masked_lm_prob=0.0,  # one of each instance
+        pack_sequences=True,
+    )
+    starts, stops = np.array([[0, 5, 3], [2, 6, 4]]), [[2, 6, 4], [3, 7, 5]]
+    pairs = Pairs(
+        starts[0],
+        np.array(stops[0]),
+        starts[1],
+        np.array(stops[1]),
+        np.array([False, True, True]),
+    )
+    monkeypatch.setattr(
+        "data.pretraining.instances.draw_pairs", lambda *_: pairs
+    )
+    monkeypatch.setattr(
+        "data.pretraining.packing.pack",
+        lambda *_: (np.array([2, 0, 1]), np.array([2, 3])),
+    )
+    rows = make_rows(documents, settings, vocabulary(97))
+    (one, two), (three,) = (
+        to_instances({n: v[i : i + 1] for n, v in rows.items()})
+        for i in range(2)
+    )
+    assert [unmasked(x) for x in (one, two, three)] == [
+        ([8], [9]),
+        ([5, 6], [7]),
+        ([10], [11]),
+    ]
+    for name in ("input_ids", "masked_lm_positions", "masked_lm_ids"):
+        del rows[name]
+    assert {name: values.tolist() for name, values in rows.items()} == {
+        "input_mask": [[1] * 11 + [0] * 2, [1] * 5 + [0] * 8],
         "segment_ids": [
-            [0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0],
-            [0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0],
+            [0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0],
+            [0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
         ],
-        "masked_lm_positions": [[1, 6, 7], [1, 0, 0]],
-        "masked_lm_ids": [[11, 20, 21], [31, 0, 0]],
-        "masked_lm_weights": [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]],
+        "masked_lm_weights": [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]],
         "next_sentence_labels": [[1, 0], [1, 0]],
         "position_ids": [
             [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5, 0, 0],
-            [0, 1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0],
+            [0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0],
         ],
         "sequence_ids": [
             [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 0, 0],
-            [1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
+            [1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
         ],
         "next_sentence_positions": [[0, 5], [0, 0]],
         "next_sentence_weights": [[1.0, 1.0], [1.0, 0.0]],
     }
-    schema = features.packed_schema(13, 3, 2)
-    assert list(arrays) == list(schema)
-    for name, (kind, length) in schema.items():
-        assert arrays[name].dtype == np.dtype(kind)
-        assert arrays[name].shape == (2, length)
+    assert rows.keys() < features.packed_schema(13, 3, 2).keys()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from data.pretraining import instances, partitions
+from data.pretraining import partitions
 from data.pretraining.settings import InstanceSettings
 
 SETTINGS = InstanceSettings(max_seq_length=31, max_predictions_per_seq=5)
@@ -19,36 +19,6 @@ GOOD = {
     "predictions_masked": 160,
     "predictions_random": 20,
 }
-MASK = 4
-
-
-def instance(ids, positions, labels, is_random):
-    return instances.Instance(
-        ids=ids,
-        segment_ids=[0] * len(ids),
-        is_random_next=is_random,
-        masked_lm_positions=positions,
-        masked_lm_ids=labels,
-    )
-
-
-def test_instances_are_counted():
-    found = partitions.count_instances(
-        [
-            # masked, replaced, kept
-            instance([2, MASK, 7, 8, 3], [1, 2, 3], [5, 6, 8], True),
-            instance([2, MASK, 3], [1], [9], False),
-        ],
-        MASK,
-    )
-    assert found == {
-        "instances": 2,
-        "random_next": 1,
-        "row_tokens": 8,
-        "predictions": 4,
-        "predictions_masked": 2,
-        "predictions_random": 1,
-    }
 
 
 def test_documents_are_counted():

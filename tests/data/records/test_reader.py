@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from common.errors import UserError
 from data import features
-from data.records import reader
-from data.records import writer as records
+from data.records import encoding, reader
 
 S, P, V = 11, 3, 97
 SCHEMA = features.pretraining_schema(S, P)
@@ -37,7 +36,9 @@ def shards(folder, sizes):
     return [
         write(
             folder / f"{i}.tfrecord",
-            records.encode_examples(arrays(range(start, start + size)))
+            encoding.encode_examples(
+                arrays(range(start, start + size))
+            ).to_list()
             if size
             else [],
         )
@@ -203,7 +204,7 @@ def check(path, schema=SCHEMA):
 
 @pytest.mark.parametrize("size", [0, 1, 23, 1024, 1031])
 def test_good_records_are_counted(tmp_path, size):
-    serialized = records.encode_examples(valid(size)) if size else []
+    serialized = encoding.encode_examples(valid(size)).to_list() if size else []
     assert check(write(tmp_path / "a.tfrecord", serialized)) == size
 
 
@@ -217,7 +218,7 @@ def valid(rows):
 
 def whole(folder, rows):
     path = folder / f"{rows}.tfrecord"
-    return write(path, records.encode_examples(valid(rows)))
+    return write(path, encoding.encode_examples(valid(rows)).to_list())
 
 
 def message_of(path, schema=SCHEMA):
@@ -245,7 +246,9 @@ def test_a_number_out_of_range_names_its_record(
     bad = limit if bad is None else bad
     batch = valid(1031)
     batch[name][row, -1] = bad
-    path = write(tmp_path / "a.tfrecord", records.encode_examples(batch))
+    path = write(
+        tmp_path / "a.tfrecord", encoding.encode_examples(batch).to_list()
+    )
     assert message_of(path) == (
         f"record {row}: {name} has {bad}; expected 0 to {limit - 1}; "
         "pass the config and lengths that the records were made for"
@@ -268,11 +271,11 @@ def test_other_lengths_name_feature_and_flags(tmp_path):
 
 @pytest.mark.parametrize("row", [0, 5, 1029])
 def test_a_missing_feature_is_found(tmp_path, row):
-    good = records.encode_examples(valid(7))
+    good = encoding.encode_examples(valid(7)).to_list()
     few = valid(1)
     del few["segment_ids"]
     serialized = good * 148
-    serialized[row] = records.encode_examples(few)[0]
+    serialized[row] = encoding.encode_examples(few).to_list()[0]
     message = message_of(write(tmp_path / "a.tfrecord", serialized))
     assert message.startswith(
         f"record {row}: segment_ids has 0 values; expected 11; "
@@ -282,13 +285,15 @@ def test_a_missing_feature_is_found(tmp_path, row):
 def test_a_feature_of_another_kind_is_found(tmp_path):
     wrong = valid(2)
     wrong["input_mask"] = wrong["input_mask"].astype(np.float32)
-    path = write(tmp_path / "a.tfrecord", records.encode_examples(wrong))
+    path = write(
+        tmp_path / "a.tfrecord", encoding.encode_examples(wrong).to_list()
+    )
     assert message_of(path).startswith("record 0: input_mask has 0 values; ")
 
 
 @pytest.mark.parametrize("row", [0, 5, 1029])
 def test_what_is_not_an_example_is_named(tmp_path, row):
-    serialized = records.encode_examples(valid(7)) * 148
+    serialized = encoding.encode_examples(valid(7)).to_list() * 148
     serialized[row] = b"\xff no protobuf"
     message = message_of(write(tmp_path / "a.tfrecord", serialized))
     assert message.startswith(f"record {row}: not a tf.train.Example: ")
@@ -312,7 +317,7 @@ def test_a_damaged_byte_is_rejected(tmp_path):
 def test_damage_reports_the_number_of_records_before_it(tmp_path, good):
     path = write(
         tmp_path / "a.tfrecord",
-        records.encode_examples(valid(good)) if good else [],
+        encoding.encode_examples(valid(good)).to_list() if good else [],
     )
     with open(path, "ab") as file:
         file.write(b"neither length nor checksum")
@@ -324,7 +329,7 @@ def test_a_file_that_ends_within_a_header_is_rejected(tmp_path, tail):
     # TensorFlow takes fewer than the header's 12 bytes for the end.
     path = whole(tmp_path, 23)
     length = os.path.getsize(path)
-    write(path, records.encode_examples(valid(24)))
+    write(path, encoding.encode_examples(valid(24)).to_list())
     os.truncate(path, length + tail)
     assert "cannot be read after record 23; " in message_of(path)
 

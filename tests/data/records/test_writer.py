@@ -1,4 +1,4 @@
-"""Encoding of records, and writing of shards completely or not at all."""
+"""Writing of shards completely or not at all."""
 
 import hashlib
 import itertools
@@ -6,98 +6,11 @@ import os
 import random
 from collections import Counter
 
-import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from common.errors import UserError
 from data.records import writer as records
-
-
-def parsed(serialized):
-    """A serialized example: name -> (kind, values)."""
-    example = tf.train.Example.FromString(serialized)
-    return {
-        name: (
-            feature.WhichOneof("kind"),
-            list(getattr(feature, feature.WhichOneof("kind")).value),
-        )
-        for name, feature in example.features.feature.items()
-    }
-
-
-def test_examples_hold_what_was_encoded():
-    arrays = {
-        "input_ids": np.array([[5, 7, 0], [-1, 2**40, 3]], np.int64),
-        "weights": np.array([[0.5, -1.0], [0.0, 3.25]], np.float32),
-        "label": np.array([[1], [0]], np.int64),
-    }
-    encoded = records.encode_examples(arrays)
-    assert [parsed(record) for record in encoded] == [
-        {
-            "input_ids": ("int64_list", [5, 7, 0]),
-            "weights": ("float_list", [0.5, -1.0]),
-            "label": ("int64_list", [1]),
-        },
-        {
-            "input_ids": ("int64_list", [-1, 2**40, 3]),
-            "weights": ("float_list", [0.0, 3.25]),
-            "label": ("int64_list", [0]),
-        },
-    ]
-
-
-@pytest.mark.parametrize("length", [1, 2, 131])
-@pytest.mark.parametrize(
-    "dtype, kind, field",
-    [
-        (np.int64, tf.train.Int64List, "int64_list"),
-        (np.float32, tf.train.FloatList, "float_list"),
-    ],
-)
-def test_bytes_are_those_of_protobuf(length, dtype, kind, field):
-    array = np.arange(3 * length).reshape(3, length).astype(dtype)
-    expected = []
-    for row in array:
-        feature = tf.train.Feature(**{field: kind(value=row)})
-        example = tf.train.Example(
-            features=tf.train.Features(feature={"ids": feature})
-        )
-        expected.append(example.SerializeToString(deterministic=True))
-    assert records.encode_examples({"ids": array}) == expected
-
-
-def test_features_are_in_the_order_given():
-    one = np.ones([1, 1], np.int64)
-    for names in (["b", "a", "c"], ["c", "b", "a"]):
-        (record,) = records.encode_examples(dict.fromkeys(names, one))
-        offsets = [record.index(name.encode()) for name in names]
-        assert offsets == sorted(offsets)
-
-
-@settings(deadline=None, max_examples=50, derandomize=True)
-@given(
-    st.lists(
-        st.lists(st.integers(-(2**63), 2**63 - 1), min_size=3, max_size=3),
-        min_size=1,
-        max_size=5,
-    ),
-    st.floats(width=32, allow_nan=False),
-)
-def test_any_number_survives(rows, number):
-    arrays = {
-        "ids": np.array(rows, np.int64),
-        "weights": np.full([len(rows), 2], number, np.float32),
-    }
-    assert [parsed(r) for r in records.encode_examples(arrays)] == [
-        {
-            "ids": ("int64_list", row),
-            "weights": ("float_list", [number, number]),
-        }
-        for row in rows
-    ]
 
 
 def content(path):

@@ -1,0 +1,194 @@
+"""Pre-training records of a partition, as whole arrays.
+
+pairs (ranges of tokens) -> rows (one gather) -> masks -> bytes
+"""
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+
+from data import features
+from data.pretraining import draws, instances, masking, packing
+from data.pretraining.settings import InstanceSettings
+from data.records import encoding
+
+_CELLS_AT_ONCE = 1 << 17  # tokens of a block of rows; more takes more memory
+
+
+def make_records(
+    documents: instances.TokenizedDocuments,
+    number: int,
+    partition: int,
+    settings: InstanceSettings,
+    vocabulary: masking.Vocabulary,
+    share: float = 1.0,
+) -> tuple[encoding.EncodedRecords, dict[str, int]]:
+    """Makes the records of one pass over a partition of the corpus.
+
+    They are a function of the arguments alone.
+
+    Args:
+        documents: documents of the partition; at least two, none empty.
+        number: number of the pass, from 0.
+        partition: number of the partition in the corpus.
+        settings: lengths, shares and seed.
+        vocabulary: vocabulary of the ids in `documents`.
+        share: probability that a document is used.
+
+    Returns:
+        The records, and counts of instances, of their tokens and of their
+        masked tokens.
+    """
+    counts: dict[str, int] = {}
+    parts = []
+    for rows in make_rows(
+        documents, number, partition, settings, vocabulary, share
+    ):
+        for name, count in count_rows(rows, vocabulary.mask_id).items():
+            counts[name] = counts.get(name, 0) + count
+        parts.append(encoding.encode_examples(rows))
+    return encoding.join(parts), counts
+
+
+def make_rows(
+    documents: instances.TokenizedDocuments,
+    number: int,
+    partition: int,
+    settings: InstanceSettings,
+    vocabulary: masking.Vocabulary,
+    share: float = 1.0,
+) -> Iterator[dict[str, np.ndarray]]:
+    """Makes the rows of `make_records`, in blocks; at least one block.
+
+    Args:
+        documents, number, partition, settings, vocabulary, share: as for
+            `make_records`.
+
+    Yields:
+        name -> integers or float32 [N, length], the features of
+        `features.pretraining_schema` or `packed_schema`.
+    """
+    key = (settings.random_seed, partition, number)
+    pairs = instances.draw_pairs(
+        documents, settings, draws.generator(*key, "pairs"), share
+    )
+    count = len(pairs.a_starts)
+    order, ends = np.arange(count), np.arange(1, count + 1)
+    if settings.pack_sequences:
+        order, ends = packing.pack(
+            pairs.lengths, settings, draws.generator(*key, "pack")
+        )
+    step = max(1, _CELLS_AT_ONCE // settings.max_seq_length)
+    for first in range(0, max(1, len(ends)), step):
+        block = ends[first : first + step]
+        start = ends[first - 1] if first else 0
+        stop = block[-1] if len(block) else start
+        rows = _join(
+            documents.ids,
+            pairs.take(order[start:stop]),
+            block - start,
+            settings,
+            vocabulary,
+        )
+        numbers = rows.get(features.SEQUENCE_IDS, rows[features.INPUT_MASK])
+        masked = masking.mask_rows(
+            rows[features.INPUT_IDS],
+            numbers,
+            settings,
+            vocabulary,
+            functools.partial(draws.rows, (*key, "masks"), first, len(block)),
+        )
+        yield {**rows, **masked}
+
+
+def count_rows(rows: dict[str, np.ndarray], mask_id: int) -> dict[str, int]:
+    """Counts instances, their tokens and their masked tokens.
+
+    Args:
+        rows: from `make_rows`.
+        mask_id: id of `[MASK]`.
+    """
+    labels = rows[features.NEXT_SENTENCE_LABELS]
+    weights = rows.get(features.NEXT_SENTENCE_WEIGHTS)
+    real = rows[features.MASKED_LM_WEIGHTS] > 0
+    positions = rows[features.MASKED_LM_POSITIONS]
+    found = np.take_along_axis(rows[features.INPUT_IDS], positions, axis=1)
+    masked = found == mask_id
+    replaced = ~masked & (found != rows[features.MASKED_LM_IDS])
+    return {
+        "instances": int(labels.size if weights is None else weights.sum()),
+        "random_next": int(labels.sum()),
+        "row_tokens": int(np.count_nonzero(rows[features.INPUT_MASK])),
+        "predictions": int(np.count_nonzero(real)),
+        "predictions_masked": int(np.count_nonzero(masked & real)),
+        "predictions_random": int(np.count_nonzero(replaced & real)),
+    }
+
+
+def _join(
+    tokens: np.ndarray,
+    pairs: instances.Pairs,
+    ends: np.ndarray,
+    settings: InstanceSettings,
+    vocabulary: masking.Vocabulary,
+) -> dict[str, np.ndarray]:
+    """Joins pairs to rows, before masking.
+
+    Args:
+        tokens: int32 [T].
+        pairs: the pairs of the rows, in order.
+        ends: int64 [N], end of each row, counted in pairs.
+        settings: S, and whether a row may have several pairs.
+        vocabulary: vocabulary of the tokens.
+    """
+    columns = np.arange(settings.max_seq_length)
+    lengths = pairs.lengths
+    a = (pairs.a_ends - pairs.a_starts)[:, None]
+    in_b = columns > a + 1
+    origins = np.where(
+        in_b, pairs.b_starts[:, None] - a - 2, pairs.a_starts[:, None] - 1
+    )
+    there = columns < lengths[:, None]
+    ids = tokens.take(origins + columns, mode="clip")
+    ids[:, 0] = vocabulary.cls_id
+    each = np.arange(len(ids))
+    ids[each, a[:, 0] + 1] = ids[each, lengths - 1] = vocabulary.sep_id
+    labels = pairs.is_random_next.astype(np.int32)
+    if not settings.pack_sequences:
+        return {
+            features.INPUT_IDS: ids * there,
+            features.INPUT_MASK: there,
+            features.SEGMENT_IDS: in_b & there,
+            features.NEXT_SENTENCE_LABELS: labels[:, None],
+        }
+    counts = np.diff(ends, prepend=0)
+    starts = ends - counts
+    most = packing.max_sequences_per_row(settings.max_seq_length)
+    slots = each - np.repeat(starts, counts)
+    tokens_before = np.cumsum(lengths) - lengths
+    row_starts = tokens_before[starts] if len(starts) else starts
+    row_lengths = np.add.reduceat(lengths, starts) if len(starts) else starts
+    filled = columns < row_lengths[:, None]
+    real = np.arange(most) < counts[:, None]
+
+    def spread(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+        row_values = np.zeros(where.shape, np.int32)
+        row_values[where] = values
+        return row_values
+
+    def flat(values: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(values, there.shape)[there]
+
+    return {
+        features.INPUT_IDS: spread(flat(ids), filled),
+        features.INPUT_MASK: filled,
+        features.SEGMENT_IDS: spread(flat(in_b), filled),
+        features.NEXT_SENTENCE_LABELS: spread(labels, real),
+        features.POSITION_IDS: spread(flat(columns), filled),
+        features.SEQUENCE_IDS: spread(flat(slots[:, None] + 1), filled),
+        features.NEXT_SENTENCE_POSITIONS: spread(
+            tokens_before - np.repeat(row_starts, counts), real
+        ),
+        features.NEXT_SENTENCE_WEIGHTS: real.astype(np.float32),
+    }

@@ -1,0 +1,168 @@
+"""Records of a pass: their counts, and what other programs read in them."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import features
+from data.pretraining import packing, records
+from data.pretraining.instances import TokenizedDocuments
+from data.pretraining.settings import InstanceSettings
+from tests.helpers.pretraining_rows import FIRST, make_rows, vocabulary
+
+V = 30_011
+KNOWN = vocabulary(V, range(FIRST, V, 3))
+SETTINGS = {
+    "plain": InstanceSettings(max_seq_length=61, max_predictions_per_seq=11),
+    # Positions above 127 take two bytes.
+    "long": InstanceSettings(max_seq_length=307, max_predictions_per_seq=47),
+    "words": InstanceSettings(do_whole_word_mask=True, max_ngram=3),
+    "packed": InstanceSettings(max_seq_length=307, pack_sequences=True),
+}
+
+
+@pytest.fixture(scope="module")
+def documents():
+    rng = random.Random(7)
+    return [
+        [
+            # Small ids are frequent, so that ids take one to three bytes.
+            [
+                rng.randrange(FIRST, rng.choice([100, 1000, V]))
+                for _ in range(rng.randint(1, 29))
+            ]
+            for _ in range(rng.randint(1, 13))
+        ]
+        for _ in range(41)
+    ]
+
+
+def schema_of(settings):
+    lengths = settings.max_seq_length, settings.max_predictions_per_seq
+    if not settings.pack_sequences:
+        return features.pretraining_schema(*lengths)
+    count = packing.max_sequences_per_row(lengths[0])
+    return features.packed_schema(*lengths, count)
+
+
+def make(documents, settings, **named):
+    named = {"number": 3, "partition": 2, "vocabulary": KNOWN, **named}
+    return records.make_records(
+        TokenizedDocuments.of(documents), settings=settings, **named
+    )
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_records_are_parsed_to_the_rows(documents, name):
+    settings = SETTINGS[name]
+    rows = make_rows(documents, settings, KNOWN, number=3, partition=2)
+    encoded, counts = make(documents, settings)
+    parsing = {
+        name: tf.io.FixedLenFeature([length], tf.as_dtype(kind))
+        for name, (kind, length) in schema_of(settings).items()
+    }
+    parsed = tf.io.parse_example(encoded.to_list(), parsing)
+    assert parsed.keys() == rows.keys()
+    for feature, values in parsed.items():
+        np.testing.assert_array_equal(values, rows[feature], feature)
+    assert counts["instances"] > 50
+    assert counts == counted(rows)
+
+
+def counted(rows):
+    """Counts each instance and each masked token by itself."""
+    keys = "instances random_next row_tokens predictions".split()
+    keys += ["predictions_masked", "predictions_random"]
+    counts = dict.fromkeys(keys, 0)
+    for row in range(len(rows["input_ids"])):
+        real = rows.get("next_sentence_weights", np.ones((row + 1, 1)))[row]
+        counts["instances"] += int(real.sum())
+        counts["random_next"] += int(rows["next_sentence_labels"][row].sum())
+        counts["row_tokens"] += int(rows["input_mask"][row].sum())
+        for position, label, weight in zip(
+            rows["masked_lm_positions"][row],
+            rows["masked_lm_ids"][row],
+            rows["masked_lm_weights"][row],
+        ):
+            if weight:
+                found = rows["input_ids"][row, position]
+                counts["predictions"] += 1
+                counts["predictions_masked"] += int(found == KNOWN.mask_id)
+                counts["predictions_random"] += int(
+                    found not in (KNOWN.mask_id, label)
+                )
+    return counts
+
+
+def test_the_originals_input_function_reads_the_records(documents, tmp_path):
+    """The steps of run_pretraining.py's `input_fn` of the original."""
+    settings = SETTINGS["plain"]
+    rows = make_rows(documents, settings, KNOWN, number=3, partition=2)
+    encoded, _ = make(documents, settings)
+    path = str(tmp_path / "a.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        for record in encoded.to_list():
+            writer.write(record)
+    s, p = settings.max_seq_length, settings.max_predictions_per_seq
+    shapes = {
+        "input_ids": ([s], tf.int64),
+        "input_mask": ([s], tf.int64),
+        "segment_ids": ([s], tf.int64),
+        "masked_lm_positions": ([p], tf.int64),
+        "masked_lm_ids": ([p], tf.int64),
+        "masked_lm_weights": ([p], tf.float32),
+        "next_sentence_labels": ([1], tf.int64),
+    }
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        fixed = {
+            name: tf.compat.v1.FixedLenFeature(*shape)
+            for name, shape in shapes.items()
+        }
+        dataset = tf.compat.v1.data.TFRecordDataset(path)
+        dataset = dataset.map(
+            lambda x: tf.compat.v1.parse_single_example(x, fixed)
+        )
+        dataset = dataset.batch(len(rows["input_ids"]))
+        following = tf.compat.v1.data.make_one_shot_iterator(dataset).get_next()
+        found = session.run(following)
+    for name in shapes:
+        np.testing.assert_array_equal(found[name], rows[name], name)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_records_do_not_depend_on_the_size_of_a_block(
+    documents, name, monkeypatch
+):
+    whole, counts = make(documents, SETTINGS[name])
+    monkeypatch.setattr(records, "_CELLS_AT_ONCE", 3001)
+    blocks, again = make(documents, SETTINGS[name])
+    assert blocks.to_list() == whole.to_list()
+    assert again == counts
+
+
+@pytest.mark.parametrize("name", ["plain", "packed"])
+def test_a_share_of_no_documents_gives_no_records(documents, name):
+    encoded, counts = make(documents, SETTINGS[name], share=0.0)
+    assert encoded.to_list() == []
+    assert set(counts.values()) == {0}
+
+
+def test_a_share_of_the_documents_is_used():
+    documents = [[[FIRST]]] * 4001  # an instance each
+    _, counts = make(documents, SETTINGS["plain"], share=0.25)
+    # Binomial(4001, 1/4): 1000 +- 27; five deviations.
+    assert 863 < counts["instances"] < 1138
+
+
+def test_marked_tokens_are_written_without_their_mark():
+    documents = [[[FIRST, FIRST + 1 + V], [FIRST + 2, FIRST + 3 + V]]] * 11
+    settings = dataclasses.replace(
+        SETTINGS["plain"], do_whole_word_mask=True, word_boundaries=True
+    )
+    rows = make_rows(documents, settings, KNOWN)
+    assert rows["input_ids"].max() < V
+    assert rows["masked_lm_ids"].max() < V
+    assert {FIRST + 1, FIRST + 3} <= set(rows["input_ids"].ravel())
