@@ -217,6 +217,20 @@ def test_10_percent_of_the_documents_are_cut_short():
     assert near(lengths[10], n, 0.9 + 0.1 / 9)
 
 
+def test_short_targets_are_uniform():
+    documents = numbered([[1] * 10] * 4001)
+    options = InstanceSettings(max_seq_length=13, short_seq_prob=1.0)
+    lengths = Counter(
+        len(x.ids) - 3
+        for x in instances_of(documents, options)
+        if not x.is_random_next and (unmasked(x)[0][0] - FIRST) % 10 == 0
+    )
+    n = lengths.total()
+    assert n > 1500
+    assert set(lengths) == set(range(2, 11))
+    assert all(near(lengths[x], n, 1 / 9) for x in lengths)
+
+
 def test_a_pass_is_a_function_of_its_arguments():
     documents, options = corpus(11, documents=7), InstanceSettings()
     known = vocabulary(FIRST + sum(len(flat(d)) for d in documents))

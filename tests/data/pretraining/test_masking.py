@@ -133,6 +133,16 @@ def test_random_tokens_come_from_the_whole_vocabulary():
     assert seen == set(range(97))  # [PAD] and [CLS] too
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_all_candidates_may_be_masked(whole):
+    rows = [[CLS, *[FIRST] * n, SEP, *[FIRST] * 2, SEP] for n in (7, 1, 3)]
+    options = InstanceSettings(masked_lm_prob=1.0, do_whole_word_mask=whole)
+    for row, (_, positions, _) in zip(
+        rows, mask_all(rows, options, vocabulary(97)), strict=True
+    ):
+        assert positions == [i for i, x in enumerate(row) if x == FIRST]
+
+
 def test_masks_of_a_row_do_not_depend_on_its_neighbours():
     rng = random.Random(3)
     rows = [
