@@ -150,6 +150,20 @@ def test_a_share_of_no_documents_gives_no_records(documents, name):
     assert set(counts.values()) == {0}
 
 
+def test_seeds_partitions_and_passes_have_masks_of_their_own():
+    documents = [[[FIRST] * 29]] * 101  # all rows are the same
+    found = []
+    for changed in ({}, {"random_seed": 7}, {"partition": 3}, {"number": 4}):
+        settings = SETTINGS["plain"]
+        if "random_seed" in changed:
+            settings = dataclasses.replace(settings, **changed)
+            changed = {}
+        rows = make_rows(documents, settings, KNOWN, **changed)
+        found.append(rows["masked_lm_positions"])
+    for other in found[1:]:
+        assert (other != found[0]).any(axis=1).mean() > 0.9
+
+
 def test_a_share_of_the_documents_is_used():
     documents = [[[FIRST]]] * 4001  # an instance each
     _, counts = make(documents, SETTINGS["plain"], share=0.25)

@@ -62,6 +62,16 @@ def test_bytes_are_those_of_protobuf(length, dtype, kind, field):
     assert encoding.encode_examples({"ids": array}).to_list() == expected
 
 
+@pytest.mark.parametrize("bits", [7, 14, 17, 21, 63])
+def test_the_highest_number_of_a_size_survives(bits):
+    for value in (2**bits - 1, 2**bits % 2**63):
+        array = np.array([[value, 0], [0, value]], np.int64)
+        encoded = encoding.encode_examples({"ids": array}).to_list()
+        assert [parsed(record)["ids"][1] for record in encoded] == (
+            array.tolist()
+        )
+
+
 def test_features_are_in_the_order_given():
     one = np.ones([1, 1], np.int64)
     for names in (["b", "a", "c"], ["c", "b", "a"]):
