@@ -1,39 +1,25 @@
-"""Fast batch tokenization with TensorFlow Text's kernel, where it is exact.
+"""Fast batch tokenization: whole blocks of text, TensorFlow Text's kernel.
 
-The kernel is many times faster than the exact tokenizer but differs from it
-on some characters. The constructor compares the two on each candidate
-character with the given vocabulary; a line with any other character takes the
-exact path.
+    lines -> normalized text -> words and wordpieces -> ids
+             whole arrays       the kernel
+
+A block of lines is one string for the kernel, with a word that the vocabulary
+does not have after each line. Its token marks the end of the line.
 """
 
+import itertools
 import re
+from collections.abc import Iterator
 
-from data.text import tokenization, unicode_tables, vocabulary
+import numpy as np
 
-# Latin, Greek and Cyrillic letters, punctuation, symbols. No combining marks
-# and no capital sigma: their result depends on the neighbouring characters.
-_ACCENTS = unicode_tables.entries(False, True) & unicode_tables.KIND == (
-    unicode_tables.ACCENT
-)
-_CANDIDATES = [
-    chr(code)
-    for first, last in (
-        (0x20, 0x7E),
-        (0xA0, 0x2FF),
-        (0x370, 0x52F),
-        (0x1E00, 0x1FFF),
-        (0x2010, 0x2027),
-        (0x2030, 0x205E),
-        (0x20A0, 0x20BF),
-        (0x2190, 0x22FF),
-    )
-    for code in range(first, last + 1)
-    if chr(code) != "Σ" and not _ACCENTS[code]
-]
-_AROUND = ("a{}b", "{}", " {} ", "{0}{0}", "a{}", "{}a", "x {}1.", "A{}'{}")
-_LONGEST_WORD = 200  # characters; longer words are [UNK]
-_MOST_BYTES = 3  # per candidate character, in UTF-8
-_BATCH = 2048  # lines per call
+from data.text import normalization, tokenization, vocabulary
+
+_BLOCK = 1 << 20  # characters per call of the kernel, about
+# Neither a mark, nor cased, nor skipped in the search for the end of a word.
+_LAST_CUT = re.compile(".*[ ,;!?/+()=\n\t]", re.DOTALL).match
+_MOST_BYTES = 4 * normalization.LONGEST_WORD
+_END = f" {normalization.LINE_END} ".encode()
 
 
 class FastTokenizer:
@@ -42,9 +28,10 @@ class FastTokenizer:
     Args:
         vocab_file: path of the vocabulary.
         do_lower_case: lower-case the text.
-        strip_accents: strip accents; None: as `do_lower_case`. The kernel
-            does both or neither, so with any other value, lines with accents
-            take the exact path.
+        strip_accents: strip accents; None: as `do_lower_case`.
+
+    Attributes:
+        vocab: token -> id.
     """
 
     def __init__(
@@ -53,26 +40,36 @@ class FastTokenizer:
         do_lower_case: bool = True,
         strip_accents: bool | None = None,
     ):
-        import tensorflow_text
-
         self._exact = tokenization.FullTokenizer(
             vocab_file, do_lower_case, strip_accents
         )
         self.vocab = self._exact.vocab
-        try:
-            self._kernel = tensorflow_text.FastBertTokenizer(
-                vocab=list(self.vocab),
-                unknown_token=vocabulary.UNK,
-                max_bytes_per_word=_LONGEST_WORD,
-                token_out_type="int32",
-                lower_case_nfd_strip_accents=do_lower_case,
-            )
-        except RuntimeError:  # see `vocabulary_checks.check_exportable`
-            self._kernel = None
-        proven = "".join(re.escape(c) for c in self._proven_characters())
-        self._proven = re.compile(
-            f"[{proven}]*" if proven else "(?!)"
-        ).fullmatch
+        self._normalizer = normalization.Normalizer(
+            do_lower_case, strip_accents
+        )
+        self._kernel = _kernel(list(self.vocab))
+
+    def ids_and_ends(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Tokenizes lines.
+
+        Args:
+            lines: strings.
+
+        Returns:
+            int32 [T], the ids of all lines; int64 [lines], the end of each
+            line among them.
+        """
+        ids = [np.zeros(0, np.int32)]
+        ends = [np.zeros(0, np.int64)]
+        done = 0
+        parts = [list(_parts(line)) for line in lines]
+        for block in _blocks(list(itertools.chain.from_iterable(parts))):
+            found, limits = self._tokenize(block)
+            ids.append(found)
+            ends.append(limits + done)
+            done += len(found)
+        last = np.cumsum([len(part) for part in parts], dtype=np.int64) - 1
+        return np.concatenate(ids), np.concatenate(ends)[last]
 
     def ids_of_lines(self, lines: list[str]) -> list[list[int]]:
         """Tokenizes lines.
@@ -83,54 +80,83 @@ class FastTokenizer:
         Returns:
             the token ids of each line.
         """
-        ids: list[list[int]] = []
-        for start in range(0, len(lines), _BATCH):
-            batch = lines[start : start + _BATCH]
-            fast = [self._is_proven(line) for line in batch]
-            taken = iter(self._fast([x for x, ok in zip(batch, fast) if ok]))
-            ids += [
-                next(taken) if ok else self._slow(line)
-                for line, ok in zip(batch, fast)
-            ]
-        return ids
+        return split(*self.ids_and_ends(lines))
 
-    def _is_proven(self, line: str) -> bool:
-        if not self._proven(line):
-            return False
-        if line.isascii():  # a byte is a character
-            return True
-        longest = max(map(len, line.split()), default=0)
-        return longest * _MOST_BYTES <= _LONGEST_WORD
-
-    def _fast(self, lines: list[str]) -> list[list[int]]:
-        if not lines:
-            return []
-        tokens = self._kernel.tokenize(lines)
-        flat = tokens.flat_values.numpy().tolist()
-        while tokens.ragged_rank > 1:
-            tokens = tokens.merge_dims(1, 2)
-        ends = tokens.row_splits.numpy().tolist()
-        return [flat[a:b] for a, b in zip(ends, ends[1:])]
-
-    def _slow(self, line: str) -> list[int]:
-        return self._exact.convert_tokens_to_ids(self._exact.tokenize(line))
-
-    def _proven_characters(self) -> list[str]:
-        """Candidates on which the kernel equals the exact tokenizer."""
+    def _tokenize(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
         if self._kernel is None:
-            return []
-        texts = [
-            around.format(character, character)
-            for character in _CANDIDATES
-            for around in _AROUND
-        ]
-        equal = [
-            fast == self._slow(text)
-            for fast, text in zip(self._fast(texts), texts, strict=True)
-        ]
-        count = len(_AROUND)
-        return [
-            character
-            for index, character in enumerate(_CANDIDATES)
-            if all(equal[index * count : (index + 1) * count])
-        ]
+            ids = [
+                self._exact.convert_tokens_to_ids(self._exact.tokenize(line))
+                for line in lines
+            ]
+            return join(ids)
+        text = self._normalizer.lines(lines).replace(b"\n", _END)
+        ids = self._kernel.tokenize([text]).flat_values.numpy()
+        is_end = ids == len(self.vocab)
+        ends = np.flatnonzero(is_end)
+        return ids[~is_end], ends - np.arange(len(ends))
+
+
+def split(ids: np.ndarray, ends: np.ndarray) -> list[list[int]]:
+    """Splits the ids of lines into lists.
+
+    Args:
+        ids: int [T], of all lines.
+        ends: int64 [lines], the end of each line among them.
+
+    Returns:
+        the ids of each line.
+    """
+    flat, limits = ids.tolist(), ends.tolist()
+    return [flat[a:b] for a, b in zip([0, *limits], limits)]
+
+
+def join(ids: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Joins the ids of lines; the inverse of `split`.
+
+    Args:
+        ids: the ids of each line.
+
+    Returns:
+        int32 [T], the ids of all lines; int64 [lines], the end of each line
+        among them.
+    """
+    flat = np.array([i for line in ids for i in line], np.int32)
+    return flat, np.cumsum([len(line) for line in ids], dtype=np.int64)
+
+
+def _kernel(tokens: list[str]):
+    """Returns the kernel; None if it is not exact with the vocabulary."""
+    import tensorflow_text
+
+    if normalization.RESERVED & set("".join(tokens)):
+        return None
+    try:
+        return tensorflow_text.FastWordpieceTokenizer(
+            [*tokens, normalization.LINE_END],
+            max_bytes_per_word=_MOST_BYTES,
+            token_out_type="int32",
+            unknown_token=vocabulary.UNK,
+        )
+    except RuntimeError:  # see `vocabulary_checks.check_exportable`
+        return None
+
+
+def _parts(line: str) -> Iterator[str]:
+    """Divides a very long line where no result depends on both sides."""
+    start = 0
+    while len(line) - start > _BLOCK:
+        found = _LAST_CUT(line, start, start + _BLOCK)
+        if not found:
+            break
+        yield line[start : found.end()]
+        start = found.end()
+    yield line[start:] if start else line
+
+
+def _blocks(lines: list[str]) -> Iterator[list[str]]:
+    start = size = 0
+    for end, line in enumerate(lines, start=1):
+        size += len(line)
+        if size >= _BLOCK or end == len(lines):
+            yield lines[start:end]
+            start, size = end, 0

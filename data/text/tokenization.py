@@ -12,13 +12,16 @@ faster because characters are looked up in tables and words are memoized.
 import functools
 import itertools
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 
 from common.errors import UserError
 from data.text import unicode_tables as tables
 from data.text import vocabulary as vocabulary_lib
 
-_MEMO_SIZE = 1 << 20  # words; about 200 MB at most
+MEMO_BYTES = 50_000_000  # see `WordMemo`
+_MEMO_LONGEST = 32  # characters; longer words seldom occur again
+_MEMO_ENTRY = 200  # bytes of an entry in a dict that is about to grow
 
 # Blocks of CJK ideographs. Hangul, Hiragana and Katakana are not split into
 # characters.
@@ -132,6 +135,33 @@ def whitespace_tokenize(text: str) -> list[str]:
     return text.split()
 
 
+class WordMemo(dict):
+    """Word -> its tokens, computed when first asked for; of bounded size.
+
+    Only short words are kept. When their tokens fill `MEMO_BYTES`, all are
+    forgotten.
+
+    Args:
+        compute: function from a word to its tokens, strings or ids.
+    """
+
+    def __init__(self, compute: Callable[[str], tuple]):
+        super().__init__()
+        self._compute, self._bytes = compute, 0
+
+    def __missing__(self, word: str) -> tuple:
+        found = self._compute(word)
+        if len(word) > _MEMO_LONGEST:
+            return found
+        self._bytes += sum(map(sys.getsizeof, (word, found, *found)))
+        self._bytes += _MEMO_ENTRY
+        if self._bytes > MEMO_BYTES:
+            self.clear()
+            self._bytes = 0
+        self[word] = found
+        return found
+
+
 class FullTokenizer:
     """Converts text to WordPiece tokens and ids.
 
@@ -151,7 +181,7 @@ class FullTokenizer:
         self.inv_vocab = {i: token for token, i in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case, strip_accents)
         self.wordpiece_tokenizer = WordpieceTokenizer(vocab=self.vocab)
-        self._memo: dict[str, list[str]] = {}
+        self._memo = WordMemo(self._split)
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Splits text into tokens of the vocabulary.
@@ -161,18 +191,16 @@ class FullTokenizer:
         """
         tokens: list[str] = []
         for word in self.basic_tokenizer.clean(text).split():
-            known = self._memo.get(word)
-            if known is None:
-                known = [
-                    token
-                    for part in self.basic_tokenizer.split_word(word)
-                    for token in self.wordpiece_tokenizer.tokenize(part)
-                ]
-                if len(self._memo) >= _MEMO_SIZE:
-                    self._memo.clear()
-                self._memo[word] = known
-            tokens.extend(known)
+            tokens.extend(self._memo[word])
         return tokens
+
+    def _split(self, word: str) -> tuple[str, ...]:
+        """Splits one white-space word of clean text into tokens."""
+        return tuple(
+            token
+            for part in self.basic_tokenizer.split_word(word)
+            for token in self.wordpiece_tokenizer.tokenize(part)
+        )
 
     def convert_tokens_to_ids(self, tokens) -> list[int]:
         """Converts tokens to ids; KeyError if one is unknown."""

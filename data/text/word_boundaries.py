@@ -7,9 +7,9 @@ words of such text. Here each token that continues a word of the corpus is
 marked by adding V, the size of the vocabulary, to its id.
 """
 
-from data.text import tokenization
+import numpy as np
 
-_MEMO_SIZE = 1_000_000  # words
+from data.text import fast_tokenization, tokenization
 
 # Control characters that the tokenizer drops but `str.split` splits at.
 _DROPPED = dict.fromkeys([0x0B, 0x0C, *range(0x1C, 0x20), 0x85])
@@ -36,7 +36,7 @@ class SegmentedTokenizer:
             vocab_file, do_lower_case, strip_accents
         )
         self.vocab = self._exact.vocab
-        self._memo: dict[str, list[int]] = {}
+        self._memo = tokenization.WordMemo(self._mark)
 
     def ids_of_lines(self, lines: list[str]) -> list[list[int]]:
         """Tokenizes lines.
@@ -51,20 +51,24 @@ class SegmentedTokenizer:
             [
                 token
                 for word in line.translate(_DROPPED).split()
-                for token in self._ids(word)
+                for token in self._memo[word]
             ]
             for line in lines
         ]
 
-    def _ids(self, word: str) -> list[int]:
-        known = self._memo.get(word)
-        if known is None:
-            if len(self._memo) >= _MEMO_SIZE:
-                self._memo.clear()
-            known = self._memo[word] = self._mark(word)
-        return known
+    def ids_and_ends(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Tokenizes lines, as `fast_tokenization.FastTokenizer` does.
 
-    def _mark(self, word: str) -> list[int]:
+        Args:
+            lines: strings.
+
+        Returns:
+            int32 [T], the marked ids of all lines; int64 [lines], the end of
+            each line among them.
+        """
+        return fast_tokenization.join(self.ids_of_lines(lines))
+
+    def _mark(self, word: str) -> tuple[int, ...]:
         basic = self._exact.basic_tokenizer
         ids: list[int] = []
         after_punctuation = True
@@ -74,4 +78,4 @@ class SegmentedTokenizer:
                 starts = is_punctuation or after_punctuation
                 ids.append(self.vocab[token] + len(self.vocab) * (not starts))
                 after_punctuation = is_punctuation
-        return ids
+        return tuple(ids)

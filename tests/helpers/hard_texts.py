@@ -5,7 +5,14 @@ import unicodedata
 import numpy as np
 import tensorflow as tf
 
-from data.text import text_ops, tokenization, unicode_tables, vocabulary
+from data.text import (
+    fast_tokenization,
+    normalization,
+    text_ops,
+    tokenization,
+    unicode_tables,
+    vocabulary,
+)
 from tests.helpers import original_tokenization
 
 BLOCKS = [
@@ -64,9 +71,9 @@ def random_bytes(rng):
     return bytes(rng.choice(some) for _ in range(rng.randrange(1, 12)))
 
 
-def pair(texts, lower, folder, strip=None):
-    """Both tokenizers; each character of the texts is a token, so that every
-    difference shows.
+def write_letters(texts, lower, folder, strip=None):
+    """A vocabulary in which each character of the texts is a token, so that
+    every difference shows.
     """
     basic = tokenization.BasicTokenizer(lower, strip)
     letters = sorted(
@@ -79,8 +86,32 @@ def pair(texts, lower, folder, strip=None):
     ]
     path = folder / "letters.txt"
     path.write_bytes("".join(f"{token}\n" for token in tokens).encode())
-    reference = tokenization.FullTokenizer(str(path), lower, strip)
-    return text_ops.GraphTokenizer(str(path), lower, strip), reference
+    return str(path)
+
+
+def pair(texts, lower, folder, strip=None):
+    """The graph's tokenizer and the exact one, with `write_letters`."""
+    path = write_letters(texts, lower, folder, strip)
+    reference = tokenization.FullTokenizer(path, lower, strip)
+    return text_ops.GraphTokenizer(path, lower, strip), reference
+
+
+def fast_differences(texts, lower, folder, strip=None):
+    """Texts of which the fast tokenizer makes other ids than the exact one.
+
+    Without texts of reserved characters: a vocabulary that has them excludes
+    the kernel.
+    """
+    texts = [text for text in texts if not normalization.RESERVED & set(text)]
+    path = write_letters(texts, lower, folder, strip)
+    fast = fast_tokenization.FastTokenizer(path, lower, strip)
+    assert fast._kernel
+    reference = tokenization.FullTokenizer(path, lower, strip)
+    return [
+        text
+        for text, ids in zip(texts, fast.ids_of_lines(texts), strict=True)
+        if ids != reference_ids(reference, text)
+    ]
 
 
 def differences(texts, lower, folder, strip=None):

@@ -3,9 +3,13 @@
 import random
 import string
 
+import hypothesis
+import numpy as np
 import pytest
+from hypothesis import strategies as st
 
-from data.text import fast_tokenization, tokenization
+from data.text import fast_tokenization, normalization, tokenization
+from tests.helpers import hard_texts
 from tests.helpers.original_tokenization import MODES
 
 ALPHABETS = (
@@ -21,6 +25,7 @@ ALPHABETS = (
     "東京は日本の首都です한국어",
     "ßﬁ²½①ＡＢＣǅİıſ🙂\U00020000",
 )
+KINDS = np.int32, np.int64
 CHARACTERS = sorted(
     {c for letters in ALPHABETS for c in letters if c.isprintable()} - {" "}
     | {c.lower() for c in string.ascii_letters}
@@ -51,25 +56,24 @@ def assert_equal(both, lines):
 def test_random_lines(both):
     rng = random.Random(1)
     lines = []
-    for _ in range(20_000):
+    for _ in range(10_000):
         letters = "".join(rng.choices(ALPHABETS, k=rng.randint(1, 3))) + "   "
         lines.append("".join(rng.choices(letters, k=rng.randint(0, 23))))
     assert_equal(both, lines)
 
 
-def test_lines_of_proven_characters_alone_take_the_kernel(both):
-    fast, exact = both
-    basic = exact.basic_tokenizer
-    proven = fast._proven_characters()
-    # The kernel lower-cases and strips accents, or does neither.
-    does_both = basic.do_lower_case == basic.strip_accents
-    assert len(proven) > (1500 if does_both else 1000)
-    assert set(string.ascii_letters + string.digits + "–’ ") <= set(proven)
-    assert ("é" in proven) == does_both
-    rng = random.Random(2)
-    lines = ["".join(rng.choices(proven, k=23)) for _ in range(20_000)]
-    assert all(map(fast._is_proven, lines))
+@hypothesis.settings(max_examples=300, deadline=None)
+@hypothesis.given(st.lists(st.text(), max_size=7))
+def test_any_lines(both, lines):
     assert_equal(both, lines)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_random_texts_of_hard_characters(mode, tmp_path):
+    lower, strip = mode
+    rng = random.Random(2)
+    texts = [hard_texts.random_text(rng) for _ in range(3000)]
+    assert not hard_texts.fast_differences(texts, lower, tmp_path, strip)
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "α", "ế", "東", "."])
@@ -83,23 +87,51 @@ def test_special_tokens_in_the_text_are_split(both):
     assert_equal(both, ["[MASK] the [UNK] [unused1]", "[CLS]", "##ing ## #"])
 
 
-def test_characters_on_which_the_kernel_differs_are_excluded(both):
-    fast, exact = both
-    assert not any(map(fast._is_proven, ["\x07", "\ufffd", "Σ", "e\u0301"]))
-    if exact.basic_tokenizer.do_lower_case:
-        assert not any(map(fast._is_proven, "ß…²½"))
+def test_characters_that_this_module_or_the_kernel_uses(both):
+    for character in sorted(normalization.RESERVED):
+        assert_equal(both, [character, f"the{character}tree {character} the"])
+
+
+def test_surrogates_and_newlines_in_lines(both):
+    assert_equal(both, ["the\n\ntree", "\n", "tree\udc80 the", "\ud800é"])
 
 
 def test_no_lines_and_empty_lines(both):
     fast, _ = both
     assert fast.ids_of_lines([]) == []
+    ids, ends = fast.ids_and_ends([])
+    assert (ids.dtype, ends.dtype, len(ids), len(ends)) == (*KINDS, 0, 0)
     assert fast.ids_of_lines(["", " ", "\u200b"]) == [[], [], []]
+    assert fast.ids_of_lines(["é", "", "the", " "])[1::2] == [[], []]
 
 
-def test_a_vocabulary_that_the_kernel_rejects_takes_the_exact_path(tmp_path):
+def test_blocks_and_very_long_lines(both, monkeypatch):
+    line = (
+        "the trees 東京は,Στου Σ.Σ+ΑΣ/ΑΣ)a 201:" + 201 * "a" + "+/the\u0301 i"
+    )
+    lines = ["the trees", line, "", "Στου", "the\u0301 ing", line] * 5
+    expected = both[0].ids_and_ends(lines)
+    monkeypatch.setattr(fast_tokenization, "_BLOCK", 11)
+    assert sum(1 for _ in fast_tokenization._blocks(lines)) > 5
+    assert "".join(fast_tokenization._parts(line)) == line
+    assert sum(1 for _ in fast_tokenization._parts(line)) > 3
+    found = both[0].ids_and_ends(lines)
+    for a, b, kind in zip(found, expected, KINDS, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == kind
+
+
+@pytest.mark.parametrize("token", [257 * "a", "tree" + normalization.LINE_END])
+def test_a_vocabulary_for_which_the_kernel_is_not_used(tmp_path, token):
     path = tmp_path / "vocab.txt"
     tokens = "[PAD] [UNK] [CLS] [SEP] [MASK] the tree ## ##s".split()
-    path.write_text("\n".join([*tokens, 257 * "a"]) + "\n")
+    path.write_text("\n".join([*tokens, token]) + "\n", "utf-8")
     fast = fast_tokenization.FastTokenizer(str(path))
     assert fast._kernel is None
-    assert fast.ids_of_lines(["the trees", ""]) == [[5, 6, 8], []]
+    assert fast.ids_of_lines(["the trees", "", token[:1]])[:2] == [
+        [5, 6, 8],
+        [],
+    ]
+    ids, ends = fast.ids_and_ends(["", "the trees", "the"])
+    assert (ids.tolist(), ends.tolist()) == ([5, 6, 8, 5], [0, 3, 4])
+    assert (ids.dtype, ends.dtype) == KINDS

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from data.text import tokenization, word_boundaries
@@ -39,6 +40,10 @@ def test_tokens_that_continue_a_word_are_marked(vocab_file, line, tokens):
         for token in tokens.split()
     ]
     assert tokenizer.ids_of_lines([line, line]) == [expected, expected]
+    ids, ends = tokenizer.ids_and_ends(["", line, line])
+    assert ids.tolist() == expected + expected
+    assert ends.tolist() == [0, len(expected), 2 * len(expected)]
+    assert (ids.dtype, ends.dtype) == (np.int32, np.int64)
 
 
 def test_unmarked_ids_are_those_of_the_tokenizer(vocab_file):
@@ -51,3 +56,11 @@ def test_unmarked_ids_are_those_of_the_tokenizer(vocab_file):
         (ids,) = tokenizer.ids_of_lines([line])
         plain = exact.convert_tokens_to_ids(exact.tokenize(line))
         assert [token % V for token in ids] == plain, line
+
+
+def test_the_memo_is_bounded(vocab_file, monkeypatch):
+    monkeypatch.setattr(tokenization, "MEMO_BYTES", 2000)
+    tokenizer = word_boundaries.SegmentedTokenizer(vocab_file)
+    for number in range(100):
+        assert len(tokenizer.ids_of_lines([f"un{number}"])[0]) == 1
+        assert 0 < len(tokenizer._memo) <= 2000 // 200
