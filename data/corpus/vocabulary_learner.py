@@ -3,6 +3,7 @@
 from collections import Counter
 
 from common.errors import UserError
+from data.corpus import pair_merging
 from data.text.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 
@@ -17,10 +18,10 @@ def learn_vocabulary(
 ) -> list[str]:
     """Learns a WordPiece vocabulary from counted words.
 
-    Hugging Face `tokenizers` merges the tokens. It numbers single characters
-    in the order of a hash table, which changes from run to run and decides
-    ties; so the alphabet is chosen and ordered here and passed as fixed
-    tokens. The same words give the same vocabulary.
+    The tokens are those of the trainer of Hugging Face `tokenizers`. That one
+    numbers single characters in the order of a hash table, which changes from
+    run to run and decides ties; here the alphabet is ordered, so that the same
+    words give the same vocabulary.
 
     Args:
         words: word -> count, from `word_counts.count_corpus`.
@@ -41,8 +42,6 @@ def learn_vocabulary(
         UserError: `vocab_size` is too small for the characters, or there is
             no word.
     """
-    import tokenizers
-
     words = Counter(
         {w: n for w, n in words.items() if len(w) <= max_chars_per_word}
     )
@@ -58,20 +57,14 @@ def learn_vocabulary(
             expected=f"at least {len(head) + len(alphabet)}: {len(head)} "
             f"special and unused tokens and {len(alphabet)} characters",
         )
-    model = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNK))
-    model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    trainer = tokenizers.trainers.WordPieceTrainer(
-        vocab_size=size,
-        min_frequency=min_frequency,
-        special_tokens=alphabet,
-        continuing_subword_prefix="##",
-        show_progress=False,
-    )
     known = set(alphabet)
-    model.train_from_iterator(_repeat(words, known), trainer)
-    learned = sorted(model.get_vocab().items(), key=lambda item: item[1])
-    merged = [token for token, _ in learned if token not in known]
-    return head + alphabet + merged[: size - len(alphabet)]
+    covered = {
+        word: count
+        for word, count in words.items()
+        if word[0] in known and known.issuperset(f"##{c}" for c in word[1:])
+    }  # words with other characters are [UNK]
+    merged = pair_merging.merge_pairs(covered, alphabet, size, min_frequency)
+    return head + alphabet + merged
 
 
 def _alphabet(words: Counter, limit_alphabet: int) -> list[str]:
@@ -83,18 +76,3 @@ def _alphabet(words: Counter, limit_alphabet: int) -> list[str]:
     kept = sorted(counts, key=lambda c: (-counts[c], c))[:limit_alphabet]
     inside = {character for word in words for character in word[1:]}
     return sorted(kept) + [f"##{c}" for c in sorted(inside & set(kept))]
-
-
-def _repeat(words: Counter, known: set[str]):
-    """Yields lines that repeat each word as often as it was counted.
-
-    Words with a character outside the alphabet are `[UNK]`, so they are
-    skipped.
-    """
-    for word in sorted(words):
-        letters = {word[0], *(f"##{c}" for c in word[1:])}
-        if letters <= known:
-            left = words[word]
-            while left > 0:
-                yield " ".join([word] * min(left, 1000))
-                left -= 1000

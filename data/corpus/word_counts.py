@@ -10,7 +10,6 @@ same for any number of processes.
 import dataclasses
 import functools
 import itertools
-import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -19,16 +18,14 @@ from common import processes, storage
 from common.errors import UserError
 from common.progress import Progress
 from data.corpus import documents
-from data.text import tokenization
+from data.text import normalization
 
 CHUNK_SIZE = 2_000_000  # characters that a process counts at once
 TABLE_SIZE = 8_000_000  # see `WordTable`; learning takes at most 1.5 GB
 HELD_OUT_SIZE = 2_000_000  # characters
 HELD_OUT_EVERY = 100  # lines
 FEWEST_LINES = 1000  # in shorter corpora no lines are held out
-LONGEST_WORD = 200  # characters; the tokenizer makes longer ones [UNK]
-
-_ASCII_WORDS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
+LONGEST_WORD = normalization.LONGEST_WORD
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,22 +56,12 @@ class WordCounter:
     """
 
     def __init__(self, do_lower_case: bool, strip_accents: bool | None = None):
-        basic = tokenization.BasicTokenizer(do_lower_case, strip_accents)
-        self._lower, self._split = do_lower_case, basic.tokenize
+        normalizer = normalization.Normalizer(do_lower_case, strip_accents)
+        self._split = normalizer.words
 
     def count(self, text: str) -> Counter:
         """Returns word -> number of occurrences in the text."""
-        words: Counter = Counter()
-        for part, count in Counter(text.split(" ")).items():
-            if part.isascii() and part.isprintable():
-                # Anything but a letter or digit is a punctuation mark.
-                part = part.lower() if self._lower else part
-                found = _ASCII_WORDS.findall(part)
-            else:
-                found = self._split(part)
-            for word in found:
-                words[word] += count
-        return words
+        return Counter(self._split(text))
 
 
 class WordTable:

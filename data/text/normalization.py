@@ -43,23 +43,23 @@ class _Tables(NamedTuple):
     """Tables of one casing, over all code points.
 
     targets: int32, the character that replaces a character.
+    kernel_targets: the same for the kernel, without reserved characters.
     special: bool, whether more has to be done than replacing it.
-    borders: bool, whether a word ends before and after a target.
+    alone: bool, whether a target is a word by itself.
     ascii_targets: 256 bytes, the replacement of ASCII characters.
     ascii_dropped: ASCII characters that are dropped.
-    ascii_borders: 256 bytes, 1 where a word ends before and after a target.
     """
 
     targets: np.ndarray
+    kernel_targets: np.ndarray
     special: np.ndarray
-    borders: np.ndarray
+    alone: np.ndarray
     ascii_targets: bytes
     ascii_dropped: bytes
-    ascii_borders: bytes
 
 
 class Normalizer:
-    """Normalizes lines.
+    """Normalizes text as `tokenization.BasicTokenizer` does.
 
     Args:
         do_lower_case: lower-case the text.
@@ -73,53 +73,79 @@ class Normalizer:
         self._expansions = _expansions(strips)
 
     def lines(self, lines: list[str]) -> bytes:
-        """Normalizes lines.
+        """Normalizes lines for the kernel.
 
         Args:
             lines: strings of any characters, newlines included.
 
         Returns:
-            the normalized lines in UTF-8, with a newline after each. Splitting
-            them at spaces and around punctuation and ideographs gives the
-            words of `tokenization.BasicTokenizer`; a word of more than 200
-            characters is replaced by an unknown one.
+            the normalized lines in UTF-8, with a newline after each. The
+            kernel splits them into the words of the basic tokenizer; a word of
+            more than 200 characters is replaced by an unknown one.
         """
         text = "\n".join(lines)
         if text.count("\n") >= len(lines):
             lines = [line.replace("\n", " ") for line in lines]
             text = "\n".join(lines)
         if text.isascii():
-            return self._ascii(text) + b"\n"
+            return self._ascii_lines(text) + b"\n"
         plain = [line for line in lines if line.isascii()]
         if not plain:
-            return self._any(text) + b"\n"
+            return self._any_lines(text) + b"\n"
         other = [line for line in lines if not line.isascii()]
-        plain = iter(self._ascii("\n".join(plain)).split(b"\n"))
-        other = iter(self._any("\n".join(other)).split(b"\n"))
+        plain = iter(self._ascii_lines("\n".join(plain)).split(b"\n"))
+        other = iter(self._any_lines("\n".join(other)).split(b"\n"))
         merged = [next(plain if x.isascii() else other) for x in lines]
         return b"\n".join(merged) + b"\n"
 
+    def words(self, text: str) -> list[str]:
+        """Splits text into the words of the basic tokenizer.
+
+        Args:
+            text: any text.
+
+        Returns:
+            words and punctuation marks, of any length.
+        """
+        if text.isascii():
+            letters = np.frombuffer(self._ascii(text), np.uint8)
+        else:
+            letters = self._normalize(_codes(text), self._tables.targets)
+        alone = self._tables.alone[letters]
+        spaced = np.repeat(letters, 1 + 2 * alone.astype(np.int8))
+        middles = np.flatnonzero(alone)
+        middles += 2 * np.arange(len(middles)) + 1
+        spaced[middles - 1] = spaced[middles + 1] = _SPACE
+        raw = spaced.tobytes()
+        if letters.dtype == np.uint8:
+            return raw.decode("ascii").split()
+        return raw.decode("utf-32-le", "surrogatepass").split()
+
     def _ascii(self, text: str) -> bytes:
-        known = self._tables
-        found = text.encode().translate(
-            known.ascii_targets, known.ascii_dropped
-        )
-        borders = found.translate(known.ascii_borders)
-        if _may_be_long(np.frombuffer(borders, bool)):
-            return self._any(text)
+        targets, dropped = self._tables[-2:]
+        return text.encode().translate(targets, dropped)
+
+    def _ascii_lines(self, text: str) -> bytes:
+        found = self._ascii(text)
+        if _may_be_long(self._ends_word(np.frombuffer(found, np.uint8))):
+            return self._any_lines(text)
         return found
 
-    def _any(self, text: str) -> bytes:
-        raw = text.encode("utf-32-le", "surrogatepass")
-        letters = self._normalize(np.frombuffer(raw, np.int32))
-        borders = self._tables.borders[letters]
-        if _may_be_long(borders):
-            letters = _replace_long(letters, borders)
+    def _any_lines(self, text: str) -> bytes:
+        letters = self._normalize(_codes(text), self._tables.kernel_targets)
+        ends = self._ends_word(letters)
+        if _may_be_long(ends):
+            letters = _replace_long(letters, ends)
         return letters.tobytes().decode("utf-32-le").encode()
 
-    def _normalize(self, codes: np.ndarray) -> np.ndarray:
+    def _ends_word(self, letters: np.ndarray) -> np.ndarray:
+        """Returns whether words end at normalized characters: bool [N]."""
+        alone = self._tables.alone[letters]
+        return alone | (letters == _SPACE) | (letters == _NEWLINE)
+
+    def _normalize(self, codes: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Normalizes code points: int32 [N] -> int32 [M]."""
-        targets, special = self._tables.targets, self._tables.special
+        special = self._tables.special
         if not special[codes].any():
             return targets[codes]
         kinds = self._kinds(codes)
@@ -163,20 +189,19 @@ def _tables(do_lower_case: bool, strip_accents: bool) -> _Tables:
     targets[plain] += entries[plain] >> tables.DELTA_SHIFT
     targets[kinds == tables.SPACE] = _SPACE
     targets[_NEWLINE] = _NEWLINE
-    unknown = np.isin(targets, [ord(x) for x in RESERVED])
-    unknown[_SURROGATES] = True
-    targets[unknown] = ord(UNKNOWN)
-    borders = np.zeros(tables.CODE_POINTS, bool)
-    borders[targets[kinds == tables.ALONE]] = True
-    borders[[_SPACE, _NEWLINE]] = True
-    dropped = np.flatnonzero(special[:128])
+    kernel_targets = targets.copy()
+    kernel_targets[_SURROGATES] = ord(UNKNOWN)
+    reserved = np.isin(targets, [ord(x) for x in RESERVED])
+    kernel_targets[reserved] = ord(UNKNOWN)
+    alone = np.zeros(tables.CODE_POINTS, bool)
+    alone[targets[kinds == tables.ALONE]] = True
     return _Tables(
         targets,
+        kernel_targets,
         special,
-        borders,
-        np.where(targets[:256] < 256, targets[:256], 0).astype("u1").tobytes(),
-        dropped.astype("u1").tobytes(),
-        borders[:256].astype("u1").tobytes(),
+        alone,
+        (targets[:256] & 255).astype(np.uint8).tobytes(),
+        np.flatnonzero(special[:128]).astype(np.uint8).tobytes(),
     )
 
 
@@ -189,6 +214,11 @@ def _expansions(
     lengths = np.array([len(parts) for parts in expansions])
     parts = np.frombuffer("".join(expansions).encode("utf-32-le"), np.int32)
     return parts, np.cumsum(lengths), lengths
+
+
+def _codes(text: str) -> np.ndarray:
+    raw = text.encode("utf-32-le", "surrogatepass")
+    return np.frombuffer(raw, np.int32)
 
 
 def _vanishing(kinds: np.ndarray) -> np.ndarray:
@@ -217,21 +247,21 @@ def _reorder_marks(codes: np.ndarray, entries: np.ndarray) -> np.ndarray:
     return codes[np.argsort(256 * blocks + classes, kind="stable")]
 
 
-def _may_be_long(borders: np.ndarray) -> bool:
+def _may_be_long(ends: np.ndarray) -> bool:
     """Returns whether a word may have more than 200 characters.
 
     Such a word covers one of the blocks of 100 characters.
     """
-    whole = len(borders) // _BLOCK * _BLOCK
-    return not borders[:whole].reshape(-1, _BLOCK).any(1).all()
+    whole = len(ends) // _BLOCK * _BLOCK
+    return not ends[:whole].reshape(-1, _BLOCK).any(1).all()
 
 
-def _replace_long(letters: np.ndarray, borders: np.ndarray) -> np.ndarray:
+def _replace_long(letters: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Replaces each word of more than 200 characters by an unknown one."""
-    ends = np.r_[-1, np.flatnonzero(borders), len(letters)]
-    long = np.flatnonzero(np.diff(ends) > LONGEST_WORD + 1)
+    limits = np.r_[-1, np.flatnonzero(ends), len(letters)]
+    long = np.flatnonzero(np.diff(limits) > LONGEST_WORD + 1)
     kept, letters = np.ones(len(letters), bool), letters.copy()
-    for start, end in zip(ends[long] + 1, ends[long + 1]):
+    for start, end in zip(limits[long] + 1, limits[long + 1]):
         letters[start] = ord(UNKNOWN)
         kept[start + 1 : end] = False
     return letters[kept]

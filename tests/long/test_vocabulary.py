@@ -35,7 +35,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
                 file.write(f"{common} {' '.join(rare)} .\n")
     output = tmp_path / "vocab.txt"
     _, megabytes = run(command(tmp_path / "corpus.txt", output), every=0.2)
-    assert megabytes < 2000
+    assert megabytes < 1000
     assert set(text.WORDS) <= set(vocabulary.read_vocabulary(str(output)))
 
 

@@ -1,0 +1,266 @@
+"""Merging of frequent pairs of tokens: the learning of a WordPiece vocabulary.
+
+    tokens of counted words        h ##u ##g (10)   p ##u ##g (5)
+    the most frequent pair         ##u ##g (15)  ->  ##ug
+
+Byte-pair encoding (Sennrich et al., 2016, https://arxiv.org/abs/1508.07909)
+with the tokens and the order of the trainer of Hugging Face `tokenizers`. That
+one has to read a word as often as it occurs; here a word has a count, so time
+and memory depend on the number of different words alone.
+"""
+
+import bisect
+import heapq
+from collections.abc import Mapping
+
+import numpy as np
+
+_PREFIX = "##"
+_CODE_POINTS = 0x110000
+
+
+def merge_pairs(
+    words: Mapping[str, int],
+    alphabet: list[str],
+    size: int,
+    min_frequency: int,
+) -> list[str]:
+    """Merges pairs until there are enough tokens.
+
+    Args:
+        words: word -> count, of characters of the alphabet.
+        alphabet: a token for each character, `a` or `##a`; of equally frequent
+            pairs, those of earlier tokens are merged first.
+        size: number of tokens, the alphabet included.
+        min_frequency: rarer pairs are not merged.
+
+    Returns:
+        the new tokens, in the order of the merges.
+    """
+    tokens = list(alphabet)
+    ids = {token: i for i, token in enumerate(tokens)}
+    text = _Text(words, ids, max(size, len(tokens)))
+    while len(tokens) < size:
+        pair = text.most_frequent(max(min_frequency, 1))
+        if pair is None:
+            break
+        token = tokens[pair[0]] + tokens[pair[1]].removeprefix(_PREFIX)
+        if token not in ids:  # pairs such as ab ##c and a ##bc give the same
+            ids[token] = len(tokens)
+            tokens.append(token)
+        text.merge(ids[token])
+    return tokens[len(alphabet) :]
+
+
+class _Text:
+    """Tokens of all words, and the pairs of neighbours among them.
+
+    A position is that of a character in all words, one after the other; a
+    token has the position of its first character. The position after the last
+    has no token: it is the neighbour of the first and the last of a word.
+
+    Args:
+        words: word -> count.
+        ids: token -> id, of the alphabet.
+        size: upper bound of the ids.
+    """
+
+    def __init__(self, words: Mapping[str, int], ids: dict[str, int], size):
+        self._size = size
+        ordered = sorted(words)
+        lengths = np.array([len(word) for word in ordered], np.int64)
+        counts = np.array([words[word] for word in ordered], np.int64)
+        self._limits = np.concatenate([[0], np.cumsum(lengths)])
+        firsts, lasts = self._limits[:-1], self._limits[1:] - 1
+        self._none = none = int(self._limits[-1])
+        self._tokens = _tokens("".join(ordered), firsts, ids)
+        self._counts = np.repeat(counts, lengths)
+        self._words = np.repeat(np.arange(len(ordered), dtype="i4"), lengths)
+        self._next = np.arange(1, none + 2, dtype=np.int32)
+        self._next[lasts] = self._next[none] = none
+        self._previous = np.arange(-1, none, dtype=np.int32)
+        self._previous[firsts] = none
+        # Keys of pairs are left * size + right. Entries of the heap: negative
+        # count, key, number of the group of positions.
+        self._pair_counts: dict[int, int] = {}
+        self._of_several: set[int] = (
+            set()
+        )  # keys of pairs that have several groups
+        self._heap: list[tuple[int, int, int]] = []
+        self._groups = _Groups()
+        self._pair, self._chosen = (0, 0), self._next[:0]
+        starts = np.flatnonzero(self._next[:-1] < none).astype(np.int32)
+        keys = self._tokens[starts].astype(np.int64) * size
+        self._add(keys + self._tokens[starts + 1], starts)
+
+    def most_frequent(self, min_frequency: int) -> tuple[int, int] | None:
+        """Chooses the pair to merge.
+
+        Args:
+            min_frequency: at least 1.
+
+        Returns:
+            the ids of its tokens; None if every pair is rarer.
+        """
+        while self._heap:
+            count, key, group = heapq.heappop(self._heap)
+            current = self._pair_counts[key]
+            if current != -count:  # it was counted before other merges
+                heapq.heappush(self._heap, (-current, key, group))
+                continue
+            if current < min_frequency:
+                return None
+            self._pair = divmod(key, self._size)
+            self._chosen = self._positions(key, group)
+            return self._pair
+        return None
+
+    def merge(self, token: int) -> None:
+        """Replaces the chosen pair by a token.
+
+        The count of the chosen pair itself stays, as in `tokenizers`: it
+        matters where a token arises from two pairs.
+
+        Args:
+            token: id.
+        """
+        left, right = self._pair
+        starts, size, none = self._chosen, self._size, self._none
+        if left == right:
+            starts = starts[_every_second(starts, self._next[starts])]
+        seconds = self._next[starts]
+        before, after = self._previous[starts], self._next[seconds]
+        counts = self._counts[starts]
+        touching = seconds[:-1] == before[1:]  # a b a b
+        lefts = (before < none) & ~np.append(False, touching)[: len(starts)]
+        rights = (after < none) & ~np.append(touching, False)[: len(starts)]
+        neighbours = before[lefts], after[rights]
+        before_ids, after_ids = (
+            self._tokens[x].astype(np.int64) for x in neighbours
+        )
+        self._tokens[starts], self._tokens[seconds] = token, -1
+        self._next[starts] = after
+        self._previous[after] = starts
+        if touching.any():
+            firsts = starts[:-1][touching]
+            total = int(self._counts[firsts].sum())
+            self._pair_counts[right * size + left] -= total
+            self._add(np.full(len(firsts), token * size + token), firsts)
+        self._replace(
+            before_ids * size, left, token, neighbours[0], counts[lefts]
+        )
+        self._replace(
+            after_ids,
+            right * size,
+            token * size,
+            starts[rights],
+            counts[rights],
+        )
+
+    def _replace(self, others, old: int, new: int, positions, counts) -> None:
+        """Replaces pairs of an old token by those of the new one.
+
+        Args:
+            others: int64 [N], part of the keys: the neighbour.
+            old, new: the other part: the old and the new token.
+            positions: int32 [N], of the pairs.
+            counts: int64 [N], of the words.
+        """
+        if not len(others):
+            return
+        others, positions, counts, begins = _group(others, positions, counts)
+        totals = np.add.reduceat(counts, begins).tolist()
+        others = others[begins]
+        for key, total in zip((others + old).tolist(), totals):
+            self._pair_counts[key] -= total
+        self._push(others + new, totals, positions, begins)
+
+    def _add(self, keys: np.ndarray, positions: np.ndarray) -> None:
+        """Adds pairs: int64 [N] keys, int32 [N] positions."""
+        if not len(keys):
+            return
+        counts = self._counts[positions]
+        keys, positions, counts, begins = _group(keys, positions, counts)
+        totals = np.add.reduceat(counts, begins).tolist()
+        self._push(keys[begins], totals, positions, begins)
+
+    def _push(self, keys, totals: list[int], positions, begins) -> None:
+        """Adds groups of equal pairs, the first positions at `begins`."""
+        first = self._groups.add(positions, begins)
+        for group, (key, total) in enumerate(zip(keys.tolist(), totals), first):
+            known = self._pair_counts.get(key)
+            if known is not None:
+                self._of_several.add(key)
+                total += known
+            self._pair_counts[key] = total
+            heapq.heappush(self._heap, (-total, key, group))
+
+    def _positions(self, key: int, group: int) -> np.ndarray:
+        """Returns where the words of a group have the pair: int32 [N]."""
+        positions = self._groups.get(group)
+        if key in self._of_several:
+            words = np.unique(self._words[positions]).tolist()
+            ranges = [
+                np.arange(*self._limits[word : word + 2], dtype=np.int32)
+                for word in words
+            ]
+            positions = np.concatenate(ranges)
+        left, right = self._pair
+        positions = positions[self._tokens[positions] == left]
+        return positions[self._tokens[self._next[positions]] == right]
+
+
+class _Groups:
+    """Numbered groups of positions; many are added at once."""
+
+    def __init__(self):
+        self._blocks: list[tuple[np.ndarray, np.ndarray]] = []
+        self._firsts: list[int] = []
+        self._count = 0
+
+    def add(self, positions: np.ndarray, begins: np.ndarray) -> int:
+        """Adds groups, one from each of `begins`; returns the first number."""
+        first, self._count = self._count, self._count + len(begins)
+        self._blocks.append((positions, np.append(begins, len(positions))))
+        self._firsts.append(first)
+        return first
+
+    def get(self, number: int) -> np.ndarray:
+        """Returns the positions of a group."""
+        block = bisect.bisect_right(self._firsts, number) - 1
+        positions, limits = self._blocks[block]
+        start, end = limits[number - self._firsts[block] :][:2]
+        return positions[start:end]
+
+
+def _tokens(text: str, firsts: np.ndarray, ids: dict[str, int]) -> np.ndarray:
+    """Returns the ids of the characters of all words, and -1 at the end.
+
+    Args:
+        text: all words, joined.
+        firsts: int64 [W], where they start.
+        ids: token -> id, of the alphabet.
+    """
+    codes = np.frombuffer(text.encode("utf-32-le"), np.int32)
+    table = np.full((2, _CODE_POINTS), -1, np.int32)
+    for token, i in ids.items():
+        inside = len(token) > 1
+        table[int(inside), ord(token[-1])] = i
+    tokens = np.append(table[1][codes], np.int32(-1))
+    tokens[firsts] = table[0][codes[firsts]]
+    return tokens
+
+
+def _group(keys, positions, counts) -> tuple[np.ndarray, ...]:
+    """Sorts by key; returns where each key begins as the fourth array."""
+    order = np.argsort(keys, kind="stable")
+    keys, positions, counts = keys[order], positions[order], counts[order]
+    changes = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    return keys, positions, counts, np.append(0, changes)
+
+
+def _every_second(starts: np.ndarray, nexts: np.ndarray) -> np.ndarray:
+    """Selects the first, third, ... of overlapping pairs: bool [N]."""
+    index = np.arange(len(starts))
+    alone = np.append(True, starts[1:] != nexts[:-1])[: len(starts)]
+    return (index - np.maximum.accumulate(np.where(alone, index, 0))) % 2 == 0
