@@ -89,7 +89,7 @@ _WINDOW = 64  # batches that are sorted together
 
 
 def training_batches(
-    examples: example_files.Examples,
+    examples: example_files.Examples | example_files.StoredExamples,
     lengths: list[int],
     batch_size: int,
     seed: int,
@@ -137,7 +137,10 @@ def training_batches(
 
 
 def report_examples(
-    examples: example_files.Examples, batch_size: int, seed: int, step: int
+    examples: example_files.Examples | example_files.StoredExamples,
+    batch_size: int,
+    seed: int,
+    step: int,
 ) -> str:
     """Lists the examples in the batch of a step.
 

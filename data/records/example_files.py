@@ -21,9 +21,10 @@ import tensorflow as tf
 from common import storage
 from common.errors import UserError
 from common.storage import sync_and_hash, write_whole
-from data import features, sequences
+from data import features
 from data.records import encoding, pipelines
 
+IN_MEMORY = 2_000_000_000  # bytes of a file whose examples are in memory
 _AT_ONCE = 1024
 
 
@@ -114,28 +115,36 @@ def read(path: str, schema: Schema, max_seq_length: int) -> Iterator[dict]:
     Raises:
         UserError: the file is damaged or has other features.
     """
-    parsing = {
-        name: tf.io.FixedLenFeature(
-            [max_seq_length if feature.sequence else feature.size], feature.kind
-        )
-        for name, feature in {**INPUTS, **schema}.items()
-    }
-    dataset = tf.data.TFRecordDataset(path).batch(_AT_ONCE)
-    dataset = dataset.map(lambda x: tf.io.parse_example(x, parsing))
-    dataset = pipelines.without_autotuning(dataset.prefetch(1))
-    try:
-        for batch in dataset.as_numpy_iterator():
-            yield from _stripped(batch, schema)
-    except tf.errors.OpError as error:
-        raise UserError(
-            f"cannot be read: {error.message}",
-            path=path,
-            fix="remove it: the next run writes it again",
-        ) from None
+    for _, batch in _parsed(path, _parsing(schema, max_seq_length)):
+        yield from _stripped(batch, schema)
+
+
+def load(
+    path: str, schema: Schema, max_seq_length: int
+) -> "Examples | StoredExamples":
+    """Opens a file for batches in any order.
+
+    The batches are the same wherever the examples are.
+
+    Args:
+        path, schema, max_seq_length: as for `write`.
+
+    Returns:
+        the examples: in memory, or in the file if it is large.
+
+    Raises:
+        UserError: the file is damaged or has other features.
+    """
+    if storage.size(path) > IN_MEMORY:
+        return StoredExamples(path, schema, max_seq_length)
+    return Examples(read(path, schema, max_seq_length), schema)
 
 
 class Examples:
     """Examples in memory, for batches in any order.
+
+    The values of all examples stand one after the other in one array for each
+    feature, of the smallest type that holds them.
 
     Args:
         examples: examples (see above).
@@ -153,18 +162,21 @@ class Examples:
         self.choices = choices
         self._schema = {**INPUTS, **schema}
         del self._schema[features.INPUT_MASK]
-        parts = {name: [] for name in self._schema}
-        for example in examples:
-            for name, feature in self._schema.items():
-                kind = feature.kind.replace("int64", "int32")
-                value = example[name]
-                if not feature.sequence or choices == 1:
-                    value = [value]
-                parts[name].append([np.array(x, kind) for x in value])
-        self._columns = parts
-        self.lengths = np.array(
-            [max(map(len, x)) for x in parts[features.INPUT_IDS]], np.int32
-        )
+        blocks = {name: [np.zeros(0, np.uint8)] for name in self._schema}
+        sizes = [np.zeros(0, np.int32)]
+        examples = iter(examples)
+        while some := list(itertools.islice(examples, _AT_ONCE)):
+            found = self._flatten(some)
+            sizes.append(found.pop(features.INPUT_MASK))
+            for name, values in found.items():
+                blocks[name].append(values)
+        self._values = {  # each block is freed when it is copied
+            name: np.concatenate(blocks.pop(name)) for name in self._schema
+        }
+        sizes = np.concatenate(sizes)
+        self._ends = np.cumsum(sizes, dtype=np.int64)
+        self._sizes = sizes
+        self.lengths = sizes.reshape(-1, choices).max(1)
 
     def __len__(self):
         return len(self.lengths)
@@ -180,27 +192,144 @@ class Examples:
             name -> int32 or float32 [B, S], or [B, C, S] with C > 1 choices;
             features that are not sequences: [B], or [B, size].
         """
-        arrays = {}
-        for name, feature in self._schema.items():
-            values = [x for i in chosen for x in self._columns[name][i]]
-            if not feature.sequence:
-                stacked = np.stack(values)
-                one = feature.size == 1
-                arrays[name] = stacked[:, 0] if one else stacked
-                continue
-            kind = feature.kind.replace("int64", "int32")
-            arrays[name] = sequences.pad_rows(values, length, kind)
-            if name == features.INPUT_IDS:
-                mask = [np.ones(len(x), np.int32) for x in values]
-                arrays[features.INPUT_MASK] = sequences.pad_rows(
-                    mask, length, np.int32
-                )
+        shape = (len(chosen), length)
         if self.choices > 1:
             shape = (len(chosen), self.choices, length)
-            for name, array in arrays.items():
-                if name == features.INPUT_MASK or self._schema[name].sequence:
-                    arrays[name] = array.reshape(shape)
+        first = np.asarray(chosen)[:, np.newaxis] * self.choices
+        parts = (first + np.arange(self.choices)).ravel()
+        sizes = self._sizes[parts]
+        starts = self._ends[parts] - sizes
+        mask = np.arange(length) < sizes[:, np.newaxis]
+        indices = (starts[:, np.newaxis] + np.arange(length))[mask]
+        arrays = {}
+        for name, feature in self._schema.items():
+            kind, values = _kind(feature), self._values[name]
+            if feature.sequence:
+                padded = np.zeros(mask.shape, kind)
+                padded[mask] = values[indices]
+                arrays[name] = padded.reshape(shape)
+            else:
+                rows = values.reshape(-1, feature.size)[chosen].astype(kind)
+                arrays[name] = rows[:, 0] if feature.size == 1 else rows
+            if name == features.INPUT_IDS:
+                mask_values = mask.astype(np.int32).reshape(shape)
+                arrays[features.INPUT_MASK] = mask_values
         return arrays
+
+    def _flatten(self, some: list[dict]) -> dict[str, np.ndarray]:
+        """Joins the values of examples; the input mask holds the sizes."""
+        arrays = {}
+        for name, feature in self._schema.items():
+            rows = [example[name] for example in some]
+            if feature.sequence and self.choices > 1:
+                rows = list(itertools.chain.from_iterable(rows))
+            sizes = np.array([len(row) for row in rows], np.int32)
+            if name == features.INPUT_IDS:
+                arrays[features.INPUT_MASK] = sizes
+            expected = feature.size
+            if feature.sequence:
+                expected = arrays[features.INPUT_MASK]
+            assert (sizes == expected).all(), name
+            rows = [np.asarray(row, _kind(feature)) for row in rows]
+            arrays[name] = _smallest(np.concatenate(rows))
+        return arrays
+
+
+class StoredExamples:
+    """Examples in a file, for batches in any order.
+
+    12 bytes of memory an example; each batch reads its own records.
+
+    Args:
+        path, schema, max_seq_length: as for `write`.
+
+    Attributes:
+        choices: 1.
+        lengths: int32 [N], number of tokens of each example.
+
+    Raises:
+        UserError: the file is damaged or has other features.
+    """
+
+    choices = 1
+
+    def __init__(self, path: str, schema: Schema, max_seq_length: int):
+        self._path, self._schema = path, {**INPUTS, **schema}
+        self._parsing = _parsing(schema, max_seq_length)
+        lengths, sizes = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+        for raw, batch in _parsed(path, self._parsing):
+            lengths.append(batch[features.INPUT_MASK].sum(-1, np.int32))
+            sizes.append(raw.astype(np.int64))
+        self.lengths = np.concatenate(lengths)
+        sizes = np.concatenate(sizes)
+        # Around a record: 8 bytes of length, 4 + 4 of checksums.
+        self._starts = np.cumsum(sizes + 16) - sizes - 4
+
+    def __len__(self):
+        return len(self.lengths)
+
+    def batch(self, chosen: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        """Reads the chosen examples; see `Examples.batch`."""
+        records = []
+        with storage.open_file(self._path, "rb") as file:
+            for start in self._starts[chosen].tolist():
+                file.seek(start - 12)
+                size = int.from_bytes(file.read(8), "little")
+                file.seek(start)
+                records.append(file.read(size))
+        parsed = tf.io.parse_example(tf.constant(records), self._parsing)
+        arrays = {}
+        for name, feature in self._schema.items():
+            values = parsed[name].numpy().astype(_kind(feature))
+            if feature.sequence:
+                arrays[name] = values[:, :length]
+            else:
+                arrays[name] = values[:, 0] if feature.size == 1 else values
+        return arrays
+
+
+def _parsing(schema: Schema, max_seq_length: int) -> dict:
+    """Features for `tf.io.parse_example`."""
+    return {
+        name: tf.io.FixedLenFeature(
+            [max_seq_length if feature.sequence else feature.size], feature.kind
+        )
+        for name, feature in {**INPUTS, **schema}.items()
+    }
+
+
+def _parsed(path: str, parsing: dict) -> Iterator[tuple[np.ndarray, dict]]:
+    """Yields the sizes of records, int32 [B], and their features."""
+    dataset = tf.data.TFRecordDataset(path).batch(_AT_ONCE)
+    dataset = dataset.map(
+        lambda x: (tf.strings.length(x), tf.io.parse_example(x, parsing))
+    )
+    dataset = pipelines.without_autotuning(dataset.prefetch(1))
+    try:
+        yield from dataset.as_numpy_iterator()
+    except tf.errors.OpError as error:
+        raise UserError(
+            f"cannot be read: {error.message}",
+            path=path,
+            fix="remove it: the next run writes it again",
+        ) from None
+
+
+def _kind(feature: Feature) -> str:
+    return feature.kind.replace("int64", "int32")
+
+
+def _smallest(values: np.ndarray) -> np.ndarray:
+    """Converts numbers to the smallest type that holds the same bits."""
+    kinds = (np.uint8, np.int8, np.uint16, np.int16)
+    if values.dtype == np.float32:
+        kinds = kinds[:1]  # joined with floats, others may become doubles
+    for kind in kinds:
+        with np.errstate(invalid="ignore"):
+            found = values.astype(kind)
+        if found.astype(values.dtype).tobytes() == values.tobytes():
+            return found
+    return values
 
 
 def _padded(examples, schema, length) -> dict[str, np.ndarray]:

@@ -153,8 +153,8 @@ class WordMemo(dict):
         found = self._compute(word)
         if len(word) > _MEMO_LONGEST:
             return found
-        self._bytes += sum(map(sys.getsizeof, (word, found, *found)))
-        self._bytes += _MEMO_ENTRY
+        sizes = map(sys.getsizeof, (word, found, *found))
+        self._bytes += _MEMO_ENTRY + sum(sizes)
         if self._bytes > MEMO_BYTES:
             self.clear()
             self._bytes = 0
@@ -189,18 +189,13 @@ class FullTokenizer:
         No result depends on text beyond white space, so the tokens of each
         white-space word are memoized.
         """
-        tokens: list[str] = []
-        for word in self.basic_tokenizer.clean(text).split():
-            tokens.extend(self._memo[word])
-        return tokens
+        words = self.basic_tokenizer.clean(text).split()
+        return [token for word in words for token in self._memo[word]]
 
     def _split(self, word: str) -> tuple[str, ...]:
         """Splits one white-space word of clean text into tokens."""
-        return tuple(
-            token
-            for part in self.basic_tokenizer.split_word(word)
-            for token in self.wordpiece_tokenizer.tokenize(part)
-        )
+        parts = " ".join(self.basic_tokenizer.split_word(word))
+        return tuple(self.wordpiece_tokenizer.tokenize(parts))
 
     def convert_tokens_to_ids(self, tokens) -> list[int]:
         """Converts tokens to ids; KeyError if one is unknown."""

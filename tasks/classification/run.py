@@ -95,8 +95,10 @@ class Classification:
         if data.of(DEV):
             validate = lambda: self._scores(data.of(DEV)[0])  # noqa: E731
         return self.tuning.train(
-            example_files.Examples(
-                self._rows(part), inputs.schema(data.labels)
+            example_files.load(
+                self._records[part],
+                inputs.schema(data.labels),
+                self._tuning_settings.max_seq_length,
             ),
             validate,
             f"eval_{data.metrics[0]}",

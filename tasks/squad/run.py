@@ -106,12 +106,10 @@ class Squad:
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
         tuning, schema = self._tuning_settings, windows.TRAINING_SCHEMA
-        records = example_files.read(
+        examples = example_files.load(
             self._train_path, schema, tuning.max_seq_length
         )
-        return self.tuning.train(
-            example_files.Examples(records, schema), self._validate, "f1"
-        )
+        return self.tuning.train(examples, self._validate, "f1")
 
     def _validate(self) -> dict[str, float]:
         batch_size = self._tuning_settings.training.eval_batch_size
