@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import secrets
 
 from common import flags, storage
 from common.errors import UserError
@@ -186,13 +187,15 @@ def learn(counts: word_counts.WordCounts, settings: Settings) -> list[str]:
 
 
 def write(path: str, tokens: list[str]) -> None:
-    """Writes the vocabulary, atomically.
+    """Writes the vocabulary, atomically, whoever else writes the same file.
 
     Raises:
         UserError: the file cannot be written.
     """
     try:
-        vocabulary.write_vocabulary(path, tokens)
+        scratch = f"{path}.{secrets.token_hex(4)}"
+        vocabulary.write_vocabulary(scratch, tokens)
+        storage.replace(scratch, path)
     except OSError as error:
         raise UserError(
             f"cannot be written: {error.strerror}", path=path

@@ -14,6 +14,8 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
+
 from common import processes, storage
 from common.errors import UserError
 from common.progress import Progress
@@ -98,20 +100,22 @@ class WordTable:
             self._drop()
 
     def _drop(self) -> None:
-        def rank(word):  # by count, then by a 32-bit hash
-            return zlib.crc32(word.encode()) - (self.words[word] << 32)
-
-        kept: Counter = Counter()
-        self._used = 0
-        for word in sorted(self.words, key=rank):
-            if self._used + _size(word) > self._size // 2:
-                self.dropped_below = max(
-                    self.dropped_below, self.words[word] + 1
-                )
-                break
-            kept[word] = self.words[word]
-            self._used += _size(word)
-        self.words = kept
+        words, total = list(self.words), len(self.words)
+        counts = np.fromiter(self.words.values(), np.int64, total)
+        sizes = np.fromiter(map(_size, words), np.int64, total)
+        hashes = np.fromiter(
+            (zlib.crc32(word.encode()) for word in words), np.int64, total
+        )
+        order = np.lexsort((hashes, -counts))
+        used = np.cumsum(sizes[order])
+        kept = int(np.searchsorted(used, self._size // 2, "right"))
+        if kept < total:
+            rarest = int(counts[order[kept]]) + 1
+            self.dropped_below = max(self.dropped_below, rarest)
+        self.words = Counter(
+            {words[i]: self.words[words[i]] for i in order[:kept].tolist()}
+        )
+        self._used = sum(map(_size, self.words))
 
 
 class HeldOutLines:

@@ -3,7 +3,6 @@
 import hashlib
 import itertools
 import re
-import secrets
 
 from common import storage
 from common.errors import UserError
@@ -139,10 +138,8 @@ def check_same(
 
 
 def write_vocabulary(path: str, tokens: list[str]) -> None:
-    """Writes one token per line, atomically, whoever else writes the file."""
-    scratch = f"{path}.{secrets.token_hex(4)}"
-    write_whole(scratch, "".join(f"{token}\n" for token in tokens))
-    storage.replace(scratch, path)
+    """Writes one token per line, atomically."""
+    write_whole(path, "".join(f"{token}\n" for token in tokens))
 
 
 def _read_bytes(path: str) -> bytes:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import create_vocab
-from data.corpus import word_counts
+from data.corpus import vocabulary_creation, word_counts
 from data.text import tokenization, vocabulary, vocabulary_slots
 from tests.helpers import text
 
@@ -82,6 +82,21 @@ def test_hash_seeds_change_nothing(corpus, tmp_path):
         )
         contents.add(output.read_bytes())
     assert len(contents) == 1
+
+
+def test_two_runs_that_write_one_vocabulary_do_not_meet(tmp_path, monkeypatch):
+    path, first = str(tmp_path / "vocab.txt"), ["a"]
+    write = vocabulary.write_vocabulary
+
+    def interrupted(scratch, tokens):
+        write(scratch, tokens)
+        if first:  # another run writes at the worst moment
+            vocabulary_creation.write(path, [first.pop(), "b"])
+
+    monkeypatch.setattr(vocabulary, "write_vocabulary", interrupted)
+    vocabulary_creation.write(path, ["c", "d"])
+    assert (tmp_path / "vocab.txt").read_text() == "c\nd\n"
+    assert os.listdir(tmp_path) == ["vocab.txt"]
 
 
 @pytest.fixture

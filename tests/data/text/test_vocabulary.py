@@ -113,21 +113,6 @@ def test_hash_is_the_sha256_of_the_bytes(tmp_path):
     )
 
 
-def test_two_runs_that_write_one_vocabulary_do_not_meet(tmp_path, monkeypatch):
-    path, first = str(tmp_path / "vocab.txt"), ["a"]
-    write = vocabulary.write_whole
-
-    def interrupted(scratch, content):
-        write(scratch, content)
-        if first:  # another run writes at the worst moment
-            vocabulary.write_vocabulary(path, [first.pop(), "b"])
-
-    monkeypatch.setattr(vocabulary, "write_whole", interrupted)
-    vocabulary.write_vocabulary(path, ["c", "d"])
-    assert Path(path).read_text() == "c\nd\n"
-    assert os.listdir(tmp_path) == ["vocab.txt"]
-
-
 def test_written_vocabulary_is_read_back(tmp_path):
     path = str(tmp_path / "vocab.txt")
     tokens = [*vocabulary.SPECIAL_TOKENS, "the", "##\u2028", "推"]
