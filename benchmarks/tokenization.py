@@ -1,13 +1,16 @@
-"""Speed of the tokenizer beside that of Hugging Face, one thread each.
+"""Speed of the tokenizers beside that of Hugging Face, one thread each.
 
-    python -m benchmarks.tokenization CORPUS VOCABULARY
+    python -m benchmarks.tokenization CORPUS VOCABULARY [cased]
+    python -m benchmarks.tokenization generated VOCABULARY [cased]
 
-Both compute the ids of every line. Runs alternate, and each of ours starts with
-an empty cache of words.
+All compute the ids of every line. Runs alternate. `generated` measures texts of
+several scripts, one JSON line each, whose words are made of the vocabulary's
+own tokens: real texts are better where there are any.
 """
 
 import json
 import os
+import random
 import statistics
 import sys
 import time
@@ -18,46 +21,129 @@ import tensorflow as tf
 import tokenizers
 
 from data.corpus import documents
-from data.text import fast_tokenization
+from data.text import fast_tokenization, text_ops, vocabulary
+
+# Language -> its letters, and the white-space words of a line.
+LANGUAGES = {
+    "German": (("a", "z"), ("ß", "ü"), 20),
+    "Russian": (("а", "я"), ("а", "я"), 20),
+    "Chinese": (("\u4e00", "\u9fff"), ("\u4e00", "\u9fff"), 5),
+    "Thai": (("\u0e01", "\u0e4f"), ("\u0e01", "\u0e4f"), 5),
+    "Hindi": (("\u0901", "\u0963"), ("\u0901", "\u0963"), 25),
+    "Arabic": (("\u0621", "\u0652"), ("\u0621", "\u0652"), 20),
+    "Japanese": (("\u3041", "\u30ff"), ("\u4e00", "\u9fff"), 5),
+    "Korean": (("\uac00", "\ud7a3"), ("\uac00", "\ud7a3"), 20),
+}
+_TOKENS = 60  # of a line
+_GRAPH_BATCH = 2048  # lines
 
 
-def measure(lines: list[str], vocab_file: str, runs: int = 5) -> dict:
-    """Measures MB/s of both, without creating the tokenizers."""
+def generated(vocab_file: str, lines: int) -> dict[str, list[str]]:
+    """Makes lines of each language, and `mixed` ones of all of them.
+
+    Languages for which the vocabulary has fewer than 20 tokens are missing.
+    """
+    tokens = [
+        token.removeprefix("##")
+        for token in vocabulary.read_vocabulary(vocab_file)
+    ]
+    rng, texts = random.Random(1), {}
+    for language, (*ranges, words) in LANGUAGES.items():
+        own = [
+            token
+            for token in dict.fromkeys(tokens)
+            if all(any(a <= c <= b for a, b in ranges) for c in token.lower())
+        ]
+        if len(own) < 20:
+            continue
+        texts[language] = [
+            _line(rng.choices(own, k=_TOKENS), words, rng) for _ in range(lines)
+        ]
+    texts["mixed"] = [
+        rng.choice(texts[rng.choice([*texts])]) for _ in range(lines)
+    ]
+    return texts
+
+
+def _line(tokens: list[str], words: int, rng: random.Random) -> str:
+    """Joins tokens to words at random, with a comma and a full stop."""
+    ends = set(rng.sample(range(len(tokens)), words))
+    line = "".join(
+        token + " " * (i in ends) for i, token in enumerate(tokens)
+    ).strip()
+    return f"{line[:40]}, {line[40:].strip()}."
+
+
+def measure(
+    lines: list[str], vocab_file: str, runs: int = 5, lower: bool = True
+) -> dict:
+    """Measures MB/s of all, without creating the tokenizers."""
     megabytes = sum(len(line.encode()) for line in lines) / 1e6
-    pairs = []
+    ours = fast_tokenization.FastTokenizer(vocab_file, lower)
+    graph = text_ops.GraphTokenizer(vocab_file, lower)
+    peer = tokenizers.BertWordPieceTokenizer(
+        vocab_file, lowercase=lower, strip_accents=lower
+    )
+    batches = [
+        tf.constant(lines[i : i + _GRAPH_BATCH])
+        for i in range(0, len(lines), _GRAPH_BATCH)
+    ]
+    found, _ = ours.ids_and_ends(lines[:1000])  # warms up, as below
+    assert found.tolist() == [
+        i
+        for line in graph.tokenize(lines[:1000]).to_list()
+        for word in line
+        for i in word
+    ]
+    rates = []
     for _ in range(runs):
-        ours = fast_tokenization.FastTokenizer(vocab_file)
-        peer = tokenizers.BertWordPieceTokenizer(vocab_file, lowercase=True)
-        start = time.perf_counter()
-        ours.ids_of_lines(lines)
-        middle = time.perf_counter()
+        times = [time.perf_counter()]
+        ours.ids_and_ends(lines)
+        times.append(time.perf_counter())
         # Its fastest call, which makes no offsets.
         encoded = peer._tokenizer.encode_batch_fast(
             lines, add_special_tokens=False
         )
         [line.ids for line in encoded]
-        end = time.perf_counter()
-        pairs.append((megabytes / (middle - start), megabytes / (end - middle)))
-    medians = [statistics.median(rates) for rates in zip(*pairs)]
-    ratios = sorted(a / b for a, b in pairs)
+        times.append(time.perf_counter())
+        for batch in batches:
+            graph.tokenize(batch)
+        times.append(time.perf_counter())
+        rates.append([megabytes / (b - a) for a, b in zip(times, times[1:])])
+    medians = [statistics.median(rate) for rate in zip(*rates)]
     return {
         "what": "text to ids, one thread",
         "megabytes": round(megabytes, 2),
         "megabytes_per_second": round(medians[0], 2),
         "peer_megabytes_per_second": round(medians[1], 2),
-        "ratio": round(statistics.median(ratios), 2),
-        "ratio_min_max": [round(ratios[0], 2), round(ratios[-1], 2)],
+        "graph_megabytes_per_second": round(medians[2], 2),
+        **_ratios("ratio", [a / b for a, b, _ in rates]),
+        **_ratios("graph_ratio", [c / b for _, b, c in rates]),
         "tokenizers": tokenizers.__version__,
         "python": sys.version.split()[0],
     }
 
 
+def _ratios(name: str, ratios: list[float]) -> dict:
+    low, high = round(min(ratios), 2), round(max(ratios), 2)
+    return {
+        name: round(statistics.median(ratios), 2),
+        f"{name}_min_max": [low, high],
+    }
+
+
 def main() -> None:
-    """Prints one JSON line."""
+    """Prints one JSON line for each text."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    lines = list(documents.lines(sys.argv[1]))
-    print(json.dumps(measure(lines, sys.argv[2])))
+    source, vocab_file, *casing = sys.argv[1:]
+    texts = {source: None}
+    if source == "generated":
+        texts = generated(vocab_file, 8000)
+    for name, lines in texts.items():
+        lines = lines or list(documents.lines(source))
+        figures = measure(lines, vocab_file, lower=casing != ["cased"])
+        print(json.dumps({"text": name, **figures}), flush=True)
 
 
 if __name__ == "__main__":

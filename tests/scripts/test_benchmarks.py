@@ -66,6 +66,20 @@ def test_tokenization_is_timed(tmp_path):
         ["the cat sees the dog ."] * 1009, str(tmp_path / "vocab.txt"), runs=1
     )
     assert figures["megabytes_per_second"] > 0
+    assert figures["graph_megabytes_per_second"] > 0
+
+
+def test_texts_are_generated_from_the_vocabulary(tmp_path):
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens += [f"##{chr(0x0E01 + i)}" for i in range(30)]
+    path = tmp_path / "vocab.txt"
+    path.write_text("".join(f"{token}\n" for token in tokens), "utf-8")
+    texts = tokenization.generated(str(path), 7)
+    assert set(texts) == {"Thai", "mixed"}
+    assert set(texts["mixed"]) <= set(texts["Thai"])
+    for line in texts["Thai"]:
+        assert 60 < len(line) < 75
+        assert {x for x in line if x.isalpha()} <= {x[-1] for x in tokens[5:]}
 
 
 def test_instances_are_timed(tmp_path):
