@@ -70,12 +70,11 @@ class _Text:
         ordered = sorted(words)
         lengths = np.array([len(word) for word in ordered], np.int64)
         counts = np.array([words[word] for word in ordered], np.int64)
-        self._limits = np.concatenate([[0], np.cumsum(lengths)])
-        firsts, lasts = self._limits[:-1], self._limits[1:] - 1
-        self._none = none = int(self._limits[-1])
+        ends = np.cumsum(lengths)
+        firsts, lasts = ends - lengths, ends - 1
+        self._none = none = int(lengths.sum())
         self._tokens = _tokens("".join(ordered), firsts, ids)
         self._counts = np.repeat(counts, lengths)
-        self._words = np.repeat(np.arange(len(ordered), dtype="i4"), lengths)
         self._next = np.arange(1, none + 2, dtype=np.int32)
         self._next[lasts] = self._next[none] = none
         self._previous = np.arange(-1, none, dtype=np.int32)
@@ -111,7 +110,7 @@ class _Text:
             if current < min_frequency:
                 return None
             self._pair = divmod(key, self._size)
-            self._chosen = self._positions(key, group)
+            self._chosen = self._positions(group)
             return self._pair
         return None
 
@@ -190,21 +189,13 @@ class _Text:
         for group, (key, total) in enumerate(zip(keys.tolist(), totals), first):
             known = self._pair_counts.get(key)
             if known is not None:
-                self._of_several.add(key)
                 total += known
             self._pair_counts[key] = total
             heapq.heappush(self._heap, (-total, key, group))
 
-    def _positions(self, key: int, group: int) -> np.ndarray:
-        """Returns where the words of a group have the pair: int32 [N]."""
+    def _positions(self, group: int) -> np.ndarray:
+        """Returns where a group still has the chosen pair: int32 [N]."""
         positions = self._groups.get(group)
-        if key in self._of_several:
-            words = np.unique(self._words[positions]).tolist()
-            ranges = [
-                np.arange(*self._limits[word : word + 2], dtype=np.int32)
-                for word in words
-            ]
-            positions = np.concatenate(ranges)
         left, right = self._pair
         positions = positions[self._tokens[positions] == left]
         return positions[self._tokens[self._next[positions]] == right]

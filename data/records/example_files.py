@@ -321,10 +321,7 @@ def _kind(feature: Feature) -> str:
 
 def _smallest(values: np.ndarray) -> np.ndarray:
     """Converts numbers to the smallest type that holds the same bits."""
-    kinds = (np.uint8, np.int8, np.uint16, np.int16)
-    if values.dtype == np.float32:
-        kinds = kinds[:1]  # joined with floats, others may become doubles
-    for kind in kinds:
+    for kind in (np.uint8, np.int8, np.uint16, np.int16):
         with np.errstate(invalid="ignore"):
             found = values.astype(kind)
         if found.astype(values.dtype).tobytes() == values.tobytes():
