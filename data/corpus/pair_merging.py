@@ -82,9 +82,6 @@ class _Text:
         # Keys of pairs are left * size + right. Entries of the heap: negative
         # count, key, number of the group of positions.
         self._pair_counts: dict[int, int] = {}
-        self._of_several: set[int] = (
-            set()
-        )  # keys of pairs that have several groups
         self._heap: list[tuple[int, int, int]] = []
         self._groups = _Groups()
         self._pair, self._chosen = (0, 0), self._next[:0]
@@ -187,9 +184,7 @@ class _Text:
         """Adds groups of equal pairs, the first positions at `begins`."""
         first = self._groups.add(positions, begins)
         for group, (key, total) in enumerate(zip(keys.tolist(), totals), first):
-            known = self._pair_counts.get(key)
-            if known is not None:
-                total += known
+            total += self._pair_counts.get(key, 0)
             self._pair_counts[key] = total
             heapq.heappush(self._heap, (-total, key, group))
 
