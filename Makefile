@@ -12,7 +12,7 @@ BIN = $(VENV)/bin
 PEERS = .venv-peers
 OUT = quickstart
 DEV = requirements-dev.txt requirements-beam.txt requirements-parquet.txt \
-    requirements.txt
+    requirements-report.txt requirements-demo.txt requirements.txt
 # Idle workers take tests from busy ones.
 PARALLEL = -n auto --maxprocesses=4 --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 2
@@ -78,9 +78,10 @@ peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done $(PEERS)/keras_hub/d
 clean:
 	rm -rf $(VENV) .venv-3.* $(PEERS) $(OUT)
 
-$(VENV)/run: requirements.txt
+$(VENV)/run: requirements.txt requirements-report.txt
 	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
-	$(BIN)/python -m pip install --quiet -r requirements.txt
+	$(BIN)/python -m pip install --quiet -r requirements.txt \
+	    -r requirements-report.txt
 	touch $@
 
 $(VENV)/dev: $(DEV)

@@ -4,12 +4,10 @@ Healthy runs are those in docs/results.md.
 """
 
 import dataclasses
-import json
 import math
 
 import numpy as np
 
-from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
 from training.guard import DEVIATIONS, WINDOW
 
@@ -34,35 +32,6 @@ class Objective:
     by_step: int
 
 
-def read_curves(path: str) -> list[dict]:
-    """Reads `metrics.jsonl`.
-
-    Returns:
-        Its points, with NaN for null; an unfinished last line, which a killed
-        run may leave, is dropped.
-
-    Raises:
-        UserError: a line is not a point.
-    """
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().split("\n")[:-1]
-    points = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            point = {
-                name: math.nan if value is None else value
-                for name, value in json.loads(line).items()
-            }
-            points.append({**point, "step": int(point["step"])})
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise UserError(
-                f"not a point of a curve: {line[:50]!r}",
-                path=path,
-                line=number,
-            ) from None
-    return points
-
-
 def check(
     points: list[dict],
     objectives: list[Objective],
@@ -72,7 +41,7 @@ def check(
     """Checks the curves of a run.
 
     Args:
-        points: from `read_curves`.
+        points: from `common.curves.read_curves`.
         objectives: objectives of the run.
         path: file of the curves.
         started_fresh: whether the run started from initial weights.
@@ -108,7 +77,7 @@ def check_schedule(
 
     Args:
         settings: flags of the run.
-        points: from `read_curves`.
+        points: from `common.curves.read_curves`.
         path: file of the settings.
     """
     last = settings.get("num_train_steps", 0)

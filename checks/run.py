@@ -8,6 +8,7 @@ import pathlib
 
 from checks import records
 from common import flags, storage
+from common.curves import read_curves
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
 from common.flags import flag
@@ -231,7 +232,7 @@ def examine_run(
     if not curves:
         return found
     try:
-        points = curve_checks.read_curves(curves)
+        points = read_curves(curves)
     except UserError as error:
         return [*found, wrong(str(error))]
     found += curve_checks.check_schedule(made_with, points, where)

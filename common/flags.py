@@ -53,6 +53,8 @@ class Flag:
         masking: whether the masks of pre-training records depend on it.
         path: whether the value is a path or several; `~` is expanded.
         chief: whether only the first of several workers uses it.
+        positional: whether arguments that are not flags are its value, joined
+            by commas.
         where: names of the nested fields that lead to the flag.
     """
 
@@ -69,6 +71,7 @@ class Flag:
     masking: bool = False
     path: bool = False
     chief: bool = False
+    positional: bool = False
     where: tuple[str, ...] = ()
 
 
@@ -157,8 +160,13 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     if any(word in ("--help", "-h", "-help") for word in argv[1:]):
         print(f"{usage}\n\nFlags:{values.get_help()}")
         raise SystemExit(0)
+    positional = [one.name for one in declared if one.positional]
+    values.set_gnu_getopt(bool(positional))  # flags may follow arguments
     try:
         rest = values(argv)
+        if positional and rest[1:]:
+            values[positional[0]].parse(",".join(rest[1:]))
+            del rest[1:]
     except absl_flags.Error as error:
         raise UserError(str(error), fix="see --help") from None
     if len(rest) > 1:
@@ -166,6 +174,18 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
             f"unexpected argument {rest[1]!r}",
             fix="write --flag=value; quote values with spaces",
         )
+    _check_required(declared, values)
+    settings = settings_class()
+    given = frozenset(one.name for one in declared if values[one.name].present)
+    if hasattr(settings, GIVEN):
+        settings = dataclasses.replace(settings, given=given)
+    read = {one.name: _value(one, values[one.name].value) for one in declared}
+    return replace(settings, **read)
+
+
+def _check_required(
+    declared: list[Flag], values: absl_flags.FlagValues
+) -> None:
     missing = [
         f"--{one.name}"
         for one in declared
@@ -173,12 +193,6 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     ]
     if missing:
         raise UserError(f"missing {', '.join(missing)}", fix="see --help")
-    settings = settings_class()
-    given = frozenset(one.name for one in declared if values[one.name].present)
-    if hasattr(settings, GIVEN):
-        settings = dataclasses.replace(settings, given=given)
-    read = {one.name: _value(one, values[one.name].value) for one in declared}
-    return replace(settings, **read)
 
 
 def replace(settings: Any, **changes: Any) -> Any:

@@ -75,3 +75,6 @@ Return True if the two paths are the same file.
 Returns the sorted unique elements of an array.
 The layer is called with a batch of inputs.
 SENTENCES
+
+show "$python" report.py "$out/run" "$out/packages" \
+    --output_file="$out/report.html"

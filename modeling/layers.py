@@ -220,9 +220,10 @@ class SelfAttention(keras.layers.Layer):
             float [B, Q, H].
         """
         queries = x if queries is None else queries
-        q = self._heads(self.query(queries))  # [B, A, Q, D]
-        k = self._heads(self.key(x))  # [B, A, S, D]
-        v = self._heads(self.value(x))  # [B, A, S, D]
+        heads = self.config.num_attention_heads
+        q = split_heads(self.query(queries), heads)  # [B, A, Q, D]
+        k = split_heads(self.key(x), heads)  # [B, A, S, D]
+        v = split_heads(self.value(x), heads)  # [B, A, S, D]
         scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))  # [B, A, Q, S]
         key, rate = self.dropout.draw(training)
         scale = 1.0 / math.sqrt(q.shape[-1])
@@ -231,13 +232,6 @@ class SelfAttention(keras.layers.Layer):
         )
         context = ops.transpose(ops.matmul(probs, v), (0, 2, 1, 3))
         return ops.reshape(context, ops.shape(queries))
-
-    def _heads(self, x):
-        """[B, S, H] -> [B, A, S, D]."""
-        batch, length, width = ops.shape(x)
-        heads = self.config.num_attention_heads
-        x = ops.reshape(x, (batch, length, heads, width // heads))
-        return ops.transpose(x, (0, 2, 1, 3))
 
 
 class AddNorm(keras.layers.Layer):
@@ -361,6 +355,13 @@ class Split(keras.layers.Layer):
         """float [B, K + P, H], int32 [B, K] -> [B, K, H] and [B, P, H]."""
         count = ops.shape(first)[1]
         return x[:, :count], x[:, count:]
+
+
+def split_heads(x, heads: int):
+    """[B, S, H] -> [B, A, S, D]."""
+    batch, length, width = ops.shape(x)
+    x = ops.reshape(x, (batch, length, heads, width // heads))
+    return ops.transpose(x, (0, 2, 1, 3))
 
 
 def gather_positions(x, positions):

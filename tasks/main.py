@@ -9,6 +9,7 @@ from typing import Any
 from common import flags
 from common import main as common_main
 from common.errors import UserError
+from tasks import live_report
 from training import cluster, preemption, workers
 
 
@@ -30,6 +31,12 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     settings = flags.parse(argv, settings_class, usage)
     values = flags.as_dict(settings)
     own = cluster.from_flags(values["distribution"], values["use_tpu"])
+    if (
+        values.get("do_train")
+        and values["report"]
+        and (own is None or own.is_chief)
+    ):
+        live_report.start(values["output_dir"])
     if own is None:
         return settings
     if not values.get("do_train"):

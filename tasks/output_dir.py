@@ -1,6 +1,8 @@
 """The output folder of a run: its checks and its files."""
 
 import os
+import shlex
+import sys
 from collections.abc import Iterable
 
 from common import storage
@@ -137,7 +139,7 @@ def no_checkpoint(folder: str) -> UserError:
 
 
 def prepare(folder: str, config: BertConfig, vocab_file: str | None) -> None:
-    """Creates the folder, and writes config and vocabulary to it.
+    """Creates the folder; writes config, vocabulary and command to it.
 
     Raises:
         UserError: if the folder cannot be written.
@@ -148,12 +150,23 @@ def prepare(folder: str, config: BertConfig, vocab_file: str | None) -> None:
         if vocab_file:
             with storage.open_file(vocab_file, "rb") as file:
                 write_whole(os.path.join(folder, VOCABULARY), file.read())
+        _write_command(os.path.join(folder, "command.txt"))
     except OSError as error:
         raise UserError(
             f"cannot be written: {error.strerror}",
             path=folder,
             expected="a folder for the run",
         ) from None
+
+
+def _write_command(path: str) -> None:
+    """Adds the command line of this process, unless it is the last one."""
+    before, command = "", shlex.join(sys.argv) + "\n"
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            before = file.read()
+    if not before.endswith(command):
+        write_whole(path, before + command)
 
 
 def write_results(folder: str, step: int, result: dict[str, float]) -> str:

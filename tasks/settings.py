@@ -73,6 +73,11 @@ class Training:
         None, "Stop and save after this time, such as 90m, 36h or 30s."
     )
     do_train: bool = flag(False, "Train.")
+    report: bool = flag(
+        True,
+        "Write report.html to --output_dir at each evaluation and at the end, "
+        "in another process.",
+    )
     use_xla: bool = flag(
         False, "Compile forward and backward pass with XLA.", resume=True
     )

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import predict
 from common import main as main_lib
+from tasks import live_report
 
 # An assertion of a helper shows its values, as one of a test does.
 pytest.register_assert_rewrite("tests.helpers")
@@ -23,6 +24,12 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 4,
 )
+
+
+@pytest.fixture(autouse=True)
+def no_live_report(monkeypatch):
+    """Runs in this process start none that draws their report."""
+    monkeypatch.setattr(live_report, "start", lambda folder: None)
 
 
 @pytest.fixture

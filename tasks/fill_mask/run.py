@@ -127,18 +127,22 @@ def load_model(config: BertConfig, path: str):
     return model
 
 
-def print_words(settings: Settings) -> None:
-    """Prints each sentence and the best words for its masks.
+def read_files(
+    settings: Settings,
+) -> tuple[BertConfig, tokenization.FullTokenizer, str]:
+    """Reads config and vocabulary of a checkpoint.
 
     Args:
         settings: from `find_files`.
 
+    Returns:
+        the config, the tokenizer, and the prefix of the checkpoint.
+
     Raises:
-        UserError: if a sentence or a file is invalid.
+        UserError: if a file is invalid, or they contradict each other.
     """
     files = settings.files
     config = BertConfig.from_json_file(files.bert_config_file)
-    sentences = read_sentences(settings.input_file)
 
     from modeling import checkpoints
 
@@ -149,21 +153,43 @@ def print_words(settings: Settings) -> None:
     lower = lower is not False
     model_folder.check_casing(lower, strip, path)
     tokenizer = tokenization.FullTokenizer(files.vocab_file, lower, strip)
-    tokenized = [tokenize(sentence, tokenizer) for sentence in sentences]
-    longest = max(map(len, tokenized)) + 2
-    if longest > config.max_position_embeddings:
-        raise UserError(
-            f"a sentence has {longest} tokens",
-            expected=f"at most {config.max_position_embeddings}, "
-            "max_position_embeddings",
-        )
     config.check_vocabulary(
         tokenizer.vocab, files.vocab_file, files.bert_config_file
     )
+    return config, tokenizer, path
+
+
+def check_length(tokens: list[str], config: BertConfig) -> None:
+    """Rejects a sentence that is too long for the network.
+
+    Raises:
+        UserError: it has more tokens than positions, with [CLS] and [SEP].
+    """
+    if len(tokens) + 2 > config.max_position_embeddings:
+        raise UserError(
+            f"a sentence has {len(tokens) + 2} tokens",
+            expected=f"at most {config.max_position_embeddings}, "
+            "max_position_embeddings",
+        )
+
+
+def print_words(settings: Settings) -> None:
+    """Prints each sentence and the best words for its masks.
+
+    Args:
+        settings: from `find_files`.
+
+    Raises:
+        UserError: if a sentence or a file is invalid.
+    """
+    files, sentences = settings.files, read_sentences(settings.input_file)
+    config, tokenizer, path = read_files(settings)
+    tokenized = [tokenize(sentence, tokenizer) for sentence in sentences]
+    check_length(max(tokenized, key=len), config)
     model_folder.warn_vocabulary(
         files.vocab_file,
-        lower,
-        strip,
+        tokenizer.basic_tokenizer.do_lower_case,
+        tokenizer.basic_tokenizer.strip_accents,
         config,
         files.bert_config_file,
         (x.replace(vocabulary.MASK, " ") for x in sentences),

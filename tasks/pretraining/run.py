@@ -32,6 +32,7 @@ class Pretraining:
         from modeling import losses, models
 
         self._settings, self._config, self._inputs = settings, config, inputs
+        self._filled = None
         everything = dataclasses.replace(
             settings,
             do_lower_case=inputs.do_lower_case,
@@ -133,10 +134,30 @@ class Pretraining:
             return None
         objectives = self.run.trainer.objectives
         return self.run.validation(
-            self.evaluate,
+            self._validate,
             lambda step, result: logs.log_evaluation(step, result, objectives),
             "loss",
             is_loss=True,
+        )
+
+    def _validate(self) -> dict[str, float]:
+        """Evaluates, and fills a few masks for the report."""
+        result = self.evaluate()
+        if self._settings.training.report and self._inputs.vocab_file:
+            if not self._filled:
+                self._filled = self._fill()
+            self._filled.write(self.run.step)
+        return result
+
+    def _fill(self):
+        from tasks.pretraining import filled_masks
+
+        return filled_masks.FilledMasks(
+            self._settings.training.output_dir,
+            self.run.model,
+            self.run.strategy,
+            self._held_out_batches(),
+            self._inputs.vocab_file,
         )
 
     def evaluate(self) -> dict[str, float]:
@@ -144,15 +165,16 @@ class Pretraining:
 
         Without held-out records those of the last phase are read.
         """
+        return self.run.trainer.evaluate(self._held_out_batches())
+
+    def _held_out_batches(self):
         from data.records import reader
 
         inputs = self._inputs
         records = inputs.held_out or inputs.phases[-1].records
-        return self.run.trainer.evaluate(
-            reader.evaluation_batches(
-                records.files,
-                records.schema,
-                self._settings.training.eval_batch_size,
-                self._settings.max_eval_steps,
-            )
+        return reader.evaluation_batches(
+            records.files,
+            records.schema,
+            self._settings.training.eval_batch_size,
+            self._settings.max_eval_steps,
         )

@@ -1,14 +1,11 @@
 """Curves of runs that go wrong, and of a healthy run."""
 
-import json
 import math
 
 import numpy as np
-import pytest
 
 from checks import curves
 from checks.curves import Objective
-from common.errors import UserError
 
 OBJECTIVES = [
     Objective("masked_lm", math.log(30522), 0.97 * 7.2, 1000),
@@ -158,14 +155,3 @@ def test_schedules():
     ((level, message),) = check(**good, learning_rate=5e-5)
     assert level == "suspicious"
     assert message.startswith("run.json: the learning rate was 9.83e-05")
-
-
-def test_curves_are_read_from_their_file(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    points = healthy(last=200)
-    lines = "".join(json.dumps(point) + "\n" for point in points)
-    path.write_text(lines + '{"step": 250, "ki')
-    assert curves.read_curves(str(path)) == points
-    path.write_text(lines + "\n")
-    with pytest.raises(UserError, match=r"jsonl:5: not a point of a curve: ''"):
-        curves.read_curves(str(path))

@@ -1,4 +1,5 @@
 import dataclasses
+import os
 
 import pytest
 from absl import flags as absl_flags
@@ -144,3 +145,27 @@ def test_absl_flags_of_the_process_stay_as_they_are():
     before = set(absl_flags.FLAGS)
     parse()
     assert set(absl_flags.FLAGS) == before
+
+
+def test_arguments_are_the_value_of_a_positional_flag():
+    @dataclasses.dataclass(frozen=True)
+    class Named:
+        runs: str | None = flags.flag(None, "Runs.", required=True, path=True)
+        size: int = flags.flag(3, "Size.")
+
+    @dataclasses.dataclass(frozen=True)
+    class Positional:
+        runs: str | None = flags.flag(
+            None, "Runs.", required=True, path=True, positional=True
+        )
+        size: int = flags.flag(3, "Size.")
+
+    home = os.path.expanduser("~")
+    words = ["script", "a", "--size=5", "~/b"]
+    found = flags.parse(words, Positional, "")
+    assert found == Positional(f"a,{home}/b", 5)
+    assert flags.parse(["x", "--runs=a"], Positional, "").runs == "a"
+    with pytest.raises(UserError, match="missing --runs"):
+        flags.parse(["script"], Positional, "")
+    with pytest.raises(UserError, match="unexpected argument 'a'"):
+        flags.parse(words, Named, "")

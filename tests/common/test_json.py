@@ -7,6 +7,7 @@ import numpy as np
 
 from checks import curves
 from common import storage
+from common.curves import read_curves
 from data import vector_files
 from tasks.squad import answers
 from training import logs
@@ -40,7 +41,7 @@ def test_curves_have_null_and_the_doctor_finds_it(tmp_path):
         "loss": None,
         "learning_rate": 0.5,
     }
-    points = curves.read_curves(str(path))
+    points = read_curves(str(path))
     (finding,) = curves.check(points, [], str(path))
     assert "loss is nan at step 3" in finding.message
 

@@ -17,6 +17,7 @@ from tests.helpers import (
     classifier_files,
     library_files,
     pretraining_files,
+    report_files,
     small,
     squad_files,
     text,
@@ -151,6 +152,12 @@ def weights(folder: pathlib.Path) -> None:
     bert(folder / "minilm_google")
     (folder / "lines.txt").write_text("the cat sees\na dog ||| a bird\n")
     (folder / "words.txt").write_text("catfish\nriverstone\n")
+
+
+def reports(folder: pathlib.Path) -> None:
+    """Runs that have ended."""
+    for name in ("quickstart/run", "run_a", "run_b"):
+        report_files.write_run(folder / name)
 
 
 def library(folder: pathlib.Path) -> None:

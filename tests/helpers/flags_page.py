@@ -23,6 +23,8 @@ SCRIPTS = (
     "convert_checkpoint",
     "export_hub",
     "doctor",
+    "report",
+    "demo",
 )
 SHARED = {  # title -> settings, and the title of those they contain
     "Training": (settings.Training, None),

@@ -50,7 +50,7 @@ def flags(folder, output, steps: int, **changed) -> list[str]:
         **changed,
     }
     words = [f"--{name}={x}" for name, x in named.items()]
-    return ["--do_train", "--dynamic_masking", *words]
+    return ["--do_train", "--noreport", "--dynamic_masking", *words]
 
 
 def pretrain(argv: list[str], replicas: int = 1) -> int:

@@ -76,6 +76,7 @@ def test_the_quickstart_passes_flags_that_exist():
         "fill_mask.py",
         "run_classifier.py",
         "predict.py",
+        "report.py",
     ]
     for name, command in list(zip(names, commands))[1:]:
         script = importlib.import_module(name.removesuffix(".py"))

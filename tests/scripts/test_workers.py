@@ -73,6 +73,7 @@ def flags_of(folder, output, **changed):
     flags = {
         "input_file": folder / "train.tfrecord",
         "bert_config_file": folder / "exact.json",
+        "report": False,
         "train_batch_size": 12,
         "eval_batch_size": 6,
         "num_warmup_steps": 1,

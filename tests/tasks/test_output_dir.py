@@ -6,6 +6,7 @@ from common import flags
 from common.errors import UserError
 from tasks import output_dir
 from tasks.pretraining.settings import Settings
+from tests.helpers import small
 
 BEFORE = {
     "random_seed": 3,
@@ -77,3 +78,12 @@ def test_the_vocabulary_of_a_checkpoint_is_found(tmp_path, beside, checkpoint):
         output_dir.check_beside(prefix, str(other))
     path.unlink()
     output_dir.check_beside(prefix, str(other))
+
+
+def test_each_command_of_a_run_is_kept_once(tmp_path, monkeypatch):
+    folder = str(tmp_path / "run")
+    for words in (["a.py", "--x=b c"], ["a.py", "--x=b c"], ["a.py"]):
+        monkeypatch.setattr("sys.argv", words)
+        output_dir.prepare(folder, small.config(), None)
+    text = (tmp_path / "run" / "command.txt").read_text()
+    assert text == "a.py '--x=b c'\na.py\n"

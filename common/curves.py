@@ -1,0 +1,35 @@
+"""The curves of a run, as its `metrics.jsonl` holds them."""
+
+import json
+import math
+
+from common.errors import UserError
+
+
+def read_curves(path: str) -> list[dict]:
+    """Reads `metrics.jsonl`.
+
+    Returns:
+        Its points, with NaN for null; an unfinished last line, which a killed
+        run may leave, is dropped.
+
+    Raises:
+        UserError: a line is not a point.
+    """
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")[:-1]
+    points = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            point = {
+                name: math.nan if value is None else value
+                for name, value in json.loads(line).items()
+            }
+            points.append({**point, "step": int(point["step"])})
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(
+                f"not a point of a curve: {line[:50]!r}",
+                path=path,
+                line=number,
+            ) from None
+    return points

@@ -1,0 +1,228 @@
+"""Serves a page to ask a model, on this machine only.
+
+    python demo.py --model=quickstart/run
+    python demo.py --model=quickstart/packages_export --trust_model
+
+An export of run_classifier.py, run_squad.py, run_ner.py or run_swag.py
+answers its task. The folder of a run fills in masks, if it has the head,
+compares two texts, and shows the attention of a layer and head.
+"""
+
+import dataclasses
+import glob
+import importlib.util
+import os
+import sys
+
+from common import flags
+from common import main as common_main
+from common.errors import UserError
+from common.flags import flag
+from common.progress import say
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of demo.py."""
+
+    model: str | None = flag(
+        None,
+        "Folder of a SavedModel or of a run, or prefix of a checkpoint.",
+        required=True,
+        path=True,
+    )
+    trust_model: bool = flag(
+        False,
+        "Required for a SavedModel: loading it runs it as a program.",
+    )
+    port: int = flag(
+        8000, "Port on 127.0.0.1; 0: any free one.", at_least=0, at_most=65535
+    )
+    top_k: int = flag(5, "Number of words for each mask.", at_least=1)
+
+    def check(self) -> bool:
+        """Checks the model's folder; returns whether it is a SavedModel.
+
+        Raises:
+            UserError: it is no model, or the page's library is missing.
+        """
+        if not importlib.util.find_spec("flask"):
+            raise UserError(
+                "flask is not installed",
+                fix="pip install -r requirements-demo.txt",
+            )
+        if os.path.isfile(os.path.join(self.model, "saved_model.pb")):
+            return True
+        inside = os.path.join(glob.escape(self.model), "*.index")
+        if not glob.glob(inside) and not os.path.exists(f"{self.model}.index"):
+            raise UserError(
+                "no model",
+                path=self.model,
+                expected="the folder of a SavedModel or of a run with a "
+                "checkpoint",
+            )
+        return False
+
+
+def main(argv: list[str]) -> None:
+    """Runs the script."""
+    settings = flags.parse(argv, Settings, __doc__)
+    is_export = settings.check()
+    from reports import demo_page
+
+    opened = demo_page.listen(settings.port)
+    make = forms_of_export if is_export else forms_of_run
+    app = demo_page.make_app(settings.model, *make(settings))
+    say(
+        f"serving {settings.model} on http://{demo_page.HOST}:"
+        f"{opened.getsockname()[1]}; Ctrl-C ends"
+    )
+    demo_page.serve(app, opened)
+
+
+LABELS = {  # of the inputs of exports: label, example, lines
+    "text": ("Text", "Returns the sorted unique elements of an array.", 4),
+    "text_b": ("Second text", "The array is sorted.", 4),
+    "question": ("Question", "Who wrote the letter?", 1),
+    "context": ("Passage", "Anna wrote the letter. Tom read it.", 8),
+    "choices": ("Choices, one per line", "She sent it.\nShe ate it.", 4),
+}
+
+
+def forms_of_export(settings: Settings) -> tuple[list, str]:
+    """The form of an exported model, with its inputs."""
+    from reports import answers
+    from reports.demo_page import Field, Form
+    from serving import asking
+
+    served = asking.load(
+        asking.Settings(model=settings.model, trust_model=settings.trust_model)
+    )
+
+    def answer(values):
+        texts = dict(values)
+        if served.has_choices:
+            last = served.inputs[-1]
+            texts[last] = [x for x in values[last].split("\n") if x.strip()]
+            if not texts[last]:
+                raise UserError("no choices", expected="one per line")
+        fields = [texts[name] for name in served.inputs]
+        (found,) = asking.answer(served, [fields], 1)
+        asking.to_json(found, 1)  # rejects numbers that are not finite
+        return answers.view(found, texts)
+
+    fields = [
+        Field(name, *LABELS.get(name, (name, "", 4))) for name in served.inputs
+    ]
+    return [Form("ask", "Ask the model", fields, answer)], ""
+
+
+def forms_of_run(settings: Settings) -> tuple[list, str]:
+    """The forms of a checkpoint: masks, similarity and attention."""
+    from modeling import checkpoints
+    from reports import answers
+    from reports.demo_page import Field, Form
+    from tasks.features import inspection
+    from tasks.fill_mask import run as masks
+    from tasks.fill_mask.settings import Settings as MaskSettings
+
+    files = masks.find_files(MaskSettings(init_checkpoint=settings.model))
+    config, tokenizer, path = masks.read_files(files)
+    inspector = inspection.Inspector(config, tokenizer, path)
+
+    def similarity(values):
+        value = inspector.similarity(values["first"], values["second"])
+        return {"kind": "similarity", "value": value}
+
+    def attention(values):
+        layer, head = (
+            numbered(values[x], x, most)
+            for x, most in (
+                ("layer", config.num_hidden_layers),
+                ("head", config.num_attention_heads),
+            )
+        )
+        text = values["text"], values["text_b"]
+        return answers.attention(*inspector.attention(*text, layer, head))
+
+    def choices(count):
+        return tuple(str(i + 1) for i in range(count))
+
+    forms = [
+        Form(
+            "similarity",
+            "Similarity",
+            [
+                Field("first", "First text", "The shape of a tensor.", 3),
+                Field("second", "Second text", "The size of an array.", 3),
+            ],
+            similarity,
+        ),
+        Form(
+            "attention",
+            "Attention",
+            [
+                Field("text", "Text", "The shape of the array is known.", 3),
+                Field(
+                    "text_b",
+                    "Second text, or nothing",
+                    "It has two axes.",
+                    3,
+                    is_optional=True,
+                ),
+                Field(
+                    "layer", "Layer", "1", 1, choices(config.num_hidden_layers)
+                ),
+                Field(
+                    "head", "Head", "1", 1, choices(config.num_attention_heads)
+                ),
+            ],
+            attention,
+        ),
+    ]
+    note = f"{os.path.basename(path)}"
+    if "cls/predictions/output_bias" not in checkpoints.read(path):
+        return forms, f"{note}; without a masked-LM head"
+    form = masks_form(config, tokenizer, path, settings.top_k)
+    return [form, *forms], note
+
+
+def masks_form(config, tokenizer, path: str, top_k: int):
+    """The form of the masked LM of a checkpoint."""
+    from reports import answers
+    from reports.demo_page import Field, Form
+    from tasks.fill_mask import run as masks
+
+    model = masks.load_model(config, path)
+
+    def fill(values):
+        sentence = " ".join(values["sentence"].split())
+        if masks.vocabulary.MASK not in sentence:
+            raise UserError("no mask", expected="[MASK] for a word")
+        tokens = masks.tokenize(sentence, tokenizer)
+        masks.check_length(tokens, config)
+        found = masks.fill(model, tokenizer, tokens, top_k)
+        return answers.masks(sentence, found)
+
+    field = Field(
+        "sentence",
+        "Sentence with [MASK]",
+        "The shape of the input [MASK] must be known.",
+        3,
+    )
+    return Form("fill_mask", "Fill masks", [field], fill)
+
+
+def numbered(value: str, name: str, most: int) -> int:
+    """Converts the number of a layer or head, from 1, to its index.
+
+    Raises:
+        UserError: it is no such number.
+    """
+    if not value.isdecimal() or not 1 <= int(value) <= most:
+        raise UserError(f"{name} {value!r}", expected=f"1 to {most}")
+    return int(value) - 1
+
+
+if __name__ == "__main__":
+    sys.exit(common_main.run(main, sys.argv))

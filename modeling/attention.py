@@ -1,0 +1,34 @@
+"""Attention probabilities of an encoder, to look at."""
+
+import math
+
+import keras
+from keras import ops
+
+from data import features
+from modeling.layers import split_heads
+
+
+def probabilities(
+    encoder: keras.Model, inputs: dict, layer: int
+) -> keras.KerasTensor:
+    """Computes the attention probabilities of a layer.
+
+    Args:
+        encoder: from `build_encoder`, not packed.
+        inputs: of the encoder, int32 [B, S] each.
+        layer: index of the layer, from 0.
+
+    Returns:
+        float32 [B, A, S, S]; each query position's sum over the last
+        dimension is 1.
+    """
+    outputs = encoder(inputs)
+    x = [outputs["embedding_output"], *outputs["encoder_outputs"]][layer]
+    bias = encoder.get_layer("attention_mask")(inputs[features.INPUT_MASK])
+    block = encoder.get_layer(f"layer_{layer}")
+    heads = block.config.num_attention_heads
+    q = split_heads(block.attention.query(x), heads)  # [B, A, S, D]
+    k = split_heads(block.attention.key(x), heads)
+    scores = ops.cast(ops.matmul(q, ops.transpose(k, (0, 1, 3, 2))), "float32")
+    return ops.softmax(scores / math.sqrt(q.shape[-1]) + bias)

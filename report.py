@@ -1,0 +1,63 @@
+"""Draws the report of a run, or of several side by side, as one HTML file.
+
+    python report.py run
+    python report.py run_a run_b --output_file=both.html
+
+The page has curves with their references, statistics of the data, errors,
+filled masks, settings and the command. It needs no network and no scripts.
+Scripts that train write it themselves, unless --noreport is given.
+"""
+
+import dataclasses
+import os
+import sys
+
+from common import flags, storage
+from common import main as common_main
+from common.errors import UserError
+from common.flags import flag
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of report.py."""
+
+    runs: str | None = flag(
+        None,
+        "Folders of the runs, separated by commas; or arguments without a "
+        "flag.",
+        required=True,
+        path=True,
+        positional=True,
+    )
+    output_file: str | None = flag(
+        None,
+        "The page. Default: report.html in the folder of the run; of several "
+        "runs, in the current folder.",
+        path=True,
+    )
+
+
+def main(argv: list[str]) -> None:
+    """Runs the script."""
+    settings = flags.parse(argv, Settings, __doc__)
+    folders = settings.runs.split(",")
+    where = folders[0] if len(folders) == 1 else "."
+    path = settings.output_file or os.path.join(where, "report.html")
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise UserError("no such folder", path=folder, expected="a run")
+    storage.check_output_file(path, "output_file")
+    try:
+        from reports import page
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"{error.name} is not installed",
+            fix="pip install -r requirements-report.txt",
+        ) from None
+    page.write(folders, path)
+    print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(common_main.run(main, sys.argv))

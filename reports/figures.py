@@ -1,0 +1,151 @@
+"""Curves as inline SVG, whose colours are variables of the page's CSS.
+
+The text of a figure stays text. Titles and legends are HTML, so that they
+wrap on a narrow page.
+"""
+
+import dataclasses
+import io
+import re
+
+import matplotlib
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+NUM_COLOURS = 6
+REFERENCE = "ref"  # colour of reference lines; others are "0" to "5"
+
+# Colours that occur in no figure but in these roles -> variables of the page.
+_INK, _GRID, _REFERENCE = "#010101", "#020202", "#030303"
+_LINES = [f"#0405{i:02x}" for i in range(NUM_COLOURS)]
+_VARIABLES = {
+    _INK: "var(--soft)",
+    _GRID: "var(--line)",
+    _REFERENCE: "var(--ref)",
+    **{colour: f"var(--c{i})" for i, colour in enumerate(_LINES)},
+}
+_STYLE = {
+    "svg.fonttype": "none",
+    "font.size": 10,
+    "axes.edgecolor": _GRID,
+    "axes.labelcolor": _INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.grid": True,
+    "grid.color": _GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "xtick.major.pad": 6,
+}
+_INCHES = (4.2, 2.6)
+_TICKS = [1, 2, 2.5, 5, 10]
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A line of a figure.
+
+    Attributes:
+        label: of the legend.
+        steps, values: its points.
+        colour: "0" to "5", or REFERENCE.
+        is_dotted: whether points are marked, as for rare evaluations.
+    """
+
+    label: str
+    steps: list[int]
+    values: list[float]
+    colour: str
+    is_dotted: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """Curves over the steps of training.
+
+    Attributes:
+        title: name of the quantity.
+        unit: of its axis.
+        lines: at least one.
+        references: (label, value) of horizontal lines.
+        has_zero: whether the axis starts at 0.
+    """
+
+    title: str
+    unit: str
+    lines: list[Line]
+    references: list[tuple[str, float]]
+    has_zero: bool = False
+
+
+def draw(figure: Figure, name: str) -> str:
+    """Draws a figure as an `<svg>` element.
+
+    Args:
+        figure: the curves.
+        name: prefix of its ids, different for each figure of a page.
+
+    Returns:
+        the element, without size: it is as wide as what it stands in.
+    """
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
+        canvas = Canvas(figsize=_INCHES, layout="constrained")
+        axes = canvas.add_subplot()
+        for line in figure.lines:
+            axes.plot(
+                line.steps,
+                line.values,
+                color=_LINES[int(line.colour)],
+                linewidth=1.6,
+                marker="o" if line.is_dotted or len(line.steps) < 3 else None,
+                markersize=4,
+            )
+        for _, value in figure.references:
+            axes.axhline(
+                value, color=_REFERENCE, linewidth=1.1, linestyle=(0, (4, 3))
+            )
+        axes.set_xlabel("step")
+        axes.set_ylabel(figure.unit)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=_TICKS))
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=_TICKS))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: shown(y)))
+        axes.margins(x=0.02, y=0.08)
+        if figure.has_zero:
+            axes.set_ylim(bottom=0)
+        file = io.StringIO()
+        canvas.savefig(
+            file, format="svg", transparent=True, metadata={"Date": None}
+        )
+    return _themed(file.getvalue(), name)
+
+
+def shown(value: float) -> str:
+    """Formats a number with four significant digits, as `4,711` or `5e-5`."""
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if 0 < abs(value) < 0.001:
+        digits, _, exponent = f"{value:.2e}".partition("e")
+        return f"{float(digits):g}e{int(exponent)}"
+    return f"{value:.4g}"
+
+
+def _themed(text: str, name: str) -> str:
+    """Replaces colours by variables, and makes ids those of this figure."""
+    text = text[text.index("<svg") :].strip()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    head, _, rest = text.partition(">")
+    box = re.search(r'viewBox="[^"]*"', head)[0]
+    rest = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", rest)
+    # The page's font; its sizes stay those that matplotlib laid out.
+    rest = re.sub(r"font-family: [^;\"]*;? ?", "", rest)
+    for colour, variable in _VARIABLES.items():
+        rest = rest.replace(colour, variable)
+    return (
+        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {box} '
+        f'aria-hidden="true">{rest}'
+    )

@@ -1,0 +1,207 @@
+"""The files that a run leaves in its folder; a report needs none of them.
+
+metrics.jsonl         curves of training and evaluation
+model.ckpt-N.json     settings and environment
+bert_config.json      sizes of the network
+eval_results.txt      metrics of the last evaluation
+eval_report.json      references, confusion matrix, errors, lengths
+filled_masks.jsonl    predictions for the same masks, by step
+command.txt           command lines
+"""
+
+import dataclasses
+import glob
+import json
+import math
+import os
+import re
+
+from common.curves import read_curves
+from common.errors import UserError
+
+CURVES, FILLED = "metrics.jsonl", "filled_masks.jsonl"
+_PREFIX = "model.ckpt-"
+_MANIFEST = "manifest.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFiles:
+    """Contents of the files of a run.
+
+    Attributes:
+        folder: as given.
+        name: a short name, unique among the runs of a report.
+        train, held_out: points of the curves, ascending by step.
+        step: of the newest checkpoint or point; None if there is none.
+        settings: flag -> value.
+        environment: versions and devices.
+        config: sizes of the network.
+        results: metric -> value, from `eval_results.txt`.
+        evaluation: contents of `eval_report.json`.
+        filled: lines of `filled_masks.jsonl`, ascending by step.
+        records: entries of the manifests of the training records.
+        commands: command lines.
+    """
+
+    folder: str
+    name: str
+    train: list[dict]
+    held_out: list[dict]
+    step: int | None
+    settings: dict
+    environment: dict
+    config: dict
+    results: dict[str, float]
+    evaluation: dict
+    filled: list[dict]
+    records: list[dict]
+    commands: list[str]
+
+
+def read_runs(folders: list[str]) -> list[RunFiles]:
+    """Reads the folders of runs.
+
+    Raises:
+        UserError: a folder is missing or is not that of a run, or a file is
+            damaged.
+    """
+    names = _names(folders)
+    return [_read(folder, name) for folder, name in zip(folders, names)]
+
+
+def _names(folders: list[str]) -> list[str]:
+    """Shortest ends of the paths that tell the runs apart."""
+    parts = [os.path.abspath(folder).split(os.sep) for folder in folders]
+    deepest = max(map(len, parts))
+    for depth in range(1, deepest + 1):
+        names = [os.sep.join(x[-depth:]) for x in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{name} ({i})" for i, name in enumerate(names, 1)]
+
+
+def _read(folder: str, name: str) -> RunFiles:
+    if not os.path.isdir(folder):
+        raise UserError("no such folder", path=folder, expected="a run")
+    path = os.path.join(folder, CURVES)
+    points = _last_of_each(read_curves(path)) if os.path.exists(path) else []
+    results = _results(os.path.join(folder, "eval_results.txt"))
+    evaluation = _json(os.path.join(folder, "eval_report.json"))
+    if not points and not results and not evaluation:
+        raise UserError(
+            f"no {CURVES} and no results of an evaluation",
+            path=folder,
+            expected="the output_dir of a run",
+        )
+    step, description = _description(folder)
+    steps = [point["step"] for point in points] + [step] * (step is not None)
+    settings = dict(description.get("settings", {}))
+    environment = settings.pop("environment", {})
+    return RunFiles(
+        folder,
+        name,
+        [point for point in points if point.get("kind") == "train"],
+        [point for point in points if point.get("kind") == "eval"],
+        max(steps, default=None),
+        settings,
+        environment,
+        _json(os.path.join(folder, "bert_config.json")),
+        results,
+        evaluation,
+        _filled(os.path.join(folder, FILLED)),
+        _records(settings.get("input_file")),
+        _lines(os.path.join(folder, "command.txt")),
+    )
+
+
+def _last_of_each(points: list[dict]) -> list[dict]:
+    """Drops points that a resumed run wrote again."""
+    kept = {(point["step"], point.get("kind")): point for point in points}
+    return sorted(kept.values(), key=lambda point: point["step"])
+
+
+def _description(folder: str) -> tuple[int | None, dict]:
+    """Step and description of the newest checkpoint."""
+    found = {}
+    for path in glob.glob(f"{glob.escape(folder)}/{_PREFIX}*.json"):
+        match = re.fullmatch(r"(\d+)\.json", path.rpartition(_PREFIX)[2])
+        if match:
+            found[int(match[1])] = path
+    if not found:
+        return None, {}
+    return max(found), _json(found[max(found)])
+
+
+def _json(path: str) -> dict:
+    """The object of a JSON file; {} without the file."""
+    text = "\n".join(_lines(path))
+    try:
+        value = json.loads(text or "{}")
+        if not isinstance(value, dict):
+            raise ValueError("not an object")
+    except ValueError as error:
+        raise UserError(f"not JSON: {error}", path=path) from None
+    return value
+
+
+def _filled(path: str) -> list[dict]:
+    found = {}
+    for number, line in enumerate(_lines(path), start=1):
+        try:
+            value = json.loads(line)
+            found[int(value["step"])] = value
+        except (ValueError, KeyError, TypeError):
+            raise UserError(
+                f"not a line of filled masks: {line[:50]!r}",
+                path=path,
+                line=number,
+            ) from None
+    return [found[step] for step in sorted(found)]
+
+
+def _results(path: str) -> dict[str, float]:
+    """`name = value` of each line."""
+    found = {}
+    for number, line in enumerate(_lines(path), start=1):
+        name, _, value = line.partition(" = ")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise UserError(
+                f"{line[:50]!r}",
+                path=path,
+                line=number,
+                expected="name = number",
+            ) from None
+    return found
+
+
+def _records(patterns: str | None) -> list[dict]:
+    """Manifest entries of the records, if they are still there."""
+    entries = []
+    for pattern in patterns.split(",") if patterns else []:
+        folder = os.path.dirname(pattern)
+        shards = {os.path.basename(path) for path in glob.glob(pattern)}
+        manifest = _json(os.path.join(folder, _MANIFEST))
+        for entry in manifest.get("runs", []):
+            if shards & set(entry.get("shards", {})) and entry not in entries:
+                entries.append(entry)
+    return entries
+
+
+def _lines(path: str) -> list[str]:
+    """Lines of a file; [] without the file, or if it is empty."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read().removesuffix("\n")
+            return text.split("\n") if text else []
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot be read: {error}", path=path) from None
+
+
+def is_number(value) -> bool:
+    """Whether a JSON value is a finite number."""
+    is_real = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_real and math.isfinite(value)

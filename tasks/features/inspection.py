@@ -1,0 +1,77 @@
+"""Vectors and attention of texts, to look at one text at a time."""
+
+import numpy as np
+
+from data import features, sequences
+from data.text import tokenization, vocabulary
+from modeling import attention, checkpoints, encoder
+from modeling.config import BertConfig
+from tasks.features.run import pool
+
+
+class Inspector:
+    """The encoder of a checkpoint.
+
+    Args:
+        config: sizes of the network.
+        tokenizer: of the checkpoint.
+        path: prefix of the checkpoint.
+        max_tokens: of a sequence, with [CLS] and [SEP]; the rest is cut.
+    """
+
+    def __init__(
+        self,
+        config: BertConfig,
+        tokenizer: tokenization.FullTokenizer,
+        path: str,
+        max_tokens: int = 48,
+    ):
+        self._tokenizer = tokenizer
+        self._length = config.max_position_embeddings
+        self._max_tokens = min(max_tokens, self._length)
+        self._model = encoder.build_encoder(config)
+        named = checkpoints.encoder_variables(self._model)
+        checkpoints.assign(named, checkpoints.read(path), path)
+
+    def similarity(self, first: str, second: str) -> float:
+        """Cosine of the mean vectors of the last layer of two texts."""
+        vectors = []
+        for text in (first, second):
+            _, inputs = self._inputs(text, "", self._length)
+            x = self._model(inputs)["sequence_output"]
+            (mean,) = np.asarray(pool(x, inputs[features.INPUT_MASK], "mean"))
+            vectors.append(mean / np.linalg.norm(mean))
+        return float(vectors[0] @ vectors[1])
+
+    def attention(
+        self, first: str, second: str, layer: int, head: int
+    ) -> tuple[list[str], list[list[float]]]:
+        """Attention probabilities of a head between the tokens of a text.
+
+        Args:
+            first: the text.
+            second: another for the second segment, or "".
+            layer, head: indices, from 0.
+
+        Returns:
+            the tokens, and for each the probabilities of all tokens.
+        """
+        ids, inputs = self._inputs(first, second, self._max_tokens)
+        probs = attention.probabilities(self._model, inputs, layer)
+        tokens = self._tokenizer.convert_ids_to_tokens(ids)
+        return tokens, np.asarray(probs)[0, head].tolist()
+
+    def _inputs(self, first: str, second: str, length: int):
+        """The ids of a pair, and the encoder's inputs, [1, S] each."""
+        tokenizer = self._tokenizer
+        a, b = (
+            tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+            for text in (first, second)
+        )
+        a, b = sequences.truncate_pair(a, b, length - (3 if b else 2))
+        cls, sep = (
+            tokenizer.vocab[x] for x in (vocabulary.CLS, vocabulary.SEP)
+        )
+        ids, segments = sequences.join_pair(a, b, cls, sep)
+        rows = np.array([ids, np.ones_like(ids), segments], np.int32)[:, None]
+        return ids, dict(zip(features.ENCODER_INPUTS, rows))

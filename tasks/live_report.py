@@ -1,0 +1,36 @@
+"""The report of a run, written by another process while it trains."""
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+from common.progress import say
+
+
+def start(folder: str) -> None:
+    """Starts the process that keeps `report.html` of a run up to date.
+
+    It ends after this process, whose end it sees by that of a pipe.
+
+    Args:
+        folder: output_dir of the run; it need not exist yet.
+    """
+    if not all(map(importlib.util.find_spec, ("jinja2", "matplotlib"))):
+        say("no report.html: pip install -r requirements-report.txt")
+        return
+    ours, theirs = os.pipe()
+    files = os.scandir(folder) if os.path.isdir(folder) else ()
+    newest = max((file.stat().st_mtime_ns for file in files), default=0)
+    words = ("-m", "reports.watch", os.path.abspath(folder), str(newest))
+    subprocess.Popen(
+        [sys.executable, *words],
+        cwd=pathlib.Path(__file__).parents[1],
+        stdin=ours,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,  # report.py shows what is wrong
+        start_new_session=True,  # Ctrl-C is for the run
+    )
+    os.close(ours)
+    assert theirs  # open until this process ends

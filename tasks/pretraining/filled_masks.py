@@ -1,0 +1,93 @@
+"""Predictions for a few masks, written at each evaluation for the report.
+
+{"step": 500, "sentences": [{"tokens": ["the", "[MASK]"], "masks": [
+    {"position": 1, "label": "cat", "predicted": [["dog", 0.5], ...]}]}]}
+"""
+
+import json
+import os
+from collections.abc import Iterable
+
+import numpy as np
+import tensorflow as tf
+
+from common.storage import write_whole
+from data import features
+from data.text import vocabulary
+from training import prediction
+
+FILE = "filled_masks.jsonl"
+_SENTENCES, _MASKS, _WORDS, _LENGTH = 4, 3, 3, 64
+
+
+class FilledMasks:
+    """The most probable tokens for masks of the first held-out examples.
+
+    Args:
+        folder: output_dir of the run.
+        model: from `build_pretraining_model`.
+        strategy: the devices.
+        batches: of held-out examples; the first one is used.
+        vocab_file: vocabulary of the records.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        model,
+        strategy: tf.distribute.Strategy,
+        batches: Iterable[dict],
+        vocab_file: str,
+    ):
+        self._path = os.path.join(folder, FILE)
+        batch = next(iter(batches))
+        self._batch = {k: v[:_SENTENCES].numpy() for k, v in batch.items()}
+        vocab = vocabulary.read_vocabulary(vocab_file)
+        self._tokens, self._mask = list(vocab), vocab.get(vocabulary.MASK)
+
+        def best(batch):
+            logits = model(batch)["masked_lm_logits"]
+            found = tf.math.top_k(tf.nn.softmax(logits), _WORDS)
+            return {"ids": found.indices, "probabilities": found.values}
+
+        self._inputs = {name: self._batch[name] for name in model.input}
+        self._predict = prediction.Predictor(best, strategy, _SENTENCES)
+
+    def write(self, step: int) -> None:
+        """Adds the predictions of the current weights; drops later steps."""
+        found = self._predict(self._inputs)
+        line = {"step": step, "sentences": self._sentences(found)}
+        kept = []
+        if os.path.exists(self._path):
+            with open(self._path, encoding="utf-8") as file:
+                kept = [x for x in file if json.loads(x)["step"] < step]
+        write_whole(self._path, "".join([*kept, json.dumps(line) + "\n"]))
+
+    def _sentences(self, found: dict[str, np.ndarray]) -> list[dict]:
+        sentences, batch = [], self._batch
+        for row, mask in enumerate(batch[features.INPUT_MASK]):
+            ids = batch[features.INPUT_IDS][row, : mask.sum()][:_LENGTH]
+            positions = batch[features.MASKED_LM_POSITIONS][row]
+            masks = []
+            for i in np.flatnonzero(batch[features.MASKED_LM_WEIGHTS][row]):
+                position = int(positions[i])
+                # Some keep their token, or have a random one.
+                if position >= len(ids) or ids[position] != self._mask:
+                    continue
+                words = map(self._token, found["ids"][row, i])
+                shares = found["probabilities"][row, i].astype(float).round(4)
+                label = self._token(batch[features.MASKED_LM_IDS][row, i])
+                masks.append(
+                    {
+                        "position": position,
+                        "label": label,
+                        "predicted": list(zip(words, shares.tolist())),
+                    }
+                )
+            tokens = [self._token(x) for x in ids]
+            sentences.append({"tokens": tokens, "masks": masks[:_MASKS]})
+        return sentences
+
+    def _token(self, i: int) -> str:
+        """The token; a config may have more ids than the vocabulary."""
+        return self._tokens[i] if i < len(self._tokens) else f"id {i}"

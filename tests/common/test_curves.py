@@ -1,0 +1,23 @@
+"""Points of curves in their file."""
+
+import json
+
+import pytest
+
+from common import curves
+from common.errors import UserError
+
+
+def test_an_unfinished_last_line_is_dropped(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    points = [{"step": 5 * i, "kind": "train", "loss": i / 7} for i in (1, 2)]
+    lines = "".join(json.dumps(point) + "\n" for point in points)
+    path.write_text(lines + '{"step": 250, "ki')
+    assert curves.read_curves(str(path)) == points
+
+
+def test_a_line_that_is_no_point_is_named(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 5}\n\n')
+    with pytest.raises(UserError, match=r"jsonl:2: not a point of a curve: ''"):
+        curves.read_curves(str(path))

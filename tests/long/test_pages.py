@@ -1,0 +1,289 @@
+"""Report and demo in headless Chromium, in four forms.
+
+Screenshots are kept in the folder of the test: `--basetemp=shots` names it.
+"""
+
+import contextlib
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import demo
+import run_classifier
+import run_ner
+import run_squad
+from common import tensor_files
+from modeling import checkpoints
+from modeling.models import build_pretraining_model
+from reports import demo_page, page
+from tests.helpers import (
+    browser,
+    docs_files,
+    killed_runs,
+    report_files,
+    small,
+    text,
+)
+
+pytestmark = pytest.mark.long
+
+# The smallest contrast of a text and the background behind it, by WCAG 2.
+CONTRAST = """() => {
+  const probe = document.createElement("canvas").getContext(
+    "2d", {willReadFrequently: true});
+  const rgba = (colour) => {
+    probe.clearRect(0, 0, 1, 1);
+    probe.fillStyle = colour;
+    probe.fillRect(0, 0, 1, 1);
+    return [...probe.getImageData(0, 0, 1, 1).data];
+  };
+  const behind = (node) => {
+    const layers = [];
+    for (let at = node; at; at = at.parentElement)
+      layers.unshift(rgba(getComputedStyle(at).backgroundColor));
+    return layers.reduce((below, [r, g, b, a]) =>
+      [r, g, b].map((x, i) => (x * a + below[i] * (255 - a)) / 255),
+      [255, 255, 255]);
+  };
+  const light = (colour) => {
+    const [r, g, b] = colour.map((x) => x / 255).map(
+      (x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let worst = [99, ""];
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !node.getClientRects().length)
+      continue;
+    const style = getComputedStyle(node);
+    const ink = node.closest("svg") ? style.fill : style.color;
+    const pair = [light(rgba(ink).slice(0, 3)), light(behind(node))];
+    const ratio = Math.max(...pair) / Math.min(...pair);
+    if (ratio < worst[0]) worst = [ratio, walker.currentNode.data.trim()];
+  }
+  return worst;
+}"""
+# Labels of a figure that lie on another one.
+OVERLAPS = """() => [...document.querySelectorAll("svg")].flatMap((svg) => {
+  const boxes = [...svg.querySelectorAll("text")].map(
+    (node) => [node.textContent, node.getBoundingClientRect()]);
+  return boxes.flatMap(([name, a], i) => boxes.slice(i + 1).filter(
+    ([, b]) => a.left < b.right - 1 && b.left < a.right - 1
+      && a.top < b.bottom - 1 && b.top < a.bottom - 1
+  ).map(([other]) => `${name} and ${other}`));
+})"""
+WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser.start() as started:
+        yield started
+
+
+def check_looks(opened, path):
+    """A page that nothing spoils; keeps a screenshot."""
+    opened.screenshot(path=path, full_page=True)
+    assert opened.messages == []  # of the console, or of failed requests
+    needed, there = opened.evaluate(WIDTHS)
+    assert needed <= there
+    ratio, words = opened.evaluate(CONTRAST)
+    assert ratio >= 4.5, (ratio, words)
+    assert opened.evaluate(OVERLAPS) == []
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """Name -> path of a report."""
+    folder = tmp_path_factory.mktemp("reports")
+    first = report_files.write_run(folder / "pretraining")
+    second = report_files.write_classifier(folder / "packages")
+    runs = {"one": [first], "errors": [second], "both": [first, second]}
+    for name, some in runs.items():
+        page.write(list(map(str, some)), str(folder / f"{name}.html"))
+    return {name: folder / f"{name}.html" for name in runs}
+
+
+@pytest.mark.parametrize(("scheme", "size"), browser.FORMS)
+@pytest.mark.parametrize("name", ["one", "errors", "both"])
+def test_a_report_is_readable(chromium, reports, name, scheme, size):
+    path = reports[name]
+    opened = browser.open_page(chromium, f"file://{path}", scheme, size)
+    for details in opened.locator("summary").all():
+        details.click()
+    check_looks(opened, f"{path}-{scheme}-{size}.png")
+    back = opened.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (back == "rgb(255, 255, 255)") == (scheme == "light")
+    first, second = opened.locator("figure").all()[:2]
+    is_beside = first.bounding_box()["y"] == second.bounding_box()["y"]
+    assert is_beside == (size == "wide")
+    opened.context.close()
+
+
+def test_a_report_needs_no_scripts(chromium, reports):
+    opened = browser.open_page(
+        chromium, f"file://{reports['both']}", "light", "wide", scripts=False
+    )
+    assert opened.locator("figure svg").count() == 10
+    assert opened.get_by_text("chance, ln 8,009").is_visible()
+    assert opened.get_by_role("heading", name="Confusion matrix").is_visible()
+    assert opened.get_by_text(report_files.EVIL).first.is_visible()
+    assert opened.locator("#scores tbody tr").count() == 5
+    opened.context.close()
+
+
+def test_a_run_leaves_its_report(chromium, tmp_path):
+    """Drawn by a process that outlives it."""
+    killed_runs.write_files(tmp_path)
+    flags = killed_runs.flags(tmp_path, tmp_path / "run", 7)
+    flags += [f"--eval_input_file={tmp_path}/train.tfrecord", "--eval_steps=3"]
+    flags.append("--report")
+    script = pathlib.Path(__file__).parents[2] / "run_pretraining.py"
+    subprocess.run([sys.executable, script, *flags], check=True)
+    path = tmp_path / "run" / "report.html"
+    wanted = "step 7 of 7"  # after an earlier report, of an evaluation
+    deadline = time.monotonic() + 300
+    while not (path.exists() and wanted in path.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    opened = browser.open_page(chromium, f"file://{path}", "light", "wide")
+    assert opened.locator("figure").count() == 9
+    assert opened.get_by_role("heading", name="Filled masks").is_visible()
+    assert opened.locator("pre").inner_text().startswith(str(script))
+    opened.context.close()
+
+
+@contextlib.contextmanager
+def serving(make, model):
+    """The address of a demo."""
+    settings = demo.Settings(model=str(model), trust_model=True)
+    app = demo_page.make_app(str(model), *make(settings))
+    with demo_page.listen(0) as opened:
+        arguments = (app, opened)
+        threading.Thread(
+            target=demo_page.serve, args=arguments, daemon=True
+        ).start()
+        yield f"http://127.0.0.1:{opened.getsockname()[1]}"
+
+
+def ask(chromium, address, name, values, folder):
+    """Asks in all four forms, by clicking; returns the answer's text."""
+    answers = set()
+    for scheme, size in browser.FORMS:
+        opened = browser.open_page(chromium, address, scheme, size)
+        if opened.locator("nav").count():
+            opened.locator("nav").get_by_text(name, exact=True).click()
+        for label, value in values.items():
+            field = opened.get_by_label(label, exact=True)
+            if field.evaluate("node => node.tagName") == "SELECT":
+                field.select_option(value)
+            else:
+                field.fill(value)
+        opened.get_by_role("button", name="Ask").click()
+        found = opened.locator("#answer")
+        found.wait_for()
+        check_looks(opened, folder / f"{name}-{scheme}-{size}.png")
+        marks = [mark.inner_text() for mark in opened.locator("mark").all()]
+        answers.add((found.inner_text(), *marks))
+        opened.context.close()
+    (one,) = answers
+    return one
+
+
+def test_a_run_is_asked_by_clicking(chromium, tmp_path):
+    size = len(text.VOCABULARY)
+    config = small.config(vocab_size=size)
+    (tmp_path / "bert_config.json").write_text(config.to_json())
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    named = checkpoints.model_variables(build_pretraining_model(config))
+    values = {name: variable.numpy() for name, variable in named.items()}
+    bias = np.zeros(size, "f4")
+    bias[text.VOCABULARY.index("river")] = 100.0
+    values["cls/predictions/output_bias"] = bias
+    tensor_files.write(str(tmp_path / "model.ckpt-5"), values)
+    with serving(demo.forms_of_run, tmp_path) as address:
+        masked = {"Sentence with [MASK]": "the [MASK] ."}
+        found, *marks = ask(chromium, address, "Fill masks", masked, tmp_path)
+        assert "Mask 1" in found and marks == ["river"]
+        pair = {"First text": "the cat", "Second text": "the cat"}
+        found, *_ = ask(chromium, address, "Similarity", pair, tmp_path)
+        assert "1.000" in found
+        chosen = {"Text": "the cat", "Layer": "2", "Head": "3"}
+        found, *_ = ask(chromium, address, "Attention", chosen, tmp_path)
+        assert "[CLS]" in found and "cat" in found
+
+
+FLAGS = (
+    "--do_train --max_seq_length=17 --train_batch_size=7 --num_train_epochs=1 "
+    "--vocab_file=bert/vocab.txt --bert_config_file=bert/bert_config.json "
+    "--init_checkpoint=bert/bert_model.ckpt --output_dir=run "
+    "--export_dir=export"
+).split()
+
+
+@pytest.mark.parametrize(
+    ("script", "files", "words", "values", "expected"),
+    [
+        (
+            run_classifier,
+            docs_files.classification,
+            [
+                "--task_name=tsv",
+                "--train_file=mails.csv",
+                "--text_column=body",
+                "--label_column=folder",
+            ],
+            {"Text": "the cat sees <b>"},
+            ["inbox", "spam"],
+        ),
+        (
+            run_squad,
+            docs_files.squad,
+            [
+                "--train_file=train-v1.1.json",
+                "--max_query_length=7",
+                "--doc_stride=5",
+            ],
+            {"Question": "who sees ?", "Passage": "the cat <b> sees a bird ."},
+            ["probability", "the cat <b> sees a bird ."],
+        ),
+        (
+            run_ner,
+            docs_files.ner,
+            ["--train_file=train.conll", "--num_train_epochs=9"],
+            {"Text": "the cat sees <b> a cat ."},
+            ["the cat"],
+        ),
+    ],
+)
+def test_an_export_is_asked_by_clicking(
+    chromium,
+    run_script,
+    tmp_path,
+    monkeypatch,
+    script,
+    files,
+    words,
+    values,
+    expected,
+):
+    monkeypatch.chdir(tmp_path)
+    files(tmp_path)
+    docs_files.bert(tmp_path / "bert")
+    code, _, err = run_script(script, *FLAGS, *words)
+    assert code == 0, err
+    with serving(demo.forms_of_export, tmp_path / "export") as address:
+        found, *marks = ask(
+            chromium, address, script.__name__, values, tmp_path
+        )
+    for part in expected:
+        assert part in found, found
+    for mark in marks:
+        whole = " ".join(values.values())
+        assert mark.split("\n")[0].split(" ANIMAL")[0] in whole

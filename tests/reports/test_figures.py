@@ -1,0 +1,69 @@
+"""Curves as SVG in the colours of the page."""
+
+import re
+
+from reports import figures
+from tests.helpers.html_page import Page
+
+FIGURE = figures.Figure(
+    "Loss",
+    "nats",
+    [
+        figures.Line("training", [1, 2, 3], [5.0, float("nan"), 3.0], "0"),
+        figures.Line("held out", [3], [4.0], "1", is_dotted=True),
+    ],
+    [("chance", 7.0)],
+)
+
+
+def test_colours_are_variables_of_the_page():
+    text = figures.draw(FIGURE, "f0")
+    assert not re.search(r"#[0-9a-f]{6}\b", text)
+    used = set(re.findall(r"var\(--(\w+)\)", text))
+    assert used == {"soft", "line", "ref", "c0", "c1"}
+
+
+def test_text_stays_text_without_a_font():
+    text = figures.draw(FIGURE, "f0")
+    found = Page(text)
+    assert {"step", "nats", "1", "3", "7"} <= set(found.texts)
+    assert "DejaVu" not in text and "font-size: 10px" in text
+
+
+def test_ids_are_those_of_the_figure():
+    names = [
+        {
+            attributes["id"]
+            for _, attributes in Page(figures.draw(FIGURE, name)).tags
+            if "id" in attributes
+        }
+        for name in ("f0", "f1")
+    ]
+    assert names[0] and not names[0] & names[1]
+    text = figures.draw(FIGURE, "f0")
+    for used in re.findall(r"(?:url\(|href=\")#([^)\"]+)", text):
+        assert used in names[0]
+
+
+def test_a_figure_has_no_width_of_its_own():
+    _, attributes = Page(figures.draw(FIGURE, "f0")).tags[0]
+    assert "viewbox" in attributes
+    assert not {"width", "height"} & attributes.keys()
+
+
+def test_the_same_curves_give_the_same_bytes():
+    assert figures.draw(FIGURE, "f0") == figures.draw(FIGURE, "f0")
+
+
+def test_numbers_are_short():
+    values = (4711.3, 0.12345678, 6.6667e-7, 5e-5, 0.0, -2.5, 3e-300)
+    shown = [figures.shown(value) for value in values]
+    assert shown == [
+        "4,711",
+        "0.1235",
+        "6.67e-7",
+        "5e-5",
+        "0",
+        "-2.5",
+        "3e-300",
+    ]

@@ -1,0 +1,89 @@
+"""The process that keeps a report up to date, and its start by a run."""
+
+import os
+import subprocess
+
+import pytest
+
+from reports import watch
+from tasks import live_report
+from tasks.live_report import start  # before the tests replace it
+from tests.helpers import report_files
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Starts the process as a run does; returns it and the pipe's end."""
+    pipes, processes = [], []
+    pipe, popen = os.pipe, subprocess.Popen
+    monkeypatch.setattr(os, "pipe", lambda: pipes.append(pipe()) or pipes[-1])
+    monkeypatch.setattr(
+        live_report.subprocess,
+        "Popen",
+        lambda *args, **named: (
+            processes.append(popen(*args, **named)) or processes[0]
+        ),
+    )
+
+    def run(folder):
+        start(str(folder))
+        monkeypatch.undo()
+        return processes[0], pipes[0][1]
+
+    return run
+
+
+@pytest.mark.slow
+def test_the_end_of_the_run_is_a_last_report(watched, tmp_path):
+    process, pipe = watched(tmp_path / "run")
+    for path in report_files.write_run(tmp_path / "run").iterdir():
+        if path.name != "metrics.jsonl":  # no evaluation, no checkpoint
+            path.unlink()
+    assert process.poll() is None
+    os.close(pipe)
+    assert process.wait() == 0
+    text = (tmp_path / "run" / "report.html").read_text()
+    assert "Masked LM: loss" in text
+
+
+@pytest.mark.slow
+def test_a_run_that_changes_nothing_leaves_its_report(watched, tmp_path):
+    folder = report_files.write_run(tmp_path / "run")
+    process, pipe = watched(folder)
+    os.close(pipe)
+    assert process.wait() == 0
+    assert not (folder / "report.html").exists()
+
+
+def test_evaluations_and_checkpoints_are_news(tmp_path):
+    folder = report_files.write_run(tmp_path / "run")
+    (folder / "eval").mkdir()
+    before = watch.times(str(folder))
+    names = {os.path.basename(path) for path in before}
+    assert names == {
+        "metrics.jsonl",
+        "eval_results.txt",
+        "filled_masks.jsonl",
+        "model.ckpt-7.json",
+        "model.ckpt-30.json",
+    }
+    (folder / "eval" / "events").write_text("x")
+    assert watch.times(str(folder)).keys() - before.keys() == {
+        str(folder / "eval" / "events")
+    }
+
+
+def test_without_the_libraries_one_line_tells_how_to_get_them(
+    monkeypatch, capsys, tmp_path
+):
+    find = live_report.importlib.util.find_spec
+    monkeypatch.setattr(
+        live_report.importlib.util,
+        "find_spec",
+        lambda name: None if name == "matplotlib" else find(name),
+    )
+    monkeypatch.setattr(live_report.subprocess, "Popen", None)
+    start(str(tmp_path))
+    assert capsys.readouterr().err == (
+        "no report.html: pip install -r requirements-report.txt\n"
+    )

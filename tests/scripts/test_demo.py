@@ -1,0 +1,231 @@
+"""demo.py on a checkpoint and on exports, asked without a browser."""
+
+import importlib.util
+import re
+
+import numpy as np
+import pytest
+
+import demo
+from common import tensor_files
+from modeling import checkpoints
+from modeling.encoder import build_encoder
+from modeling.models import build_pretraining_model
+from reports import demo_page
+from serving import asking
+from tests.helpers import small, text
+from tests.helpers.classifier_files import write_export
+from tests.helpers.html_page import Page
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """A folder whose masked LM always answers river, then stone."""
+    folder = tmp_path_factory.mktemp("run")
+    size = len(text.VOCABULARY)
+    config = small.config(vocab_size=size)
+    (folder / "bert_config.json").write_text(config.to_json())
+    text.write_vocabulary(folder / "vocab.txt")
+    named = checkpoints.model_variables(build_pretraining_model(config))
+    values = {name: v.numpy() for name, v in named.items()}
+    bias = np.zeros(size, "f4")
+    bias[text.VOCABULARY.index("river")] = 100.0
+    bias[text.VOCABULARY.index("stone")] = 99.0
+    values["cls/predictions/output_bias"] = bias
+    tensor_files.write(str(folder / "model.ckpt-5"), values)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(checkpoint):
+    return client_of(demo.forms_of_run, checkpoint)
+
+
+def client_of(make, folder, **named):
+    settings = demo.Settings(model=str(folder), **named)
+    return demo_page.make_app("m", *make(settings)).test_client()
+
+
+def texts(response):
+    return " ".join(Page(response.text).texts)
+
+
+def test_masks_are_filled_with_probabilities(client):
+    response = client.post(
+        "/fill_mask", data={"sentence": "the [MASK]\nsees a [MASK] ."}
+    )
+    found = texts(response)
+    assert "Answer the river sees a river ." in found
+    words = r"Mask \d river 0\.\d{3} stone 0\.\d{3} (?:\S+ 0\.000 ?){3}"
+    assert len(re.findall(words, found)) == 2
+
+
+def test_the_same_text_has_a_similarity_of_one(client):
+    data = {"first": "the cat sees", "second": "the cat sees"}
+    assert "1.000 cosine" in texts(client.post("/similarity", data=data))
+    data["second"] = "a tree ."
+    found = texts(client.post("/similarity", data=data))
+    assert "cosine" in found and "1.000" not in found
+
+
+def test_attention_has_a_row_and_a_column_for_each_token(client):
+    data = {"text": "the cat", "text_b": "a dog .", "layer": "2", "head": "5"}
+    page = Page(client.post("/attention", data=data).text)
+    titles = [
+        a["title"] for tag, a in page.tags if tag == "td" and "title" in a
+    ]
+    assert len(titles) == 8**2  # with [CLS] and twice [SEP]
+    assert titles[1].startswith("[CLS] → the: 0.")
+    row = [float(title.rpartition(" ")[2]) for title in titles[8:16]]
+    assert sum(row) == pytest.approx(1, abs=0.01)
+    other = Page(client.post("/attention", data={**data, "head": "1"}).text)
+    assert [a.get("title") for _, a in other.tags] != [
+        a.get("title") for _, a in page.tags
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("fill_mask", {"sentence": "the cat"}, "no mask; expected [MASK]"),
+        (
+            "fill_mask",
+            {"sentence": "cat " * 12 + "[MASK]"},
+            "a sentence has 15 tokens; expected at most 13",
+        ),
+        ("attention", {"layer": "3", "head": "1"}, "layer '3'; expected 1 to"),
+        ("attention", {"layer": "1", "head": "x"}, "head 'x'; expected 1 to 5"),
+    ],
+)
+def test_a_text_that_cannot_be_answered_is_an_error(
+    client, name, data, message
+):
+    response = client.post(f"/{name}", data=data)
+    assert response.status_code == 400 and message in texts(response)
+
+
+def test_a_checkpoint_without_the_head_fills_no_masks(checkpoint, tmp_path):
+    for name in ("bert_config.json", "vocab.txt"):
+        (tmp_path / name).write_text((checkpoint / name).read_text())
+    config = small.config(vocab_size=len(text.VOCABULARY))
+    named = checkpoints.encoder_variables(build_encoder(config))
+    values = {name: v.numpy() for name, v in named.items()}
+    tensor_files.write(str(tmp_path / "model.ckpt-5"), values)
+    found = client_of(demo.forms_of_run, tmp_path)
+    assert found.get("/fill_mask").status_code == 404
+    page = texts(found.get("/", follow_redirects=True))
+    assert "without a masked-LM head" in page
+
+
+@pytest.mark.long
+def test_an_export_is_asked_for_labels(tmp_path):
+    folder = write_export(tmp_path, pairs=True)
+    found = client_of(demo.forms_of_export, folder, trust_model=True)
+    response = found.post("/ask", data={"text": "the cat", "text_b": "a dog"})
+    page = texts(response)
+    assert all(f"{name} 0." in page for name in ("no", "yes", "maybe"))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "has_choices", "outputs", "data", "expected"),
+    [
+        (
+            ["question", "context"],
+            False,
+            {
+                "answer": np.array([b"Anna"]),
+                "probability": np.array([0.75], "f4"),
+                "start": np.array([3]),
+                "end": np.array([7]),
+            },
+            {"question": "who ?", "context": "no Anna is"},
+            "Anna probability 0.75 no Anna is",
+        ),
+        (
+            ["text"],
+            False,
+            {
+                "entities": np.array([[b"Rome", b""]]),
+                "types": np.array([[b"LOC", b""]]),
+                "starts": np.array([[3, -1]]),
+                "ends": np.array([[7, -1]]),
+                "scores": np.array([[0.75, 0]], "f4"),
+            },
+            {"text": "in Rome ."},
+            "in Rome LOC 0.75 .",
+        ),
+        (
+            ["context", "choices"],
+            True,
+            {
+                "label": np.array([1]),
+                "probabilities": np.array([[0.25, 0.75]], "f4"),
+            },
+            {"context": "x", "choices": "bad one\n\ngood one\n"},
+            "good one good one 0.750 bad one 0.250",
+        ),
+    ],
+)
+def test_each_task_has_its_view(
+    monkeypatch, inputs, has_choices, outputs, data, expected
+):
+    asked = []
+
+    def call(strings):
+        asked.append(strings)
+        return outputs
+
+    served = asking.ServedModel(call, inputs, has_choices)
+    monkeypatch.setattr(asking, "load", lambda settings: served)
+    found = client_of(demo.forms_of_export, "export")
+    assert expected in texts(found.post("/ask", data=data))
+    assert list(asked[0]) == inputs
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({}, "missing --model; see --help"),
+        ({"model": "nix"}, "nix: no model; expected the folder of a Saved"),
+        ({"model": "nix", "port": 70000}, "--port=70000; expected at most"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    run_script, tmp_path, monkeypatch, named, message
+):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run_script(demo, **named)
+    assert code == 2 and err.count("\n") == 1 and message in err
+
+
+def test_a_model_of_others_needs_trust(run_script, tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    code, _, err = run_script(demo, model=tmp_path, port=0)
+    assert code == 2 and "--trust_model" in err
+
+
+def test_a_port_in_use_is_named_before_the_model_is_loaded(
+    run_script, checkpoint, monkeypatch
+):
+    opened = demo_page.listen(0)
+    port = opened.getsockname()[1]
+    monkeypatch.setattr(demo, "forms_of_run", None)
+    code, _, err = run_script(demo, model=checkpoint, port=port)
+    assert code == 2 and f"--port={port}: Address already in use" in err
+    opened.close()
+
+
+def test_without_the_library_one_line_tells_how_to_get_it(
+    run_script, checkpoint, monkeypatch
+):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name: None if name == "flask" else find(name),
+    )
+    code, _, err = run_script(demo, model=checkpoint)
+    assert (code, err) == (
+        2,
+        "error: flask is not installed; pip install -r requirements-demo.txt\n",
+    )

@@ -1,0 +1,69 @@
+"""report.py from the command line."""
+
+import sys
+
+import pytest
+
+import report
+from tests.helpers import report_files
+from tests.helpers.html_page import Page
+
+
+def test_the_report_of_a_run_is_in_its_folder(run_script, tmp_path):
+    folder = report_files.write_run(tmp_path / "run")
+    code, out, _ = run_script(report, str(folder))
+    assert (code, out) == (0, f"wrote {folder}/report.html\n")
+    assert "Curves" in Page((folder / "report.html").read_text()).headings
+
+
+def test_two_runs_have_one_in_the_current_folder(
+    run_script, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    report_files.write_run(tmp_path / "a")
+    report_files.write_classifier(tmp_path / "b")
+    code, _, err = run_script(report, "a", "b")
+    assert code == 0, err
+    text = (tmp_path / "report.html").read_text()
+    assert "Different settings" in Page(text).headings
+    code, out, _ = run_script(report, "a", "--output_file=c.html", "b")
+    assert (code, out) == (0, "wrote c.html\n")
+    code, out, _ = run_script(report, "--runs=a,b")
+    assert (code, out) == (0, "wrote ./report.html\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "missing --runs; see --help"),
+        (["nix"], "nix: no such folder; expected a run"),
+        (["."], ".: no metrics.jsonl and no results of an evaluation;"),
+        (["run", "--output_file=nix/a.html"], "--output_file='nix/a.html'; ex"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    run_script, tmp_path, monkeypatch, words, message
+):
+    monkeypatch.chdir(tmp_path)
+    report_files.write_run(tmp_path / "run")
+    code, _, err = run_script(report, *words)
+    assert code == 2 and err.count("\n") == 1
+    assert message in err
+    assert not list(tmp_path.rglob("*.html"))
+
+
+def test_without_the_libraries_one_line_tells_how_to_get_them(
+    run_script, tmp_path, monkeypatch
+):
+    folder = report_files.write_run(tmp_path / "run")
+    for name in ("reports.page", "reports.figures", "reports.contents"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.setattr(sys.modules["reports"], "page", None, raising=False)
+    monkeypatch.delattr(sys.modules["reports"], "page")
+    code, _, err = run_script(report, str(folder))
+    assert (code, err) == (
+        2,
+        "error: jinja2 is not installed; "
+        "pip install -r requirements-report.txt\n",
+    )
