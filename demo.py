@@ -44,13 +44,14 @@ class Settings:
         """Checks the model's folder; returns whether it is a SavedModel.
 
         Raises:
-            UserError: it is no model, or the page's library is missing.
+            UserError: it is no model, or a library of the page is missing.
         """
-        if not importlib.util.find_spec("flask"):
-            raise UserError(
-                "flask is not installed",
-                fix="pip install -r requirements-demo.txt",
-            )
+        for library in ("flask", "matplotlib"):
+            if not importlib.util.find_spec(library):
+                raise UserError(
+                    f"{library} is not installed",
+                    fix="pip install -r requirements-demo.txt",
+                )
         if os.path.isfile(os.path.join(self.model, "saved_model.pb")):
             return True
         inside = os.path.join(glob.escape(self.model), "*.index")

@@ -23,10 +23,11 @@ def start(folder: str) -> None:
     ours, theirs = os.pipe()
     files = os.scandir(folder) if os.path.isdir(folder) else ()
     newest = max((file.stat().st_mtime_ns for file in files), default=0)
-    words = ("-m", "reports.watch", os.path.abspath(folder), str(newest))
+    # `bert.` in front, if the project is installed.
+    module = f"{__name__.removesuffix('tasks.live_report')}reports.watch"
     subprocess.Popen(
-        [sys.executable, *words],
-        cwd=pathlib.Path(__file__).parents[1],
+        [sys.executable, "-m", module, os.path.abspath(folder), str(newest)],
+        cwd=pathlib.Path(__file__).parents[__name__.count(".")],
         stdin=ours,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,  # report.py shows what is wrong

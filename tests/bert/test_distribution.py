@@ -103,7 +103,8 @@ def test_a_wheel_holds_one_package_with_every_module(wheel):
     moved = {
         f"bert/{path.relative_to(ROOT)}"
         for package in distribution.packages()
-        for path in (ROOT / package).rglob("*.py")
+        for pattern in ("*.py", "*.html", "*.css")
+        for path in (ROOT / package).rglob(pattern)
     }
     scripts = {f"bert/scripts/{name}.py" for name in flags_page.SCRIPTS}
     configs = {f"bert/configs/{x.name}" for x in ROOT.glob("configs/*.json")}
@@ -111,10 +112,8 @@ def test_a_wheel_holds_one_package_with_every_module(wheel):
     own = own | {"bert/scripts/__init__.py"} - {"bert/distribution.py"}
     assert len(moved) > 80
     assert len(configs) > 5
-    python = {name for name in names if name.startswith("bert/")}
-    assert python == (moved | scripts | configs | own) - {
-        "bert/distribution.py"
-    }
+    found = {name for name in names if name.startswith("bert/")}
+    assert found == (moved | scripts | configs | own) - {"bert/distribution.py"}
 
 
 def test_a_wheel_from_an_sdist_has_the_same_files(wheel, tmp_path):
@@ -212,7 +211,7 @@ def test_the_ranges_contain_the_pinned_versions():
     pins = dict(pinned("requirements.txt"))
     assert ranges.keys() == pins.keys()
     extras = project["optional-dependencies"]
-    for name in ("beam", "parquet"):
+    for name in ("beam", "parquet", "report", "demo"):
         ranges |= dict(map(named, extras[name]))
         pins |= dict(pinned(f"requirements-{name}.txt"))
     for name, version in pins.items():
