@@ -30,6 +30,9 @@ def main(argv: list[str]) -> None:
     vocabulary.read_vocabulary(settings.text.vocab_file)  # fails early
     if settings.runner:
         runners.check_beam(settings.runner)
+    if settings.dry_run:
+        print(creation.forecast_report(settings, inputs))
+        return
     counts = creation.create(settings, inputs, beam_options)
     print(creation.report(counts, settings.instances))
     for line in partitions.warnings(counts, settings.instances):

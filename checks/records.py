@@ -31,21 +31,25 @@ def check_listing(files: list[str]) -> list[Finding]:
     """
     found = []
     for folder in sorted({os.path.dirname(storage.absolute(f)) for f in files}):
-        path = os.path.join(folder, manifest.MANIFEST)
         try:
             runs = manifest.read_runs(folder)
         except UserError as error:
             found.append(wrong(str(error)))
             continue
-        listed = {name for run in runs for name in run["shards"]}
+        listed = {
+            name: run["manifest"] for run in runs for name in run["shards"]
+        }
         found += [
             wrong(f"lists {name}, which is missing", path=path, fix=_REMAKE)
-            for name in sorted(listed)
+            for name, path in sorted(listed.items())
             if not storage.exists(os.path.join(folder, name))
         ]
         found += [
             suspicious(
-                "not in the manifest", path=file, expected=f"an entry in {path}"
+                "in no manifest",
+                path=file,
+                expected="an entry in "
+                f"{os.path.join(folder, manifest.name_for(file))}",
             )
             for file in files
             if listed
@@ -58,7 +62,7 @@ def check_listing(files: list[str]) -> list[Finding]:
                 found.append(
                     wrong(
                         f"only {documents} document",
-                        path=path,
+                        path=run["manifest"],
                         expected="at least 2: a random next sentence comes "
                         "from another document",
                         fix=f"put a blank line between documents and {_REMAKE}",
@@ -268,9 +272,7 @@ def scan(
     """
     from data.records import reader  # noqa: F401  imported before the progress starts
 
-    result = Scan(
-        files, check_listing(files), [_listed(path) for path in files]
-    )
+    result = Scan(files, check_listing(files), _listed(files))
     result.vocab = vocab = _read_vocabulary(result) or vocab
     limit = vocab_size or (len(vocab) if vocab else _MAX_VOCAB_SIZE)
     counter = Counter(max(limit, len(vocab or ())), vocab)
@@ -351,11 +353,13 @@ class _ByteProgress:
         self._before += storage.size(path)
 
 
-def _listed(path: str) -> dict | None:
+def _listed(files: list[str]) -> list[dict | None]:
     try:
-        return manifest.listed_run(path)
+        return manifest.listed_runs(files)
     except UserError:  # reported by `check_listing`
-        return None
+        if len(files) == 1:
+            return [None]
+        return [run for file in files for run in _listed([file])]
 
 
 def _read_vocabulary(result: Scan) -> dict[str, int] | None:
@@ -363,7 +367,8 @@ def _read_vocabulary(result: Scan) -> dict[str, int] | None:
     if not result.runs:
         return None
     try:
-        return vocabulary.read_vocabulary(result.runs[0]["vocab_file"])
+        path = manifest.check_vocabulary(result.runs[0])
+        return vocabulary.read_vocabulary(path)
     except UserError as error:
         result.findings.append(wrong(str(error)))
         return None

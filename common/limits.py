@@ -45,17 +45,31 @@ def lines(text, path: str, packed=None) -> Iterator[tuple[int, bytes]]:
                 line=number,
                 expected="text in lines",
             )
-        is_large = packed and size > _RATIO_FROM
-        if is_large and size > HIGHEST_RATIO * packed.tell():
-            raise UserError(
-                f"more than {HIGHEST_RATIO} times as large when "
-                f"decompressed, {size:,} bytes so far",
-                path=path,
-                line=number,
-                expected="compressed text",
-                fix="if that is correct, decompress the file first",
-            )
+        if packed:
+            check_ratio(size, packed, path, number)
         yield number, raw
+
+
+def check_ratio(size: int, packed, path: str, line: int) -> None:
+    """Checks the compression ratio of a large file while it is read.
+
+    Args:
+        size: decompressed bytes so far.
+        packed: the compressed file, open.
+        path, line: for the message.
+
+    Raises:
+        UserError: the ratio is too high for text.
+    """
+    if size > max(_RATIO_FROM, HIGHEST_RATIO * packed.tell()):
+        raise UserError(
+            f"more than {HIGHEST_RATIO} times as large when "
+            f"decompressed, {size:,} bytes so far",
+            path=path,
+            line=line,
+            expected="compressed text",
+            fix="if that is correct, decompress the file first",
+        )
 
 
 def read_json(file, path: str) -> bytes:

@@ -7,13 +7,100 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
+
+from common.errors import UserError
 
 # TensorFlow's threads do not survive a fork.
 SPAWN = multiprocessing.get_context("spawn")
 AHEAD = 3  # items of a process, worked on and waiting
 
-_work: Callable  # of a process in the pool
+_make_worker: Callable  # of a process in the pool
+_worker = None
+
+
+class Pool:
+    """Processes that each have a worker; a context manager.
+
+    The processes end at once when the context ends with an error, and when
+    the process that started them ends in any way.
+
+    Args:
+        make_worker: called once in each process; can be pickled.
+        num_processes: number of processes; 1 works in this process.
+    """
+
+    def __init__(self, make_worker: Callable[[], Any], num_processes: int):
+        self._num_processes = num_processes
+        if num_processes == 1:
+            self._worker = make_worker()
+            return
+        ends, self._alive = SPAWN.Pipe(duplex=False)
+        self._executor = concurrent.futures.ProcessPoolExecutor(
+            num_processes, SPAWN, _start, (make_worker, ends)
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *error):
+        if self._num_processes == 1:
+            return
+        if kind:
+            self._alive.close()
+        self._executor.shutdown(cancel_futures=True)
+        self._alive.close()
+
+    def map(
+        self,
+        function: Callable[[Any, Any], Any],
+        items: Iterable,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> Iterator[Any]:
+        """Computes a result from each item, in the order of the items.
+
+        At most `AHEAD` items for each process are held at once.
+
+        Args:
+            function: called with the worker and an item; can be pickled.
+            items: any number of them.
+            on_wait: called about every second while processes work.
+
+        Yields:
+            the results.
+
+        Raises:
+            UserError: a process was killed.
+        """
+        if self._num_processes == 1:
+            for item in items:
+                yield function(self._worker, item)
+            return
+        waiting = collections.deque()
+
+        def next_result():
+            while concurrent.futures.wait([waiting[0]], 1).not_done:
+                on_wait()
+            return waiting.popleft().result()
+
+        try:
+            for item in items:
+                waiting.append(self._executor.submit(_run, function, item))
+                if len(waiting) == AHEAD * self._num_processes:
+                    yield next_result()
+            while waiting:
+                yield next_result()
+        except BrokenProcessPool:
+            raise KilledProcess(
+                f"one of {self._num_processes} processes was killed",
+                expected="enough memory for all of them",
+                fix="pass a smaller --num_processes",
+            ) from None
+
+
+class KilledProcess(UserError):
+    """A process of a pool ended before its work."""
 
 
 def map_in_order(
@@ -24,57 +111,45 @@ def map_in_order(
 ) -> Iterator[Any]:
     """Computes a result from each item, in the order of the items.
 
-    At most `AHEAD` items for each process are held at once.
-
     Args:
         make_worker: called once in each process; returns the function of an
             item. Both can be pickled.
-        items: any number of them.
-        num_processes: number of processes; 1 works in this process.
-        on_wait: called about every second while processes work.
+        items, on_wait: as for `Pool.map`.
+        num_processes: as for `Pool`.
 
     Yields:
         the results.
+
+    Raises:
+        UserError: a process was killed.
     """
-    if num_processes == 1:
-        yield from map(make_worker(), items)
-        return
-    waiting = collections.deque()
-
-    def next_result():
-        while concurrent.futures.wait([waiting[0]], 1).not_done:
-            on_wait()
-        return waiting.popleft().result()
-
-    with concurrent.futures.ProcessPoolExecutor(
-        num_processes, SPAWN, _start, (make_worker,)
-    ) as pool:
-        try:
-            for item in items:
-                waiting.append(pool.submit(_run, item))
-                if len(waiting) == AHEAD * num_processes:
-                    yield next_result()
-            while waiting:
-                yield next_result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    with Pool(make_worker, num_processes) as pool:
+        yield from pool.map(_call, items, on_wait)
 
 
-def _start(make_worker: Callable[[], Callable]) -> None:
-    global _work
+def _call(worker: Callable, item) -> Any:
+    return worker(item)
+
+
+def _start(make_worker: Callable[[], Any], ends) -> None:
+    global _make_worker
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends without a traceback
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_pool, args=[ends], daemon=True).start()
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # its errors are raised too
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no memory of a GPU
-    _work = make_worker()
+    _make_worker = make_worker
 
 
-def _end_with_parent() -> None:
-    """Without it a killed run leaves its processes waiting forever."""
-    multiprocessing.parent_process().join()
-    os._exit(1)
+def _end_with_pool(ends) -> None:
+    """Waits for the end of the pipe, which only the first process holds."""
+    try:
+        ends.recv()
+    except (EOFError, OSError):
+        os._exit(1)
 
 
-def _run(item) -> Any:
-    return _work(item)
+def _run(function: Callable[[Any, Any], Any], item) -> Any:
+    global _worker
+    if _worker is None:  # here, so that its errors are those of an item
+        _worker = _make_worker()
+    return function(_worker, item)

@@ -3,11 +3,17 @@
 Paths with `://` use TensorFlow's file systems, which are imported only then.
 """
 
+import contextlib
+import datetime
+import fcntl
 import glob as local_glob
 import hashlib
 import json
 import os
 import shutil
+import socket
+import sys
+from collections.abc import Iterator
 
 from common.errors import UserError
 
@@ -20,6 +26,13 @@ def is_remote(path: str) -> bool:
 def open_file(path: str, mode: str):
     """Opens a file in a binary mode, `rb` or `wb`."""
     return _gfile().GFile(path, mode) if is_remote(path) else open(path, mode)
+
+
+def errors() -> tuple[type[Exception], ...]:
+    """Returns the errors that operations on files raise."""
+    if "tensorflow" not in sys.modules:
+        return (OSError,)
+    return OSError, sys.modules["tensorflow"].errors.OpError
 
 
 def exists(path: str) -> bool:
@@ -39,12 +52,84 @@ def size(path: str) -> int:
     return os.path.getsize(path)
 
 
+def version(path: str) -> tuple[int, int]:
+    """Returns the size of a file in bytes, and when it changed, in ns."""
+    if is_remote(path):
+        found = _gfile().stat(path)
+        return found.length, found.mtime_nsec
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
+
+
+def free_space(path: str) -> int | None:
+    """Returns the free bytes at a path; None if they are unknown."""
+    if is_remote(path):
+        return None
+    folder = os.path.abspath(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return shutil.disk_usage(folder).free
+
+
 def describe_free_space(path: str) -> str:
     """Returns the free space at a path, as `, 12.3 MB free`, if known."""
-    if is_remote(path):
-        return ""
-    folder = path if os.path.isdir(path) else os.path.dirname(path)
-    return f", {shutil.disk_usage(folder).free / 1e6:.1f} MB free"
+    free = free_space(path)
+    return "" if free is None else f", {free / 1e6:.1f} MB free"
+
+
+@contextlib.contextmanager
+def lock(path: str, what: str) -> Iterator[None]:
+    """Holds a lock, which ends with the process that holds it.
+
+    Where the file system has no locks, nothing is held.
+
+    Args:
+        path: local file of the lock, which is created and removed.
+        what: the path that the lock protects, for the message.
+
+    Raises:
+        UserError: another process holds the lock; the message says which.
+    """
+    file = _locked(path, what)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        file.close()
+
+
+def _locked(path: str, what: str):
+    while True:
+        file = open(path, "a+")  # noqa: SIM115  open while it is held
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            owner = file.read().strip() or "another process"
+            file.close()
+            raise UserError(
+                f"in use by {owner}",
+                path=what,
+                fix="wait until it has finished, or choose another output",
+            ) from None
+        except OSError:  # no locks here
+            return file
+        try:
+            is_current = os.path.samestat(
+                os.stat(path), os.fstat(file.fileno())
+            )
+        except FileNotFoundError:
+            is_current = False
+        if is_current:
+            now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+            file.truncate(0)
+            file.write(
+                f"process {os.getpid()} on {socket.gethostname()} since {now}\n"
+            )
+            file.flush()
+            return file
+        file.close()  # its holder has removed it meanwhile
 
 
 def glob(pattern: str) -> list[str]:
@@ -84,6 +169,11 @@ def copy(source: str, folder: str) -> str:
     target = f"{folder}/{os.path.basename(source)}"
     _gfile().copy(source, target)
     return target
+
+
+def remove(path: str) -> None:
+    """Removes a file."""
+    (_gfile() if is_remote(path) else os).remove(path)
 
 
 def remove_folder(path: str) -> None:
@@ -178,16 +268,20 @@ def sync_folder(path: str) -> None:
         os.close(folder)
 
 
-def write_whole(path: str, content: str | bytes) -> None:
+def write_whole(
+    path: str, content: str | bytes, suffix: str = "partial"
+) -> None:
     """Writes a file atomically: under a temporary name, then renames it.
 
     Args:
         path: the file; an existing one is replaced.
         content: bytes, or text to write as UTF-8.
+        suffix: end of the temporary name; if several processes write the file
+            at once, each needs its own.
     """
     if isinstance(content, str):
         content = content.encode()
-    temporary = f"{path}.partial"
+    temporary = f"{path}.{suffix}"
     with open_file(temporary, "wb") as file:
         file.write(content)
         file.flush()

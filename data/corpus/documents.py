@@ -1,14 +1,14 @@
 """A corpus: text files, one sentence per line, blank lines between documents.
 
 Documents are distributed over partitions, the units of work. The partition of
-a document depends on (seed, file number, document number) only.
+a document depends on the seed, the number of documents and of partitions, and
+the document's number in the corpus only.
 """
 
 import dataclasses
 import gzip
 import hashlib
-import os
-import tempfile
+import itertools
 import zlib
 from collections.abc import Callable, Iterator
 
@@ -18,111 +18,248 @@ from common import limits, storage
 from common.errors import UserError
 from common.progress import Progress
 
-PARTITION_BYTES = 4_000_000  # approximate text of one partition
-_FLUSH_BYTES = 64_000_000  # text that is buffered in memory
+PARTITION_BYTES = 4_000_000  # maximum text of one partition, approximately
+# In a small corpus partitions are smaller, so that all processes have some.
+_MANY = 64  # partitions
+_SMALLER = 4  # times at most
+MAX_DOCUMENT_MB = 64
+_FLUSH_BYTES = 128_000_000  # text that is buffered in memory
+_BLOCK = 1 << 20  # bytes that are read at once
 
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Files and sizes of a corpus.
+    """Files of a corpus, and the amount of text in them.
 
     Attributes:
         files: paths, in the order in which they are read.
-        document_bytes: int64 [documents], UTF-8 bytes of each document.
-        documents_per_file: int64 [len(files)].
+        documents: int64 [len(files)], number of documents of each file.
+        sizes: int64 [len(files)], UTF-8 bytes of their lines.
     """
 
     files: list[str]
-    document_bytes: np.ndarray
-    documents_per_file: np.ndarray
+    documents: np.ndarray
+    sizes: np.ndarray
+
+    @property
+    def num_documents(self) -> int:
+        """Number of documents of all files."""
+        return int(self.documents.sum())
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of text of all files."""
+        return int(self.sizes.sum())
 
     @property
     def num_partitions(self) -> int:
         """Number of partitions; each has at least two documents."""
-        by_size = -(-int(self.document_bytes.sum()) // PARTITION_BYTES)
-        return max(1, min(by_size, len(self.document_bytes) // 2))
+        smallest = max(1, PARTITION_BYTES // _SMALLER)
+        size = min(PARTITION_BYTES, max(smallest, self.num_bytes // _MANY))
+        by_size = -(-self.num_bytes // size)
+        return max(1, min(by_size, self.num_documents // 2))
 
-    def partitions(self, seed: int) -> np.ndarray:
-        """Computes the partition of each document.
+    def partitions(self, seed: int, first: int, count: int) -> np.ndarray:
+        """Computes the partition of some documents.
 
-        Documents are ranked by a hash, and each partition takes an equal
-        share of the ranks.
+        The documents are permuted, and each partition takes an equal share of
+        the permutation.
 
         Args:
-            seed: seed of the hash.
+            seed: seed of the permutation.
+            first: number of the first of these documents in the corpus.
+            count: number of these documents.
 
         Returns:
-            int64 [documents], partition numbers.
+            int64 [count], partition numbers.
         """
-        keys = np.array(
-            [
-                _document_key(seed, file, document)
-                for file, count in enumerate(self.documents_per_file)
-                for document in range(count)
-            ],
-            dtype=np.uint64,
-        )
-        ranks = np.argsort(np.argsort(keys, kind="stable"), kind="stable")
-        return ranks * self.num_partitions // len(ranks)
+        numbers = np.arange(first, first + count)
+        ranks = permute(numbers, self.num_documents, f"{seed}/documents")
+        return ranks * self.num_partitions // self.num_documents
 
 
-def scan(files: list[str]) -> Corpus:
+def permute(numbers: np.ndarray, size: int, key: str) -> np.ndarray:
+    """Permutes the numbers below `size`, without a table of them.
+
+    A Feistel network permutes the numbers below the next power of 4; results
+    from `size` on are permuted again until they are below it (Black and
+    Rogaway 2002, "Ciphers with arbitrary finite domains").
+
+    Args:
+        numbers: int64 [N], some of the numbers below `size`.
+        size: number of the permuted numbers.
+        key: seed of the permutation.
+
+    Returns:
+        int64 [N], their images; different for different numbers.
+    """
+    half = np.uint64(max(1, -(-(size - 1).bit_length() // 2)))
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    keys = np.frombuffer(hashlib.sha512(key.encode()).digest(), "<u8")
+    values = numbers.astype(np.uint64)
+    outside = np.arange(len(values))
+    while len(outside):
+        left, right = values[outside] >> half, values[outside] & mask
+        for round_key in keys:
+            left, right = right, left ^ (_mix(right + round_key) & mask)
+        values[outside] = left << half | right
+        outside = outside[values[outside] >= size]
+    return values.astype(np.int64)
+
+
+def scan(files: list[str], max_document_mb: int = MAX_DOCUMENT_MB) -> Corpus:
     """Reads every file once, checks it and counts its documents.
 
     Args:
         files: paths of the corpus.
+        max_document_mb: as for `documents`.
 
     Returns:
         the corpus.
 
     Raises:
-        UserError: a file cannot be read, has invalid UTF-8 or lone carriage
-            returns as line ends, or the whole corpus has no document.
+        UserError: as for `documents`, or the whole corpus has no document.
     """
-    sizes: list[int] = []
-    per_file = []
-    megabytes = [_size(path) / 1e6 for path in files]
-    progress, done = Progress("corpus", sum(megabytes), "MB"), 0.0
+    counts, sizes = [], []
+    megabytes = [file_size(path) / 1e6 for path in files]
+    progress, done = Progress("reading", sum(megabytes), "MB"), 0.0
     for path, size in zip(files, megabytes, strict=True):
-        before = len(sizes)
 
         def on_read(position, done=done):
             progress.update(done + position / 1e6)
 
-        for document in documents(path, on_read):
-            sizes.append(sum(len(line.encode()) + 1 for line in document))
-        per_file.append(len(sizes) - before)
+        counts.append(0)
+        sizes.append(0)
+        for text in documents(path, on_read, max_document_mb):
+            counts[-1] += 1
+            sizes[-1] += len(text)
         done += size
-    if not sizes:
+    check_any(sum(counts), files)
+    return Corpus(files, np.array(counts), np.array(sizes))
+
+
+def check_any(count: int, files: list[str]) -> None:
+    """Checks that a corpus has a document.
+
+    Raises:
+        UserError: it has none.
+    """
+    if not count:
         raise UserError(
             "no document",
             path=",".join(files),
             expected="one sentence per line, blank lines between documents",
         )
-    return Corpus(files, np.array(sizes), np.array(per_file))
 
 
 def documents(
-    path: str, on_read: Callable[[int], None] | None = None
-) -> Iterator[list[str]]:
-    """Yields the documents of a file, each a list of stripped lines.
+    path: str,
+    on_read: Callable[[int], None] | None = None,
+    max_document_mb: int = MAX_DOCUMENT_MB,
+    open_file: Callable = storage.open_file,
+) -> Iterator[bytes]:
+    """Yields the documents of a file, `.gz` or plain.
 
     Args:
         path: the file.
-        on_read: called for every 1,000th line with the bytes read so far.
+        on_read: called with the bytes read so far.
+        max_document_mb: megabytes of the longest document.
+        open_file: opens a path in a mode.
+
+    Yields:
+        a document as UTF-8: its stripped lines, each with a newline.
 
     Raises:
-        UserError: as `lines`.
+        UserError: the file cannot be read, has invalid UTF-8, lone carriage
+            returns as line ends, or a document that is too long.
     """
+    try:
+        with open_file(path, "rb") as file:
+            for text in _split(path, file, on_read, max_document_mb):
+                yield text.encode()
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(path, error) from None
+
+
+def _split(
+    path: str, file, on_read: Callable[[int], None] | None, limit: int
+) -> Iterator[str]:
+    """Yields the documents, each as stripped lines with newlines."""
     document: list[str] = []
-    for line in lines(path, on_read):
-        if line:
-            document.append(line)
-        elif document:
-            yield document
-            document = []
+    start, size = 1, 0  # of the document: its first line, bytes so far
+
+    def check_size(line: int, more: int = 0) -> None:
+        if size + more > limit * 1_000_000:
+            raise UserError(
+                f"a document of more than {limit} MB begins here",
+                path=path,
+                line=start if document else line,
+                expected="blank lines between documents",
+                fix="add them, or pass a larger --max_document_mb",
+            )
+
+    for first, raw in _blocks(path, file, on_read, check_size):
+        lines = _decode_block(raw, path, first)
+        continued = True  # the document began before this block
+        for number, line in enumerate(lines, first):
+            line = line.strip()
+            if line:
+                if not document:
+                    start = number
+                document.append(line)
+            elif document:
+                yield "\n".join(document) + "\n"
+                document, continued = [], False
+        size = size + len(raw) if continued else sum(map(len, document))
+        check_size(first)
     if document:
-        yield document
+        yield "\n".join(document) + "\n"
+
+
+def _blocks(
+    path: str,
+    file,
+    on_read: Callable[[int], None] | None,
+    check_size: Callable[[int, int], None],
+) -> Iterator[tuple[int, bytes]]:
+    """Yields whole lines: the number of the first of them, their bytes."""
+    packed = file if path.endswith(".gz") else None
+    text = gzip.GzipFile(fileobj=file) if packed else file
+    held: list[bytes] = []
+    first, size = 1, 0
+    while block := text.read(_BLOCK):
+        size += len(block)
+        if packed:
+            limits.check_ratio(size, packed, path, first)
+        end = block.rfind(b"\n") + 1
+        if not end:
+            held.append(block)
+            check_size(first, sum(map(len, held)))
+            continue
+        raw = b"".join([*held, block[:end]])
+        held = [block[end:]]
+        yield first, raw
+        first += raw.count(b"\n")
+        if on_read:
+            on_read(file.tell())
+    if any(held):
+        yield first, b"".join(held)
+
+
+def _decode_block(raw: bytes, path: str, first: int) -> list[str]:
+    """The lines of a block, of which `first` is the number of the first."""
+    try:
+        lines = raw.decode().split("\n")
+    except UnicodeDecodeError as error:
+        start = raw.rfind(b"\n", 0, error.start) + 1
+        number = first + raw.count(b"\n", 0, start)
+        _decode(raw[start : raw.find(b"\n", start) + 1 or None], path, number)
+        raise
+    if raw.endswith(b"\n"):
+        lines.pop()
+    if first == 1:
+        lines[0] = _check_start(lines[0], path)
+    return lines
 
 
 def lines(
@@ -167,50 +304,65 @@ def lines(
 
 
 def write_partitions(
-    corpus: Corpus, seed: int, folder: str, first: int = 0
-) -> list[str]:
+    corpus: Corpus,
+    seed: int,
+    paths: dict[int, str],
+    max_document_mb: int = MAX_DOCUMENT_MB,
+) -> None:
     """Writes the documents of each partition to a separate file.
 
     Args:
         corpus: from `scan`.
-        seed: seed of the hash that distributes the documents.
-        folder: folder of the files.
-        first: number of the first partition.
-
-    Returns:
-        the path of each partition.
+        seed: seed of the permutation that distributes the documents.
+        paths: files of the partitions to write, by number; none exists.
+        max_document_mb: as for `documents`.
 
     Raises:
-        UserError: the disk is full.
+        UserError: the disk is full, or a file has changed since the scan.
     """
-    if storage.is_remote(folder):  # remote files cannot be appended to
-        with tempfile.TemporaryDirectory() as here:
-            paths = write_partitions(corpus, seed, here, first)
-            return [storage.copy(path, folder) for path in paths]
-    numbers = iter(corpus.partitions(seed))
-    paths = [
-        os.path.join(folder, f"partition-{i:05d}.txt")
-        for i in range(first, first + corpus.num_partitions)
-    ]
-    held: dict[int, list[str]] = {}
-    held_bytes = 0
-    for path in corpus.files:
-        for document in documents(path):
-            text = "\n".join(document) + "\n\n"
-            held.setdefault(int(next(numbers)), []).append(text)
-            held_bytes += len(text)
+    held: dict[int, list[bytes]] = {}
+    held_bytes = first = 0
+    progress = Progress("partitions", corpus.num_bytes / 1e6, "MB")
+    done = 0
+    for path, count in zip(corpus.files, corpus.documents.tolist()):
+        numbers = corpus.partitions(seed, first, count).tolist()
+        first += count
+        texts = documents(path, None, max_document_mb)
+        for number, text in itertools.zip_longest(numbers, texts):
+            if number is None or text is None:
+                raise _changed(path)
+            done += len(text)
+            if number in paths:
+                held.setdefault(number, []).append(text)
+                held_bytes += len(text)
             if held_bytes > _FLUSH_BYTES:
                 _append(held, paths)
                 held_bytes = 0
+                progress.update(done / 1e6)
     _append(held, paths)
-    return paths
 
 
-def _size(path: str) -> int:
+def read_partition(path: str) -> list[list[str]]:
+    """Reads the documents that `write_partitions` wrote, each as its lines."""
+    with storage.open_file(path, "rb") as file:
+        text = file.read().decode()
+    return [document.split("\n") for document in text.split("\n\n")[:-1]]
+
+
+def file_size(path: str) -> int:
+    """Returns the size of a file in bytes.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
     try:
         return storage.size(path)
     except OSError as error:
         raise _unreadable(path, error) from None
+
+
+def _changed(path: str) -> UserError:
+    return UserError("has changed while it was read", path=path)
 
 
 def _unreadable(path: str, error: Exception) -> UserError:
@@ -219,12 +371,12 @@ def _unreadable(path: str, error: Exception) -> UserError:
     )
 
 
-def _append(held: dict[int, list[str]], paths: list[str]) -> None:
+def _append(held: dict[int, list[bytes]], paths: dict[int, str]) -> None:
     for number in sorted(held):
         path = paths[number]
         try:
-            with open(path, "a", encoding="utf-8", newline="\n") as file:
-                file.writelines(held[number])
+            with open(path, "ab") as file:
+                file.write(b"\n".join([*held[number], b""]))
         except OSError as error:
             raise UserError(
                 f"cannot be written: {error.strerror}",
@@ -262,8 +414,8 @@ def _check_start(line: str, path: str) -> str:
     return line
 
 
-def _document_key(seed: int, file: int, document: int) -> int:
-    digest = hashlib.blake2b(
-        f"{seed}/{file}/{document}".encode(), digest_size=8
-    )
-    return int.from_bytes(digest.digest(), "little")
+def _mix(x: np.ndarray) -> np.ndarray:
+    """The finalizer of splitmix64 (Steele et al. 2014), uint64 [N]."""
+    x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return x ^ x >> np.uint64(31)

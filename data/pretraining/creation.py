@@ -1,19 +1,21 @@
 """Creation of pre-training records: settings, shards, manifest."""
 
 import dataclasses
-import math
+import functools
+import json
 import os
 import re
 
 from common import storage
 from common.errors import UserError
 from common.flags import flag, group
-from common.progress import Progress, say
+from common.progress import say
 from data.corpus import documents as corpus_lib
 from data.corpus import groups
-from data.pretraining import packing, partitions, runners
+from data.pretraining import forecast, packing, partitions, runners
 from data.pretraining.settings import InstanceSettings
 from data.records import manifest
+from data.records import writer as records
 from data.text import tokenization, vocabulary
 from data.text.settings import Text
 
@@ -42,6 +44,16 @@ class Settings:
         "Number of processes that make records; default: one per core.",
         at_least=1,
     )
+    max_document_mb: int = flag(
+        corpus_lib.MAX_DOCUMENT_MB,
+        "Megabytes of the longest document of the corpus.",
+        at_least=1,
+    )
+    dry_run: bool = flag(
+        False,
+        "Read a sample of the corpus and print what the records will be, "
+        "without writing any.",
+    )
     runner: str | None = flag(
         None,
         "Make records with Apache Beam on this runner, such as DirectRunner "
@@ -52,6 +64,11 @@ class Settings:
     def output_files(self) -> list[str]:
         """Paths of the shards."""
         return self.output_file.split(",")
+
+    @property
+    def processes(self) -> int:
+        """Maximum number of processes."""
+        return self.num_processes or os.cpu_count() or 1
 
     def check(self, beam_options: list[str]) -> None:
         """Checks the flags against each other, and the output folder.
@@ -75,7 +92,7 @@ class Settings:
                 f"--output_file={self.output_file!r} names a folder",
                 expected="a file name, such as folder/wiki.tfrecord",
             )
-        manifest.read_runs(folders.pop())  # raises if one is damaged
+        self._check_manifest(folders.pop())
         if beam_options and not self.runner:
             raise UserError(
                 f"{beam_options[0]!r} after -- is for Beam",
@@ -87,6 +104,30 @@ class Settings:
                 "--word_boundaries changes nothing",
                 fix="pass --do_whole_word_mask too",
             )
+
+    def _check_manifest(self, folder: str) -> None:
+        """Checks that the run may write its manifest."""
+        manifest.read_runs(folder)  # raises if one is damaged
+        path = os.path.join(folder, manifest.name_for(self.output_files[0]))
+        if not storage.exists(path):
+            return
+        runs = manifest.read_manifest(path)
+        if runs is None:
+            raise UserError(
+                "not a manifest of records",
+                path=path,
+                expected="no file of this name, or an earlier manifest",
+                fix="choose another --output_file",
+            )
+        names = {os.path.basename(x) for x in self.output_files}
+        for name in sorted(set(runs[0]["shards"]) - names):
+            if storage.exists(os.path.join(folder, name)):
+                raise UserError(
+                    f"lists {name}, which --output_file does not",
+                    path=path,
+                    expected="one set of shards of a name",
+                    fix="remove the earlier shards, or choose another name",
+                )
 
 
 def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
@@ -144,111 +185,149 @@ def create(
     Raises:
         UserError: the corpus cannot be used, or a file cannot be written.
     """
-    from data.records import writer as records
+    # Fails before anything is written.
+    vocabulary_hash = vocabulary.vocabulary_hash(settings.text.vocab_file)
+    identity = describe_inputs(settings, inputs, vocabulary_hash)
+    with records.ShardWriter(settings.output_files, identity) as writer:
+        if settings.runner:
+            from data.pretraining import beam_pipeline
 
-    corpora = scan(inputs)
-    seed = settings.instances.random_seed
-    with records.ShardWriter(settings.output_files) as writer:
-        work = partition(corpora, settings.instances, writer)
-        parts = make_parts(settings, inputs, work, beam_options)
-        shards = writer.finish([part["records"] for part in parts], seed)
-    remaining = iter(parts)
-    counts: dict[str, dict[str, int]] = {name: {} for name in work}
-    totals: dict[str, int] = {}
-    for name, of_group in work.items():
-        for _ in of_group:
-            partitions.add_counts(counts[name], next(remaining))
-        partitions.add_counts(totals, counts[name])
-    run = describe_run(settings, inputs, totals)
-    if any(counts):
-        run["groups"] = {
-            name: {**counts[name], "copies": work[name][0].passes}
-            for name in counts
-        }
-    manifest.write_manifest(
-        writer.folder, shards, settings.text.vocab_file, run
-    )
-    for name in filter(None, counts):
-        print(report_group(name, counts[name], totals, work[name][0].passes))
+            plan, counts, entries = beam_pipeline.run(
+                settings.runner,
+                beam_options,
+                inputs,
+                functools.partial(make_plan, settings),
+                writer,
+                settings.max_document_mb,
+            )
+        else:
+            corpora = scan(inputs, settings.max_document_mb)
+            plan = make_plan(settings, corpora)
+            forecast.check_disk(plan, corpora, writer)
+            counts, entries = runners.run_local(
+                plan,
+                corpora,
+                writer,
+                settings.processes,
+                settings.max_document_mb,
+            )
+        shards = writer.finish(entries)
+        by_group, totals = add_up(plan, counts)
+        run = describe_run(settings, inputs, totals)
+        if any(plan.groups):
+            run["groups"] = {
+                name: {**by_group[name], "copies": of_group.passes}
+                for name, of_group in plan.groups.items()
+            }
+        manifest.write_manifest(
+            writer.folder, shards, settings.text.vocab_file, run
+        )
+    for name in filter(None, plan.groups):
+        passes = plan.groups[name].passes
+        print(report_group(name, by_group[name], totals, passes))
     return totals
 
 
-def scan(inputs: dict[str, list[str]]) -> dict[str, corpus_lib.Corpus]:
-    """Scans the corpus, group by group.
+def forecast_report(settings: Settings, inputs: dict[str, list[str]]) -> str:
+    """Forecasts the records from a sample of the corpus; some lines.
 
     Raises:
         UserError: a file cannot be read, or a group has too few documents.
     """
+    found = forecast.make(
+        inputs,
+        functools.partial(make_plan, settings),
+        settings.processes,
+        settings.max_document_mb,
+        settings.instances.random_seed,
+    )
+    lines = forecast.report(
+        found, len(settings.output_files), settings.processes
+    )
+    return f"{lines}\n{report(found.counts, settings.instances)}"
+
+
+def describe_inputs(
+    settings: Settings, inputs: dict[str, list[str]], vocabulary_hash: str
+) -> str:
+    """Describes all that the bytes of the records depend on, as JSON."""
+    text = settings.text
+    return json.dumps(
+        {
+            "format": 2,  # of the parts
+            "inputs": {
+                name: [[path, *storage.version(path)] for path in files]
+                for name, files in inputs.items()
+            },
+            "instances": dataclasses.asdict(settings.instances),
+            "casing": [text.do_lower_case, text.strip_accents],
+            "vocabulary": vocabulary_hash,
+        }
+    )
+
+
+def scan(
+    inputs: dict[str, list[str]], max_document_mb: int
+) -> dict[str, corpus_lib.Corpus]:
+    """Scans the corpus, group by group.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
     corpora = {}
     for name, files in inputs.items():
         say(f"reading {len(files)} files{f' of {name}' if name else ''}")
-        corpora[name] = corpus_lib.scan(files)
-        partitions.check_documents(
-            len(corpora[name].document_bytes), ",".join(files)
-        )
+        corpora[name] = corpus_lib.scan(files, max_document_mb)
     return corpora
 
 
-def partition(
-    corpora: dict[str, corpus_lib.Corpus], settings: InstanceSettings, writer
-) -> dict[str, list[partitions.Partition]]:
-    """Partitions the documents of each group.
+def make_plan(
+    settings: Settings, corpora: dict[str, corpus_lib.Corpus]
+) -> partitions.Plan:
+    """Plans the partitions of each group.
 
     Args:
+        settings: settings of the command line.
         corpora: from `scan`.
-        settings: settings of the instances.
-        writer: a `ShardWriter`, for whose folder the parts are.
 
-    Returns:
-        The partitions of each group, numbered from 0 over all groups.
+    Raises:
+        UserError: a group has too few documents.
     """
+    instances = settings.instances
     passes = groups.passes(
-        {
-            name: int(corpus.document_bytes.sum())
-            for name, corpus in corpora.items()
-        },
-        settings.dupe_factor,
-        settings.smoothing,
+        {name: corpus.num_bytes for name, corpus in corpora.items()},
+        instances.dupe_factor,
+        instances.smoothing,
     )
-    work: dict[str, list[partitions.Partition]] = {}
-    first = 0
+    planned, first = {}, 0
     for name, corpus in corpora.items():
-        paths = corpus_lib.write_partitions(
-            corpus, settings.random_seed, writer.scratch, first
-        )
-        work[name] = [
-            partitions.Partition(
-                number, path, writer.part_path(number), passes[name]
-            )
-            for number, path in enumerate(paths, first)
-        ]
-        first += len(paths)
-    return work
-
-
-def make_parts(
-    settings: Settings,
-    inputs: dict[str, list[str]],
-    work: dict[str, list[partitions.Partition]],
-    beam_options: list[str],
-) -> list[dict[str, int]]:
-    """Makes the records of every partition, locally or with Apache Beam.
-
-    Returns:
-        Counts of each partition, in the order of `work`.
-    """
+        files = ",".join(corpus.files)
+        partitions.check_documents(corpus.num_documents, files)
+        count = corpus.num_partitions
+        planned[name] = partitions.Group(first, count, passes[name])
+        first += count
     recipe = partitions.Recipe(
         settings.text,
-        settings.instances,
-        source=",".join(path for files in inputs.values() for path in files),
+        instances,
+        len(settings.output_files),
+        source=",".join(x for c in corpora.values() for x in c.files),
     )
-    units = [unit for of_group in work.values() for unit in of_group]
-    if settings.runner:
-        return runners.run_beam(units, recipe, settings.runner, beam_options)
-    passes = sum(math.ceil(unit.passes) for unit in units)
-    progress = Progress("records", passes, "passes")
-    num_processes = settings.num_processes or os.cpu_count() or 1
-    return runners.run_local(units, recipe, num_processes, progress.update)
+    return partitions.Plan(recipe, planned)
+
+
+def add_up(
+    plan: partitions.Plan, counts: list[dict[str, int]]
+) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
+    """Adds the counts of partitions; returns those of each group, and all."""
+    by_group: dict[str, dict[str, int]] = {}
+    totals: dict[str, int] = {}
+    for name, of_group in plan.groups.items():
+        by_group[name] = {}
+        last = of_group.first + of_group.count
+        for of_partition in counts[of_group.first : last]:
+            partitions.add_counts(by_group[name], of_partition)
+        partitions.add_counts(totals, by_group[name])
+    return by_group, totals
 
 
 def describe_run(

@@ -1,36 +1,83 @@
-"""Records and counts of one partition of the corpus.
+"""Records and counts of one partition of the corpus, and of one shard.
 
 They depend on the partition, the settings and the seed alone, not on the
 process or the machine that makes them.
 """
 
 import dataclasses
+import functools
+import hashlib
+import itertools
+import json
 import math
-import random
-from collections.abc import Callable
+import os
+from collections.abc import Iterator
 
+import numpy as np
+
+from common import storage
 from common.errors import UserError
 from data.corpus import documents as corpus
 from data.pretraining import instances as pretraining
 from data.pretraining import masking, records
 from data.pretraining.settings import InstanceSettings
+from data.records import encoding, shuffle, writer
 from data.text import fast_tokenization, vocabulary, word_boundaries
 from data.text.settings import Text
+
+_SECTION_BYTES = 24_000_000  # of records, held in memory at once
+_LINES_AT_ONCE = 8192  # are tokenized
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """Settings that all partitions share.
+    """Settings that all partitions and shards share.
 
     Attributes:
         text: vocabulary and casing.
         settings: settings of the instances.
+        num_shards: N, number of shards.
         source: files of the corpus, for messages.
     """
 
     text: Text
     settings: InstanceSettings
+    num_shards: int
     source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The partitions of a group of the corpus.
+
+    Attributes:
+        first: number of its first partition.
+        count: number of its partitions.
+        passes: number of passes over them; a fraction is the share of the
+            documents that the last pass uses.
+    """
+
+    first: int
+    count: int
+    passes: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The partitions of a corpus.
+
+    Attributes:
+        recipe: settings of all partitions.
+        groups: name -> its partitions; they are numbered over all groups.
+    """
+
+    recipe: Recipe
+    groups: dict[str, Group]
+
+    @property
+    def passes(self) -> list[float]:
+        """Number of passes over each partition."""
+        return [x.passes for x in self.groups.values() for _ in range(x.count)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +87,8 @@ class Partition:
     Attributes:
         number: number of the partition, from 0.
         text_path: file of its documents.
-        part_path: file for its records.
-        passes: number of passes over it; a fraction is the share of the
-            documents that the last pass uses.
+        part_path: start of the names of the files of its records.
+        passes: number of passes over it, as in `Group`.
     """
 
     number: int
@@ -51,75 +97,241 @@ class Partition:
     passes: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """The records of a partition in files, one for each section.
+
+    Attributes:
+        counts: counts with the names of `count_documents` and
+            `records.make_records`, and `records`.
+        sections: sha256 of each file.
+    """
+
+    counts: dict[str, int]
+    sections: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """A shard to write.
+
+    Attributes:
+        number: number of the shard, from 0.
+        path: its file.
+        parts: names and paths of the sections of all partitions.
+    """
+
+    number: int
+    path: str
+    parts: list[tuple[str, str]]
+
+
 class Worker:
-    """Makes the records of partitions, one after another.
+    """Makes the records of partitions and writes shards.
 
     Args:
-        recipe: settings of all partitions.
+        recipe: settings of all partitions and shards.
     """
 
     def __init__(self, recipe: Recipe):
-        self._settings, self._source = recipe.settings, recipe.source
+        self._recipe = recipe
+
+    @functools.cached_property
+    def _tokenizer(self):
         kind = fast_tokenization.FastTokenizer
-        if recipe.settings.word_boundaries:
+        if self._recipe.settings.word_boundaries:
             kind = word_boundaries.SegmentedTokenizer
-        text = recipe.text
-        self._tokenizer = kind(
-            text.vocab_file, text.do_lower_case, text.strip_accents
-        )
-        self._masking = masking.Vocabulary.of(self._tokenizer.vocab)
+        text = self._recipe.text
+        return kind(text.vocab_file, text.do_lower_case, text.strip_accents)
 
-    def make_part(
-        self, partition: Partition, on_pass: Callable[[], None] = lambda: None
-    ) -> dict[str, int]:
-        """Writes the records of a partition, all passes shuffled together.
+    @functools.cached_property
+    def _masking(self) -> masking.Vocabulary:
+        return masking.Vocabulary.of(self._tokenizer.vocab)
 
-        Args:
-            partition: the partition.
-            on_pass: called after each pass.
+    def find_part(self, partition: Partition) -> Part | None:
+        """Finds the records that an earlier run of the same command made."""
+        try:
+            with open(f"{partition.part_path}.json", "rb") as file:
+                part = Part(**json.load(file))
+            for number, expected in enumerate(part.sections):
+                with open(section_path(partition, number), "rb") as file:
+                    found = hashlib.file_digest(file, "sha256").hexdigest()
+                if found != expected:
+                    return None
+        except (OSError, ValueError, TypeError):
+            return None
+        return part
 
-        Returns:
-            Counts with the names of `count_documents` and
-            `records.make_records`, and `records`.
+    def make_part(self, partition: Partition) -> Part:
+        """Writes the records of a partition, and removes its text.
 
         Raises:
-            UserError: the partition has fewer than two documents with text.
+            UserError: the partition has fewer than two documents with text,
+                or the disk is full.
         """
-        from data.records import writer
-
-        documents = self._read_documents(partition.text_path)
-        counts = count_documents(
-            documents, self._tokenizer.vocab[vocabulary.UNK], self._masking.size
-        )
-        tokenized = pretraining.TokenizedDocuments.of(documents)
-        serialized: list[bytes] = []
-        for number in range(math.ceil(partition.passes)):
-            encoded, more = records.make_records(
-                tokenized,
-                number,
-                partition.number,
-                self._settings,
-                self._masking,
-                min(1.0, partition.passes - number),
-            )
+        texts = corpus.read_partition(partition.text_path)
+        counts: dict[str, int] = {}
+        hashes = []
+        for pieces, more in self.make_sections(
+            texts, partition.number, partition.passes
+        ):
             add_counts(counts, more)
-            serialized += encoded.to_list()
-            on_pass()
-        seed = f"{self._settings.random_seed}/{partition.number}/shuffle"
-        random.Random(seed).shuffle(serialized)
-        writer.write_records(partition.part_path, serialized)
-        return {**counts, "records": len(serialized)}
+            path = section_path(partition, len(hashes))
+            own = f"{path}.{os.getpid()}"  # an orphan may be at work
+            try:
+                hashes.append(shuffle.write_part(own, pieces))
+                os.replace(own, path)
+            except OSError as error:
+                size = sum(map(len, pieces))
+                raise writer.cannot_write(path, error, size) from None
+        part = Part(counts, hashes)
+        storage.write_whole(
+            f"{partition.part_path}.json",
+            json.dumps(dataclasses.asdict(part)),
+            f"{os.getpid()}.partial",
+        )
+        os.remove(partition.text_path)
+        return part
 
-    def _read_documents(self, path: str) -> list[list[list[int]]]:
-        texts = list(corpus.documents(path))
+    def make_sections(
+        self, texts: list[list[str]], number: int, passes: float
+    ) -> Iterator[tuple[list[bytes], dict[str, int]]]:
+        """Makes the records of a partition, in sections of bounded size.
+
+        Args:
+            texts: the documents, each as its lines.
+            number: number of the partition.
+            passes: as in `Partition`.
+
+        Yields:
+            the pieces of all shards, and counts.
+        """
+        documents = self.tokenize(texts)
+        counts = self.count_documents(documents)
+        held: list[encoding.EncodedRecords] = []
+        sections = 0
+        last = math.ceil(passes) - 1
+        for index in range(last + 1):
+            encoded, more = self.make_pass(documents, index, number, passes)
+            held.append(encoded)
+            add_counts(counts, more)
+            add_counts(counts, {"records": len(encoded.ends)})
+            size = sum(len(x.data) for x in held)
+            if size < _SECTION_BYTES and index < last:
+                continue
+            serialized = [record for x in held for record in x.to_list()]
+            key = f"{self._recipe.settings.random_seed}/{number}/{sections}"
+            held.clear()
+            yield (
+                shuffle.deal(serialized, self._recipe.num_shards, key),
+                counts,
+            )
+            counts = {}
+            sections += 1
+
+    def make_pass(
+        self,
+        documents: pretraining.TokenizedDocuments,
+        index: int,
+        number: int,
+        passes: float,
+    ) -> tuple[encoding.EncodedRecords, dict[str, int]]:
+        """Makes the records of one pass, `index`, over partition `number`."""
+        return records.make_records(
+            documents,
+            index,
+            number,
+            self._recipe.settings,
+            self._masking,
+            min(1.0, passes - index),
+        )
+
+    def tokenize(
+        self, texts: list[list[str]]
+    ) -> pretraining.TokenizedDocuments:
+        """Tokenizes documents; empty sentences and documents are dropped.
+
+        Raises:
+            UserError: fewer than two documents have text.
+        """
         lines = [line for text in texts for line in text]
-        ids = iter(self._tokenizer.ids_of_lines(lines))
-        documents = [[next(ids) for _ in text] for text in texts]
+        ids, lengths = [np.zeros(0, np.int32)], []
+        for start in range(0, len(lines), _LINES_AT_ONCE):
+            found = self._tokenizer.ids_of_lines(
+                lines[start : start + _LINES_AT_ONCE]
+            )
+            lengths.append(np.fromiter(map(len, found), np.int64, len(found)))
+            flat = itertools.chain.from_iterable(found)
+            ids.append(np.fromiter(flat, np.int32, int(lengths[-1].sum())))
+        length = np.concatenate(lengths)
+        document = np.repeat(np.arange(len(texts)), [len(x) for x in texts])
         # A line may consist of characters that the tokenizer drops.
-        documents = [list(filter(None, document)) for document in documents]
-        documents = [document for document in documents if document]
-        check_documents(len(documents), self._source)
-        return documents
+        sentences = np.bincount(document[length > 0])
+        sentences = sentences[sentences > 0]
+        check_documents(len(sentences), self._recipe.source)
+        return pretraining.TokenizedDocuments(
+            np.concatenate(ids),
+            np.cumsum(length[length > 0]),
+            np.cumsum(sentences),
+        )
+
+    def count_documents(
+        self, documents: pretraining.TokenizedDocuments
+    ) -> dict[str, int]:
+        """Counts the documents, sentences and tokens of a partition."""
+        unknown_id = self._tokenizer.vocab[vocabulary.UNK]
+        # With word boundaries, ids may be marked.
+        unknown = documents.ids % self._masking.size == unknown_id
+        return {
+            "documents": len(documents.document_ends),
+            "sentences": len(documents.sentence_ends),
+            "tokens": len(documents.ids),
+            "unknown_tokens": int(np.count_nonzero(unknown)),
+        }
+
+    def write_shard(self, shard: Shard) -> dict:
+        """Writes a shard; returns `{"records", "bytes", "sha256"}`.
+
+        Raises:
+            UserError: the disk is full or cannot be written.
+        """
+        own = f"{shard.path}.{os.getpid()}"
+        size = 0
+
+        def on_write(written):
+            nonlocal size
+            size = written
+
+        try:
+            pieces = [
+                shuffle.open_piece(name, path, shard.number)
+                for name, path in shard.parts
+            ]
+            with storage.open_file(own, "wb") as file:
+                entry = shuffle.write_shard(
+                    pieces, self.shard_key(shard.number), file, on_write
+                )
+                file.flush()
+                if not storage.is_remote(own):
+                    os.fsync(file.fileno())
+            storage.replace(own, shard.path)
+        except storage.errors() as error:
+            raise writer.cannot_write(shard.path, error, size) from None
+        return entry
+
+    def shard_key(self, number: int) -> str:
+        """Seed of the order of a shard."""
+        return f"{self._recipe.settings.random_seed}/shard/{number}"
+
+
+def section_name(number: int, section: int) -> str:
+    """Name of a section of a partition's records, part of a seed."""
+    return f"{number}.{section}"
+
+
+def section_path(partition: Partition, section: int) -> str:
+    """File of a section of a partition's records."""
+    return f"{partition.part_path}.{section}"
 
 
 def check_documents(count: int, source: str) -> None:
@@ -142,26 +354,6 @@ def add_counts(counts: dict[str, int], more: dict[str, int]) -> None:
     """Adds `more` to `counts`, by name."""
     for name, count in more.items():
         counts[name] = counts.get(name, 0) + count
-
-
-def count_documents(
-    documents: list, unknown_id: int, vocab_size: int
-) -> dict[str, int]:
-    """Counts the documents, sentences and tokens of a partition.
-
-    Args:
-        documents: documents; their ids may be marked (`word_boundaries`).
-        unknown_id: id of `[UNK]`.
-        vocab_size: V, which is added to marked ids.
-    """
-    unknown = (unknown_id, unknown_id + vocab_size)
-    sentences = [sentence for document in documents for sentence in document]
-    return {
-        "documents": len(documents),
-        "sentences": len(sentences),
-        "tokens": sum(map(len, sentences)),
-        "unknown_tokens": sum(s.count(i) for s in sentences for i in unknown),
-    }
 
 
 def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:

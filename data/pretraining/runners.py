@@ -1,50 +1,78 @@
-"""Runs partitions in processes of this machine, or with Apache Beam."""
+"""Runs the stages of a creation of records on processes of this machine."""
 
 import functools
-import json
-from collections.abc import Callable
 
 from common import processes, storage
 from common.errors import UserError
+from common.progress import Progress, say
+from data.corpus import documents as corpus_lib
 from data.pretraining import partitions
-
-_worker: partitions.Worker  # of a process in the pool
-_copies = None  # number of passes that all processes have made
+from data.records import writer as records
 
 
 def run_local(
-    work: list[partitions.Partition],
-    recipe: partitions.Recipe,
+    plan: partitions.Plan,
+    corpora: dict[str, corpus_lib.Corpus],
+    writer: records.ShardWriter,
     num_processes: int,
-    on_passes: Callable[[int], None],
-) -> list[dict[str, int]]:
-    """Makes the records of all partitions on this machine.
+    max_document_mb: int,
+) -> tuple[list[dict[str, int]], list[dict]]:
+    """Makes all shards on this machine, up to their renaming.
+
+    The partitions that an earlier run of the same command has finished are
+    not made again.
 
     Args:
-        work: the partitions.
-        recipe: settings of all partitions.
+        plan: the partitions.
+        corpora: the groups of the corpus.
+        writer: has the paths of the parts and shards.
         num_processes: maximum number of processes; 1: no other process.
-        on_passes: called about every second with the number of passes that
-            are finished.
+        max_document_mb: as for `documents.documents`.
 
     Returns:
-        Counts of each partition, in the order of `work`.
+        counts of each partition; the entry of each shard in the manifest.
 
     Raises:
-        UserError: as `Worker.make_part`.
+        UserError: as for `Worker.make_part` and `Worker.write_shard`.
     """
-    num_processes = min(num_processes, len(work))
-    if num_processes == 1:
-        return _run_here(work, recipe, on_passes)
-    finished = processes.SPAWN.Value("q", 0)
-    return list(
-        processes.map_in_order(
-            functools.partial(_maker, recipe, finished),
-            work,
-            num_processes,
-            lambda: on_passes(finished.value),
+    recipe = plan.recipe
+    units = [
+        partitions.Partition(
+            number,
+            f"{writer.part_path(number)}.txt",
+            writer.part_path(number),
+            passes,
         )
-    )
+        for number, passes in enumerate(plan.passes)
+    ]
+    num_processes = min(num_processes, max(len(units), recipe.num_shards))
+    with processes.Pool(
+        functools.partial(partitions.Worker, recipe), num_processes
+    ) as pool:
+        parts = _find_parts(pool, units, writer.finished_parts())
+        missing = [unit for unit in units if parts[unit.number] is None]
+        if len(missing) < len(units):
+            say(
+                f"continuing: {len(units) - len(missing)} of {len(units)} "
+                "partitions are finished"
+            )
+        _write_texts(plan, corpora, missing, max_document_mb)
+        for unit, part in zip(missing, _make_parts(pool, missing)):
+            parts[unit.number] = part
+        sections = [
+            (
+                partitions.section_name(unit.number, section),
+                partitions.section_path(unit, section),
+            )
+            for unit, part in zip(units, parts, strict=True)
+            for section in range(len(part.sections))
+        ]
+        shards = [
+            partitions.Shard(number, writer.shard_path(number), sections)
+            for number in range(recipe.num_shards)
+        ]
+        entries = _write_shards(pool, shards)
+    return [part.counts for part in parts], entries
 
 
 def check_beam(runner: str) -> None:
@@ -68,81 +96,71 @@ def check_beam(runner: str) -> None:
         ) from None
 
 
-def run_beam(
-    work: list[partitions.Partition],
-    recipe: partitions.Recipe,
-    runner: str,
-    options: list[str],
-) -> list[dict[str, int]]:
-    """Makes the records of all partitions with Apache Beam.
+def _find_parts(
+    pool: processes.Pool, units: list[partitions.Partition], there: set[int]
+) -> list[partitions.Part | None]:
+    """Finds the parts of an earlier run; one that has changed is missing."""
+    candidates = [unit for unit in units if unit.number in there]
+    parts: list[partitions.Part | None] = [None] * len(units)
+    progress = Progress("comparing", len(candidates), "partitions")
+    found = pool.map(partitions.Worker.find_part, candidates)
+    for done, (unit, part) in enumerate(zip(candidates, found), 1):
+        parts[unit.number] = part
+        progress.update(done)
+    return parts
 
-    Args:
-        work: the partitions; workers must be able to open their paths.
-        recipe: settings of all partitions; workers must be able to open the
-            vocabulary.
-        runner: Beam's name of the runner, such as `DirectRunner`.
-        options: command line of Beam.
 
-    Returns:
-        Counts of each partition, in the order of `work`.
-    """
-    import apache_beam as beam
-    from apache_beam.options.pipeline_options import PipelineOptions
-
-    class MakePart(beam.DoFn):
-        """Makes records with a worker that reads its vocabulary once."""
-
-        def setup(self):
-            self._worker = partitions.Worker(recipe)
-
-        def process(self, partition):
-            counts = self._worker.make_part(partition)
-            with storage.open_file(_counts_path(partition), "wb") as file:
-                file.write(json.dumps(counts).encode())
-
-    with beam.Pipeline(
-        runner, options=PipelineOptions(options, save_main_session=False)
-    ) as pipeline:
-        (
-            pipeline
-            | "partitions" >> beam.Create(work)
-            | "spread" >> beam.Reshuffle()
-            | "records" >> beam.ParDo(MakePart())
+def _write_texts(
+    plan: partitions.Plan,
+    corpora: dict[str, corpus_lib.Corpus],
+    missing: list[partitions.Partition],
+    max_document_mb: int,
+) -> None:
+    """Writes the text of the partitions that are made."""
+    paths = {unit.number: unit.text_path for unit in missing}
+    for path in paths.values():  # of an earlier run
+        if storage.exists(path):
+            storage.remove(path)
+    first = 0
+    for corpus in corpora.values():
+        corpus_lib.write_partitions(
+            corpus,
+            plan.recipe.settings.random_seed,
+            {
+                number: paths[first + number]
+                for number in range(corpus.num_partitions)
+                if first + number in paths
+            },
+            max_document_mb,
         )
-    counts = []
-    for partition in work:
-        with storage.open_file(_counts_path(partition), "rb") as file:
-            counts.append(json.loads(file.read()))
-    return counts
+        first += corpus.num_partitions
 
 
-def _counts_path(partition: partitions.Partition) -> str:
-    return f"{partition.part_path}.json"
+def _make_parts(
+    pool: processes.Pool, missing: list[partitions.Partition]
+) -> list[partitions.Part]:
+    progress = Progress("records", len(missing), "partitions")
+    parts: list[partitions.Part] = []
+    for part in pool.map(
+        partitions.Worker.make_part,
+        missing,
+        lambda: progress.update(len(parts)),
+    ):
+        parts.append(part)
+        progress.update(len(parts))
+    return parts
 
 
-def _run_here(work, recipe, on_passes) -> list[dict[str, int]]:
-    worker, finished = partitions.Worker(recipe), 0
-    counts = []
-
-    def on_pass():
-        nonlocal finished
-        finished += 1
-        on_passes(finished)
-
-    for partition in work:
-        counts.append(worker.make_part(partition, on_pass))
-    return counts
-
-
-def _maker(
-    recipe: partitions.Recipe, finished
-) -> Callable[[partitions.Partition], dict[str, int]]:
-    """Makes parts, and adds the passes of all processes to `finished`."""
-
-    def on_pass():
-        with finished.get_lock():
-            finished.value += 1
-
-    return functools.partial(
-        partitions.Worker(recipe).make_part, on_pass=on_pass
-    )
+def _write_shards(
+    pool: processes.Pool, shards: list[partitions.Shard]
+) -> list[dict]:
+    progress = Progress("shards", len(shards), "shards")
+    entries: list[dict] = []
+    for entry in pool.map(
+        partitions.Worker.write_shard,
+        shards,
+        lambda: progress.update(len(entries)),
+    ):
+        entries.append(entry)
+        progress.update(len(entries))
+    return entries

@@ -1,32 +1,75 @@
-"""The manifest beside TFRecord shards.
+"""The manifests beside TFRecord shards, one for each run.
 
 folder/
     wiki.tfrecord-00000-of-00002    records of `tf.train.Example`
     wiki.tfrecord-00001-of-00002
+    wiki.tfrecord.manifest.json     settings, counts, sizes and hashes
     vocab-3a2f90c1.txt              the vocabulary they were made with
-    manifest.json                   settings, counts, sizes and hashes
+    manifest.json                   runs of earlier versions, if there were any
+
+A manifest is named after the first shard. Other files of these names are
+ignored. If several manifests list a shard, the one of its name counts, or else
+the one with its size.
 """
 
+import glob
 import hashlib
 import json
+import math
 import os
+import re
 
-from common import storage
+from common import limits, storage
 from common.errors import UserError
 from common.storage import write_whole
 
-MANIFEST = "manifest.json"
+SUFFIX = ".manifest.json"
+EARLIER = "manifest.json"  # written by earlier versions, for a whole folder
+
+_NAME = "a name without a folder"
+_SHA256 = "64 hexadecimal digits"
+# Name -> type, and the smallest number or a pattern.
+_REQUIRED = {
+    "vocab_file": (str, _NAME),
+    "vocab_sha256": (str, _SHA256),
+    "vocab_size": (int, 1),
+    "max_seq_length": (int, 1),
+    "max_predictions_per_seq": (int, 1),
+    "do_lower_case": (bool, None),
+    "shards": (dict, None),
+}
+_OPTIONAL = {
+    "strip_accents": (bool, None),
+    "short_seq_prob": (float, 0),
+    "masked_lm_prob": (float, 0),
+    "smoothing": (float, 0),
+    "dupe_factor": (int, 1),
+    "max_ngram": (int, 1),
+    "random_seed": (int, None),
+    "do_whole_word_mask": (bool, None),
+    "word_boundaries": (bool, None),
+    "pack_sequences": (bool, None),
+    "max_sequences_per_row": (int, 1),
+    "statistics": (dict, None),
+    "shares": (dict, None),
+}
+_SHARD = {"records": (int, 0), "bytes": (int, 0), "sha256": (str, _SHA256)}
+
+
+def name_for(shard: str) -> str:
+    """Returns the name of the manifest of a run with this first shard."""
+    name = os.path.basename(shard)
+    return re.sub(r"-\d+-of-\d+$", "", name) + SUFFIX
 
 
 def write_manifest(
     folder: str, shards: dict[str, dict], vocab_file: str, run: dict
 ) -> None:
-    """Adds a run to the folder's manifest and keeps its vocabulary.
+    """Writes the manifest of a run, and a copy of its vocabulary.
 
     Args:
         folder: folder of the shards.
-        shards: from `ShardWriter.finish`; they replace shards of the same name
-            that an earlier run listed.
+        shards: file name -> `{"records", "bytes", "sha256"}`.
         vocab_file: copied to the folder under a name made of its hash.
         run: settings and statistics, as JSON values.
     """
@@ -34,82 +77,226 @@ def write_manifest(
         content = file.read()
     digest = hashlib.sha256(content).hexdigest()
     name = f"vocab-{digest[:8]}.txt"
-    write_whole(os.path.join(folder, name), content)
-    path = os.path.join(folder, MANIFEST)
-    runs = read_runs(folder)
-    for earlier in runs:
-        for shard in shards:
-            earlier["shards"].pop(shard, None)
-    runs = [earlier for earlier in runs if earlier["shards"]]
-    runs.append(
-        {**run, "vocab_file": name, "vocab_sha256": digest, "shards": shards}
-    )
-    text = json.dumps({"format": 1, "runs": runs}, indent=2) + "\n"
-    write_whole(path, text)
+    listed = {
+        "format": 2,
+        **run,
+        "vocab_file": name,
+        "vocab_sha256": digest,
+        "shards": shards,
+    }
+    text = json.dumps(listed, indent=2) + "\n"
+    own = f"{os.getpid()}.partial"  # neighbours write the same vocabulary
+    write_whole(os.path.join(folder, name), content, own)
+    write_whole(os.path.join(folder, name_for(next(iter(shards)))), text, own)
 
 
 def manifest_of(path: str) -> dict | None:
-    """Manifest entry of the run that wrote a shard.
+    """Manifest of the run that wrote a shard; as `manifests_of`."""
+    return manifests_of([path])[0]
+
+
+def manifests_of(paths: list[str]) -> list[dict | None]:
+    """Manifests of the runs that wrote some shards.
 
     Args:
-        path: a TFRecord file.
+        paths: TFRecord files.
 
     Returns:
-        Settings and statistics, `vocab_file` as a path, `shards` with the
-        entry of this file; None if no manifest lists the file.
+        for each of them, settings and statistics, `vocab_file` as a path,
+        `manifest`, the path of the manifest, and `shards`, name -> entry; None
+        if no manifest lists the file.
 
     Raises:
-        UserError: the manifest is damaged, or the size of the file differs.
+        UserError: a manifest is damaged, or the size of a file differs.
     """
-    run = listed_run(path)
-    if run is None:
-        return None
-    entry = run["shards"][os.path.basename(path)]
-    expected, found = entry["bytes"], storage.size(path)
-    if expected != found:
-        raise UserError(
-            f"has {found} bytes",
-            path=path,
-            expected=f"{expected} ({MANIFEST})",
-            fix="the file is damaged: make the records again",
-        )
-    return run
+    runs = listed_runs(paths)
+    for path, run in zip(paths, runs):
+        if run is None:
+            continue
+        expected = run["shards"][os.path.basename(path)]["bytes"]
+        found = storage.size(path)
+        if expected != found:
+            raise UserError(
+                f"has {found} bytes",
+                path=path,
+                expected=f"{expected} ({os.path.basename(run['manifest'])})",
+                fix="the file is damaged: make the records again",
+            )
+    return runs
 
 
-def listed_run(path: str) -> dict | None:
-    """Like `manifest_of`, for a file that may be damaged."""
-    folder, name = os.path.split(storage.absolute(path))
-    for run in read_runs(folder):
-        if name in run["shards"]:
-            vocab_file = os.path.join(folder, run["vocab_file"])
-            return {**run, "vocab_file": vocab_file}
-    return None
+def listed_runs(paths: list[str]) -> list[dict | None]:
+    """Like `manifests_of`, for files that may be damaged."""
+    folders = [os.path.dirname(storage.absolute(path)) for path in paths]
+    runs = {folder: read_runs(folder) for folder in dict.fromkeys(folders)}
+    found = []
+    for path, folder in zip(paths, folders):
+        name = os.path.basename(path)
+        listing = (run for run in runs[folder] if name in run["shards"])
+        run = next(listing, None)
+        vocab_file = run and os.path.join(folder, run["vocab_file"])
+        found.append(run and {**run, "vocab_file": vocab_file})
+    return found
 
 
 def read_runs(folder: str) -> list[dict]:
-    """Runs that the manifest of a folder lists; none without a manifest.
+    """Runs that the manifests of a folder list; each shard is in one of them.
 
     Raises:
-        UserError: the manifest is damaged.
+        UserError: a manifest is damaged.
     """
-    path = os.path.join(folder, MANIFEST)
+    inside = folder if storage.is_remote(folder) else glob.escape(folder)
+    paths = storage.glob(os.path.join(inside, f"*{SUFFIX}"))
+    runs = [run for path in paths for run in read_manifest(path) or ()]
+    # The last one of an earlier version's is the latest.
+    earlier = read_manifest(os.path.join(folder, EARLIER)) or []
+    runs += reversed(earlier)
+    listing: dict[str, list[dict]] = {}
+    for run in runs:
+        for name in run["shards"]:
+            listing.setdefault(name, []).append(run)
+    for name, several in listing.items():
+        if len(several) > 1:
+            kept = _choose(os.path.join(folder, name), several)
+            for run in several:
+                if run is not kept:
+                    del run["shards"][name]
+    return [run for run in runs if run["shards"]]
+
+
+def read_manifest(path: str) -> list[dict] | None:
+    """Reads the runs of a manifest; None if it is missing or not ours.
+
+    Raises:
+        UserError: it is damaged.
+    """
     if not storage.exists(path):
-        return []
+        return None
+    marker = "runs" if os.path.basename(path) == EARLIER else "shards"
+    content = b""
     try:
         with storage.open_file(path, "rb") as file:
-            manifest = json.loads(file.read())
-        if manifest["format"] != 1:
-            raise ValueError(f"format {manifest['format']}, expected 1")
-        for run in manifest["runs"]:
-            for shard in run["shards"].values():
-                int(shard["bytes"])
-            # Older manifests: accents were stripped with lower-casing.
-            if "do_lower_case" in run:
-                run.setdefault("strip_accents", run["do_lower_case"])
-        return manifest["runs"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+            content = limits.read_json(file, path)
+        value = json.loads(content, parse_constant=_reject)
+        if not isinstance(value, dict) or not {"format", marker} <= set(value):
+            return None
+        return _runs(value, marker, path)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, UserError):
+            raise
+        if not all(f'"{x}"'.encode() in content for x in ("format", marker)):
+            return None
+        found = (
+            "nested too deep" if isinstance(error, RecursionError) else error
+        )
         raise UserError(
-            f"not a manifest: {error!r}",
+            f"not a whole manifest: {found}",
             path=path,
-            fix="delete it and make the records again",
+            fix="copy it again, or make the records again",
         ) from None
+
+
+def check_vocabulary(run: dict) -> str:
+    """Compares the vocabulary beside the records with their manifest.
+
+    Args:
+        run: from `manifests_of` or `listed_runs`.
+
+    Returns:
+        path of the vocabulary.
+
+    Raises:
+        UserError: it is missing, or another one.
+    """
+    path = run["vocab_file"]
+    if not storage.exists(path):
+        raise UserError(
+            "missing",
+            path=path,
+            expected="the vocabulary of the records beside them",
+            fix="copy it too",
+        )
+    with storage.open_file(path, "rb") as file:
+        found = hashlib.sha256(file.read()).hexdigest()
+    if found != run["vocab_sha256"]:
+        raise UserError(
+            f"sha256 {found[:8]}",
+            path=path,
+            expected=f"{run['vocab_sha256'][:8]}, as in {run['manifest']}: "
+            "the vocabulary that the records were made with",
+            fix="copy it again, or make the records again",
+        )
+    return path
+
+
+def _runs(value: dict, marker: str, path: str) -> list[dict]:
+    """The runs of a manifest, checked."""
+    version = 1 if marker == "runs" else 2
+    if value["format"] != version:
+        raise ValueError(f"format is {value['format']!r}, expected {version}")
+    runs = value["runs"] if marker == "runs" else [value]
+    if not isinstance(runs, list):
+        raise ValueError("runs is no list")
+    for run in runs:
+        _check(run, _REQUIRED, _OPTIONAL, "")
+        # Older manifests: accents were stripped with lower-casing.
+        run.setdefault("strip_accents", run["do_lower_case"])
+        for name, shard in run["shards"].items():
+            _check_value(name, (str, _NAME), "shards")
+            _check(shard, _SHARD, {}, f"shards[{name!r}].")
+        for name in ("statistics", "shares"):
+            for key, number in run.get(name, {}).items():
+                _check_value(number, (float, 0), f"{name}[{key!r}]")
+    return [{**run, "manifest": path} for run in runs]
+
+
+def _check(value, required: dict, optional: dict, where: str) -> None:
+    """Checks the names and types of an object; raises a ValueError."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{where or 'a run'} is no object")
+    for name in required:
+        if name not in value:
+            raise ValueError(f"{where}{name} is missing")
+    for name, kind in {**required, **optional}.items():
+        if name in value:
+            _check_value(value[name], kind, f"{where}{name}")
+
+
+def _check_value(value, kind: tuple, where: str) -> None:
+    expected, limit = kind
+    accepted = (int, float) if expected is float else expected
+    is_kind = isinstance(value, accepted)
+    if expected in (int, float) and isinstance(value, bool):
+        is_kind = False
+    if not is_kind:
+        found = type(value).__name__
+        raise ValueError(f"{where} is a {found}, expected {expected.__name__}")
+    if limit == _NAME:
+        # Names of other folders would be read, and copied into a run.
+        is_right = value not in ("", ".", "..") and not set(value) & set(
+            "/\\\0"
+        )
+    elif limit == _SHA256:
+        is_right = re.fullmatch("[0-9a-f]{64}", value) is not None
+    elif expected in (int, float):
+        is_right = math.isfinite(value) and (limit is None or value >= limit)
+        limit = f"at least {limit}"
+    else:
+        return
+    if not is_right:
+        raise ValueError(f"{where} is {value!r:.50}, expected {limit}")
+
+
+def _choose(path: str, runs: list[dict]) -> dict:
+    """The run that wrote a shard, of several that list it."""
+    name = os.path.basename(path)
+    for run in runs:
+        if os.path.basename(run["manifest"]) == name_for(name):
+            return run
+    size = storage.size(path) if storage.exists(path) else None
+    matching = [run for run in runs if run["shards"][name]["bytes"] == size]
+    return (matching or runs)[0]
+
+
+def _reject(constant: str):
+    raise ValueError(f"{constant} is no number")

@@ -1,185 +1,152 @@
-"""Writing of TFRecord shards, completely or not at all."""
+"""Writing of TFRecord files, completely or not at all."""
 
 import contextlib
+import glob
 import hashlib
 import os
-import random
-import struct
-from collections.abc import Iterator
-
-import tensorflow as tf
+import shutil
+import tempfile
 
 from common import storage
 from common.errors import UserError
-from common.progress import Progress
-from common.storage import sync_and_hash
-
-_MERGE_BYTES = 1 << 28  # of the buffers of all parts
+from common.processes import KilledProcess
+from common.progress import say
+from data.records import manifest, shuffle
 
 
 class ShardWriter:
-    """Merges parts into shards, which are renamed when all are complete.
+    """The files of a run until its shards are complete: a context manager.
 
-    Records come in parts, one for each partition of the corpus, which the
-    caller writes to `part_path`. `finish` merges them in a random order over
-    all shards, so that neighbours in a shard are not neighbours in the corpus.
+    They are in `scratch`, a hidden folder in the final folder, or in the
+    folder of temporary files if the final one is on remote storage. Its name
+    is a hash of the outputs and of all that the records depend on. A run that
+    is killed leaves the folder; the same run finds its parts there, and
+    another run into the same outputs removes it.
 
-    Until then all files are in `scratch`, a hidden folder in the final folder,
-    which the caller may use for other temporary files. The context manager
-    removes it; the files of a killed run are removed by the next run with the
-    same paths.
+    Only one process at a time writes the same outputs.
 
     Args:
         paths: final paths, all in one folder.
+        identity: describes all that the records depend on.
+
+    Attributes:
+        folder: the final folder.
+        scratch: local folder of temporary files.
 
     Raises:
-        UserError: the folder cannot be created or written.
+        UserError: the folder cannot be created or written, or another process
+            writes there.
     """
 
-    def __init__(self, paths: list[str]):
-        digest = hashlib.sha256("\n".join(paths).encode()).hexdigest()
+    def __init__(self, paths: list[str], identity: str = ""):
         self.folder = os.path.dirname(storage.absolute(paths[0]))
-        self.scratch = f"{self.folder}/.partial-{digest[:8]}"
-        self._paths = paths
-        try:
-            storage.make_folder(self.folder)
-            storage.remove_folder(self.scratch)
-            storage.make_folder(self.scratch)
-        except (OSError, tf.errors.OpError) as error:
-            raise _cannot_write(self.folder, error) from None
+        self._paths, self._is_remote = paths, storage.is_remote(paths[0])
+        names = {manifest.name_for(path) for path in paths}
+        self._names = sorted(x.removesuffix(manifest.SUFFIX) for x in names)
+        self._root = self.folder
+        if self._is_remote:
+            name = f"bert-{os.getuid()}-{_hash(self.folder)[:8]}"
+            self._root = os.path.join(tempfile.gettempdir(), name)
+        self._start = f".partial-{_hash('/'.join(self._names))[:8]}-"
+        name = self._start + _hash("\n".join([*paths, identity]))[:12]
+        self.scratch = os.path.join(self._root, name)
+        self._staging = f"{self.folder}/{name}"
+        self._locks = contextlib.ExitStack()
 
     def __enter__(self):
+        try:
+            for folder in dict.fromkeys([self.folder, self._root]):
+                storage.make_folder(folder)
+            for name in self._names:
+                path = os.path.join(self._root, f".{name}.lock")
+                what = f"{self.folder}/{name}"
+                self._locks.enter_context(storage.lock(path, what))
+            found = os.path.join(glob.escape(self._root), f"{self._start}*")
+            for path in glob.glob(found):
+                if path != self.scratch:
+                    shutil.rmtree(path, ignore_errors=True)
+            for folder in dict.fromkeys([self.scratch, self._staging]):
+                storage.make_folder(folder)
+        except BaseException as error:
+            self._locks.close()
+            if isinstance(error, storage.errors()):
+                raise cannot_write(self.folder, error) from None
+            raise
         return self
 
-    def __exit__(self, *error):
-        storage.remove_folder(self.scratch)
+    def __exit__(self, kind, *error):
+        with self._locks:
+            stopped = kind and issubclass(
+                kind, (KeyboardInterrupt, KilledProcess)
+            )
+            if stopped and self.finished_parts():
+                say(
+                    f"{len(self.finished_parts())} finished partitions are "
+                    f"kept in {self.scratch}; the same command continues"
+                )
+                return
+            shutil.rmtree(self.scratch, ignore_errors=True)
+            if self._is_remote:
+                storage.remove_folder(self._staging)
 
     def part_path(self, number: int) -> str:
-        """Path of the records of a partition until `finish`."""
-        return f"{self.scratch}/part-{number:05d}"
+        """Path of a partition's records."""
+        return os.path.join(self.scratch, f"part-{number:05d}")
 
-    def finish(self, counts: list[int], seed: int) -> dict[str, dict]:
-        """Merges the parts and renames the shards.
+    def finished_parts(self) -> set[int]:
+        """Numbers of the partitions whose records are here."""
+        found = glob.glob(f"{glob.escape(self.scratch)}/part-*.json")
+        return {int(path[:-5].rpartition("-")[2]) for path in found}
 
-        The n-th drawn record goes to shard n modulo the number of shards. The
-        order within a part is kept.
+    def shard_path(self, number: int) -> str:
+        """Path of a shard until `finish`."""
+        return f"{self._staging}/shard-{number:05d}"
+
+    def finish(self, entries: list[dict]) -> dict[str, dict]:
+        """Renames the shards.
 
         Args:
-            counts: number of records of each part.
-            seed: seed of the order.
+            entries: `{"records", "bytes", "sha256"}` of each shard.
 
         Returns:
-            file name -> `{"records", "bytes", "sha256"}`.
+            file name -> entry.
 
         Raises:
-            UserError: the disk is full or cannot be written.
+            UserError: a file cannot be renamed.
         """
-        written = [f"{self.scratch}/shard-{i}" for i in range(len(self._paths))]
         try:
-            self._merge(counts, seed, written)
-            shards = {}
-            for number, (source, path) in enumerate(zip(written, self._paths)):
-                shards[os.path.basename(path)] = {
-                    "records": len(range(number, sum(counts), len(written))),
-                    "bytes": storage.size(source),
-                    "sha256": sync_and_hash(source),
-                }
-            for source, path in zip(written, self._paths):
-                storage.replace(source, path)
-            storage.remove_folder(self.scratch)
-        except (OSError, tf.errors.OpError) as error:
-            size = sum(
-                storage.size(self.part_path(i)) for i in range(len(counts))
-            )
-            raise _cannot_write(self.folder, error, size) from None
-        return shards
-
-    def _merge(self, counts: list[int], seed: int, written: list[str]) -> None:
-        chunk = max(1 << 14, min(1 << 18, _MERGE_BYTES // len(counts)))
-        parts = [_Part(self.part_path(i), chunk) for i in range(len(counts))]
-        progress = Progress("shards", sum(counts), "records")
-        with contextlib.ExitStack() as stack:
-            files = [
-                stack.enter_context(storage.open_file(path, "wb"))
-                for path in written
-            ]
-            order = draw_parts(counts, random.Random(f"{seed}/merge"))
-            for number, part in enumerate(order):
-                files[number % len(files)].write(parts[part].next_frame())
-                if number % 10_000 == 0:
-                    progress.update(number)
+            for number, path in enumerate(self._paths):
+                storage.replace(self.shard_path(number), path)
+            if not self._is_remote:
+                storage.sync_folder(self.folder)
+        except storage.errors() as error:
+            raise cannot_write(self.folder, error) from None
+        return dict(zip(map(os.path.basename, self._paths), entries))
 
 
-def write_records(path: str, records: list[bytes]) -> None:
+def write_records(path: str, records: list[bytes]) -> dict:
     """Writes a TFRecord file.
+
+    Returns:
+        its entry in a manifest, `{"records", "bytes", "sha256"}`.
 
     Raises:
         UserError: the disk is full or cannot be written.
     """
+    content = b"".join(shuffle.frame(records))
     try:
-        with tf.io.TFRecordWriter(path) as writer:
-            for record in records:
-                writer.write(record)
-    except tf.errors.OpError as error:
-        size = sum(16 + len(record) for record in records)
-        raise _cannot_write(path, error, size) from None
+        with storage.open_file(path, "wb") as file:
+            file.write(content)
+    except storage.errors() as error:
+        raise cannot_write(path, error, len(content)) from None
+    return {
+        "records": len(records),
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
 
 
-def draw_parts(counts: list[int], rng: random.Random) -> Iterator[int]:
-    """Draws a random order of the records of several parts.
-
-    All orders have the same probability: in each draw, a part's probability is
-    its share of the remaining records. Memory is O(len(counts)).
-
-    Args:
-        counts: number of records of each part.
-        rng: source of the order.
-
-    Yields:
-        For each record, the number of its part.
-    """
-    leaves = 1 << max(0, len(counts) - 1).bit_length()
-    left = [0] * leaves + counts + [0] * (leaves - len(counts))
-    for node in range(leaves - 1, 0, -1):  # a tree of sums, root at 1
-        left[node] = left[2 * node] + left[2 * node + 1]
-    for remaining in range(sum(counts), 0, -1):
-        rank, node = rng.randrange(remaining), 1
-        while node < leaves:
-            left[node] -= 1
-            node *= 2
-            if rank >= left[node]:
-                rank -= left[node]
-                node += 1
-        left[node] -= 1
-        yield node - leaves
-
-
-class _Part:
-    """Reads the frames of a TFRecord file in chunks; keeps no file open."""
-
-    def __init__(self, path: str, chunk: int):
-        self._path, self._chunk = path, chunk
-        self._offset, self._at, self._buffer = 0, 0, b""
-
-    def next_frame(self) -> bytes:
-        """Next frame: length, its checksum, the record, its checksum."""
-        self._need(12)
-        (length,) = struct.unpack_from("<Q", self._buffer, self._at)
-        self._need(length + 16)
-        start, self._at = self._at, self._at + length + 16
-        return self._buffer[start : self._at]
-
-    def _need(self, size: int) -> None:
-        if len(self._buffer) - self._at >= size:
-            return
-        with storage.open_file(self._path, "rb") as file:
-            file.seek(self._offset)
-            more = file.read(max(self._chunk, size))
-        self._offset += len(more)
-        self._buffer, self._at = self._buffer[self._at :] + more, 0
-
-
-def _cannot_write(path: str, error: Exception, size: int = 0) -> UserError:
+def cannot_write(path: str, error: Exception, size: int = 0) -> UserError:
     """Error of a failed write of `size` bytes."""
     cause = getattr(error, "strerror", None) or getattr(error, "message", error)
     cause = str(cause).removeprefix(f"{path}; ")  # TensorFlow adds the path
@@ -191,3 +158,7 @@ def _cannot_write(path: str, error: Exception, size: int = 0) -> UserError:
         path=path,
         fix="check the path, its permissions and the free space",
     )
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -98,11 +98,12 @@ def read_inputs(settings: Settings, config: BertConfig) -> Inputs:
         sets.append(
             storage.list_files(settings.eval_input_file, "eval_input_file")
         )
-    listed = [[manifest.manifest_of(path) for path in files] for files in sets]
+    listed = [manifest.manifests_of(files) for files in sets]
     everything = [run for runs in listed for run in runs]
     check_packing(everything)
     runs = [run for run in everything if run]
     check_vocabulary(runs, config, settings.training.model.bert_config_file)
+    say_earlier(runs)
     check_text_flags(settings, runs, config)
     records = [
         Records(files, runs, read_schema(settings, files, runs, config))
@@ -123,8 +124,17 @@ def read_inputs(settings: Settings, config: BertConfig) -> Inputs:
         held_out,
         made.get("do_lower_case", settings.do_lower_case),
         made.get("strip_accents", settings.strip_accents),
-        settings.vocab_file or made.get("vocab_file"),
+        settings.vocab_file
+        or (made and manifest.check_vocabulary(made))
+        or None,
     )
+
+
+def say_earlier(runs: list[dict]) -> None:
+    """Logs the manifests that an earlier version wrote."""
+    for path in dict.fromkeys(run["manifest"] for run in runs):
+        if os.path.basename(path) == manifest.EARLIER:
+            say(f"{path}: made by an earlier version")
 
 
 def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
@@ -331,8 +341,7 @@ def check_text_flags(
             if given not in (None, run[name]):
                 raise UserError(
                     f"--{name}={given}",
-                    expected=f"{run[name]}, as in the manifest.json of the "
-                    "records",
+                    expected=f"{run[name]}, as in {run['manifest']}",
                 )
     if not settings.vocab_file:
         return
