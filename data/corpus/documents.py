@@ -345,8 +345,13 @@ def write_partitions(
 def read_partition(path: str) -> list[list[str]]:
     """Reads the documents that `write_partitions` wrote, each as its lines."""
     with storage.open_file(path, "rb") as file:
-        text = file.read().decode()
-    return [document.split("\n") for document in text.split("\n\n")[:-1]]
+        return split_partition(file.read())
+
+
+def split_partition(content: bytes) -> list[list[str]]:
+    """Splits documents, each with a blank line after it, into their lines."""
+    documents = content.decode().split("\n\n")[:-1]
+    return [document.split("\n") for document in documents]
 
 
 def file_size(path: str) -> int:

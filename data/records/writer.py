@@ -32,6 +32,7 @@ class ShardWriter:
     Attributes:
         folder: the final folder.
         scratch: local folder of temporary files.
+        staging: folder of the shards until `finish`, beside the final paths.
 
     Raises:
         UserError: the folder cannot be created or written, or another process
@@ -50,7 +51,7 @@ class ShardWriter:
         self._start = f".partial-{_hash('/'.join(self._names))[:8]}-"
         name = self._start + _hash("\n".join([*paths, identity]))[:12]
         self.scratch = os.path.join(self._root, name)
-        self._staging = f"{self.folder}/{name}"
+        self.staging = f"{self.folder}/{name}"
         self._locks = contextlib.ExitStack()
 
     def __enter__(self):
@@ -65,7 +66,7 @@ class ShardWriter:
             for path in glob.glob(found):
                 if path != self.scratch:
                     shutil.rmtree(path, ignore_errors=True)
-            for folder in dict.fromkeys([self.scratch, self._staging]):
+            for folder in dict.fromkeys([self.scratch, self.staging]):
                 storage.make_folder(folder)
         except BaseException as error:
             self._locks.close()
@@ -87,7 +88,7 @@ class ShardWriter:
                 return
             shutil.rmtree(self.scratch, ignore_errors=True)
             if self._is_remote:
-                storage.remove_folder(self._staging)
+                storage.remove_folder(self.staging)
 
     def part_path(self, number: int) -> str:
         """Path of a partition's records."""
@@ -100,7 +101,7 @@ class ShardWriter:
 
     def shard_path(self, number: int) -> str:
         """Path of a shard until `finish`."""
-        return f"{self._staging}/shard-{number:05d}"
+        return shard_path(self.staging, number)
 
     def finish(self, entries: list[dict]) -> dict[str, dict]:
         """Renames the shards.
@@ -122,6 +123,11 @@ class ShardWriter:
         except storage.errors() as error:
             raise cannot_write(self.folder, error) from None
         return dict(zip(map(os.path.basename, self._paths), entries))
+
+
+def shard_path(folder: str, number: int) -> str:
+    """Path of a shard in the folder of a run's temporary files."""
+    return f"{folder}/shard-{number:05d}"
 
 
 def write_records(path: str, records: list[bytes]) -> dict:

@@ -1,0 +1,327 @@
+"""Creation of records with Apache Beam; the bytes are those of `runners`.
+
+files -> documents -> partitions -> pieces of shards -> shards
+         (key: partition)           (key: shard)
+
+Beam's workers read the corpus, and exchange text and records among themselves.
+The process that launches them sees counts and file names only.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from common import storage
+from common.errors import UserError
+from data.corpus import documents as corpus_lib
+from data.pretraining import partitions
+from data.records import shuffle
+from data.records import writer as records
+
+_BATCH_BYTES = 4_000_000  # of documents that a worker sends at once
+_COUNTS = -1  # key of the counts, beside the numbers of the shards
+
+
+@dataclasses.dataclass(frozen=True)
+class _File:
+    """A file of the corpus.
+
+    Attributes:
+        path: the file.
+        group: name of its group.
+        first: number of its first document in the group.
+    """
+
+    path: str
+    group: str
+    first: int = 0
+
+
+def run(
+    runner: str,
+    options: list[str],
+    inputs: dict[str, list[str]],
+    make_plan: Callable[[dict[str, corpus_lib.Corpus]], partitions.Plan],
+    writer: records.ShardWriter,
+    max_document_mb: int,
+) -> tuple[partitions.Plan, list[dict[str, int]], list[dict]]:
+    """Makes all shards with Apache Beam, up to their renaming.
+
+    Args:
+        runner: Beam's name of the runner, such as `DirectRunner`.
+        options: command line of Beam.
+        inputs: name -> files of each group; workers must be able to open them
+            and the vocabulary.
+        make_plan: plans the partitions of the groups.
+        writer: has the paths of the shards.
+        max_document_mb: as for `documents.documents`.
+
+    Returns:
+        the plan; counts of each partition; the entry of each shard in the
+        manifest.
+
+    Raises:
+        UserError: a file cannot be read, or a group has too few documents.
+    """
+    root = os.path.dirname(os.path.abspath(partitions.__file__))
+    _let_workers_import(os.path.dirname(os.path.dirname(root)))
+    files = [
+        _File(path, name) for name, paths in inputs.items() for path in paths
+    ]
+    launch = functools.partial(_launch, runner, options)
+    counts_path = f"{writer.staging}/counts.json"
+    launch(
+        list(enumerate(files)),
+        _CountDocuments(max_document_mb),
+        _WriteCounts(counts_path),
+    )
+    counted = _read_counts(counts_path)
+    corpora, placed = {}, []
+    for name, paths in inputs.items():
+        rows = [counted[i] for i, x in enumerate(files) if x.group == name]
+        documents, sizes = np.array(rows, np.int64).T
+        corpora[name] = corpus_lib.Corpus(paths, documents, sizes)
+        corpus_lib.check_any(corpora[name].num_documents, paths)
+        firsts = (np.cumsum(documents) - documents).tolist()
+        placed += [_File(x, name, first) for x, first in zip(paths, firsts)]
+    plan = make_plan(corpora)
+    launch(
+        list(enumerate(placed)),
+        _ReadDocuments(plan, corpora, max_document_mb),
+        _MakePieces(plan),
+        _WriteShards(plan, writer.staging, counts_path),
+    )
+    counts = _read_counts(counts_path)
+    entries = [
+        _read_json(f"{writer.shard_path(number)}.json")
+        for number in range(plan.recipe.num_shards)
+    ]
+    return plan, counts, entries
+
+
+class _CountDocuments(beam.DoFn):
+    """number, [file] -> 0, (number, documents and bytes, error)."""
+
+    def __init__(self, max_document_mb: int):
+        self._max_document_mb = max_document_mb
+
+    def process(self, element):
+        number, (file, *_) = element
+        count = size = 0
+        error = None
+        try:
+            for text in corpus_lib.documents(
+                file.path, None, self._max_document_mb, _open
+            ):
+                count += 1
+                size += len(text)
+        except UserError as found:
+            error = str(found)
+        yield 0, (number, (count, size), error)
+
+
+class _WriteCounts(beam.DoFn):
+    """Any key, [(number, counts, error)] -> one file."""
+
+    def __init__(self, path: str):
+        self._path = path
+
+    def process(self, element):
+        _, rows = element
+        _write(self._path, _counts(rows))
+
+
+class _ReadDocuments(beam.DoFn):
+    """number, [file] -> partition, (number of a document, documents)."""
+
+    def __init__(
+        self,
+        plan: partitions.Plan,
+        corpora: dict[str, corpus_lib.Corpus],
+        max_document_mb: int,
+    ):
+        self._plan, self._corpora = plan, corpora
+        self._max_document_mb = max_document_mb
+
+    def process(self, element):
+        _, (file, *_) = element
+        first, size = file.first, 0
+        texts: list[bytes] = []
+        for text in corpus_lib.documents(
+            file.path, None, self._max_document_mb, _open
+        ):
+            texts.append(text)
+            size += len(text)
+            if size >= _BATCH_BYTES:
+                yield from self._deal(file.group, first, texts)
+                first, size, texts = first + len(texts), 0, []
+        yield from self._deal(file.group, first, texts)
+
+    def _deal(
+        self, group: str, first: int, texts: list[bytes]
+    ) -> Iterator[tuple[int, tuple[int, bytes]]]:
+        seed = self._plan.recipe.settings.random_seed
+        numbers = self._corpora[group].partitions(seed, first, len(texts))
+        batches: dict[int, tuple[int, list[bytes]]] = {}
+        for i, (number, text) in enumerate(zip(numbers.tolist(), texts)):
+            batches.setdefault(number, (first + i, []))[1].append(text)
+        for number, (document, some) in batches.items():
+            partition = self._plan.groups[group].first + number
+            yield partition, (document, b"\n".join([*some, b""]))
+
+
+class _MakePieces(beam.DoFn):
+    """partition, documents -> shard, (partition, section, piece); counts."""
+
+    def __init__(self, plan: partitions.Plan):
+        self._plan = plan
+
+    def setup(self):
+        self._worker = partitions.Worker(self._plan.recipe)
+
+    def process(self, element):
+        number, batches = element
+        content = b"".join(text for _, text in sorted(dict(batches).items()))
+        totals: dict[str, int] = {}
+        error = None
+        sections = self._worker.make_sections(
+            corpus_lib.split_partition(content),
+            number,
+            self._plan.passes[number],
+        )
+        try:
+            for section, (pieces, counts) in enumerate(sections):
+                partitions.add_counts(totals, counts)
+                for shard, piece in enumerate(pieces):
+                    yield shard, (number, section, piece)
+        except UserError as found:
+            error = str(found)
+        yield _COUNTS, (number, totals, error)
+
+
+class _WriteShards(beam.DoFn):
+    """shard, [(partition, section, piece)] -> its file; counts -> theirs."""
+
+    def __init__(self, plan: partitions.Plan, folder: str, counts_path: str):
+        self._worker = partitions.Worker(plan.recipe)
+        self._folder, self._counts_path = folder, counts_path
+
+    def process(self, element):
+        shard, values = element
+        if shard == _COUNTS:
+            _write(self._counts_path, _counts(values))
+            return
+        path = records.shard_path(self._folder, shard)
+        own = f"{path}.{uuid.uuid4().hex}"  # of this attempt
+        with tempfile.NamedTemporaryFile() as spool, _open(own, "wb") as file:
+            key = self._worker.shard_key(shard)
+            entry = shuffle.write_shard(_spool(values, spool), key, file)
+        _rename(own, path)
+        _write(f"{path}.json", json.dumps(entry))
+
+
+def _launch(
+    runner: str, options: list[str], elements: list, *stages: beam.DoFn
+) -> None:
+    """Runs stages; the elements before each of them are grouped by key."""
+    with beam.Pipeline(
+        runner, options=PipelineOptions(options, save_main_session=False)
+    ) as pipeline:
+        found = pipeline | beam.Create(elements)
+        for stage in stages:
+            name = type(stage).__name__.lstrip("_")
+            found = found | f"Before{name}" >> beam.GroupByKey()
+            found = found | name >> beam.ParDo(stage).with_output_types(
+                tuple[int, Any]
+            )
+
+
+def _spool(
+    values: Iterable[tuple[int, int, bytes]], spool
+) -> list[shuffle.Piece]:
+    """Keeps the pieces of a shard in a local file, not in memory."""
+    offsets = {}
+    for number, section, piece in values:
+        offsets[number, section] = spool.tell()
+        spool.write(piece)
+    spool.flush()
+    return [
+        shuffle.Piece.open(
+            partitions.section_name(*key), spool.name, offsets[key]
+        )
+        for key in sorted(offsets)
+    ]
+
+
+def _counts(rows: Iterable[tuple[int, Any, str | None]]) -> str:
+    """JSON: counts in the order of their numbers, or an error."""
+    found = sorted(rows, key=lambda row: row[0])
+    errors = [error for _, _, error in found if error]
+    return json.dumps(
+        {
+            "error": errors[0] if errors else None,
+            "counts": list({number: x for number, x, _ in found}.values()),
+        }
+    )
+
+
+def _read_counts(path: str) -> list:
+    found = _read_json(path)
+    if found["error"]:
+        raise UserError(found["error"])
+    return found["counts"]
+
+
+def _let_workers_import(root: str) -> None:
+    """Lets processes of this machine import the project."""
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in paths:
+        paths = [root, *filter(None, paths)]
+        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+
+
+def _is_beams(path: str) -> bool:
+    """Whether one of Beam's file systems is there for a path."""
+    try:
+        FileSystems.get_filesystem(path)
+    except ValueError:
+        return False
+    return True
+
+
+def _open(path: str, mode: str):
+    if not storage.is_remote(path) or not _is_beams(path):
+        return storage.open_file(path, mode)
+    opened = FileSystems.open if mode == "rb" else FileSystems.create
+    # Documents decompress the file, so that errors are the same everywhere.
+    return opened(path, compression_type=CompressionTypes.UNCOMPRESSED)
+
+
+def _rename(source: str, target: str) -> None:
+    if storage.is_remote(target) and _is_beams(target):
+        FileSystems.rename([source], [target])
+    else:
+        storage.replace(source, target)
+
+
+def _write(path: str, content: str) -> None:
+    own = f"{path}.{uuid.uuid4().hex}"
+    with _open(own, "wb") as file:
+        file.write(content.encode())
+    _rename(own, path)
+
+
+def _read_json(path: str):
+    with storage.open_file(path, "rb") as file:
+        return json.loads(file.read())
