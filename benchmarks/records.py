@@ -37,8 +37,8 @@ def measure(source: str, vocab_file: str, processes: int, folder: str) -> dict:
     seconds = time.perf_counter() - start
     if status:
         raise SystemExit(f"{command} ended with status {status}")
-    manifest = json.loads((pathlib.Path(folder) / "manifest.json").read_text())
-    counts = manifest["runs"][-1]["statistics"]
+    listed = pathlib.Path(f"{output}.manifest.json").read_text()
+    counts = json.loads(listed)["statistics"]
     with open(output, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {
@@ -48,7 +48,7 @@ def measure(source: str, vocab_file: str, processes: int, folder: str) -> dict:
         "instances": counts["instances"],
         "instances_per_second": round(counts["instances"] / seconds),
         "megabytes_per_second": round(
-            documents.scan([source]).document_bytes.sum() / 1e6 / seconds, 3
+            documents.scan([source]).num_bytes / 1e6 / seconds, 3
         ),
         "peak_megabytes_of_a_process": usage.ru_maxrss // 1024,
         "sha256": digest,

@@ -295,29 +295,12 @@ class Worker:
         Raises:
             UserError: the disk is full or cannot be written.
         """
-        own = f"{shard.path}.{os.getpid()}"
-        size = 0
-
-        def on_write(written):
-            nonlocal size
-            size = written
-
-        try:
-            pieces = [
-                shuffle.open_piece(name, path, shard.number)
-                for name, path in shard.parts
-            ]
-            with storage.open_file(own, "wb") as file:
-                entry = shuffle.write_shard(
-                    pieces, self.shard_key(shard.number), file, on_write
-                )
-                file.flush()
-                if not storage.is_remote(own):
-                    os.fsync(file.fileno())
-            storage.replace(own, shard.path)
-        except storage.errors() as error:
-            raise writer.cannot_write(shard.path, error, size) from None
-        return entry
+        return writer.write_shard(
+            shard.path,
+            shard.number,
+            shard.parts,
+            self.shard_key(shard.number),
+        )
 
     def shard_key(self, number: int) -> str:
         """Seed of the order of a shard."""

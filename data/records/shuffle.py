@@ -20,7 +20,7 @@ its checksum  uint32
 import concurrent.futures
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import google_crc32c
 import numpy as np
@@ -106,6 +106,11 @@ class Piece:
     start: int
     lengths: np.ndarray
 
+    @property
+    def size(self) -> int:
+        """Bytes of the frames."""
+        return int(self.lengths.sum(dtype=np.int64))
+
     @classmethod
     def open(cls, name: str, path: str, offset: int) -> "Piece":
         """Reads the lengths of a piece.
@@ -138,12 +143,7 @@ def open_piece(name: str, path: str, shard: int) -> Piece:
     return Piece.open(name, path, offset)
 
 
-def write_shard(
-    pieces: list[Piece],
-    key: str,
-    file,
-    on_write: Callable[[int], None] = lambda size: None,
-) -> dict:
+def write_shard(pieces: list[Piece], key: str, file) -> dict:
     """Shuffles the records of a shard and writes them.
 
     Each record belongs to a random bucket of the shard; a bucket is shuffled in
@@ -154,7 +154,6 @@ def write_shard(
         pieces: from each part, in the order of the parts.
         key: seed of the order.
         file: open for writing.
-        on_write: called with the bytes written so far.
 
     Returns:
         `{"records", "bytes", "sha256"}` of the shard.
@@ -165,7 +164,6 @@ def write_shard(
             digest.update(chunk)
             file.write(chunk)
             size += len(chunk)
-            on_write(size)
     records = sum(len(piece.lengths) for piece in pieces)
     return {"records": records, "bytes": size, "sha256": digest.hexdigest()}
 
@@ -188,7 +186,7 @@ def permutation(key: str, count: int) -> np.ndarray:
 
 def _shuffled(pieces: list[Piece], key: str) -> Iterator[bytes]:
     """The frames of each bucket, in random order."""
-    size = sum(int(x.lengths.sum(dtype=np.int64)) for x in pieces)
+    size = sum(piece.size for piece in pieces)
     buckets = max(1, -(-size // BUCKET_BYTES))
     ends = np.zeros([buckets + 1, len(pieces)], np.int64)
     for number, piece in enumerate(pieces):

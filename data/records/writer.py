@@ -125,6 +125,40 @@ class ShardWriter:
         return dict(zip(map(os.path.basename, self._paths), entries))
 
 
+def write_shard(
+    path: str, number: int, parts: list[tuple[str, str]], key: str
+) -> dict:
+    """Writes a shard, completely or not at all.
+
+    Args:
+        path: its file.
+        number: number of the shard.
+        parts: names and paths of the parts that have records for it.
+        key: seed of the order.
+
+    Returns:
+        its entry in a manifest, `{"records", "bytes", "sha256"}`.
+
+    Raises:
+        UserError: the disk is full or cannot be written.
+    """
+    own = f"{path}.{os.getpid()}"  # an orphan may be at work
+    pieces: list[shuffle.Piece] = []
+    try:
+        for name, part in parts:
+            pieces.append(shuffle.open_piece(name, part, number))
+        with storage.open_file(own, "wb") as file:
+            entry = shuffle.write_shard(pieces, key, file)
+            file.flush()
+            if not storage.is_remote(own):
+                os.fsync(file.fileno())
+        storage.replace(own, path)
+    except storage.errors() as error:
+        size = sum(piece.size for piece in pieces)
+        raise cannot_write(path, error, size) from None
+    return entry
+
+
 def shard_path(folder: str, number: int) -> str:
     """Path of a shard in the folder of a run's temporary files."""
     return f"{folder}/shard-{number:05d}"

@@ -9,7 +9,7 @@ import pytest
 from common import storage
 from data import vector_files
 from data.corpus import corpus_writer
-from data.records import example_files, writer
+from data.records import example_files, shuffle, writer
 from modeling.formats import conversion
 from serving import export_folder
 from tasks.squad import answers
@@ -74,8 +74,13 @@ def save_checkpoint(folder):
 
 def write_shards(folder):
     with writer.ShardWriter([f"{folder}/{i}.tfrecord" for i in "01"]) as some:
-        writer.write_records(some.part_path(0), [b"a", b"bc", b"def"])
-        some.finish([3], seed=1)
+        path = some.part_path(0)
+        shuffle.write_part(path, shuffle.deal([b"a", b"bc"], 2, "key"))
+        entries = [
+            writer.write_shard(some.shard_path(i), i, [("0", path)], "key")
+            for i in range(2)
+        ]
+        some.finish(entries)
 
 
 def write_rows(folder):

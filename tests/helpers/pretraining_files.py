@@ -36,11 +36,9 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
     }
     for name in features.ENCODER_INPUTS:
         arrays[name] = np.pad(arrays[name], [(0, 0), (0, length - S)])
-    writer = records.ShardWriter([str(path)])
-    records.write_records(
-        writer.part_path(0), encoding.encode_examples(arrays).to_list()
+    entry = records.write_records(
+        str(path), encoding.encode_examples(arrays).to_list()
     )
-    shards = writer.finish([rows], 1)
     if listed:
         vocab = path.parent / "vocab.txt"
         vocab.write_text("".join(f"{token}\n" for token in VOCABULARY))
@@ -51,6 +49,7 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
             "do_lower_case": False,
             **changed,
         }
+        shards = {path.name: entry}
         manifest.write_manifest(str(path.parent), shards, str(vocab), settings)
 
 

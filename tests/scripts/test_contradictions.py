@@ -29,9 +29,9 @@ def made(tmp_path_factory):
     write_records(folder / "longer" / "0.tfrecord", 5, length=17)
     write_records(folder / "large" / "0.tfrecord", 5, vocab_size=V + 2)
     write_records(folder / "other" / "0.tfrecord", 5)
-    manifest = json.loads((folder / "other" / "manifest.json").read_text())
-    manifest["runs"][0]["vocab_sha256"] = "0123" * 16
-    (folder / "other" / "manifest.json").write_text(json.dumps(manifest))
+    path = folder / "other" / "0.tfrecord.manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "vocab_sha256": "0123" * 16}))
     (folder / "config.json").write_text(small.config().to_json())
     (folder / "deep.json").write_text(
         small.config(num_hidden_layers=3).to_json()
@@ -77,15 +77,15 @@ def rejected(made, tmp_path, run_script):
     [
         (
             {"strip_accents": True},
-            "--strip_accents=True; expected False, as in the manifest",
+            "--strip_accents=True; expected False, as in {made}/",
         ),
         (
             {"do_lower_case": True},
-            "--do_lower_case=True; expected False, as in the manifest",
+            "--do_lower_case=True; expected False, as in {made}/",
         ),
         (
             {"input_file": "{made}/cased/0.tfrecord", "do_lower_case": False},
-            "--do_lower_case=False; expected True, as in the manifest",
+            "--do_lower_case=False; expected True, as in {made}/",
         ),
         (
             {"vocab_file": "{made}/swapped.txt"},
@@ -268,9 +268,8 @@ def test_lengths_of_bare_records_are_compared_with_the_flags(
 
 
 def test_a_byte_that_was_changed(rejected, made, tmp_path):
-    for name in ("0.tfrecord", "manifest.json"):
-        content = (made / "good" / name).read_bytes()
-        (tmp_path / name).write_bytes(content)
+    for path in (made / "good").glob("*"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
     path = tmp_path / "0.tfrecord"
     content = bytearray(path.read_bytes())
     content[-20] ^= 4
@@ -282,8 +281,8 @@ def test_a_byte_that_was_changed(rejected, made, tmp_path):
 def test_records_of_another_seed_under_a_listed_name(rejected, made, tmp_path):
     """Valid records of the listed size, but not the listed ones."""
     write_records(tmp_path / "new" / "0.tfrecord", 5, seed=3)
-    manifest = tmp_path / "new" / "manifest.json"
-    listed = (made / "good" / "manifest.json").read_bytes()
+    manifest = tmp_path / "new" / "0.tfrecord.manifest.json"
+    listed = (made / "good" / "0.tfrecord.manifest.json").read_bytes()
     size = (made / "good" / "0.tfrecord").stat().st_size
     path = tmp_path / "new" / "0.tfrecord"
     assert path.stat().st_size == size

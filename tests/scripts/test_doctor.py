@@ -129,23 +129,23 @@ def test_damaged_and_missing_shards_and_strangers(diagnose, made, tmp_path):
     code, found = diagnose(input_file=f"{folder}/*.tfrecord")
     assert code == 1
     assert found["wrong"] == [
-        f"{folder}/manifest.json: lists 1.tfrecord, which is missing; make "
-        "the records again",
+        f"{folder}/0.tfrecord.manifest.json: lists 1.tfrecord, which is "
+        "missing; make the records again",
         f"{folder}/0.tfrecord: record 0 at byte 0: checksum of the data "
         "differs; make the records again",
     ]
     assert found["suspicious"] == [
-        f"{folder}/2.tfrecord: not in the manifest; expected an entry in "
-        f"{folder}/manifest.json"
+        f"{folder}/2.tfrecord: in no manifest; expected an entry in "
+        f"{folder}/2.tfrecord.manifest.json"
     ]
 
 
 def test_a_damaged_manifest_and_one_document(diagnose, made, tmp_path):
     folder = tmp_path / "plain"
     shutil.copytree(made / "plain", folder)
-    path = folder / "manifest.json"
+    path = folder / "0.tfrecord.manifest.json"
     content = json.loads(path.read_text())
-    content["runs"][0]["statistics"]["documents"] = 1
+    content["statistics"]["documents"] = 1
     path.write_text(json.dumps(content))
     flags = {"input_file": f"{folder}/*.tfrecord"}
     _, found = diagnose(**flags)
@@ -154,9 +154,12 @@ def test_a_damaged_manifest_and_one_document(diagnose, made, tmp_path):
         "sentence comes from another document; put a blank line between "
         "documents and make the records again"
     ]
-    path.write_text("{}")
+    del content["vocab_size"]
+    path.write_text(json.dumps(content))
     _, found = diagnose(**flags)
-    assert found["wrong"][0].startswith(f"{path}: not a manifest: ")
+    assert found["wrong"][0].startswith(
+        f"{path}: not a whole manifest: vocab_size is missing; copy it again"
+    )
 
 
 def test_numbers_out_of_range(diagnose_rows, arrays):
@@ -283,16 +286,14 @@ def test_files_of_other_lengths_and_tasks(diagnose, arrays, tmp_path):
 
 def test_records_against_their_manifest(diagnose, made, arrays, tmp_path):
     path = tmp_path / "rows.tfrecord"
-    writer = records.ShardWriter([str(path)])
     encoded = encoding.encode_examples(arrays).to_list()
-    records.write_records(writer.part_path(0), encoded)
+    shards = {path.name: records.write_records(str(path), encoded)}
     settings = {
         "max_seq_length": S + 1,
         "max_predictions_per_seq": P,
         "vocab_size": V,
         "do_lower_case": True,
     }
-    shards = writer.finish([len(encoded)], 1)
     vocab = str(made / "vocab.txt")
     manifest.write_manifest(str(tmp_path), shards, vocab, settings)
     _, found = diagnose(input_file=path)

@@ -44,9 +44,10 @@ def create(folder, run_script):
         if code:
             assert not (folder / name).exists()
             return None, None, out, err
-        manifest = json.loads((folder / name / "manifest.json").read_text())
+        path = folder / name / "0.tfrecord.manifest.json"
+        manifest = json.loads(path.read_text())
         dataset = tf.data.TFRecordDataset(str(named["output_file"]))
-        return [r.numpy() for r in dataset], manifest["runs"][0], out, err
+        return [r.numpy() for r in dataset], manifest, out, err
 
     return run
 

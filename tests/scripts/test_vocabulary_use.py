@@ -281,10 +281,10 @@ def test_unknown_words_of_records_are_warned_of(
     command, folder, records, tmp_path, capsys, share, count
 ):
     shutil.copytree(records.parent, tmp_path / "records")
-    path = tmp_path / "records" / "manifest.json"
+    path = tmp_path / "records" / "0.tfrecord.manifest.json"
     manifest = json.loads(path.read_text())
-    assert manifest["runs"][0]["shares"]["unknown"] == 0
-    manifest["runs"][0]["shares"]["unknown"] = share
+    assert manifest["shares"]["unknown"] == 0
+    manifest["shares"]["unknown"] = share
     path.write_text(json.dumps(manifest))
     (tmp_path / "model").mkdir()
     argv = command(

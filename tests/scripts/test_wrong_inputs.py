@@ -235,7 +235,8 @@ def test_a_shard_that_was_cut(refused, good):
     path.write_bytes(content)
     assert line == (
         f"{path}: has {len(content) - 7} bytes; expected {len(content)} "
-        "(manifest.json); the file is damaged: make the records again"
+        "(good.tfrecord.manifest.json); the file is damaged: make the "
+        "records again"
     )
 
 

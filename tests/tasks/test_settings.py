@@ -50,11 +50,10 @@ def folder(tmp_path_factory):
         name: batch[name].astype("i8" if kind == "int64" else "f4")
         for name, (kind, _) in schema.items()
     }
-    writer = records.ShardWriter([str(folder / "train.tfrecord")])
     records.write_records(
-        writer.part_path(0), encoding.encode_examples(arrays).to_list()
+        str(folder / "train.tfrecord"),
+        encoding.encode_examples(arrays).to_list(),
     )
-    writer.finish([23], 1)
     config = small.config(hidden_dropout_prob=0.1)
     (folder / "config.json").write_text(config.to_json())
     return folder

@@ -17,6 +17,13 @@ def write(path, content):
     return str(path)
 
 
+def split(document):
+    text = document.decode()
+    assert text.endswith("\n")
+    return text[:-1].split("\n")
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 1 << 20])
 @pytest.mark.parametrize(
     "content, documents",
     [
@@ -33,11 +40,14 @@ def write(path, content):
         ("", []),
     ],
 )
-def test_blank_lines_separate_documents(tmp_path, content, documents):
+def test_blank_lines_separate_documents(
+    tmp_path, monkeypatch, block, content, documents
+):
+    monkeypatch.setattr(corpus, "_BLOCK", block)
     plain = write(tmp_path / "a.txt", content)
     packed = write(tmp_path / "a.gz", gzip.compress(content.encode(), mtime=0))
-    assert list(corpus.documents(plain)) == documents
-    assert list(corpus.documents(packed)) == documents
+    for path in (plain, packed):
+        assert [split(x) for x in corpus.documents(path)] == documents
 
 
 def test_scan_counts_documents_and_bytes(tmp_path):
@@ -48,8 +58,9 @@ def test_scan_counts_documents_and_bytes(tmp_path):
     ]
     found = corpus.scan(files)
     assert found.files == files
-    assert found.document_bytes.tolist() == [5, 4, 6]
-    assert found.documents_per_file.tolist() == [2, 0, 1]
+    assert found.sizes.tolist() == [9, 0, 6]
+    assert found.documents.tolist() == [2, 0, 1]
+    assert (found.num_documents, found.num_bytes) == (3, 15)
     assert found.num_partitions == 1
 
 
@@ -64,7 +75,11 @@ def test_scan_counts_documents_and_bytes(tmp_path):
         (b"a\rb\rc", ":1: line ends are lone carriage returns; expected "),
     ],
 )
-def test_bad_bytes_name_file_and_line(tmp_path, content, message):
+@pytest.mark.parametrize("block", [1, 2, 1 << 20])
+def test_bad_bytes_name_file_and_line(
+    tmp_path, monkeypatch, block, content, message
+):
+    monkeypatch.setattr(corpus, "_BLOCK", block)
     good = write(tmp_path / "a.txt", "a\n")
     bad = write(tmp_path / "b.txt", content)
     with pytest.raises(UserError) as error:
@@ -129,15 +144,69 @@ def test_patterns_without_files_are_rejected(tmp_path, pattern, message):
     assert str(error.value).startswith(message.format(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"a b\n" * 250_001, 1),
+        (b"a\n\n" + b"a b\n" * 250_001, 3),
+        (b"a\nb\n\n" + b"a" * 1_000_001, 4),
+        (b"a\n\n" + b"a b\n" * 600_000 + b"\nb\n", 3),
+    ],
+)
+def test_a_document_that_is_too_long_is_named(tmp_path, content, line):
+    path = write(tmp_path / "a.txt", content)
+    with pytest.raises(UserError) as error:
+        corpus.scan([path], max_document_mb=1)
+    assert str(error.value) == (
+        f"{path}:{line}: a document of more than 1 MB begins here; expected "
+        "blank lines between documents; add them, or pass a larger "
+        "--max_document_mb"
+    )
+    assert corpus.scan([path], max_document_mb=3).num_documents >= 1
+
+
+def test_reading_stops_at_the_limit(tmp_path):
+    """The size of the file does not matter: its rest is a hole."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"a")
+    with open(path, "r+b") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UserError, match="a document of more than 3 MB"):
+        corpus.scan([str(path)], max_document_mb=3)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 17, 997])
+def test_a_permutation_has_every_number_once(size):
+    found = corpus.permute(np.arange(size), size, "key")
+    assert sorted(found.tolist()) == list(range(size))
+    some = corpus.permute(np.arange(size // 2, size), size, "key")
+    assert some.tolist() == found[size // 2 :].tolist()
+
+
+def test_permutations_are_random():
+    """Each number gets each image as often, whatever its neighbour gets."""
+    found = np.array(
+        [corpus.permute(np.arange(7), 7, f"{i}") for i in range(4200)]
+    )
+    pairs = np.zeros((7, 7))
+    np.add.at(pairs, (found[:, 2], found[:, 3]), 1)
+    expected = np.where(np.eye(7), 0, 4200 / 42)
+    assert (abs(pairs - expected) <= 5 * np.sqrt(expected)).all()
+
+
 def sized(documents_per_file, document_bytes=7):
     """A scanned corpus, without its files."""
     files = [f"{i}.txt" for i in range(len(documents_per_file))]
-    sizes = np.full(sum(documents_per_file), document_bytes)
-    return corpus.Corpus(files, sizes, np.array(documents_per_file))
+    counts = np.array(documents_per_file)
+    return corpus.Corpus(files, counts, counts * document_bytes)
+
+
+def partitions(found, seed):
+    return found.partitions(seed, 0, found.num_documents)
 
 
 @pytest.mark.parametrize(
-    "documents, partitions",
+    "documents, count",
     [
         ([1], 1),
         ([2], 1),
@@ -148,49 +217,51 @@ def sized(documents_per_file, document_bytes=7):
         ([3, 20], 11),
     ],
 )
-def test_partitions_have_at_least_two_documents(
-    monkeypatch, documents, partitions
-):
+def test_partitions_have_at_least_two_documents(monkeypatch, documents, count):
     monkeypatch.setattr(corpus, "PARTITION_BYTES", 1)
     small = sized(documents)
-    assert small.num_partitions == partitions
-    counts = np.bincount(small.partitions(seed=3), minlength=partitions)
-    assert len(counts) == partitions
+    assert small.num_partitions == count
+    counts = np.bincount(partitions(small, seed=3), minlength=count)
+    assert len(counts) == count
     assert counts.min() >= min(2, sum(documents))
     assert counts.max() <= 3
 
 
 @pytest.mark.parametrize(
-    "partition_bytes, partitions",
-    [(1, 50), (14, 50), (77, 10), (79, 9), (707, 1)],
+    "partition_bytes, count",
+    [(1, 50), (56, 50), (308, 10), (316, 9), (2828, 1)],
 )
 def test_the_text_decides_the_number_of_partitions(
-    monkeypatch, partition_bytes, partitions
+    monkeypatch, partition_bytes, count
 ):
     monkeypatch.setattr(corpus, "PARTITION_BYTES", partition_bytes)
-    assert sized([101]).document_bytes.sum() == 707
-    assert sized([101]).num_partitions == partitions
+    assert sized([101]).num_bytes == 707
+    assert sized([101]).num_partitions == count
+
+
+def test_partitions_of_a_large_corpus_are_larger():
+    """64 of them, until they have 4 MB."""
+    for megabytes, count in [(1, 1), (9, 9), (100, 64), (256, 64), (400, 100)]:
+        assert sized([1000], megabytes * 1000).num_partitions == count
 
 
 def test_partitions_depend_on_seed_and_corpus_only(monkeypatch):
     monkeypatch.setattr(corpus, "PARTITION_BYTES", 101)
-    first = sized([97, 11]).partitions(seed=3)
-    assert first.tolist() == sized([97, 11]).partitions(seed=3).tolist()
-    assert first.tolist() != sized([97, 11]).partitions(seed=5).tolist()
-    assert first.tolist() != sized([11, 97]).partitions(seed=3).tolist()
+    first = partitions(sized([97, 11]), seed=3).tolist()
+    assert first == partitions(sized([97, 11]), seed=3).tolist()
+    assert first == partitions(sized([11, 97]), seed=3).tolist()
+    assert first != partitions(sized([97, 11]), seed=5).tolist()
+    parts = sized([97, 11]).partitions(3, 97, 11)
+    assert parts.tolist() == first[97:]
     # Neighbouring documents are separated.
-    assert len(set(first[:11].tolist())) > 3
-
-
-def test_a_large_partition_size_makes_one_partition():
-    assert sized([97, 11]).partitions(seed=3).tolist() == [0] * 108
+    assert len(set(first[:11])) > 3
 
 
 @pytest.mark.parametrize("flush_bytes", [1, 97, 64_000_000])
 def test_partitions_have_every_document_once(
     tmp_path, monkeypatch, flush_bytes
 ):
-    monkeypatch.setattr(corpus, "PARTITION_BYTES", 131)
+    monkeypatch.setattr(corpus, "PARTITION_BYTES", 4 * 131)
     monkeypatch.setattr(corpus, "_FLUSH_BYTES", flush_bytes)
     texts = [
         "".join(f"{file} {i}\n推 {i}\r\n\n" for i in range(count))
@@ -198,17 +269,26 @@ def test_partitions_have_every_document_once(
     ]
     files = [write(tmp_path / f"{i}.txt", text) for i, text in enumerate(texts)]
     found = corpus.scan(files)
-    folder = tmp_path / "partitions"
-    folder.mkdir()
-    paths = corpus.write_partitions(found, seed=7, folder=str(folder))
-    assert found.document_bytes.sum() == 594  # 5 partitions of 131
-    everything = [d for path in files for d in corpus.documents(path)]
-    expected = [[] for _ in range(found.num_partitions)]
-    for number, document in zip(
-        found.partitions(seed=7), everything, strict=True
-    ):
-        expected[number].append(document)
-    assert len(everything) == 53
+    assert found.num_bytes == 594  # 5 partitions of 131
     assert found.num_partitions == 5
-    assert [Path(path).parent for path in paths] == [folder] * 5
-    assert [list(corpus.documents(path)) for path in paths] == expected
+    paths = {i: str(tmp_path / f"partition-{i}") for i in range(5)}
+    left_out = paths.pop(3)
+    corpus.write_partitions(found, 7, paths)
+    everything = [split(d) for path in files for d in corpus.documents(path)]
+    assert len(everything) == 53
+    expected = {i: [] for i in range(5)}
+    for number, document in zip(partitions(found, 7), everything, strict=True):
+        expected[number].append(document)
+    del expected[3]
+    assert not Path(left_out).exists()
+    read = {i: corpus.read_partition(path) for i, path in paths.items()}
+    assert read == expected
+
+
+@pytest.mark.parametrize("content", ["a\n\nb\n\nc\n", "a\n"])
+def test_a_file_that_changes_between_two_readings(tmp_path, content):
+    path = tmp_path / "a.txt"
+    found = corpus.scan([write(path, "a\n\nb\n")])
+    write(path, content)
+    with pytest.raises(UserError, match="has changed while it was read"):
+        corpus.write_partitions(found, 7, {0: str(tmp_path / "partition")})

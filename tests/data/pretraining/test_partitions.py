@@ -1,9 +1,12 @@
 """Counts of a partition, and warnings about them."""
 
+import numpy as np
 import pytest
 
-from data.pretraining import partitions
+from data.pretraining import instances, partitions
 from data.pretraining.settings import InstanceSettings
+from data.text.settings import Text
+from tests.helpers import text
 
 SETTINGS = InstanceSettings(max_seq_length=31, max_predictions_per_seq=5)
 GOOD = {
@@ -21,14 +24,67 @@ GOOD = {
 }
 
 
-def test_documents_are_counted():
-    documents = [[[5, 6], [1]], [[7, 8, 1 + 97]]]  # the last one marked
-    assert partitions.count_documents(documents, 1, 97) == {
+@pytest.fixture
+def worker(tmp_path):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    recipe = partitions.Recipe(
+        Text(str(tmp_path / "vocab.txt")), SETTINGS, 3, "corpus.txt"
+    )
+    return partitions.Worker(recipe)
+
+
+def test_documents_become_flat_arrays(worker, monkeypatch):
+    """Sentences and documents without tokens are dropped."""
+    monkeypatch.setattr(partitions, "_LINES_AT_ONCE", 2)
+    texts = [["the cat", "\u200b", "dogs"], ["\u200d"], ["xyz", "a ."]]
+    found = worker.tokenize(texts)
+    ids = [text.VOCABULARY.index(x) for x in "the cat dog ##s".split()]
+    unknown, *others = [text.VOCABULARY.index(x) for x in ("[UNK]", "a", ".")]
+    assert found.ids.tolist() == [*ids, unknown, *others]
+    assert found.sentence_ends.tolist() == [2, 4, 5, 7]
+    assert found.document_ends.tolist() == [2, 4]
+    assert worker.count_documents(found) == {
         "documents": 2,
-        "sentences": 3,
-        "tokens": 6,
-        "unknown_tokens": 2,
+        "sentences": 4,
+        "tokens": 7,
+        "unknown_tokens": 1,
     }
+
+
+def test_marked_ids_of_unknown_words_are_counted(worker):
+    size, unknown = len(text.VOCABULARY), text.VOCABULARY.index("[UNK]")
+    ids = np.array([unknown, unknown + size, 7, 7 + size], np.int32)
+    found = instances.TokenizedDocuments(ids, np.array([2, 4]), np.array([2]))
+    assert worker.count_documents(found)["unknown_tokens"] == 2
+
+
+def make_part(worker, folder):
+    texts = [["the cat sees a dog .", "a fish ."], ["old stone .", "a ."]]
+    path = folder / "text"
+    path.write_text("".join("\n".join([*x, "", ""]) for x in texts))
+    unit = partitions.Partition(5, str(path), str(folder / "part-00005"), 2.5)
+    return unit, worker.make_part(unit)
+
+
+def test_a_part_is_found_by_its_hash(worker, tmp_path, monkeypatch):
+    monkeypatch.setattr(partitions, "_SECTION_BYTES", 1)  # each pass is one
+    unit, part = make_part(worker, tmp_path)
+    assert len(part.sections) == 3
+    assert part.counts["documents"] == 2
+    assert not (tmp_path / "text").exists()
+    assert worker.find_part(unit) == part
+    path = tmp_path / "part-00005.1"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert worker.find_part(unit) is None
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"counts": 1}'])
+def test_a_damaged_part_is_not_found(worker, tmp_path, content):
+    unit, _ = make_part(worker, tmp_path)
+    (tmp_path / "part-00005.json").write_text(content)
+    assert worker.find_part(unit) is None
 
 
 def test_shares():
