@@ -210,7 +210,9 @@ def _split(
             elif document:
                 yield "\n".join(document) + "\n"
                 document, continued = [], False
-        size = size + len(raw) if continued else sum(map(len, document))
+        size += len(raw)
+        if not continued:
+            size = sum(map(len, document)) + len(document)
         check_size(first)
     if document:
         yield "\n".join(document) + "\n"

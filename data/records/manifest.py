@@ -269,8 +269,8 @@ def _check_value(value, kind: tuple, where: str) -> None:
     if expected in (int, float) and isinstance(value, bool):
         is_kind = False
     if not is_kind:
-        found = type(value).__name__
-        raise ValueError(f"{where} is a {found}, expected {expected.__name__}")
+        found = f"of type {type(value).__name__}"
+        raise ValueError(f"{where} is {found}, expected {expected.__name__}")
     if limit == _NAME:
         # Names of other folders would be read, and copied into a run.
         is_right = value not in ("", ".", "..") and not set(value) & set(

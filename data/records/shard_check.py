@@ -10,18 +10,20 @@ its checksum  uint32
 
 import struct
 
+import google_crc32c
+
 from common import storage
 from common.storage import sync_and_hash
+from data.records import shuffle
 
 _HEADER, _FRAME = 12, 16  # bytes before the data, and around it
-_CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, reflected
+_BLOCK = 1 << 24  # bytes of a record that are read at once
 
 
 def check_shard(path: str, entry: dict | None) -> str | None:
     """Compares a shard with its manifest; locates damage if they differ.
 
-    The records of a file without a manifest are always read, at most 1,024 at
-    a time.
+    The records of a file without a manifest are always read.
 
     Args:
         path: the shard.
@@ -50,54 +52,38 @@ def check_shard(path: str, entry: dict | None) -> str | None:
 
 def _scan(path: str, size: int) -> tuple[int, str | None]:
     """Number of whole records before the end or the damage, and the damage."""
-    import tensorflow as tf
-
-    from data.records import pipelines
-
     count = offset = 0
-    for batch_size in (1024, 1):  # a batch that fails is read record by record
-        try:
-            dataset = (
-                tf.data.TFRecordDataset(path).skip(count).batch(batch_size)
-            )
-            dataset = pipelines.without_autotuning(dataset)
-            for records in dataset:
-                count += len(records)
-                offset += sum(_FRAME + len(x) for x in records.numpy())
-        except tf.errors.OpError:
-            continue
-    # TensorFlow does not report a file that ends inside a header.
-    if offset == size:
-        return count, None
-    cause = _cause(path, offset, size)
-    return count, f"record {count} at byte {offset}: {cause}"
-
-
-def _cause(path: str, offset: int, size: int) -> str:
-    """Why the frame at `offset` cannot be read; TensorFlow reports less."""
-    left = size - offset
-    if left < _HEADER:
-        return f"only {left} bytes, too few for a record"
     with storage.open_file(path, "rb") as file:
-        file.seek(offset)
-        header = file.read(_HEADER)
+        while offset < size:
+            length, cause = _read_frame(file, size - offset, offset == 0)
+            if cause:
+                return count, f"record {count} at byte {offset}: {cause}"
+            count += 1
+            offset += length + _FRAME
+    return count, None
+
+
+def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:
+    """Reads a frame; returns the length of its record, and its damage.
+
+    TensorFlow is not asked: a wrong length may end the process.
+    """
+    if left < _HEADER:
+        return 0, f"only {left} bytes, too few for a record"
+    header = file.read(_HEADER)
     length, checksum = struct.unpack("<QI", header)
-    if _masked_crc32c(header[:8]) != checksum:
-        if offset == 0 and header.startswith(b"\x1f\x8b"):
-            return "this is a gzip file"
-        other = ", or not a TFRecord file" if offset == 0 else ""
-        return f"checksum of the length differs{other}"
+    if shuffle.masked_crc32c(header[:8]) != checksum:
+        if is_first and header.startswith(b"\x1f\x8b"):
+            return 0, "this is a gzip file"
+        other = ", or not a TFRecord file" if is_first else ""
+        return 0, f"checksum of the length differs{other}"
     if left < length + _FRAME:
-        return "the file ends inside the record"
-    return "checksum of the data differs"
-
-
-def _masked_crc32c(data: bytes) -> int:
-    """The checksum of TFRecord files (tensorflow/core/lib/hash/crc32c.h)."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (_CASTAGNOLI if crc & 1 else 0)
-    crc ^= 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+        return 0, "the file ends inside the record"
+    crc, data = 0, b""
+    for start in range(0, length, _BLOCK):
+        crc = google_crc32c.extend(crc, data)
+        data = file.read(min(_BLOCK, length - start))
+    (checksum,) = struct.unpack("<I", file.read(_FRAME - _HEADER))
+    if shuffle.masked_crc32c(data, crc) != checksum:
+        return 0, "checksum of the data differs"
+    return length, None

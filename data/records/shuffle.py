@@ -30,9 +30,15 @@ _COUNT = 8  # bytes of a piece's count, and of an offset
 _HEADER = np.dtype([("length", "<u8"), ("checksum", "<u4")])
 
 
-def masked_crc32c(data: bytes) -> int:
-    """The checksum of TFRecord files (tensorflow/core/lib/hash/crc32c.h)."""
-    return int(_mask(np.array([google_crc32c.value(data)], np.uint32))[0])
+def masked_crc32c(data: bytes, crc: int = 0) -> int:
+    """The checksum of TFRecord files (tensorflow/core/lib/hash/crc32c.h).
+
+    Args:
+        data: bytes.
+        crc: `google_crc32c.value` of what is before them.
+    """
+    found = np.array([google_crc32c.extend(crc, data)], np.uint32)
+    return int(_mask(found)[0])
 
 
 def frame(records: list[bytes]) -> list[bytes]:

@@ -10,7 +10,10 @@ import pytest
 import tensorflow as tf
 
 import create_pretraining_data
+from common import storage
 from data.corpus import documents
+from data.pretraining import forecast, partitions
+from data.pretraining.settings import InstanceSettings
 from tests.helpers import text
 
 S, P = 31, 5
@@ -70,6 +73,12 @@ def digests(files):
     return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
 
 
+def listing(files):
+    """The manifest of a run."""
+    path = files[0].parent / f"{files[0].name}.manifest.json"
+    return json.loads(path.read_text())
+
+
 def test_records_have_the_originals_features(create):
     files, _, _ = create("out")
     found = examples(files)
@@ -102,7 +111,7 @@ def test_shards_share_the_records_evenly(create):
     one, _, _ = create("one")
     three, _, _ = create("three", shards=3)
     sizes = [len(examples([file])) for file in three]
-    assert max(sizes) - min(sizes) <= 1
+    assert max(sizes) - min(sizes) <= 1  # of one partition
     serialized = [
         sorted(e.SerializeToString(deterministic=True) for e in examples(files))
         for files in (one, three)
@@ -111,17 +120,18 @@ def test_shards_share_the_records_evenly(create):
 
 
 def test_any_number_of_processes_makes_the_same_bytes(create, monkeypatch):
-    monkeypatch.setattr(documents, "PARTITION_BYTES", 997)
+    monkeypatch.setattr(documents, "PARTITION_BYTES", 3997)
     one, out, _ = create("one", shards=2)
     assert out.startswith("37 documents")
     three, _, err = create("three", shards=2, num_processes=3)
     assert digests(one) == digests(three)
+    assert listing(one) == listing(three)
 
 
 @pytest.mark.slow
 def test_beam_makes_the_same_bytes(create, monkeypatch):
     """On Beam's own runner of this machine; its options follow `--`."""
-    monkeypatch.setattr(documents, "PARTITION_BYTES", 1997)
+    monkeypatch.setattr(documents, "PARTITION_BYTES", 7997)
     here, _, _ = create("here", shards=2)
     beam, out, _ = create(
         "beam",
@@ -130,11 +140,29 @@ def test_beam_makes_the_same_bytes(create, monkeypatch):
         options=["--", "--direct_num_workers=1"],
     )
     assert digests(here) == digests(beam)
-    manifests = [
-        json.loads((files[0].parent / "manifest.json").read_text())
-        for files in (here, beam)
-    ]
-    assert manifests[0] == manifests[1]
+    assert listing(here) == listing(beam)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a\n\nb\n\xff\n", ":4: invalid UTF-8 byte 0xff at column 1; "),
+        ("cat .\n\n\u200b\n", ": 1 document with text; expected at least 2"),
+    ],
+)
+def test_mistakes_in_a_corpus_are_one_line_from_beam(
+    create, folder, content, message
+):
+    encoding = "latin-1" if "\xff" in content else "utf-8"
+    (folder / "corpus.txt").write_text(content, encoding=encoding)
+    _, _, err = create(
+        "beam",
+        "--runner=DirectRunner",
+        code=2,
+        options=["--", "--direct_num_workers=1"],
+    )
+    assert f"error: {folder}/corpus.txt{message}" in err
 
 
 def test_options_of_beam_without_beam_are_an_error(create):
@@ -194,8 +222,7 @@ def test_whole_words_are_masked(create, folder):
 
 def test_the_manifest_describes_the_records(create, folder):
     files, out, _ = create("out", shards=2)
-    manifest = json.loads((folder / "out" / "manifest.json").read_text())
-    (run,) = manifest["runs"]
+    run = listing(files)
     assert run["max_seq_length"] == S
     assert run["dupe_factor"] == 3
     assert run["random_seed"] == 12345
@@ -214,16 +241,6 @@ def test_the_manifest_describes_the_records(create, folder):
     assert out.splitlines()[-1] == (
         f"wrote {count:,} records to {files[0]}, {files[1]}"
     )
-
-
-def test_what_a_killed_run_left_is_swept(create, folder):
-    files, _, _ = create("out")
-    before = digests(files)
-    (folder / "out" / "0.tfrecord").unlink()
-    hidden = [p for p in (folder / "out").iterdir() if p.name.startswith(".")]
-    assert hidden == []
-    files, _, _ = create("out")
-    assert digests(files) == before
 
 
 def test_an_error_leaves_earlier_records_alone(create, folder):
@@ -285,8 +302,7 @@ def test_a_corpus_that_looks_wrong_is_reported(create, folder):
 
 def test_statistics_stand_in_the_manifest(create):
     files, out, _ = create("out")
-    manifest = json.loads((files[0].parent / "manifest.json").read_text())
-    (run,) = manifest["runs"]
+    run = listing(files)
     found = examples(files)
     counts = run["statistics"]
     assert counts["instances"] == len(found)
@@ -295,6 +311,80 @@ def test_statistics_stand_in_the_manifest(create):
     tokens = sum(sum(values(x, "input_mask")) for x in found)
     assert run["shares"]["fill"] == pytest.approx(tokens / (len(found) * S))
     assert f"{run['shares']['fill']:.1%} full" in out
+
+
+def test_shards_of_another_number_under_a_name(create, folder):
+    """The old ones would be read together with the new ones."""
+    names = [f"{folder}/out/a-{i:05d}-of-00002" for i in range(2)]
+    create("out", output_file=",".join(names))
+    _, _, err = create(
+        "out", code=2, output_file=f"{folder}/out/a-00000-of-00001"
+    )
+    assert (
+        f"{folder}/out/a.manifest.json: lists a-00000-of-00002, which "
+        "--output_file does not; expected one set of shards of a name; remove "
+        "the earlier shards, or choose another name" in err
+    )
+    create("out", output_file=",".join(names))
+
+
+def test_a_foreign_manifest_is_not_replaced(create, folder):
+    (folder / "out").mkdir()
+    foreign = folder / "out" / "0.tfrecord.manifest.json"
+    foreign.write_text('{"name": "an app"}')
+    _, _, err = create("out", code=2)
+    assert f"{foreign}: not a manifest of records; expected no file" in err
+    assert foreign.read_text() == '{"name": "an app"}'
+    assert "delete" not in err
+    other = folder / "out" / "manifest.json"
+    foreign.rename(other)
+    create("out")
+    assert other.read_text() == '{"name": "an app"}'
+
+
+def test_a_disk_that_is_too_small_is_told_before_the_work(
+    create, folder, monkeypatch
+):
+    monkeypatch.setattr(storage, "free_space", lambda path: 100_000)
+    monkeypatch.setattr(partitions.Worker, "make_part", None)
+    _, _, err = create("out", code=2)
+    assert re.search(
+        rf"{folder}/out: needs about 0\.\d MB while the records are made, "
+        r"0\.1 MB free; expected space for twice 0\.\d MB of records; free "
+        "space, or lower --dupe_factor",
+        err,
+    )
+    assert list((folder / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_dry_run_forecasts_the_records(create, folder, packed):
+    text.write_corpus(folder / "corpus.txt", 1500)
+    flags = {"max_seq_length": 64, "pack_sequences": packed}
+    _, out, _ = create("out", "--dry_run", **flags)
+    assert not (folder / "out").exists()
+    found = re.match(
+        r"about ([\d,]+) instances in ([\d,]+) records: ([\d.,]+) MB in 1 "
+        r"files, and [\d.,]+ MB of disk while they are made\n"
+        r"about .+ with 1 processes on this machine\n1,500 documents",
+        out,
+    )
+    instances, count, megabytes = (
+        float(x.replace(",", "")) for x in found.groups()
+    )
+    files, _, _ = create("out", **flags)
+    run = listing(files)
+    counts, shard = run["statistics"], run["shards"]["0.tfrecord"]
+    assert instances == pytest.approx(counts["instances"], rel=0.05)
+    assert count == pytest.approx(counts["records"], rel=0.05)
+    assert megabytes == pytest.approx(shard["bytes"] / 1e6, rel=0.05, abs=0.1)
+    settings = InstanceSettings(
+        max_seq_length=64, max_predictions_per_seq=P, pack_sequences=packed
+    )
+    estimate = 3 * forecast.estimate_bytes(
+        documents.scan([str(folder / "corpus.txt")]), settings
+    )
+    assert 0.5 < estimate / shard["bytes"] < 2
 
 
 def test_a_full_disk_is_reported_and_leaves_the_earlier_output(create, folder):

@@ -1,13 +1,23 @@
-"""The manifest beside the shards: who wrote them, and are they whole."""
+"""The manifests beside the shards: who wrote them, and are they whole."""
 
 import hashlib
 import json
 import os
+import pathlib
 
 import pytest
 
 from common.errors import UserError
 from data.records import manifest
+
+VOCAB = b"[PAD]\nthe\n"
+RUN = {
+    "vocab_size": 2,
+    "max_seq_length": 13,
+    "max_predictions_per_seq": 3,
+    "do_lower_case": True,
+    "strip_accents": True,
+}
 
 
 def entry(content):
@@ -18,7 +28,7 @@ def entry(content):
     }
 
 
-def write(folder, shards, vocab=b"[PAD]\nthe\n", **run):
+def write(folder, shards, vocab=VOCAB, **run):
     """Writes shards, name -> content, and their manifest."""
     for name, content in shards.items():
         (folder / name).write_bytes(content)
@@ -28,8 +38,30 @@ def write(folder, shards, vocab=b"[PAD]\nthe\n", **run):
         str(folder),
         {name: entry(content) for name, content in shards.items()},
         str(vocab_file),
-        run,
+        {**RUN, **run},
     )
+
+
+def write_earlier(folder, *runs):
+    """A manifest as earlier versions wrote it: shards and seed of each run."""
+    sha256 = hashlib.sha256(VOCAB).hexdigest()
+    (folder / f"vocab-{sha256[:8]}.txt").write_bytes(VOCAB)
+    listed = []
+    for shards, seed in runs:
+        for name, content in shards.items():
+            (folder / name).write_bytes(content)
+        listed.append(
+            {
+                **{k: v for k, v in RUN.items() if k != "strip_accents"},
+                "random_seed": seed,
+                "vocab_file": f"vocab-{sha256[:8]}.txt",
+                "vocab_sha256": sha256,
+                "shards": {k: entry(v) for k, v in shards.items()},
+            }
+        )
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({"format": 1, "runs": listed}))
+    return path
 
 
 @pytest.fixture
@@ -43,33 +75,40 @@ def of(folder, name):
     return manifest.manifest_of(str(folder / name))
 
 
-def test_accents_went_with_the_case_before_there_was_a_setting(folder):
-    write(folder, {"a": b"x"}, do_lower_case=True)
-    write(folder, {"b": b"x"}, do_lower_case=True, strip_accents=False)
-    assert of(folder, "a")["strip_accents"] is True
-    assert of(folder, "b")["strip_accents"] is False
-
-
 def test_a_run_is_read_back(folder):
-    shards = {"a.tfrecord-0": b"xyz", "a.tfrecord-1": b"uvwxy"}
-    write(folder, shards, max_seq_length=13, statistics={"tokens": 97})
-    sha256 = hashlib.sha256(b"[PAD]\nthe\n").hexdigest()
+    names = ["a.tfrecord-00000-of-00002", "a.tfrecord-00001-of-00002"]
+    shards = dict(zip(names, [b"xyz", b"uvwxy"]))
+    write(folder, shards, statistics={"tokens": 97})
+    sha256 = hashlib.sha256(VOCAB).hexdigest()
     expected = {
-        "max_seq_length": 13,
+        "format": 2,
+        **RUN,
         "statistics": {"tokens": 97},
         "vocab_file": str(folder / f"vocab-{sha256[:8]}.txt"),
         "vocab_sha256": sha256,
         "shards": {name: entry(text) for name, text in shards.items()},
+        "manifest": str(folder / "a.tfrecord.manifest.json"),
     }
-    assert of(folder, "a.tfrecord-0") == expected
-    assert of(folder, "a.tfrecord-1") == expected
+    assert [of(folder, name) for name in names] == [expected] * 2
+    assert sorted(os.listdir(folder)) == [
+        *names,
+        "a.tfrecord.manifest.json",
+        f"vocab-{sha256[:8]}.txt",
+    ]
 
 
-def test_the_vocabulary_is_kept_under_its_hash(folder):
-    write(folder, {"a.tfrecord": b"xyz"}, vocab=b"abc")
-    path = folder / "vocab-ba7816bf.txt"
-    assert of(folder, "a.tfrecord")["vocab_file"] == str(path)
-    assert path.read_bytes() == b"abc"
+@pytest.mark.parametrize(
+    ("shard", "name"),
+    [
+        ("a.tfrecord", "a.tfrecord.manifest.json"),
+        ("x/a.tfrecord-00003-of-00017", "a.tfrecord.manifest.json"),
+        ("gs://b/a-0-of-2", "a.manifest.json"),
+        ("a-of-2", "a-of-2.manifest.json"),
+        ("a.tfrecord-00003", "a.tfrecord-00003.manifest.json"),
+    ],
+)
+def test_names(shard, name):
+    assert manifest.name_for(shard) == name
 
 
 def test_a_relative_path_finds_its_manifest(folder, monkeypatch):
@@ -80,16 +119,7 @@ def test_a_relative_path_finds_its_manifest(folder, monkeypatch):
     assert os.path.isfile(run["vocab_file"])
 
 
-def test_the_folder_holds_nothing_that_looks_like_a_shard(folder):
-    write(folder, {"a.tfrecord": b"xyz"}, vocab=b"abc")
-    assert sorted(os.listdir(folder)) == [
-        "a.tfrecord",
-        "manifest.json",
-        "vocab-ba7816bf.txt",
-    ]
-
-
-def test_a_later_run_adds_its_shards(folder):
+def test_runs_have_manifests_of_their_own(folder):
     write(folder, {"a.tfrecord": b"xyz"}, vocab=b"abc", random_seed=3)
     write(folder, {"b.tfrecord": b"uv"}, vocab=b"abcd", random_seed=5)
     first, second = of(folder, "a.tfrecord"), of(folder, "b.tfrecord")
@@ -98,17 +128,41 @@ def test_a_later_run_adds_its_shards(folder):
     assert list(second["shards"]) == ["b.tfrecord"]
     assert os.path.basename(first["vocab_file"]) == "vocab-ba7816bf.txt"
     assert os.path.basename(second["vocab_file"]) == "vocab-88d4266f.txt"
+    assert len(manifest.read_runs(str(folder))) == 2
 
 
-def test_a_shard_of_the_same_name_is_replaced(folder):
+def test_the_manifest_of_its_name_counts(folder):
     write(folder, {"a.tfrecord": b"xyz", "b.tfrecord": b"uv"}, random_seed=3)
-    write(folder, {"a.tfrecord": b"12345"}, random_seed=5)
-    assert of(folder, "a.tfrecord")["random_seed"] == 5
-    assert of(folder, "a.tfrecord")["shards"] == {"a.tfrecord": entry(b"12345")}
-    assert of(folder, "b.tfrecord")["shards"] == {"b.tfrecord": entry(b"uv")}
-    write(folder, {"b.tfrecord": b"123"}, random_seed=7)
-    runs = json.loads((folder / "manifest.json").read_text())["runs"]
-    assert [run["random_seed"] for run in runs] == [5, 7]
+    write(folder, {"b.tfrecord": b"12"}, random_seed=5)
+    assert of(folder, "a.tfrecord")["random_seed"] == 3
+    assert list(of(folder, "a.tfrecord")["shards"]) == ["a.tfrecord"]
+    assert of(folder, "b.tfrecord")["random_seed"] == 5
+    write(folder, {"a.tfrecord": b"xyz"}, random_seed=7)
+    assert of(folder, "a.tfrecord")["random_seed"] == 7
+
+
+@pytest.mark.parametrize("last", ["c.tfrecord", "0.tfrecord"])
+def test_or_else_the_one_with_its_size(folder, last):
+    write(folder, {"a.tfrecord": b"xyz", "b.tfrecord": b"uv"}, random_seed=3)
+    write(folder, {last: b"xyz", "b.tfrecord": b"123"}, random_seed=5)
+    assert of(folder, "b.tfrecord")["random_seed"] == 5
+
+
+def test_manifests_of_earlier_versions_are_read(folder):
+    path = write_earlier(
+        folder,
+        ({"a.tfrecord": b"xyz", "c.tfrecord": b"1"}, 3),
+        ({"b.tfrecord": b"uv"}, 5),
+    )
+    found = of(folder, "a.tfrecord")
+    assert (found["random_seed"], found["strip_accents"]) == (3, True)
+    assert found["manifest"] == str(path)
+    assert of(folder, "b.tfrecord")["random_seed"] == 5
+    before = path.read_bytes()
+    write(folder, {"a.tfrecord": b"12345"}, random_seed=7)
+    assert of(folder, "a.tfrecord")["random_seed"] == 7
+    assert of(folder, "c.tfrecord")["random_seed"] == 3
+    assert path.read_bytes() == before
 
 
 def test_files_that_no_manifest_lists_have_none(folder):
@@ -126,32 +180,118 @@ def test_a_file_of_another_length_is_rejected(folder, content):
         of(folder, "a.tfrecord")
     assert str(error.value) == (
         f"{folder}/a.tfrecord: has {len(content)} bytes; expected 3 "
-        "(manifest.json); the file is damaged: make the records again"
+        "(a.tfrecord.manifest.json); the file is damaged: make the records "
+        "again"
     )
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "app.manifest.json"])
 @pytest.mark.parametrize(
     "text",
     [
         "",
-        '{"format": 1, "runs": [',
         "[]",
         "null",
         "{}",
-        '{"format": 2, "runs": []}',
-        '{"format": 1}',
-        '{"format": 1, "runs": [{}]}',
+        '{"name": "an app", "icons": []}',
+        '{"format": "zip", "files": {}}',
         "\xff",
+        "[" * 100_000,
     ],
 )
-def test_a_damaged_manifest_is_rejected(folder, text):
+def test_a_foreign_manifest_is_left_alone(folder, name, text):
+    content = text.encode("latin-1")
+    (folder / name).write_bytes(content)
     write(folder, {"a.tfrecord": b"xyz"})
-    path = folder / "manifest.json"
-    path.write_bytes(text.encode("latin-1"))
-    for function in (
-        lambda: of(folder, "a.tfrecord"),
-        lambda: write(folder, {"b.tfrecord": b"uv"}),
-    ):
-        with pytest.raises(UserError) as error:
-            function()
-        assert str(error.value).startswith(f"{path}: not a manifest: ")
+    assert len(manifest.read_runs(str(folder))) == 1
+    assert (folder / name).read_bytes() == content
+
+
+def changed(path, **values):
+    value = json.loads(path.read_text())
+    for where, new in values.items():
+        *parents, last = where.split("__")
+        inner = value
+        for name in parents:
+            inner = inner[name]
+        if new is ...:
+            del inner[last]
+        else:
+            inner[last] = new
+    path.write_text(json.dumps(value))
+
+
+BAD = [
+    ({"vocab_file": "../x"}, "vocab_file is '../x', expected a name without"),
+    ({"vocab_file": "/etc/passwd"}, "vocab_file is '/etc/passwd', expected"),
+    ({"vocab_file": ".."}, "vocab_file is '..', expected a name"),
+    ({"vocab_file": "a\0b"}, "vocab_file is 'a\\x00b', expected a name"),
+    ({"vocab_file": 3}, "vocab_file is of type int, expected str"),
+    ({"vocab_file": ...}, "vocab_file is missing"),
+    ({"vocab_sha256": "0" * 63}, "vocab_sha256 is '000"),
+    ({"vocab_sha256": ...}, "vocab_sha256 is missing"),
+    ({"vocab_size": True}, "vocab_size is of type bool, expected int"),
+    ({"vocab_size": 0}, "vocab_size is 0, expected at least 1"),
+    ({"max_seq_length": "128"}, "max_seq_length is of type str, expected int"),
+    ({"max_predictions_per_seq": ...}, "max_predictions_per_seq is missing"),
+    ({"do_lower_case": 1}, "do_lower_case is of type int, expected bool"),
+    ({"masked_lm_prob": "x"}, "masked_lm_prob is of type str, expected float"),
+    ({"max_ngram": 0}, "max_ngram is 0, expected at least 1"),
+    ({"shards": []}, "shards is of type list, expected dict"),
+    ({"shards": {"../a": {}}}, "shards is '../a', expected a name without"),
+    ({"shards": {"a": 1}}, "shards['a']. is no object"),
+    ({"shards": {"a": {}}}, "shards['a'].records is missing"),
+    (
+        {"shares": {"unknown": "x"}},
+        "shares['unknown'] is of type str, expected",
+    ),
+    ({"shares": {"unknown": float("nan")}}, "NaN is no number"),
+    ({"statistics": [1]}, "statistics is of type list, expected dict"),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), BAD)
+def test_wrong_values_are_one_line(folder, values, message):
+    write(folder, {"a.tfrecord": b"xyz"})
+    path = folder / "a.tfrecord.manifest.json"
+    changed(path, **values)
+    with pytest.raises(UserError) as error:
+        of(folder, "a.tfrecord")
+    line = str(error.value)
+    assert line.startswith(f"{path}: not a whole manifest: {message}")
+    assert line.endswith("; copy it again, or make the records again")
+
+
+def test_wrong_values_of_earlier_manifests_are_found_too(folder):
+    path = write_earlier(folder, ({"a.tfrecord": b"xyz"}, 3))
+    listed = json.loads(path.read_text())
+    listed["runs"][0]["vocab_file"] = "../x"
+    for value in (listed, {**listed, "format": 3}, {**listed, "runs": 3}):
+        path.write_text(json.dumps(value))
+        with pytest.raises(UserError, match="not a whole manifest: "):
+            of(folder, "a.tfrecord")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "a.tfrecord.manifest.json"])
+def test_a_manifest_of_ours_that_was_cut(folder, name):
+    write(folder, {"a.tfrecord": b"xyz"})
+    write_earlier(folder, ({"b.tfrecord": b"xyz"}, 3))
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(UserError, match="not a whole manifest: "):
+        of(folder, "a.tfrecord")
+
+
+def test_a_vocabulary_is_compared_before_it_is_used(folder):
+    write(folder, {"a.tfrecord": b"xyz"})
+    run = of(folder, "a.tfrecord")
+    path = pathlib.Path(manifest.check_vocabulary(run))
+    assert path.read_bytes() == VOCAB
+    path.write_bytes(VOCAB.replace(b"the", b"eht"))
+    with pytest.raises(UserError) as error:
+        manifest.check_vocabulary(run)
+    assert str(error.value).startswith(f"{path}: sha256 ")
+    assert f"as in {folder}/a.tfrecord.manifest.json" in str(error.value)
+    path.unlink()
+    with pytest.raises(UserError, match="missing; expected the vocabulary"):
+        manifest.check_vocabulary(run)

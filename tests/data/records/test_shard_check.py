@@ -2,9 +2,11 @@
 
 import gzip
 import random
+import struct
 
 import pytest
 
+from data.records import shard_check, shuffle
 from data.records import writer as records
 from data.records.shard_check import check_shard
 
@@ -19,9 +21,7 @@ STARTS = [sum(LENGTHS[:i]) + 16 * i for i in range(len(LENGTHS) + 1)]
 def whole(tmp_path_factory):
     """(bytes of a shard, its entry in a manifest)."""
     path = tmp_path_factory.mktemp("whole") / "whole.tfrecord"
-    writer = records.ShardWriter([str(path)])
-    records.write_records(writer.part_path(0), RECORDS)
-    entry = writer.finish([len(RECORDS)], 1)["whole.tfrecord"]
+    entry = records.write_records(str(path), RECORDS)
     return path.read_bytes(), entry
 
 
@@ -109,6 +109,27 @@ def test_whole_records_that_were_not_written_are_reported(check, whole):
     assert check(b"", listed=False) == "no records"
 
 
+@pytest.mark.parametrize("length", [LENGTHS[5] + 1, 2**35, 2**62, 2**64 - 1])
+def test_a_length_beyond_the_end_is_located(check, whole, length):
+    """With a right checksum; TensorFlow would end the process."""
+    header = struct.pack("<Q", length)
+    header += struct.pack("<I", shuffle.masked_crc32c(header))
+    content = whole[0][: STARTS[5]] + header + whole[0][STARTS[5] + 12 :]
+    cause = "the file ends inside the record"
+    if length == LENGTHS[5] + 1:
+        cause = "checksum of the data differs"
+    for listed in (True, False):
+        found = check(content, listed)
+        assert found == f"record 5 at byte {STARTS[5]}: {cause}"
+
+
+def test_a_long_record_is_read_in_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(shard_check, "_BLOCK", 7)
+    path = str(tmp_path / "a")
+    records.write_records(path, [bytes(range(n)) for n in (0, 6, 7, 8, 14)])
+    assert check_shard(path, None) is None
+
+
 def test_other_kinds_of_files_are_reported(check, whole):
     at = "record 0 at byte 0: "
     assert check(gzip.compress(whole[0])) == f"{at}this is a gzip file"
@@ -146,15 +167,12 @@ def test_a_thousand_random_faults_are_located(check, whole):
 def check_clean_sets(folder, count):
     for number in range(count):
         rng = random.Random(number)
-        rows = [rng.randbytes(rng.randint(0, 97)) for _ in range(number + 1)]
-        paths = [str(folder / f"{i}.tfrecord") for i in range(3)]
-        writer = records.ShardWriter(paths)
-        records.write_records(writer.part_path(0), rows)
-        shards = writer.finish([len(rows)], number)
-        for path, entry in zip(paths, shards.values(), strict=True):
-            assert check_shard(path, entry) is None
-            if entry["records"]:
-                assert check_shard(path, None) is None
+        rows = [rng.randbytes(rng.randint(0, 97)) for _ in range(number)]
+        path = str(folder / f"{number}.tfrecord")
+        entry = records.write_records(path, rows)
+        assert check_shard(path, entry) is None
+        if rows:
+            assert check_shard(path, None) is None
 
 
 def test_clean_sets_raise_no_alarm(tmp_path):

@@ -1,15 +1,14 @@
-"""Writing of shards completely or not at all."""
+"""Writing of shards completely or not at all, by one run at a time."""
 
 import hashlib
-import itertools
 import os
-import random
-from collections import Counter
 
 import pytest
 import tensorflow as tf
 
 from common.errors import UserError
+from common.processes import KilledProcess
+from data.records import shuffle
 from data.records import writer as records
 
 
@@ -18,26 +17,34 @@ def content(path):
 
 
 def paths(folder, count=2):
-    return [str(folder / f"a.tfrecord-{i}-of-{count}") for i in range(count)]
+    return [
+        str(folder / f"a.tfrecord-{i:05d}-of-{count:05d}") for i in range(count)
+    ]
 
 
-def write_parts(writer, *parts):
-    """Writes the parts; returns how many records each has."""
-    for number, part in enumerate(parts):
-        records.write_records(writer.part_path(number), part)
-    return [len(part) for part in parts]
+def fill(writer, *shards):
+    """Writes the shards; returns their entries."""
+    return [
+        records.write_records(writer.shard_path(number), shard)
+        for number, shard in enumerate(shards)
+    ]
+
+
+def finish_part(writer, number=3):
+    with open(f"{writer.part_path(number)}.json", "w") as file:
+        file.write("{}")
 
 
 def test_shards_are_renamed_when_all_are_complete(tmp_path):
     folder = tmp_path / "new" / "folder"
     shards = paths(folder)
-    writer = records.ShardWriter(shards)
-    assert writer.folder == str(folder)
-    write_parts(writer, [b"x", b"", b"z" * 97])
-    assert os.listdir(folder) == [os.path.basename(writer.scratch)]
-    assert os.path.basename(writer.scratch).startswith(".")
-    assert "tfrecord" not in writer.scratch
-    entries = writer.finish([3], 1)
+    with records.ShardWriter(shards) as writer:
+        assert writer.folder == str(folder)
+        entries = fill(writer, [b"x", b"z" * 97], [b""])
+        inside = sorted(os.listdir(folder))
+        assert inside == [".a.tfrecord.lock", os.path.basename(writer.scratch)]
+        assert inside[1].startswith(".partial-")
+        listed = writer.finish(entries)
     assert sorted(os.listdir(folder)) == sorted(map(os.path.basename, shards))
     assert content(shards[0]) == [b"x", b"z" * 97]
     assert content(shards[1]) == [b""]
@@ -50,110 +57,128 @@ def test_shards_are_renamed_when_all_are_complete(tmp_path):
             "bytes": len(raw),
             "sha256": hashlib.sha256(raw).hexdigest(),
         }
-    assert entries == expected
+    assert listed == expected
     # A TFRecord spends 16 bytes beside the record.
-    assert [x["bytes"] for x in entries.values()] == [2 * 16 + 98, 16]
+    assert [x["bytes"] for x in listed.values()] == [2 * 16 + 98, 16]
 
 
-def test_a_shard_may_stay_empty(tmp_path):
-    shards = paths(tmp_path)
-    writer = records.ShardWriter(shards)
-    write_parts(writer, [b"x"])
-    entries = writer.finish([1], 1)
-    assert entries["a.tfrecord-1-of-2"]["records"] == 0
-    assert content(shards[1]) == []
-
-
-def test_parts_are_mixed_over_all_shards(tmp_path, monkeypatch):
-    """Neighbours in a part are not neighbours in a shard."""
-    monkeypatch.setattr(records, "_MERGE_BYTES", 1)  # chunks of 16 kB
-    rows = {
-        part: [f"{part}/{i}".encode() * (1 + 997 * (i % 3)) for i in range(97)]
-        for part in range(5)
-    }
+def test_a_shard_is_written_from_its_pieces(tmp_path):
+    rows = [b"%d" % i for i in range(97)]
+    part = str(tmp_path / "part")
+    shuffle.write_part(part, shuffle.deal(rows, 2, "key"))
     found = []
-    for seed in (1, 1, 2):
-        shards = paths(tmp_path, 3)
-        writer = records.ShardWriter(shards)
-        counts = write_parts(writer, *rows.values())
-        writer.finish(counts, seed)
-        found.append([content(path) for path in shards])
-    assert found[0] == found[1] != found[2]
-    assert [len(shard) for shard in found[0]] == [162, 162, 161]
-    merged = [r for rs in itertools.zip_longest(*found[0]) for r in rs if r]
-    for part, expected in rows.items():
-        start = f"{part}/".encode()
-        assert [r for r in merged if r.startswith(start)] == expected
-    changes = sum(a[:2] != b[:2] for a, b in itertools.pairwise(merged))
-    # Of 484 pairs of neighbours 80 % are of two parts; 8.9 deviates it.
-    assert abs(changes - 484 * 0.8) < 5 * 8.9
-
-
-def test_every_order_of_parts_is_as_probable():
-    counts = Counter(
-        tuple(records.draw_parts([3, 0, 2, 1], random.Random(seed)))
-        for seed in range(6000)
-    )
-    assert len(counts) == 60  # 6! / (3! 2! 1!)
-    deviation = (6000 / 60 * (1 - 1 / 60)) ** 0.5
-    assert all(abs(n - 100) < 5 * deviation for n in counts.values())
+    for number in range(2):
+        path = str(tmp_path / f"shard-{number}")
+        entry = records.write_shard(path, number, [("0", part)], "key")
+        found += content(path)
+        assert entry["records"] == len(content(path))
+    assert sorted(found) == sorted(rows) != found
+    assert sorted(os.listdir(tmp_path)) == ["part", "shard-0", "shard-1"]
 
 
 def test_a_relative_path_is_written_here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    writer = records.ShardWriter(["a.tfrecord"])
-    write_parts(writer, [b"x"])
-    writer.finish([1], 1)
+    with records.ShardWriter(["a.tfrecord"]) as writer:
+        writer.finish(fill(writer, [b"x"]))
     assert content(tmp_path / "a.tfrecord") == [b"x"]
 
 
 def test_an_earlier_output_stays_until_the_end(tmp_path):
-    shards = paths(tmp_path)
-    first = records.ShardWriter(shards)
-    write_parts(first, [b"old"])
-    first.finish([1], 1)
-    killed = records.ShardWriter(shards)
-    write_parts(killed, [b"new"])
-    assert content(shards[0]) == [b"old"]
-    last = records.ShardWriter(shards)
-    write_parts(last, [b"newer"])
-    last.finish([1], 1)
-    assert content(shards[0]) == [b"newer"]
+    shards = paths(tmp_path, 1)
+    with records.ShardWriter(shards) as first:
+        first.finish(fill(first, [b"old"]))
+    with records.ShardWriter(shards) as last:
+        entries = fill(last, [b"new"])
+        assert content(shards[0]) == [b"old"]
+        last.finish(entries)
+    assert content(shards[0]) == [b"new"]
 
 
-def test_the_next_run_removes_the_files_of_a_killed_one(tmp_path):
+@pytest.mark.parametrize("error", [ValueError, OSError, UserError])
+def test_an_error_leaves_nothing(tmp_path, error):
+    with (
+        pytest.raises(error),
+        records.ShardWriter(paths(tmp_path)) as writer,
+    ):
+        finish_part(writer)
+        raise error("")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, KilledProcess])
+def test_what_a_stopped_run_has_finished_is_kept(tmp_path, capsys, error):
     shards = paths(tmp_path)
-    killed = records.ShardWriter(shards)
-    write_parts(killed, [b"lost"])
-    with open(os.path.join(killed.scratch, "partition"), "w") as file:
-        file.write("text")
-    writer = records.ShardWriter(shards)
-    assert writer.scratch == killed.scratch
-    assert not os.path.exists(os.path.join(writer.scratch, "partition"))
-    write_parts(writer, [b"kept"])
-    writer.finish([1], 1)
-    assert content(shards[0]) == [b"kept"]
-    assert sorted(os.listdir(tmp_path)) == sorted(map(os.path.basename, shards))
+    with pytest.raises(error), records.ShardWriter(shards, "one") as stopped:
+        finish_part(stopped)
+        raise error("")
+    assert "1 finished partitions are kept in " in capsys.readouterr().err
+    assert os.listdir(tmp_path) == [os.path.basename(stopped.scratch)]
+    with records.ShardWriter(shards, "one") as same:
+        assert same.scratch == stopped.scratch
+        assert same.finished_parts() == {3}
+    assert os.listdir(tmp_path) == []
+
+
+def test_another_run_removes_what_a_killed_one_left(tmp_path):
+    shards = paths(tmp_path)
+    killed = records.ShardWriter(shards, "one")
+    os.makedirs(killed.scratch)
+    finish_part(killed)
+    neighbour = records.ShardWriter([str(tmp_path / "b.tfrecord")], "one")
+    os.makedirs(neighbour.scratch)
+    with records.ShardWriter(shards, "two") as writer:
+        assert writer.scratch != killed.scratch
+        assert not os.path.exists(killed.scratch)
+        assert writer.finished_parts() == set()
+    assert os.listdir(tmp_path) == [os.path.basename(neighbour.scratch)]
 
 
 def test_runs_for_other_paths_do_not_meet(tmp_path):
-    one = records.ShardWriter([str(tmp_path / "a.tfrecord")])
-    other = records.ShardWriter([str(tmp_path / "b.tfrecord")])
-    write_parts(one, [b"a"])
-    write_parts(other, [b"b"])
-    other.finish([1], 1)
-    one.finish([1], 1)
+    with (
+        records.ShardWriter([str(tmp_path / "a.tfrecord")]) as one,
+        records.ShardWriter([str(tmp_path / "b.tfrecord")]) as other,
+    ):
+        entries = fill(one, [b"a"]), fill(other, [b"b"])
+        other.finish(entries[1])
+        one.finish(entries[0])
     assert content(tmp_path / "a.tfrecord") == [b"a"]
     assert content(tmp_path / "b.tfrecord") == [b"b"]
     assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", "b.tfrecord"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a.tfrecord"],
+        ["a.tfrecord-0-of-1"],
+        ["x.tfrecord", "a.tfrecord-1-of-3"],
+    ],
+)
+def test_a_second_run_into_the_same_outputs_is_told_who_is_there(
+    tmp_path, names
+):
+    with records.ShardWriter(paths(tmp_path)) as writer:
+        finish_part(writer)
+        with (
+            pytest.raises(UserError) as error,
+            records.ShardWriter([str(tmp_path / x) for x in names], "other"),
+        ):
+            raise AssertionError("the lock is not held")
+        assert str(error.value).startswith(
+            f"{tmp_path}/a.tfrecord: in use by process {os.getpid()} on "
+        )
+        assert writer.finished_parts() == {3}
 
 
 @pytest.mark.parametrize("below", [".", "deeper"])
 def test_a_file_instead_of_the_folder_is_a_user_error(tmp_path, below):
     (tmp_path / "folder").write_text("a file")
     folder = tmp_path / "folder" / below
-    with pytest.raises(UserError) as error:
-        records.ShardWriter(paths(folder))
+    with (
+        pytest.raises(UserError) as error,
+        records.ShardWriter(paths(folder)),
+    ):
+        pass
     message = str(error.value)
     assert message.startswith(f"{tmp_path}/folder")
     assert ": cannot be written: " in message
