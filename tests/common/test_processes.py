@@ -1,6 +1,11 @@
 """Work on several processes: results in order, errors, ends."""
 
 import os
+import select
+import signal
+import subprocess
+import sys
+import threading
 
 import pytest
 
@@ -34,3 +39,99 @@ def test_an_error_comes_after_the_results_before_it(number):
         for result, _ in processes.map_in_order(make_worker, range(17), number):
             results.append(result)
     assert results == [7 * i for i in range(13)]
+
+
+def make_nothing():
+    """A worker of no use."""
+
+
+def fail_or_wait(_, item):
+    if item == 3:
+        raise UserError("found 3")
+    threading.Event().wait()
+
+
+def test_an_error_ends_processes_that_work():
+    with (
+        pytest.raises(UserError, match="found 3"),
+        processes.Pool(make_nothing, 2) as pool,
+    ):
+        list(pool.map(fail_or_wait, [3, 5]))
+
+
+def be_killed(_, item):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_process_is_one_line():
+    with (
+        pytest.raises(processes.KilledProcess) as error,
+        processes.Pool(make_nothing, 2) as pool,
+    ):
+        list(pool.map(be_killed, range(5)))
+    assert str(error.value) == (
+        "one of 2 processes was killed; expected enough memory for all of "
+        "them; pass a smaller --num_processes"
+    )
+
+
+def fail_to_start():
+    raise UserError("no such vocabulary")
+
+
+def test_an_error_of_a_worker_that_starts_is_raised():
+    with (
+        pytest.raises(UserError, match="no such vocabulary"),
+        processes.Pool(fail_to_start, 2) as pool,
+    ):
+        list(pool.map(fail_or_wait, [5]))
+
+
+PARENT = """
+import os, threading
+from common import processes
+
+def make():
+    return None
+
+def work(_, item):
+    print(os.getpid(), flush=True)
+    threading.Event().wait()
+
+if __name__ == "__main__":
+    with processes.Pool(make, 2) as pool:
+        list(pool.map(work, range(2)))
+"""
+
+
+def has_ended(handle):
+    """Waits for the end of a process, for a minute at most."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(60_000))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_processes_end_with_their_parent(tmp_path, number):
+    """One of them is stopped when the parent ends: it ends when it wakes."""
+    (tmp_path / "parent.py").write_text(PARENT)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "parent.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        text=True,
+    ) as parent:
+        workers = [int(parent.stdout.readline()) for _ in range(2)]
+        handles = [os.pidfd_open(worker) for worker in workers]
+        if number == signal.SIGKILL:
+            os.kill(workers[0], signal.SIGSTOP)
+        parent.send_signal(number)
+        parent.wait()
+        assert has_ended(handles[1])
+        if number == signal.SIGKILL:
+            assert os.path.exists(f"/proc/{workers[0]}")
+            os.kill(workers[0], signal.SIGCONT)
+        assert has_ended(handles[0])
+        for handle in handles:
+            os.close(handle)

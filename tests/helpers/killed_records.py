@@ -1,0 +1,46 @@
+"""Runs of create_pretraining_data that are killed at a certain call."""
+
+import os
+import pydoc
+import signal
+
+MODULES = (  # all that a run imports, also late
+    "create_pretraining_data",
+    "tensorflow_text",
+)
+
+
+def create(argv: list[str], partition_bytes: int) -> int:
+    """Runs create_pretraining_data in this process; returns its exit code."""
+    import create_pretraining_data
+    from common import main as main_lib
+    from data.corpus import documents
+
+    documents.PARTITION_BYTES = partition_bytes
+    argv = ["create_pretraining_data", *argv]
+    return main_lib.run(create_pretraining_data.main, argv)
+
+
+def create_and_die(
+    argv: list[str], function: str, number: int, partition_bytes: int
+) -> int:
+    """Runs create_pretraining_data up to a call that kills the process.
+
+    Args:
+        argv: flags.
+        function: its name, with module and class.
+        number: the process dies at this call of it, from 1.
+        partition_bytes: text of a partition.
+    """
+    owner, _, name = function.rpartition(".")
+    owner = pydoc.locate(owner)
+    original, calls = getattr(owner, name), []
+
+    def call(*args, **named):
+        calls.append(args)
+        if len(calls) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*args, **named)
+
+    setattr(owner, name, call)
+    return create(argv, partition_bytes)
