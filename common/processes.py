@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from common.errors import UserError
-
 # TensorFlow's threads do not survive a fork.
 SPAWN = multiprocessing.get_context("spawn")
 AHEAD = 3  # items of a process, worked on and waiting
@@ -71,7 +69,7 @@ class Pool:
             the results.
 
         Raises:
-            UserError: a process was killed.
+            KilledProcess: a process was killed.
         """
         if self._num_processes == 1:
             for item in items:
@@ -93,14 +91,15 @@ class Pool:
                 yield next_result()
         except BrokenProcessPool:
             raise KilledProcess(
-                f"one of {self._num_processes} processes was killed",
-                expected="enough memory for all of them",
-                fix="pass a smaller --num_processes",
+                f"one of {self._num_processes} processes was killed; expected "
+                "enough memory for all of them; pass a smaller --num_processes"
             ) from None
 
 
-class KilledProcess(UserError):
+class KilledProcess(RuntimeError):
     """A process of a pool ended before its work."""
+
+    exit_code = 2
 
 
 def map_in_order(
@@ -121,7 +120,7 @@ def map_in_order(
         the results.
 
     Raises:
-        UserError: a process was killed.
+        KilledProcess: a process was killed.
     """
     with Pool(make_worker, num_processes) as pool:
         yield from pool.map(_call, items, on_wait)

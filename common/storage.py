@@ -3,17 +3,12 @@
 Paths with `://` use TensorFlow's file systems, which are imported only then.
 """
 
-import contextlib
-import datetime
-import fcntl
 import glob as local_glob
 import hashlib
 import json
 import os
 import shutil
-import socket
 import sys
-from collections.abc import Iterator
 
 from common.errors import UserError
 
@@ -75,61 +70,6 @@ def describe_free_space(path: str) -> str:
     """Returns the free space at a path, as `, 12.3 MB free`, if known."""
     free = free_space(path)
     return "" if free is None else f", {free / 1e6:.1f} MB free"
-
-
-@contextlib.contextmanager
-def lock(path: str, what: str) -> Iterator[None]:
-    """Holds a lock, which ends with the process that holds it.
-
-    Where the file system has no locks, nothing is held.
-
-    Args:
-        path: local file of the lock, which is created and removed.
-        what: the path that the lock protects, for the message.
-
-    Raises:
-        UserError: another process holds the lock; the message says which.
-    """
-    file = _locked(path, what)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        file.close()
-
-
-def _locked(path: str, what: str):
-    while True:
-        file = open(path, "a+")  # noqa: SIM115  open while it is held
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            owner = file.read().strip() or "another process"
-            file.close()
-            raise UserError(
-                f"in use by {owner}",
-                path=what,
-                fix="wait until it has finished, or choose another output",
-            ) from None
-        except OSError:  # no locks here
-            return file
-        try:
-            is_current = os.path.samestat(
-                os.stat(path), os.fstat(file.fileno())
-            )
-        except FileNotFoundError:
-            is_current = False
-        if is_current:
-            now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
-            file.truncate(0)
-            file.write(
-                f"process {os.getpid()} on {socket.gethostname()} since {now}\n"
-            )
-            file.flush()
-            return file
-        file.close()  # its holder has removed it meanwhile
 
 
 def glob(pattern: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Creation of records with Apache Beam; the bytes are those of `runners`.
 
-files -> documents -> partitions -> pieces of shards -> shards
+files -> documents -> partitions -> portions of shards -> shards
          (key: partition)           (key: shard)
 
 Beam's workers read the corpus, and exchange text and records among themselves.
@@ -99,7 +99,7 @@ def run(
     launch(
         list(enumerate(placed)),
         _ReadDocuments(plan, corpora, max_document_mb),
-        _MakePieces(plan),
+        _MakePortions(plan),
         _WriteShards(plan, writer.staging, counts_path),
     )
     counts = _read_counts(counts_path)
@@ -164,11 +164,11 @@ class _ReadDocuments(beam.DoFn):
             texts.append(text)
             size += len(text)
             if size >= _BATCH_BYTES:
-                yield from self._deal(file.group, first, texts)
+                yield from self._distribute(file.group, first, texts)
                 first, size, texts = first + len(texts), 0, []
-        yield from self._deal(file.group, first, texts)
+        yield from self._distribute(file.group, first, texts)
 
-    def _deal(
+    def _distribute(
         self, group: str, first: int, texts: list[bytes]
     ) -> Iterator[tuple[int, tuple[int, bytes]]]:
         seed = self._plan.recipe.settings.random_seed
@@ -181,8 +181,8 @@ class _ReadDocuments(beam.DoFn):
             yield partition, (document, b"\n".join([*some, b""]))
 
 
-class _MakePieces(beam.DoFn):
-    """partition, documents -> shard, (partition, section, piece); counts."""
+class _MakePortions(beam.DoFn):
+    """partition, documents -> shard, (partition, section, portion); counts."""
 
     def __init__(self, plan: partitions.Plan):
         self._plan = plan
@@ -201,17 +201,17 @@ class _MakePieces(beam.DoFn):
             self._plan.passes[number],
         )
         try:
-            for section, (pieces, counts) in enumerate(sections):
+            for section, (portions, counts) in enumerate(sections):
                 partitions.add_counts(totals, counts)
-                for shard, piece in enumerate(pieces):
-                    yield shard, (number, section, piece)
+                for shard, portion in enumerate(portions):
+                    yield shard, (number, section, portion)
         except UserError as found:
             error = str(found)
         yield _COUNTS, (number, totals, error)
 
 
 class _WriteShards(beam.DoFn):
-    """shard, [(partition, section, piece)] -> its file; counts -> theirs."""
+    """shard, [(partition, section, portion)] -> its file; counts -> theirs."""
 
     def __init__(self, plan: partitions.Plan, folder: str, counts_path: str):
         self._worker = partitions.Worker(plan.recipe)
@@ -249,15 +249,15 @@ def _launch(
 
 def _spool(
     values: Iterable[tuple[int, int, bytes]], spool
-) -> list[shuffle.Piece]:
-    """Keeps the pieces of a shard in a local file, not in memory."""
+) -> list[shuffle.Portion]:
+    """Keeps the portions of a shard in a local file, not in memory."""
     offsets = {}
-    for number, section, piece in values:
+    for number, section, portion in values:
         offsets[number, section] = spool.tell()
-        spool.write(piece)
+        spool.write(portion)
     spool.flush()
     return [
-        shuffle.Piece.open(
+        shuffle.Portion.open(
             partitions.section_name(*key), spool.name, offsets[key]
         )
         for key in sorted(offsets)

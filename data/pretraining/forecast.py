@@ -33,7 +33,7 @@ _FARTHEST = 256_000_000  # bytes of a compressed file that are skipped at most
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """What a run will make.
+    """The result of a run.
 
     Attributes:
         counts: with the names of `partitions.Part`, of all records.
@@ -193,11 +193,11 @@ def _make_sample(
     made = time.perf_counter()
     # The first pass also fills tables; the others count.
     encoded, counts = worker.make_pass(documents, 1, 0, 2.0)
-    pieces = shuffle.deal(encoded.to_list(), 1, "forecast")
+    portions = shuffle.distribute(encoded.to_list(), 1, "forecast")
     end = time.perf_counter()
     counts |= worker.count_documents(documents)
     counts["records"] = len(encoded.ends)
-    size = sum(map(len, pieces)) - 4 * counts["records"]
+    size = sum(map(len, portions)) - 4 * counts["records"]
     return counts, size, tokenized - start, end - made
 
 
@@ -210,7 +210,7 @@ def _shard_seconds(size: float) -> float:
 
 
 def _read_sample(files: list[str], max_document_mb: int, key: str) -> _Sample:
-    """Reads documents at random places of files, or a small corpus whole."""
+    """Reads documents at random positions of files, or a small corpus whole."""
     sizes = [corpus_lib.file_size(path) for path in files]
     spots: dict[str, list[int]] = {}
     most: float = SAMPLE_BYTES / _SPOTS

@@ -172,17 +172,17 @@ class Worker:
         texts = corpus.read_partition(partition.text_path)
         counts: dict[str, int] = {}
         hashes = []
-        for pieces, more in self.make_sections(
+        for portions, more in self.make_sections(
             texts, partition.number, partition.passes
         ):
             add_counts(counts, more)
             path = section_path(partition, len(hashes))
             own = f"{path}.{os.getpid()}"  # an orphan may be at work
             try:
-                hashes.append(shuffle.write_part(own, pieces))
+                hashes.append(shuffle.write_part(own, portions))
                 os.replace(own, path)
             except OSError as error:
-                size = sum(map(len, pieces))
+                size = sum(map(len, portions))
                 raise writer.cannot_write(path, error, size) from None
         part = Part(counts, hashes)
         storage.write_whole(
@@ -204,7 +204,7 @@ class Worker:
             passes: as in `Partition`.
 
         Yields:
-            the pieces of all shards, and counts.
+            the portions of all shards, and counts.
         """
         documents = self.tokenize(texts)
         counts = self.count_documents(documents)
@@ -223,7 +223,7 @@ class Worker:
             key = f"{self._recipe.settings.random_seed}/{number}/{sections}"
             held.clear()
             yield (
-                shuffle.deal(serialized, self._recipe.num_shards, key),
+                shuffle.distribute(serialized, self._recipe.num_shards, key),
                 counts,
             )
             counts = {}

@@ -1,71 +1,31 @@
 """The shuffle of records into shards, of two levels.
 
-Each part of the records is dealt over the shards; each shard then shuffles what
-the parts have dealt to it. So nothing sees all records, and the order depends
-on the records and the seed only.
+Each part of the records is distributed over the shards; each shard then
+shuffles the records that the parts have given to it. So nothing sees all
+records, and the order depends on the records and the seed only.
 
-A part is a file of one piece for each shard:
+A part is a file of one portion for each shard:
 
-offsets  uint64 [N + 1]    where each piece starts, and the end of the last
-piece    count uint64, lengths uint32 [count], frames back to back
+offsets  uint64 [N + 1]    where each portion starts, and the end of the last
+portion    count uint64, lengths uint32 [count], frames back to back
 
-A frame is a record as TFRecord files have it:
-
-length  uint64
-its checksum  uint32    masked CRC-32C
-data
-its checksum  uint32
+Frames are described in `frames`.
 """
 
 import concurrent.futures
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-import google_crc32c
 import numpy as np
 
+from data.records import frames as framing
+
 BUCKET_BYTES = 32 << 20  # of a shard, shuffled in memory at once
-_COUNT = 8  # bytes of a piece's count, and of an offset
-_HEADER = np.dtype([("length", "<u8"), ("checksum", "<u4")])
+_COUNT = 8  # bytes of a portion's count, and of an offset
 
 
-def masked_crc32c(data: bytes, crc: int = 0) -> int:
-    """The checksum of TFRecord files (tensorflow/core/lib/hash/crc32c.h).
-
-    Args:
-        data: bytes.
-        crc: `google_crc32c.value` of what is before them.
-    """
-    found = np.array([google_crc32c.extend(crc, data)], np.uint32)
-    return int(_mask(found)[0])
-
-
-def frame(records: list[bytes]) -> list[bytes]:
-    """Frames records as TFRecord files have them.
-
-    Args:
-        records: N serialized records.
-
-    Returns:
-        N frames.
-    """
-    lengths, kinds = np.unique(
-        np.array([len(record) for record in records], np.uint64),
-        return_inverse=True,
-    )
-    headers = np.empty(len(lengths), _HEADER)
-    headers["length"] = lengths
-    headers["checksum"] = _mask(_checksums(x.tobytes() for x in lengths))
-    starts = [header.tobytes() for header in headers]
-    footers = _mask(_checksums(records)).astype("<u4").tobytes()
-    return [
-        b"".join((starts[kind], record, footers[4 * i : 4 * i + 4]))
-        for i, (kind, record) in enumerate(zip(kinds.tolist(), records))
-    ]
-
-
-def deal(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
+def distribute(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
     """Deals records over shards, as evenly as possible, in random order.
 
     Args:
@@ -74,35 +34,35 @@ def deal(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
         key: seed of the order.
 
     Returns:
-        the piece of each shard.
+        the portion of each shard.
     """
     order = permutation(f"{key}/order", len(records))
-    frames = frame([records[i] for i in order.tolist()])
+    frames = framing.frame([records[i] for i in order.tolist()])
     sizes = np.full(num_shards, len(frames) // num_shards)
     rest = len(frames) % num_shards
     sizes[permutation(f"{key}/rest", num_shards)[:rest]] += 1
     ends = np.cumsum(sizes).tolist()
-    return [_piece(frames[a:b]) for a, b in zip([0, *ends], ends)]
+    return [_portion(frames[a:b]) for a, b in zip([0, *ends], ends)]
 
 
-def write_part(path: str, pieces: list[bytes]) -> str:
+def write_part(path: str, portions: list[bytes]) -> str:
     """Writes a part; returns its sha256."""
-    offsets = np.cumsum([_COUNT * (len(pieces) + 1), *map(len, pieces)])
+    offsets = np.cumsum([_COUNT * (len(portions) + 1), *map(len, portions)])
     digest = hashlib.sha256()
     with open(path, "wb") as file:
-        for content in (offsets.astype("<u8").tobytes(), *pieces):
+        for content in (offsets.astype("<u8").tobytes(), *portions):
             digest.update(content)
             file.write(content)
     return digest.hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)
-class Piece:
-    """The records that a part has dealt to a shard.
+class Portion:
+    """The records that a part has given to a shard.
 
     Attributes:
         name: of the part: part of the seed.
-        path: file of the piece.
+        path: file of the portion.
         start: where its first frame is in the file.
         lengths: uint32 [N], of its frames.
     """
@@ -118,12 +78,12 @@ class Piece:
         return int(self.lengths.sum(dtype=np.int64))
 
     @classmethod
-    def open(cls, name: str, path: str, offset: int) -> "Piece":
-        """Reads the lengths of a piece.
+    def open(cls, name: str, path: str, offset: int) -> "Portion":
+        """Reads the lengths of a portion.
 
         Args:
             name, path: as the attributes.
-            offset: where the piece starts in the file.
+            offset: where the portion starts in the file.
         """
         with open(path, "rb") as file:
             file.seek(offset)
@@ -141,23 +101,23 @@ class Piece:
             return file.read(int(self.lengths[first:last].sum(dtype=np.int64)))
 
 
-def open_piece(name: str, path: str, shard: int) -> Piece:
-    """Opens the piece of a shard in a part."""
+def open_portion(name: str, path: str, shard: int) -> Portion:
+    """Opens the portion of a shard in a part."""
     with open(path, "rb") as file:
         file.seek(_COUNT * shard)
         offset = int.from_bytes(file.read(_COUNT), "little")
-    return Piece.open(name, path, offset)
+    return Portion.open(name, path, offset)
 
 
-def write_shard(pieces: list[Piece], key: str, file) -> dict:
+def write_shard(portions: list[Portion], key: str, file) -> dict:
     """Shuffles the records of a shard and writes them.
 
     Each record belongs to a random bucket of the shard; a bucket is shuffled in
-    memory. As the records of a piece are in random order, those of a bucket may
-    be neighbours in it.
+    memory. As the records of a portion are in random order, those of a bucket
+    may be neighbours in it.
 
     Args:
-        pieces: from each part, in the order of the parts.
+        portions: from each part, in the order of the parts.
         key: seed of the order.
         file: open for writing.
 
@@ -166,11 +126,11 @@ def write_shard(pieces: list[Piece], key: str, file) -> dict:
     """
     digest, size = hashlib.sha256(), 0
     with concurrent.futures.ThreadPoolExecutor(1) as ahead:
-        for chunk in _ahead(_shuffled(pieces, key), ahead):
+        for chunk in _ahead(_shuffled(portions, key), ahead):
             digest.update(chunk)
             file.write(chunk)
             size += len(chunk)
-    records = sum(len(piece.lengths) for piece in pieces)
+    records = sum(len(portion.lengths) for portion in portions)
     return {"records": records, "bytes": size, "sha256": digest.hexdigest()}
 
 
@@ -190,19 +150,19 @@ def permutation(key: str, count: int) -> np.ndarray:
     return np.argsort(random_bits(key, count), kind="stable")
 
 
-def _shuffled(pieces: list[Piece], key: str) -> Iterator[bytes]:
+def _shuffled(portions: list[Portion], key: str) -> Iterator[bytes]:
     """The frames of each bucket, in random order."""
-    size = sum(piece.size for piece in pieces)
+    size = sum(portion.size for portion in portions)
     buckets = max(1, -(-size // BUCKET_BYTES))
-    ends = np.zeros([buckets + 1, len(pieces)], np.int64)
-    for number, piece in enumerate(pieces):
-        bits = random_bits(f"{key}/{piece.name}", len(piece.lengths))
+    ends = np.zeros([buckets + 1, len(portions)], np.int64)
+    for number, portion in enumerate(portions):
+        bits = random_bits(f"{key}/{portion.name}", len(portion.lengths))
         chosen = (bits % np.uint64(buckets)).astype(np.int64)
         counts = np.bincount(chosen, minlength=buckets)
         ends[1:, number] = np.cumsum(counts)
     for bucket in range(buckets):
         runs = list(
-            zip(pieces, ends[bucket].tolist(), ends[bucket + 1].tolist())
+            zip(portions, ends[bucket].tolist(), ends[bucket + 1].tolist())
         )
         frames = memoryview(b"".join([x.read(a, b) for x, a, b in runs]))
         lengths = np.concatenate([x.lengths[a:b] for x, a, b in runs])
@@ -224,15 +184,6 @@ def _ahead(
         yield chunk
 
 
-def _piece(frames: list[bytes]) -> bytes:
+def _portion(frames: list[bytes]) -> bytes:
     lengths = np.array([len(x) for x in frames], "<u4").tobytes()
     return b"".join([len(frames).to_bytes(_COUNT, "little"), lengths, *frames])
-
-
-def _checksums(contents: Iterable[bytes]) -> np.ndarray:
-    return np.array([google_crc32c.value(x) for x in contents], np.uint32)
-
-
-def _mask(checksums: np.ndarray) -> np.ndarray:
-    rotated = checksums >> np.uint32(15) | checksums << np.uint32(17)
-    return rotated + np.uint32(0xA282EAD8)

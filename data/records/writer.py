@@ -7,11 +7,11 @@ import os
 import shutil
 import tempfile
 
-from common import storage
+from common import locks, storage
 from common.errors import UserError
 from common.processes import KilledProcess
 from common.progress import say
-from data.records import manifest, shuffle
+from data.records import frames, manifest, shuffle
 
 
 class ShardWriter:
@@ -61,7 +61,7 @@ class ShardWriter:
             for name in self._names:
                 path = os.path.join(self._root, f".{name}.lock")
                 what = f"{self.folder}/{name}"
-                self._locks.enter_context(storage.lock(path, what))
+                self._locks.enter_context(locks.hold(path, what))
             found = os.path.join(glob.escape(self._root), f"{self._start}*")
             for path in glob.glob(found):
                 if path != self.scratch:
@@ -143,18 +143,18 @@ def write_shard(
         UserError: the disk is full or cannot be written.
     """
     own = f"{path}.{os.getpid()}"  # an orphan may be at work
-    pieces: list[shuffle.Piece] = []
+    portions: list[shuffle.Portion] = []
     try:
         for name, part in parts:
-            pieces.append(shuffle.open_piece(name, part, number))
+            portions.append(shuffle.open_portion(name, part, number))
         with storage.open_file(own, "wb") as file:
-            entry = shuffle.write_shard(pieces, key, file)
+            entry = shuffle.write_shard(portions, key, file)
             file.flush()
             if not storage.is_remote(own):
                 os.fsync(file.fileno())
         storage.replace(own, path)
     except storage.errors() as error:
-        size = sum(piece.size for piece in pieces)
+        size = sum(portion.size for portion in portions)
         raise cannot_write(path, error, size) from None
     return entry
 
@@ -173,7 +173,7 @@ def write_records(path: str, records: list[bytes]) -> dict:
     Raises:
         UserError: the disk is full or cannot be written.
     """
-    content = b"".join(shuffle.frame(records))
+    content = b"".join(frames.frame(records))
     try:
         with storage.open_file(path, "wb") as file:
             file.write(content)

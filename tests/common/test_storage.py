@@ -2,15 +2,11 @@
 
 import hashlib
 import os
-import socket
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from common import storage
-from common.errors import UserError
 from data import vector_files
 from data.corpus import corpus_writer
 from data.records import example_files, shuffle, writer
@@ -79,7 +75,7 @@ def save_checkpoint(folder):
 def write_shards(folder):
     with writer.ShardWriter([f"{folder}/{i}.tfrecord" for i in "01"]) as some:
         path = some.part_path(0)
-        shuffle.write_part(path, shuffle.deal([b"a", b"bc"], 2, "key"))
+        shuffle.write_part(path, shuffle.distribute([b"a", b"bc"], 2, "key"))
         entries = [
             writer.write_shard(some.shard_path(i), i, [("0", path)], "key")
             for i in range(2)
@@ -170,59 +166,3 @@ def test_the_names_of_a_checkpoint_are_synced_before_it_is_the_newest(
     folder = tmp_path.stat().st_ino
     synced = [event[:2] for event in events].index(("sync", folder))
     assert described < synced < newest
-
-
-HOLDER = """
-import sys, threading
-from common import storage
-from common.errors import UserError
-
-with storage.lock(sys.argv[1], "records"):
-    print("held", flush=True)
-    threading.Event().wait()
-"""
-
-
-def test_a_lock_ends_with_its_process(tmp_path):
-    path = tmp_path / ".a.lock"
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, path],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ) as holder:
-        holder.stdout.readline()
-        with (
-            pytest.raises(UserError) as error,
-            storage.lock(str(path), "records"),
-        ):
-            pass
-        holder.kill()
-    assert str(error.value).startswith(
-        f"records: in use by process {holder.pid} on {socket.gethostname()} "
-        "since 20"
-    )
-    assert path.exists()
-    with storage.lock(str(path), "records"):
-        content = path.read_text()
-        assert content.startswith(f"process {os.getpid()} on ")
-        assert content.count("process") == 1
-    assert not path.exists()
-
-
-def test_a_lock_whose_file_was_removed_meanwhile_is_taken_again(
-    tmp_path, monkeypatch
-):
-    """The holder removes the file after another process has opened it."""
-    path = str(tmp_path / ".a.lock")
-    flock, seen = storage.fcntl.flock, []
-
-    def late(file, flags):
-        if not seen:
-            os.unlink(path)
-        seen.append(file)
-        flock(file, flags)
-
-    monkeypatch.setattr(storage.fcntl, "flock", late)
-    with storage.lock(path, "records"):
-        assert len(seen) == 2
-        assert os.path.exists(path)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.records import shuffle
+from data.records import frames, shuffle
 
 
 def tf_frames(path, records):
@@ -23,9 +23,9 @@ def tf_frames(path, records):
 def test_frames_are_those_of_tensorflow(tmp_path, lengths):
     rng = np.random.default_rng(3)
     records = [rng.bytes(length) for length in lengths]
-    frames = shuffle.frame(records)
-    assert b"".join(frames) == tf_frames(tmp_path / "a", records)
-    assert [len(frame) for frame in frames] == [16 + x for x in lengths]
+    found = frames.frame(records)
+    assert b"".join(found) == tf_frames(tmp_path / "a", records)
+    assert [len(frame) for frame in found] == [16 + x for x in lengths]
 
 
 def test_the_checksum_of_a_known_text():
@@ -33,7 +33,7 @@ def test_the_checksum_of_a_known_text():
     crc = 0x8A9136AA
     rotated = (crc >> 15 | crc << 17) & 0xFFFFFFFF
     expected = (rotated + 0xA282EAD8) & 0xFFFFFFFF
-    assert shuffle.masked_crc32c(bytes(32)) == expected
+    assert frames.masked_crc32c(bytes(32)) == expected
 
 
 def make_parts(folder, parts, shards):
@@ -42,7 +42,7 @@ def make_parts(folder, parts, shards):
     for number, records in enumerate(parts):
         path = folder / f"part-{number}"
         digest = shuffle.write_part(
-            str(path), shuffle.deal(records, shards, f"seed/{number}")
+            str(path), shuffle.distribute(records, shards, f"seed/{number}")
         )
         assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
         found.append((f"{number}.0", str(path)))
@@ -59,9 +59,9 @@ def make_shards(folder, parts, shards, key="key"):
     sources = make_parts(folder, parts, shards)
     found = []
     for number in range(shards):
-        pieces = [shuffle.open_piece(*x, number) for x in sources]
+        portions = [shuffle.open_portion(*x, number) for x in sources]
         file = io.BytesIO()
-        entry = shuffle.write_shard(pieces, f"{key}/{number}", file)
+        entry = shuffle.write_shard(portions, f"{key}/{number}", file)
         content = file.getvalue()
         records = read(content, folder)
         assert entry == {
@@ -115,11 +115,13 @@ def test_every_order_is_as_probable(tmp_path, monkeypatch, bucket):
     counts, trials = Counter(), 1200
     for trial in range(trials):
         key = f"{trial}"
-        pieces = shuffle.deal([b"a", b"b", b"c", b"d"], 1, key)
+        portions = shuffle.distribute([b"a", b"b", b"c", b"d"], 1, key)
         path = tmp_path / "part"
-        shuffle.write_part(str(path), pieces)
+        shuffle.write_part(str(path), portions)
         file = io.BytesIO()
-        shuffle.write_shard([shuffle.open_piece("0", str(path), 0)], key, file)
+        shuffle.write_shard(
+            [shuffle.open_portion("0", str(path), 0)], key, file
+        )
         content = file.getvalue()
         counts[bytes(content[12 + 17 * i] for i in range(4))] += 1
     assert len(counts) == 24
@@ -130,8 +132,8 @@ def test_every_order_is_as_probable(tmp_path, monkeypatch, bucket):
 def test_shards_get_the_rest_at_random():
     counts = Counter()
     for trial in range(900):
-        pieces = shuffle.deal([b"a"] * 4, 3, f"{trial}")
-        sizes = [int.from_bytes(piece[:8], "little") for piece in pieces]
+        portions = shuffle.distribute([b"a"] * 4, 3, f"{trial}")
+        sizes = [int.from_bytes(portion[:8], "little") for portion in portions]
         assert sorted(sizes) == [1, 1, 2]
         counts[sizes.index(2)] += 1
     assert all(abs(n - 300) < 5 * 200**0.5 for n in counts.values())

@@ -62,10 +62,10 @@ def test_shards_are_renamed_when_all_are_complete(tmp_path):
     assert [x["bytes"] for x in listed.values()] == [2 * 16 + 98, 16]
 
 
-def test_a_shard_is_written_from_its_pieces(tmp_path):
+def test_a_shard_is_written_from_its_portions(tmp_path):
     rows = [b"%d" % i for i in range(97)]
     part = str(tmp_path / "part")
-    shuffle.write_part(part, shuffle.deal(rows, 2, "key"))
+    shuffle.write_part(part, shuffle.distribute(rows, 2, "key"))
     found = []
     for number in range(2):
         path = str(tmp_path / f"shard-{number}")

@@ -1,0 +1,66 @@
+"""Locks that end with their process."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from common import locks
+from common.errors import UserError
+
+HOLDER = """
+import sys, threading
+from common import locks
+from common.errors import UserError
+
+with locks.hold(sys.argv[1], "records"):
+    print("held", flush=True)
+    threading.Event().wait()
+"""
+
+
+def test_a_lock_ends_with_its_process(tmp_path):
+    path = tmp_path / ".a.lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, path],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as holder:
+        holder.stdout.readline()
+        with (
+            pytest.raises(UserError) as error,
+            locks.hold(str(path), "records"),
+        ):
+            pass
+        holder.kill()
+    assert str(error.value).startswith(
+        f"records: in use by process {holder.pid} on {socket.gethostname()} "
+        "since 20"
+    )
+    assert path.exists()
+    with locks.hold(str(path), "records"):
+        content = path.read_text()
+        assert content.startswith(f"process {os.getpid()} on ")
+        assert content.count("process") == 1
+    assert not path.exists()
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_taken_again(
+    tmp_path, monkeypatch
+):
+    """The holder removes the file after another process has opened it."""
+    path = str(tmp_path / ".a.lock")
+    flock, seen = locks.fcntl.flock, []
+
+    def late(file, flags):
+        if not seen:
+            os.unlink(path)
+        seen.append(file)
+        flock(file, flags)
+
+    monkeypatch.setattr(locks.fcntl, "flock", late)
+    with locks.hold(path, "records"):
+        assert len(seen) == 2
+        assert os.path.exists(path)
