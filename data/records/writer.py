@@ -56,6 +56,7 @@ class ShardWriter:
 
     def __enter__(self):
         try:
+            self._is_new = not storage.exists(self.folder)
             for folder in dict.fromkeys([self.folder, self._root]):
                 storage.make_folder(folder)
             for name in self._names:
@@ -76,7 +77,10 @@ class ShardWriter:
         return self
 
     def __exit__(self, kind, *error):
-        with self._locks:
+        with contextlib.ExitStack() as last:
+            if kind and self._is_new and not self._is_remote:
+                last.callback(self._remove_empty_folder)
+            last.enter_context(self._locks)
             stopped = kind and issubclass(
                 kind, (KeyboardInterrupt, KilledProcess)
             )
@@ -89,6 +93,10 @@ class ShardWriter:
             shutil.rmtree(self.scratch, ignore_errors=True)
             if self._is_remote:
                 storage.remove_folder(self.staging)
+
+    def _remove_empty_folder(self) -> None:
+        with contextlib.suppress(OSError):
+            os.rmdir(self.folder)
 
     def part_path(self, number: int) -> str:
         """Path of a partition's records."""

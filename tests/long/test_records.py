@@ -1,14 +1,15 @@
-"""Records of large corpora and killed runs; only in `make test-long`."""
+"""Records of large corpora, killed runs and Beam; only in `make test-long`."""
 
 import hashlib
+import json
 import os
 import pathlib
 import random
 import resource
+import select
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -16,20 +17,31 @@ from data.corpus import documents
 from tests.helpers import text
 
 ROOT = pathlib.Path(__file__).parents[2]
-KILLS = 20
+KILLS = 50
 pytestmark = pytest.mark.long
+DASK = "apache_beam.runners.dask.dask_runner.DaskRunner"
 
 
-def command(folder, output, **flags):
+def command(folder, output, *options, **flags):
     flags = {
         "input_file": folder / "corpus.txt",
         "vocab_file": folder / "vocab.txt",
         "output_file": f"{output}/0.tfrecord,{output}/1.tfrecord",
+        "max_seq_length": 31,
+        "max_predictions_per_seq": 5,
+        "dupe_factor": 1,
         **flags,
     }
     script = ROOT / "create_pretraining_data.py"
     words = [f"--{name}={value}" for name, value in flags.items()]
-    return [sys.executable, script, *words]
+    return [sys.executable, script, *words, *options]
+
+
+def create(folder, name, *options, **flags):
+    """Runs the script to its end; returns name -> sha256."""
+    words = command(folder, folder / name, *options, **flags)
+    subprocess.run(words, check=True, cwd=folder)
+    return digests(folder / name)
 
 
 def digests(folder):
@@ -39,45 +51,180 @@ def digests(folder):
     }
 
 
-def test_a_run_that_is_killed_can_be_run_again(tmp_path):
-    """kill -9 of all its processes at random moments."""
+@pytest.fixture
+def folder(tmp_path):
     text.write_vocabulary(tmp_path / "vocab.txt")
     text.write_corpus(tmp_path / "corpus.txt", 40_000)
-    flags = {"max_seq_length": 31, "max_predictions_per_seq": 5}
-    flags |= {"dupe_factor": 1, "num_processes": 2}
-    start = time.monotonic()
-    subprocess.run(
-        command(tmp_path, tmp_path / "straight", **flags), check=True
-    )
-    length = time.monotonic() - start
-    expected = digests(tmp_path / "straight")
+    return tmp_path
+
+
+def children(pid):
+    """Process ids of the children of a process."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(path.parent.name))
+    return found
+
+
+def wait_for_end(handle, seconds=60):
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
+
+
+def test_fifty_kills_each_followed_by_another_run(folder):
+    """kill -9 of the first process at a random moment, and no pause."""
+    flags = {"num_processes": 2}
+    expected = {
+        seed: create(folder, f"straight-{seed}", random_seed=seed, **flags)
+        for seed in (1, 2)
+    }
+    length = 15.0
     rng = random.Random(1)
     killed = 0
-    for _ in range(KILLS):
+    for number in range(KILLS):
+        seed = 1 + number % 2
         process = subprocess.Popen(
-            command(tmp_path, tmp_path / "killed", **flags),
+            command(folder, folder / "killed", random_seed=3 - seed, **flags)
+        )
+        try:
+            process.wait(rng.uniform(0.1, 0.95) * length)
+        except subprocess.TimeoutExpired:
+            handles = [os.pidfd_open(pid) for pid in children(process.pid)]
+            process.kill()
+            killed += process.wait() == -signal.SIGKILL
+        else:
+            handles, length = [], 0.9 * length
+        found = create(folder, "killed", random_seed=seed, **flags)
+        assert found == expected[seed]
+        for handle in handles:
+            assert wait_for_end(handle), "a process was left"
+            os.close(handle)
+    assert killed > KILLS / 2
+
+
+def test_a_killed_run_continues_with_its_processes(folder):
+    """The same command again, after kills of the whole process group."""
+    expected = create(folder, "straight", num_processes=2)
+    rng = random.Random(2)
+    for _ in range(10):
+        process = subprocess.Popen(
+            command(folder, folder / "killed", num_processes=2),
             start_new_session=True,
         )
         try:
-            process.wait(rng.uniform(0.2, 0.95) * length)
+            process.wait(rng.uniform(4, 12))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            killed += process.wait() == -signal.SIGKILL
-        if (tmp_path / "killed").exists():
-            names = {p.name for p in (tmp_path / "killed").iterdir()}
-            shards = {name for name in names if name.endswith(".tfrecord")}
-            found = digests_of(tmp_path / "killed", shards)
-            assert found.items() <= expected.items()
-    assert killed > KILLS / 2
-    subprocess.run(command(tmp_path, tmp_path / "killed", **flags), check=True)
-    assert digests(tmp_path / "killed") == expected
+            process.wait()
+    found = create(folder, "killed", num_processes=1)
+    assert found == expected
 
 
-def digests_of(folder, names):
-    return {
-        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        for name in names
-    }
+def test_eight_runs_at_once_have_eight_manifests(folder):
+    runs = [
+        subprocess.Popen(
+            command(
+                folder,
+                folder,
+                output_file=f"{folder}/out/{i}.tfrecord",
+                random_seed=i,
+                num_processes=1,
+            )
+        )
+        for i in range(8)
+    ]
+    assert [run.wait() for run in runs] == [0] * 8
+    names = sorted(path.name for path in (folder / "out").iterdir())
+    assert len(names) == 17  # records, manifests, one vocabulary
+    for i in range(8):
+        path = folder / "out" / f"{i}.tfrecord"
+        listed = json.loads(
+            path.with_name(f"{path.name}.manifest.json").read_text()
+        )
+        entry = listed["shards"][path.name]
+        assert listed["random_seed"] == i
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert entry["sha256"] == found
+
+
+def test_a_full_disk_of_several_processes(folder):
+    """A limit on the size of files stands for a full disk."""
+    limited = (
+        "import os, resource, signal, sys;"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6));"
+        "os.execv(sys.executable, sys.argv[1:])"
+    )
+    words = command(folder, folder / "out", num_processes=2)
+    done = subprocess.run(
+        [sys.executable, "-c", limited, *map(str, words)],
+        capture_output=True,
+        text=True,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 2, done.stderr
+    assert last.startswith(f"error: {folder}/out/")
+    assert "cannot be written: File too large" in last
+    assert list((folder / "out").iterdir()) == []
+
+
+def test_any_number_of_processes_and_beam_make_the_same_bytes(folder):
+    expected = create(folder, "one", num_processes=1)
+    for number in (2, 8):
+        assert create(folder, f"{number}", num_processes=number) == expected
+    found = create(
+        folder,
+        "beam",
+        "--runner=DirectRunner",
+        "--",
+        "--direct_running_mode=multi_processing",
+        "--direct_num_workers=2",
+    )
+    assert found == expected
+
+
+def test_a_worker_of_dask_is_killed(folder):
+    """Its work is done again by another one, with the same bytes."""
+    expected = create(folder, "straight", num_processes=1)
+    process = subprocess.Popen(
+        command(
+            folder,
+            folder / "dask",
+            f"--runner={DASK}",
+            "--",
+            "--dask_npartitions=4",
+        ),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    killed = []
+    while process.poll() is None and not killed:
+        workers = [
+            worker
+            for child in children(process.pid)
+            for worker in (child, *children(child))
+            if makes_records(worker)
+        ]
+        for worker in workers[:1]:
+            os.kill(worker, signal.SIGKILL)
+            killed.append(worker)
+    assert process.wait() == 0
+    assert killed
+    assert digests(folder / "dask") == expected
+
+
+def makes_records(pid):
+    """Whether a process has loaded the tokenizer's kernel."""
+    try:
+        maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return False
+    return "fast_bert_tokenizer" in maps or "fast_wordpiece" in maps
 
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path):
@@ -89,10 +236,15 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
             for _ in range(1000):
                 sentence = " ".join(rng.choices(text.WORDS, k=17))
                 file.write(f"{sentence} .\n" * rng.randint(2, 9) + "\n")
-    flags = {"dupe_factor": 1, "num_processes": 2}
-    subprocess.run(command(tmp_path, tmp_path / "out", **flags), check=True)
+    create(
+        tmp_path,
+        "out",
+        max_seq_length=128,
+        max_predictions_per_seq=20,
+        num_processes=2,
+    )
     # Kilobytes of the largest process that has ended.
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     assert peak < 1_000_000
-    assert (tmp_path / "out" / "0.tfrecord").stat().st_size > 10**9
+    assert (tmp_path / "out" / "0.tfrecord").stat().st_size > 5 * 10**8
     assert documents.PARTITION_BYTES == 4_000_000

@@ -96,13 +96,16 @@ def test_an_earlier_output_stays_until_the_end(tmp_path):
 
 @pytest.mark.parametrize("error", [ValueError, OSError, UserError])
 def test_an_error_leaves_nothing(tmp_path, error):
-    with (
-        pytest.raises(error),
-        records.ShardWriter(paths(tmp_path)) as writer,
-    ):
-        finish_part(writer)
-        raise error("")
-    assert os.listdir(tmp_path) == []
+    (tmp_path / "old").mkdir()
+    for name in ("old", "new"):
+        with (
+            pytest.raises(error),
+            records.ShardWriter(paths(tmp_path / name)) as writer,
+        ):
+            finish_part(writer)
+            raise error("")
+    assert os.listdir(tmp_path) == ["old"]
+    assert os.listdir(tmp_path / "old") == []
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, KilledProcess])
