@@ -12,6 +12,7 @@ from common.curves import read_curves
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
 from common.flags import flag
+from data.records import manifest
 from data.text import vocabulary_checks
 from modeling.config import BertConfig
 from tasks import output_dir
@@ -59,7 +60,7 @@ class Settings:
         """
         if not self.input_file:
             return []
-        return storage.list_files(self.input_file, "input_file")
+        return manifest.list_shards(self.input_file, "input_file")
 
     def check(self) -> None:
         """Checks that there is a file to check.

@@ -63,6 +63,15 @@ def name_for(shard: str) -> str:
     return re.sub(r"-\d+-of-\d+$", "", name) + SUFFIX
 
 
+def list_shards(patterns: str, flag: str) -> list[str]:
+    """Lists the files of paths and globs, as `storage.list_files`.
+
+    Manifests are skipped: `wiki.tfrecord*` matches them too.
+    """
+    found = storage.list_files(patterns, flag)
+    return [path for path in found if not path.endswith(SUFFIX)] or found
+
+
 def write_manifest(
     folder: str, shards: dict[str, dict], vocab_file: str, run: dict
 ) -> None:

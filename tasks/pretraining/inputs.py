@@ -93,10 +93,10 @@ def read_inputs(settings: Settings, config: BertConfig) -> Inputs:
     """
     steps = read_phases(settings)
     flag = "phases" if settings.phases else "input_file"
-    sets = [storage.list_files(pattern, flag) for pattern, *_ in steps]
+    sets = [manifest.list_shards(pattern, flag) for pattern, *_ in steps]
     if settings.eval_input_file:
         sets.append(
-            storage.list_files(settings.eval_input_file, "eval_input_file")
+            manifest.list_shards(settings.eval_input_file, "eval_input_file")
         )
     listed = [manifest.manifests_of(files) for files in sets]
     everything = [run for runs in listed for run in runs]

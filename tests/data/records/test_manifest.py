@@ -295,3 +295,10 @@ def test_a_vocabulary_is_compared_before_it_is_used(folder):
     path.unlink()
     with pytest.raises(UserError, match="missing; expected the vocabulary"):
         manifest.check_vocabulary(run)
+
+
+def test_globs_skip_manifests(folder):
+    write(folder, {"a.tfrecord": b"xyz"})
+    for pattern in (f"{folder}/a*", f"{folder}/a.tfrecord"):
+        found = manifest.list_shards(pattern, "input_file")
+        assert found == [f"{folder}/a.tfrecord"]
