@@ -7,7 +7,6 @@ process or the machine that makes them.
 import dataclasses
 import functools
 import hashlib
-import itertools
 import json
 import math
 import os
@@ -26,7 +25,6 @@ from data.text import fast_tokenization, vocabulary, word_boundaries
 from data.text.settings import Text
 
 _SECTION_BYTES = 24_000_000  # of records, held in memory at once
-_LINES_AT_ONCE = 8192  # are tokenized
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,23 +253,16 @@ class Worker:
             UserError: fewer than two documents have text.
         """
         lines = [line for text in texts for line in text]
-        ids, lengths = [np.zeros(0, np.int32)], []
-        for start in range(0, len(lines), _LINES_AT_ONCE):
-            found = self._tokenizer.ids_of_lines(
-                lines[start : start + _LINES_AT_ONCE]
-            )
-            lengths.append(np.fromiter(map(len, found), np.int64, len(found)))
-            flat = itertools.chain.from_iterable(found)
-            ids.append(np.fromiter(flat, np.int32, int(lengths[-1].sum())))
-        length = np.concatenate(lengths)
+        ids, ends = self._tokenizer.ids_and_ends(lines)
+        length = np.diff(ends, prepend=0)
         document = np.repeat(np.arange(len(texts)), [len(x) for x in texts])
         # A line may consist of characters that the tokenizer drops.
         sentences = np.bincount(document[length > 0])
         sentences = sentences[sentences > 0]
         check_documents(len(sentences), self._recipe.source)
         return pretraining.TokenizedDocuments(
-            np.concatenate(ids),
-            np.cumsum(length[length > 0]),
+            ids,
+            ends[length > 0],
             np.cumsum(sentences),
         )
 

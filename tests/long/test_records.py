@@ -171,7 +171,7 @@ def test_a_full_disk_of_several_processes(folder):
     assert done.returncode == 2, done.stderr
     assert last.startswith(f"error: {folder}/out/")
     assert "cannot be written: File too large" in last
-    assert list((folder / "out").iterdir()) == []
+    assert not (folder / "out").exists()
 
 
 def test_any_number_of_processes_and_beam_make_the_same_bytes(folder):

@@ -33,9 +33,8 @@ def worker(tmp_path):
     return partitions.Worker(recipe)
 
 
-def test_documents_become_flat_arrays(worker, monkeypatch):
+def test_documents_become_flat_arrays(worker):
     """Sentences and documents without tokens are dropped."""
-    monkeypatch.setattr(partitions, "_LINES_AT_ONCE", 2)
     texts = [["the cat", "\u200b", "dogs"], ["\u200d"], ["xyz", "a ."]]
     found = worker.tokenize(texts)
     ids = [text.VOCABULARY.index(x) for x in "the cat dog ##s".split()]
