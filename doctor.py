@@ -11,10 +11,12 @@ if something is wrong, 2 if the command line is. Nothing is written.
 
 import sys
 
-from checks import run
-from checks.run import Settings
 from common import findings, flags
 from common import main as common_main
+
+# isort: split
+from checks import run
+from checks.run import Settings
 
 
 def main(argv: list[str]) -> int:

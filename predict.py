@@ -29,6 +29,9 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
     model = asking.load(settings)
+    from training import distribution
+
+    say(distribution.describe(distribution.make_strategy("one_device")))
     printer = asking.AnswerPrinter(
         model, settings.json, settings.batch_size, settings.strict
     )

@@ -1,0 +1,3 @@
+from common import packages
+
+packages.check_of_script()

@@ -4,6 +4,9 @@ import os
 import sys
 from collections.abc import Callable
 
+from common import packages, tensorflow_log
+from common.progress import say
+
 
 def run(
     main: Callable[[list[str]], int | None],
@@ -22,10 +25,11 @@ def run(
             is alive; returns the code, or ends the process.
 
     Returns:
-        the exit code: 2 after a `UserError`, 130 after Ctrl-C.
+        the exit code: 2 after a `UserError` or without a package that the
+        script needs, 130 after Ctrl-C.
     """
     # Else TensorFlow's notes on missing devices would bury our messages.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    tensorflow_log.hold_back_import(lambda: say("loading TensorFlow ..."))
     # oneDNN's matrix products are a quarter faster on any x86; by default
     # TensorFlow uses them only with AVX-512.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
@@ -37,6 +41,9 @@ def run(
         code = end.code or 0
     except Exception as error:
         code = getattr(error, "exit_code", None)
+        missing = isinstance(error, ModuleNotFoundError) and error.name
+        if missing and not packages.is_ours(missing):
+            error, code = packages.describe_missing(missing), 2
         if code is None:
             raise
         print(f"error: {error}", file=sys.stderr, flush=True)

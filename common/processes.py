@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from common import tensorflow_log
+
 # TensorFlow's threads do not survive a fork.
 SPAWN = multiprocessing.get_context("spawn")
 AHEAD = 3  # items of a process, worked on and waiting
@@ -135,6 +137,7 @@ def _start(make_worker: Callable[[], Any], ends) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends without a traceback
     threading.Thread(target=_end_with_pool, args=[ends], daemon=True).start()
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # its errors are raised too
+    tensorflow_log.hold_back_import()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no memory of a GPU
     _make_worker = make_worker
 

@@ -79,6 +79,7 @@ class TrainingRun:
             task.num_warmup_steps,
         )
         computed_in = precision.choose(training.precision, self.strategy)
+        say(distribution.describe(self.strategy, computed_in, training.use_xla))
         with self.strategy.scope():
             with precision.computing_in(computed_in):
                 self.model = task.build_model()

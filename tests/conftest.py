@@ -6,6 +6,7 @@ import os
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")  # also where GPUs are
 
 import hypothesis
 import pytest

@@ -1,11 +1,15 @@
 """Strategies: the devices of a run."""
 
+import glob
 import os
 
 import tensorflow as tf
 
+from common import tensorflow_log
 from common.errors import UserError
 from training import cluster, workers
+
+_GPU_FILES = "/dev/nvidia[0-9]*"  # the driver makes one for each GPU
 
 
 def make_strategy(
@@ -23,7 +27,8 @@ def make_strategy(
     Args:
         distribution: "one_device", "mirrored", "multi_worker", "tpu", or
             "auto": the TPU if `use_tpu`, several workers if TF_CONFIG names
-            them, all GPUs from two on, else one device.
+            them, all GPUs from two on, else one device. "mirrored" needs a
+            GPU, or logical CPUs, as tests configure them.
         use_tpu: whether "auto" means the TPU.
         tpu_name, master: name or address of the TPU; default: this host's.
         tpu_zone, gcp_project: where the name is looked up.
@@ -39,13 +44,19 @@ def make_strategy(
         return _tpu_strategy(
             tpu_name or master, tpu_zone, gcp_project, num_tpu_cores
         )
+    check_gpus_are_found()
     found = cluster.from_flags(distribution, use_tpu)
     if found:
         return workers.join(found, cluster_timeout)
-    gpus = tf.config.list_logical_devices("GPU")
+    with tensorflow_log.held_back():
+        gpus = tf.config.list_logical_devices("GPU")
     if kind == "auto":
         kind = "mirrored" if len(gpus) > 1 else "one_device"
     local = gpus or tf.config.list_logical_devices("CPU")
+    if kind == "mirrored" and not gpus and len(local) == 1:
+        raise UserError(
+            "--distribution=mirrored", expected="GPUs", fix="omit the flag"
+        )
     if kind == "mirrored":
         # On CPUs one process may hold strategies of several sizes, as in
         # tests; collective operations would mix up their groups.
@@ -54,6 +65,28 @@ def make_strategy(
             [device.name for device in local], reduction
         )
     return tf.distribute.OneDeviceStrategy(local[0].name)
+
+
+def check_gpus_are_found() -> None:
+    """Rejects a machine with GPUs that TensorFlow does not find.
+
+    CUDA_VISIBLE_DEVICES=-1 selects the CPU.
+
+    Raises:
+        UserError: there are GPUs, and their libraries are missing.
+    """
+    found, hidden = glob.glob(_GPU_FILES), ("", "-1")
+    if (
+        found
+        and os.environ.get("CUDA_VISIBLE_DEVICES") not in hidden
+        and not tf.config.list_physical_devices("GPU")
+    ):
+        raise UserError(
+            f"TensorFlow finds none of {len(found)} GPUs",
+            path=found[0],
+            fix="install their libraries: pip install -r requirements-gpu.txt; "
+            "or select the CPU: CUDA_VISIBLE_DEVICES=-1",
+        )
 
 
 def check_batch_size(
@@ -138,3 +171,24 @@ def _tpu_strategy(
             fix="omit the flag: the number is detected",
         )
     return strategy
+
+
+def describe(
+    strategy: tf.distribute.Strategy, precision: str = "", use_xla: bool = False
+) -> str:
+    """Describes the devices and how they compute, for the log.
+
+    Args:
+        strategy: the devices.
+        precision: name of the precision of the computation, if known.
+        use_xla: whether the step is compiled with XLA.
+    """
+    found = environment(strategy)
+    parts = [f"device: {found['device']}"]
+    if found["replicas"] > 1:
+        kind = type(strategy).__name__.removesuffix("Strategy")
+        kind = {"Mirrored": "mirrored", "TPU": "tpu"}.get(kind, "workers")
+        parts = [f"devices: {found['replicas']} x {found['device']} ({kind})"]
+    if "threads" in found:
+        parts.append(f"{found['threads']} threads")
+    return ", ".join(filter(None, [*parts, precision, "XLA" * use_xla]))

@@ -93,6 +93,7 @@ def make_predictor(extraction: Extraction):
     strategy = distribution.make_strategy(
         **dataclasses.asdict(settings.devices)
     )
+    say(distribution.describe(strategy, "float32"))
     path = checkpoints.resolve(settings.model.init_checkpoint)
     model_folder.check_casing(
         settings.text.do_lower_case, settings.text.strip_accents, path

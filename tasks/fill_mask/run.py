@@ -2,6 +2,7 @@
 
 from common import flags
 from common.errors import UserError
+from common.progress import say
 from data import features, sequences
 from data.text import tokenization, vocabulary
 from modeling.config import BertConfig
@@ -116,7 +117,13 @@ def fill(
 def load_model(config: BertConfig, path: str):
     """Builds the model with the weights of a checkpoint."""
     from modeling import checkpoints, models
+    from training import distribution
 
+    say(
+        distribution.describe(
+            distribution.make_strategy("one_device"), "float32"
+        )
+    )
     model = models.build_pretraining_model(config)
     checkpoints.assign(
         checkpoints.model_variables(model),

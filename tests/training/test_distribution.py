@@ -19,6 +19,69 @@ def test_mirrored_takes_all_logical_cpus():
     assert strategy.num_replicas_in_sync == 4
 
 
+def test_mirrored_without_gpus_is_rejected(monkeypatch):
+    one = tf.config.list_logical_devices("CPU")[:1]
+    monkeypatch.setattr(
+        tf.config, "list_logical_devices", lambda kind: one * (kind == "CPU")
+    )
+    with pytest.raises(UserError, match="mirrored; expected GPUs; omit"):
+        distribution.make_strategy("mirrored")
+
+
+@pytest.fixture
+def gpu_files(monkeypatch, tmp_path):
+    """The files of two GPUs, which TensorFlow does not find."""
+    monkeypatch.setattr(
+        distribution, "_GPU_FILES", str(tmp_path / "nvidia[0-9]*")
+    )
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    for name in ("nvidia0", "nvidia1", "nvidiactl"):
+        (tmp_path / name).touch()
+
+
+def test_gpus_that_are_not_found_are_an_error(gpu_files):
+    message = "none of 2 GPUs; install .*pip install -r requirements-gpu.txt"
+    with pytest.raises(UserError, match=message):
+        distribution.make_strategy()
+
+
+@pytest.mark.parametrize("hidden", ["", "-1"])
+def test_the_cpu_may_be_asked_for(gpu_files, monkeypatch, hidden):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    distribution.make_strategy()
+
+
+def test_gpus_that_are_found_are_no_error(gpu_files, monkeypatch):
+    monkeypatch.setattr(
+        tf.config, "list_physical_devices", lambda kind: ["a GPU"]
+    )
+    distribution.check_gpus_are_found()
+
+
+def test_the_devices_are_described():
+    one = distribution.make_strategy()
+    threads = distribution.environment(one)["threads"]
+    assert (
+        distribution.describe(one, "float32")
+        == f"device: CPU, {threads} threads, float32"
+    )
+    four = distribution.make_strategy("mirrored")
+    assert (
+        distribution.describe(four, "bfloat16", True)
+        == f"devices: 4 x CPU (mirrored), {threads} threads, bfloat16, XLA"
+    )
+
+
+def test_gpus_are_described_by_their_name(monkeypatch):
+    found = {"device": "NVIDIA H200", "replicas": 4}
+    monkeypatch.setattr(distribution, "environment", lambda strategy: found)
+    four = distribution.make_strategy("mirrored")
+    assert (
+        distribution.describe(four, "bfloat16", True)
+        == "devices: 4 x NVIDIA H200 (mirrored), bfloat16, XLA"
+    )
+
+
 @pytest.mark.parametrize(("batch", "fits"), [(8, True), (6, False)])
 def test_a_batch_must_divide_over_the_devices(batch, fits):
     strategy = distribution.make_strategy("mirrored")

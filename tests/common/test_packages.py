@@ -1,0 +1,80 @@
+"""A script without its packages, or with the wrong Python."""
+
+import pathlib
+import subprocess
+import sys
+import types
+
+import pytest
+
+from common import main, packages
+from tests.helpers import flags_page
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("script", flags_page.SCRIPTS)
+def test_a_script_without_packages_is_one_line(script):
+    command = [sys.executable, "-S", "-B", ROOT / f"{script}.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert line.startswith(f"error: {sys.executable} has no package absl; ")
+
+
+@pytest.mark.parametrize(
+    ("folders", "prefix", "fix"),
+    [
+        ((".venv/bin",), "usr", "source {root}/.venv/bin/activate"),
+        ((".venv/bin",), ".venv", "packages: python -m pip install -r "),
+        ((), "usr", "cd {root} && python3 -m venv .venv && source "),
+    ],
+    ids=["not_active", "not_installed", "none"],
+)
+def test_the_remedy_depends_on_the_environment(
+    monkeypatch, tmp_path, folders, prefix, fix
+):
+    for folder in folders:
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "activate").touch()
+    monkeypatch.setattr(packages, "_ROOT", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / prefix))
+    message = packages.describe_missing("absl")
+    assert fix.format(root=tmp_path) in message
+
+
+@pytest.mark.parametrize(
+    ("file", "version", "ends"),
+    [
+        (ROOT / "predict.py", (3, 10, 4), True),
+        (ROOT / "predict.py", (3, 11, 0), False),
+        (ROOT / "tests" / "other.py", (3, 10, 4), False),
+    ],
+    ids=["old", "supported", "another_program"],
+)
+def test_an_old_python_ends_a_script(monkeypatch, capsys, file, version, ends):
+    script = types.SimpleNamespace(__file__=str(file))
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    monkeypatch.setattr(sys, "version_info", version)
+    if not ends:
+        packages.check_of_script()
+        return
+    with pytest.raises(SystemExit, match="2"):
+        packages.check_of_script()
+    assert "is Python 3.10; expected 3.11 to 3.13" in capsys.readouterr().err
+
+
+def test_a_package_that_is_missing_later_is_one_line(capsys):
+    def fail(argv):
+        import sentencex_that_is_missing  # noqa: F401
+
+    assert main.run(fail, ["script"]) == 2
+    assert "has no package sentencex_that_is_missing" in capsys.readouterr().err
+
+
+def test_a_missing_module_of_ours_is_a_mistake_of_ours():
+    def fail(argv):
+        import common.missing  # noqa: F401
+
+    with pytest.raises(ModuleNotFoundError):
+        main.run(fail, ["script"])

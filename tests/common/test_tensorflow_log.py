@@ -1,0 +1,57 @@
+"""What TensorFlow writes while it loads; a package of that name stands in."""
+
+import subprocess
+import sys
+
+import pytest
+
+NOISY = """
+import os
+os.write(2, b"noise of the import\\n")
+class config:
+    def list_physical_devices():
+        os.write(2, b"noise of the driver\\n")
+"""
+PROGRAM = """
+import os, sys
+from common import tensorflow_log
+sys.stderr.write("before\\n")
+tensorflow_log.hold_back_import(lambda: sys.stderr.write("starts\\n"))
+try:
+    import tensorflow
+    assert tensorflow.__spec__.loader and tensorflow.config
+    import tensorflow
+except KeyError:
+    os.write(2, b"failed\\n")
+os.write(2, b"after\\n")
+"""
+
+
+def run(tmp_path, source):
+    (tmp_path / "tensorflow").mkdir()
+    (tmp_path / "tensorflow" / "__init__.py").write_text(source)
+    path = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, '.']\n"
+    command = [sys.executable, "-S", "-c", path + PROGRAM]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stderr.splitlines()
+
+
+def test_the_noise_of_an_import_is_not_shown(tmp_path):
+    assert run(tmp_path, NOISY) == ["before", "starts", "after"]
+
+
+@pytest.mark.parametrize("where", ["import", "driver"])
+def test_the_noise_is_shown_if_the_import_fails(tmp_path, where):
+    source = NOISY.replace(
+        f'of the {where}\\n")', f'of the {where}\\n"); {{}}["x"]'
+    )
+    lines = run(tmp_path, source)
+    noise = ["noise of the import", "noise of the driver"]
+    shown = noise if where == "driver" else noise[:1]
+    assert lines == ["before", "starts", *shown, "failed", "after"]
+
+
+def test_a_missing_package_is_missing():
+    command = [sys.executable, "-S", "-c", PROGRAM]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "No module named 'tensorflow'" in done.stderr
