@@ -1,7 +1,6 @@
 """Entry point of scripts: one-line error messages and exit codes."""
 
 import os
-import sys
 from collections.abc import Callable
 
 from common import packages, tensorflow_log
@@ -46,7 +45,7 @@ def run(
             error, code = packages.describe_missing(missing), 2
         if code is None:
             raise
-        print(f"error: {error}", file=sys.stderr, flush=True)
+        say(f"error: {error}")
         # Before the error's objects are freed, for which TensorFlow would wait.
         return leave(code)
     return leave(code)

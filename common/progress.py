@@ -1,7 +1,13 @@
-"""Progress lines of work that takes longer than ten seconds."""
+"""Progress of work: a bar on a terminal, else a line every ten seconds."""
 
+import shutil
 import sys
 import time
+
+_WIDTH = 100  # columns of the bar and its text, at most
+_BAR = 24
+_CLEAR = "\r\x1b[K"
+_SECONDS_BETWEEN_BARS = 0.2
 
 
 def duration(seconds: float) -> str:
@@ -15,7 +21,10 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Logs amount done, rate and time left, at most every `every` seconds.
+    """Shows amount done, rate and time left.
+
+    On a terminal a bar is redrawn on its line; else a line is logged at most
+    every `every` seconds.
 
     Args:
         what: name of the work, such as `records`.
@@ -26,24 +35,52 @@ class Progress:
 
     def __init__(self, what: str, total: float, unit: str, every: float = 10):
         self._what, self._total, self._unit = what, total, unit
-        self._every = every
+        self._every = _SECONDS_BETWEEN_BARS if on_terminal() else every
         self._start = self._last = time.monotonic()
 
     def update(self, done: float, note: str = "") -> None:
-        """Logs that `done` of `total` is done, if a line is due."""
+        """Shows that `done` of `total` is done, if that is due."""
         now = time.monotonic()
-        if now - self._last < self._every:
+        is_over = on_terminal() and done >= self._total
+        if now - self._last < self._every and not is_over:
             return
         self._last = now
         spent = now - self._start
-        rate = done / spent
+        rate = done / spent if spent else 0.0
         left = duration((self._total - done) / rate) if rate else "unknown"
-        say(
-            f"{self._what}: {done:.4g} of {self._total:.4g} {self._unit} "
-            f"({rate:.3g} {self._unit}/s, {left} left){note}"
-        )
+        of_total = f"{done:.4g} of {self._total:.4g} {self._unit}"
+        rate_and_left = f"{rate:.3g} {self._unit}/s, {left} left"
+        if on_terminal():
+            share = done / self._total if self._total else 1.0
+            draw(self._what, share, f"{of_total}, {rate_and_left}")
+        else:
+            say(f"{self._what}: {of_total} ({rate_and_left}){note}")
+
+
+def on_terminal() -> bool:
+    """Returns whether standard error is a terminal, which can redraw lines."""
+    return sys.stderr.isatty()
+
+
+def draw(what: str, share: float, text: str) -> None:
+    """Draws a bar over the last one, on a terminal.
+
+    Args:
+        what: name of the work.
+        share: of the work that is done, 0 to 1; nothing is left drawn at 1.
+        text: shown behind the bar.
+    """
+    if not on_terminal():
+        return
+    line = ""
+    if share < 1:
+        bar = "#" * int(_BAR * share)
+        line = f"{what} {share:4.0%} [{bar:-<{_BAR}}] {text}"
+    columns = min(_WIDTH, shutil.get_terminal_size().columns - 1)
+    sys.stderr.write(f"{_CLEAR}{line[:columns]}")
+    sys.stderr.flush()
 
 
 def say(message: str) -> None:
-    """Prints one line to standard error."""
-    print(message, file=sys.stderr, flush=True)
+    """Prints one line to standard error, in the place of a bar."""
+    print(f"{_CLEAR * on_terminal()}{message}", file=sys.stderr, flush=True)

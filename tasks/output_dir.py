@@ -172,6 +172,8 @@ def _write_command(path: str) -> None:
 def write_results(folder: str, step: int, result: dict[str, float]) -> str:
     """Writes and prints `eval_results.txt` with the original's keys.
 
+    The file has all digits, the printed lines six.
+
     Args:
         folder: output_dir of the run.
         step: global step.
@@ -184,5 +186,8 @@ def write_results(folder: str, step: int, result: dict[str, float]) -> str:
     result = {"global_step": step, **result}
     lines = [f"{key} = {result[key]}\n" for key in sorted(result)]
     write_whole(path, "".join(lines))
-    print("".join(lines), end="")
+    for key in sorted(result):
+        value = result[key]
+        is_float = isinstance(value, float)
+        print(f"{key} = {value:.6f}" if is_float else f"{key} = {value}")
     return path

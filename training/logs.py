@@ -6,7 +6,7 @@ import os
 
 import tensorflow as tf
 
-from common.progress import duration, say
+from common.progress import draw, duration, say
 from common.storage import sync_and_hash, to_json, write_whole
 
 METRICS = "metrics.jsonl"
@@ -104,6 +104,15 @@ def log_training(
         f"grad norm {values['gradient_norm']:.3g} | "
         f"{speed if rate else 'compiled'}"
     )
+
+
+def show_progress(step: int, last_step: int, seconds_per_step: float) -> None:
+    """Draws the bar of the steps, on a terminal."""
+    text = f"step {step} of {last_step}"
+    if seconds_per_step:
+        left = duration(seconds_per_step * (last_step - step))
+        text += f", {1 / seconds_per_step:.3g} steps/s, {left} left"
+    draw("training", step / last_step, text)
 
 
 def log_evaluation(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
+from common.progress import say
 from training import logs, workers
 from training.guard import Guard
 from training.steps import TOKENS, Steps
@@ -117,6 +118,7 @@ class Trainer:
         iterator = iter(batches)
         throughput = Throughput(schedule.iterations_per_loop)
         step = self.steps.optimizer.step
+        say("compiling the step (once) ...")
         while step < schedule.num_train_steps:
             stop = schedule.next_stop(step)
             limit = min(stop - step, schedule.steps_to_skip(step))
@@ -132,6 +134,9 @@ class Trainer:
                 count = 1
                 self.steps.skip(iterator)
             step += count
+            logs.show_progress(
+                step, schedule.num_train_steps, throughput.seconds_per_step
+            )
             report = step == stop
             if self._sums.steps and (report or throughput.is_log_due()):
                 values = self._report(step, schedule, throughput)
