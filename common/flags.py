@@ -8,12 +8,14 @@
     settings = parse(sys.argv, Settings, __doc__)
 
 The name, type, default, help and range of a flag are defined in its field
-only. Fields of a nested dataclass are flags of the same command line.
+only. Fields of a nested dataclass are flags of the same command line. `--help`
+sorts them by topic: that of the field, else `topic` of its dataclass.
 """
 
 import dataclasses
 import os
 import re
+import textwrap
 import types
 import typing
 from collections.abc import Iterator
@@ -24,6 +26,12 @@ from absl import flags as absl_flags
 from common.errors import UserError
 
 _FLAG, _GROUP = "flag", "group"  # keys of a field's metadata
+DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"
+RARE, TPU = "Rare", "TPU and clusters"
+_REQUIRED = "Required"
+_SHORT = (_REQUIRED, DATA, MODEL, TRAINING, OUTPUT, RARE)  # without --helpfull
+_HELP = {"-h": _SHORT, "-help": _SHORT, "--help": _SHORT}
+_HELP |= dict.fromkeys(("-helpfull", "--helpfull"), (*_SHORT, TPU))
 GIVEN = "given"  # field of a settings class that receives the names given
 
 _DEFINE = {
@@ -55,6 +63,7 @@ class Flag:
         chief: whether only the first of several workers uses it.
         positional: whether arguments that are not flags are its value, joined
             by commas.
+        topic: of the flag in `--help`.
         where: names of the nested fields that lead to the flag.
     """
 
@@ -72,6 +81,7 @@ class Flag:
     path: bool = False
     chief: bool = False
     positional: bool = False
+    topic: str = ""
     where: tuple[str, ...] = ()
 
 
@@ -130,6 +140,7 @@ def flags_of(settings_class: type) -> Iterator[Flag]:
             yield dataclasses.replace(
                 declared,
                 name=declared.name or field.name,
+                topic=declared.topic or getattr(settings_class, "topic", DATA),
                 kind=_kind(hints[field.name]),
                 where=(field.name,),
             )
@@ -150,16 +161,16 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     Raises:
         UserError: an unknown flag, a bad value, a missing flag, or an
             argument that is not a flag.
-        SystemExit: after `--help`.
+        SystemExit: after `--help` or `--helpfull`.
     """
     values = absl_flags.FlagValues()
     declared = list(flags_of(settings_class))
     for one in declared:
         _define(one, values)
-    absl_flags.DEFINE_bool("help", False, "Show this.", flag_values=values)
-    if any(word in ("--help", "-h", "-help") for word in argv[1:]):
-        print(f"{usage}\n\nFlags:{values.get_help()}")
-        raise SystemExit(0)
+    for word in argv[1:]:
+        if word in _HELP:
+            print(f"{usage}{describe(declared, _HELP[word])}", end="")
+            raise SystemExit(0)
     positional = [one.name for one in declared if one.positional]
     values.set_gnu_getopt(bool(positional))  # flags may follow arguments
     try:
@@ -193,6 +204,36 @@ def _check_required(
     ]
     if missing:
         raise UserError(f"missing {', '.join(missing)}", fix="see --help")
+
+
+def describe(declared: list[Flag], topics: tuple[str, ...]) -> str:
+    """Describes flags for `--help`, by topic.
+
+    Args:
+        declared: the flags.
+        topics: the topics to show.
+    """
+    lines, shown = [], 0
+    for topic in topics:
+        some = [
+            one
+            for one in declared
+            if topic == (_REQUIRED if one.required else one.topic)
+        ]
+        lines += ["", f"{topic}:"] * bool(some)
+        for one in some:
+            name = f"[no]{one.name}" if one.kind is bool else one.name
+            lines += textwrap.wrap(
+                f"--{name}: {one.help}{_choices_and_default(one)}",
+                width=80,
+                initial_indent="  ",
+                subsequent_indent="      ",
+                break_on_hyphens=False,
+            )
+        shown += len(some)
+    if shown < len(declared):
+        lines += ["", f"--helpfull shows {len(declared) - shown} more flags."]
+    return "\n".join([*lines, ""])
 
 
 def replace(settings: Any, **changes: Any) -> Any:
@@ -266,6 +307,18 @@ def _define(one: Flag, values: absl_flags.FlagValues) -> None:
         absl_flags.DEFINE_enum(enum_values=one.choices, **named)
     else:
         _DEFINE[one.kind](**named)
+
+
+def _choices_and_default(one: Flag) -> str:
+    """The end of a flag's description."""
+    parts = [", ".join(one.choices)] if one.choices else []
+    default = one.default
+    if isinstance(default, tuple):
+        default = ",".join(default)
+    if default not in (None, ""):
+        shown = str(default).lower() if one.kind is bool else default
+        parts.append(f"default: {shown}")
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _value(one: Flag, value: Any) -> Any:

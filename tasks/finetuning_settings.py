@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from common.flags import flag, group
+from common.flags import DATA, OUTPUT, RARE, TRAINING, flag, group
 from data.text.settings import Text
 from tasks.settings import Training
 
@@ -11,14 +11,17 @@ from tasks.settings import Training
 class FineTuning:
     """Shared settings of the fine-tuning scripts."""
 
+    topic = TRAINING
+
     training: Training = group(Training)
     text: Text = group(Text)
     do_eval: bool = flag(False, "Evaluate on labelled examples.")
-    do_predict: bool = flag(False, "Write predictions.")
+    do_predict: bool = flag(False, "Write predictions.", topic=OUTPUT)
     length_buckets: bool = flag(
         True,
         "Pad each batch to one of a few lengths, not to --max_seq_length.",
         resume=True,
+        topic=RARE,
     )
     max_seq_length: int = flag(
         128,
@@ -26,15 +29,17 @@ class FineTuning:
         at_least=3,
         resume=True,
         cache_key=True,
+        topic=DATA,
     )
     predict_batch_size: int = flag(
-        8, "Examples of a batch in prediction.", at_least=1
+        8, "Examples of a batch in prediction.", at_least=1, topic=RARE
     )
     freeze_layers: int = flag(
         0,
         "Number of layers to freeze, from the embeddings up; 0: none.",
         at_least=0,
         resume=True,
+        topic=RARE,
     )
     num_train_epochs: float = flag(
         3.0, "Number of training epochs.", at_least=0.0, resume=True
@@ -50,10 +55,12 @@ class FineTuning:
         "Factor of the learning rate from each layer to the layer below.",
         at_least=0.0,
         resume=True,
+        topic=RARE,
     )
     export_dir: str | None = flag(
         None,
         "Folder for the exported SavedModel.",
         path=True,
         chief=True,
+        topic=OUTPUT,
     )

@@ -4,12 +4,14 @@ import dataclasses
 import re
 
 from common.errors import UserError
-from common.flags import flag, group
+from common.flags import MODEL, OUTPUT, RARE, TPU, TRAINING, flag, group
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
     """The network and its weights."""
+
+    topic = MODEL
 
     bert_config_file: str | None = flag(
         None,
@@ -27,6 +29,8 @@ class Model:
 @dataclasses.dataclass(frozen=True)
 class Devices:
     """The devices, with the flags of the original."""
+
+    topic = TPU
 
     use_tpu: bool = flag(False, "Train on a Cloud TPU.")
     tpu_name: str | None = flag(None, "Name or grpc:// address of the TPU.")
@@ -46,6 +50,7 @@ class Devices:
         "environment has TF_CONFIG, all GPUs if there are two or more, else "
         "one device.",
         choices=("auto", "one_device", "mirrored", "multi_worker", "tpu"),
+        topic=RARE,
     )
     cluster_timeout: float = flag(
         300.0, "Seconds to wait for the other workers.", at_least=1.0
@@ -63,11 +68,17 @@ class Devices:
 class Training:
     """The network, its optimizer and the schedule of a training run."""
 
+    topic = TRAINING
+
     model: Model = group(Model)
     devices: Devices = group(Devices)
-    random_seed: int = flag(12345, "Random seed.", resume=True)
+    random_seed: int = flag(12345, "Random seed.", resume=True, topic=RARE)
     output_dir: str | None = flag(
-        None, "Folder of the checkpoints and results.", required=True, path=True
+        None,
+        "Folder of the checkpoints and results.",
+        required=True,
+        path=True,
+        topic=OUTPUT,
     )
     train_for: str | None = flag(
         None, "Stop and save after this time, such as 90m, 36h or 30s."
@@ -79,16 +90,22 @@ class Training:
         "in another process.",
     )
     use_xla: bool = flag(
-        False, "Compile forward and backward pass with XLA.", resume=True
+        False,
+        "Compile forward and backward pass with XLA.",
+        resume=True,
+        topic=RARE,
     )
     remat: bool = flag(
-        False, "Recompute the activations of each layer in the backward pass."
+        False,
+        "Recompute the activations of each layer in the backward pass.",
+        topic=RARE,
     )
     optimizer: str = flag(
         "adamw",
         "The original's Adam, Adam with bias correction, or LAMB.",
         choices=("adamw", "corrected_adamw", "lamb"),
         resume=True,
+        topic=RARE,
     )
     precision: str = flag(
         "float32",
@@ -101,6 +118,7 @@ class Training:
         "",
         "Ranges of steps whose batches are skipped, inclusive: a:b[,c:d].",
         resume=True,
+        topic=RARE,
     )
     train_batch_size: int = flag(
         32, "Examples of a batch, over all devices.", at_least=1, resume=True
@@ -110,21 +128,22 @@ class Training:
         "Number of micro-batches of a batch, computed one after the other.",
         at_least=1,
         resume=True,
+        topic=RARE,
     )
     eval_batch_size: int = flag(
         8, "Examples of a batch in evaluation.", at_least=1
     )
     save_checkpoints_steps: int = flag(
-        1000, "Steps between checkpoints.", at_least=1
+        1000, "Steps between checkpoints.", at_least=1, topic=OUTPUT
     )
     keep_checkpoint_max: int = flag(
-        5, "Number of checkpoints to keep.", at_least=1
+        5, "Number of checkpoints to keep.", at_least=1, topic=OUTPUT
     )
     iterations_per_loop: int = flag(
-        1000, "Maximum number of steps in one call.", at_least=1
+        1000, "Maximum number of steps in one call.", at_least=1, topic=RARE
     )
     log_steps: int = flag(
-        100, "Steps between two points of the curves.", at_least=1
+        100, "Steps between two points of the curves.", at_least=1, topic=OUTPUT
     )
     eval_steps: int = flag(
         0, "Steps between evaluations during training.", at_least=0

@@ -3,7 +3,7 @@
 import dataclasses
 
 from common.errors import UserError
-from common.flags import flag, group
+from common.flags import MODEL, OUTPUT, RARE, TRAINING, flag, group
 from tasks import finetuning
 from tasks.finetuning_settings import FineTuning
 
@@ -23,14 +23,20 @@ class OwnTables:
         None, "tsv: column of the ids in the predictions."
     )
     delimiter: str | None = flag(
-        None, "tsv: delimiter of fields; default: .csv a comma, else tabs."
+        None,
+        "tsv: delimiter of fields; default: .csv a comma, else tabs.",
+        topic=RARE,
     )
     labels: tuple[str, ...] | None = flag(
         None, "tsv: all labels, in order; default: those of the training file."
     )
-    label_separator: str = flag(",", "tsv: separator of the labels of a row.")
+    label_separator: str = flag(
+        ",", "tsv: separator of the labels of a row.", topic=RARE
+    )
     header: bool | None = flag(
-        None, "tsv: line 1 names the columns; default: if a column has a name."
+        None,
+        "tsv: line 1 names the columns; default: if a column has a name.",
+        topic=RARE,
     )
     multi_label: bool = flag(
         False, "tsv: a row may have several labels, or none."
@@ -62,30 +68,38 @@ class Settings:
         None, "Instead of the task's file in --data_dir.", path=True
     )
     own: OwnTables = group(OwnTables)
-    language: str = flag("zh", "xnli: language of the text.")
+    language: str = flag("zh", "xnli: language of the text.", topic=RARE)
     train_language: str | None = flag(
-        None, "xnli: language of the training data; default: --language."
+        None,
+        "xnli: language of the training data; default: --language.",
+        topic=RARE,
     )
     bert_hub_module_handle: str | None = flag(
-        None, "TF-Hub SavedModel whose weights to start from.", path=True
+        None,
+        "TF-Hub SavedModel whose weights to start from.",
+        path=True,
+        topic=MODEL,
     )
     glue_dir: str | None = flag(
         None,
         "Folder for the predictions in the format of the GLUE site.",
         path=True,
         chief=True,
+        topic=OUTPUT,
     )
     export_precision: str = flag(
         "float32",
         "Precision of the SavedModel's weights and computation: bfloat16 is "
         "faster and coarser where the device has it.",
         choices=("float32", "bfloat16"),
+        topic=OUTPUT,
     )
     num_seeds: int = flag(
         1,
         "Number of runs, with seeds from --random_seed on; the results are "
         "their means.",
         at_least=1,
+        topic=TRAINING,
     )
     given: frozenset[str] = frozenset()
 

@@ -5,7 +5,7 @@ import re
 
 from common import storage
 from common.errors import UserError
-from common.flags import flag, group
+from common.flags import OUTPUT, RARE, flag, group
 from data.text import vocabulary
 from data.text.settings import Text
 from modeling.config import BertConfig
@@ -38,6 +38,7 @@ class Settings:
     layers: tuple[str, ...] = flag(
         ("-1", "-2", "-3", "-4"),
         "Indices of the layers; 0 is the first, -1 the last.",
+        topic=OUTPUT,
     )
     max_seq_length: int = flag(
         128,
@@ -48,21 +49,30 @@ class Settings:
         32, "Sequences of a batch, over all devices.", at_least=1
     )
     output_format: str = flag(
-        "jsonl", "Format of the output.", choices=("jsonl", "npz", "tfrecord")
+        "jsonl",
+        "Format of the output.",
+        choices=("jsonl", "npz", "tfrecord"),
+        topic=OUTPUT,
     )
     pooling: str = flag(
         "none",
         "Pooling of the tokens to one vector per text; none: one vector per "
         "token.",
         choices=("none", "cls", "mean", "max"),
+        topic=OUTPUT,
     )
     mix_layers: str = flag(
         "none",
         "Combination of --layers to one vector; none: one vector per layer.",
         choices=("none", "sum", "mean", "concat"),
+        topic=OUTPUT,
     )
-    normalize: bool = flag(False, "Scale each vector to length 1.")
-    use_one_hot_embeddings: bool = flag(False, "Accepted; changes nothing.")
+    normalize: bool = flag(
+        False, "Scale each vector to length 1.", topic=OUTPUT
+    )
+    use_one_hot_embeddings: bool = flag(
+        False, "Accepted; changes nothing.", topic=RARE
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import dataclasses
 
 from common.errors import UserError
-from common.flags import flag, group
+from common.flags import RARE, flag, group
 from tasks.finetuning_settings import FineTuning
 from tasks.ner.entities import ANY, ENTITIES
 
@@ -28,11 +28,13 @@ class Settings:
         0,
         "Number of tokens between the starts of two windows; 0: half a window.",
         at_least=0,
+        topic=RARE,
     )
     label_kind: str = flag(
         "auto",
         "Kind of the labels: entities (IOB1, BIO, IOBES, BILOU) or any.",
         choices=("auto", ENTITIES, ANY),
+        topic=RARE,
     )
     document_context: bool = flag(
         False, "Let windows cross sentences, but not documents."

@@ -3,7 +3,7 @@
 import dataclasses
 
 from common.errors import UserError
-from common.flags import flag, group
+from common.flags import RARE, TRAINING, flag, group
 from tasks.settings import Training
 
 
@@ -22,6 +22,7 @@ class Settings:
         "'128/*.tfrecord*:90,512/*.tfrecord*:10:64'.",
         resume=True,
         path=True,
+        topic=RARE,
     )
     eval_input_file: str | None = flag(
         None,
@@ -32,19 +33,24 @@ class Settings:
         None,
         "Vocabulary of the records; default: from their manifest.",
         path=True,
+        topic=RARE,
     )
     do_lower_case: bool | None = flag(
         None,
         "Casing of the records; default: from their manifest.",
         resume=True,
+        topic=RARE,
     )
     strip_accents: bool | None = flag(
         None,
         "Whether accents were stripped in the records; default: from their "
         "manifest.",
         resume=True,
+        topic=RARE,
     )
-    do_eval: bool = flag(False, "Evaluate the newest checkpoint.")
+    do_eval: bool = flag(
+        False, "Evaluate the newest checkpoint.", topic=TRAINING
+    )
     max_seq_length: int = flag(
         128,
         "Maximum number of tokens of a sequence, with [CLS] and [SEP].",
@@ -55,16 +61,27 @@ class Settings:
         20, "Maximum number of masked tokens of a sequence.", at_least=1
     )
     dynamic_masking: bool = flag(
-        False, "Draw new masks in each epoch.", resume=True
+        False, "Draw new masks in each epoch.", resume=True, topic=TRAINING
     )
     num_train_steps: int = flag(
-        100000, "Number of training steps.", at_least=1, resume=True
+        100000,
+        "Number of training steps.",
+        at_least=1,
+        resume=True,
+        topic=TRAINING,
     )
     num_warmup_steps: int = flag(
-        10000, "Steps of linear warm-up.", at_least=0, resume=True
+        10000,
+        "Steps of linear warm-up.",
+        at_least=0,
+        resume=True,
+        topic=TRAINING,
     )
     max_eval_steps: int = flag(
-        100, "Maximum number of batches to evaluate.", at_least=1
+        100,
+        "Maximum number of batches to evaluate.",
+        at_least=1,
+        topic=TRAINING,
     )
     given: frozenset[str] = frozenset()
 

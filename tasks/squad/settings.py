@@ -3,7 +3,7 @@
 import dataclasses
 
 from common.errors import UserError
-from common.flags import flag, group
+from common.flags import OUTPUT, RARE, flag, group
 from tasks import finetuning
 from tasks.finetuning_settings import FineTuning
 
@@ -34,13 +34,18 @@ class Settings:
         cache_key=True,
     )
     n_best_size: int = flag(
-        20, "Number of best answers of a question to keep.", at_least=1
+        20,
+        "Number of best answers of a question to keep.",
+        at_least=1,
+        topic=OUTPUT,
     )
     max_answer_length: int = flag(
-        30, "Maximum number of tokens of an answer.", at_least=1
+        30, "Maximum number of tokens of an answer.", at_least=1, topic=OUTPUT
     )
     null_score_diff_threshold: float = flag(
-        0.0, "The answer is empty if the odds of no answer are greater."
+        0.0,
+        "The answer is empty if the odds of no answer are greater.",
+        topic=OUTPUT,
     )
     version_2_with_negative: bool = flag(
         False, "Some questions have no answer."
@@ -49,15 +54,19 @@ class Settings:
         False,
         "Find the threshold with the best F1 on --predict_file; use it, and "
         "keep it for later runs and the export.",
+        topic=OUTPUT,
     )
     verbose_logging: bool = flag(
-        False, "Log each answer that --answer_text=original cannot align."
+        False,
+        "Log each answer that --answer_text=original cannot align.",
+        topic=RARE,
     )
     answer_text: str = flag(
         OFFSETS,
         "How tokens become text: by their characters in the context, or by "
         "the original's alignment. The export uses offsets.",
         choices=(OFFSETS, ORIGINAL),
+        topic=RARE,
     )
     given: frozenset[str] = frozenset()
 

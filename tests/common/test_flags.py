@@ -97,6 +97,60 @@ def test_help_lists_every_flag_and_ends(capsys):
         assert f"--{one.name}" in printed or f"--[no]{one.name}" in printed
 
 
+@dataclasses.dataclass(frozen=True)
+class Cores:
+    topic = flags.TPU
+    cores: int | None = flag(None, "Cores of the TPU.")
+    rate: float = flag(0.5, "Rate.", topic=flags.TRAINING)
+
+
+@dataclasses.dataclass(frozen=True)
+class Grouped:
+    topic = flags.OUTPUT
+    cores: Cores = group(Cores)
+    text: Text = group(Text, max_seq_length=384)
+    kind: str = flag("any", "Kind.", choices=("any", "entities"))
+    header: bool = flag(False, "Names.", topic=flags.RARE)
+    labels: tuple[str, ...] = flag(("a", "b"), "Labels.")
+
+
+SHORT_HELP = """Usage.
+Required:
+  --vocab_file: Vocabulary.
+
+Data:
+  --max_seq_length: Tokens of a sequence. (default: 384)
+  --[no]do_lower_case: Lower-case. (default: true)
+
+Training:
+  --rate: Rate. (default: 0.5)
+
+Output:
+  --kind: Kind. (any, entities; default: any)
+  --labels: Labels. (default: a,b)
+
+Rare:
+  --[no]header: Names. (default: false)
+"""
+SHORT_END = "\n--helpfull shows 1 more flags.\n"
+FULL_END = "\nTPU and clusters:\n  --cores: Cores of the TPU.\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "end"),
+    [("--help", SHORT_END), ("-h", SHORT_END), ("--helpfull", FULL_END)],
+)
+def test_help_groups_the_flags_by_topic(capsys, word, end):
+    with pytest.raises(SystemExit):
+        flags.parse(["script", word], Grouped, "Usage.")
+    assert capsys.readouterr().out == SHORT_HELP + end
+
+
+def test_an_unknown_flag_suggests_the_nearest():
+    with pytest.raises(UserError, match="Did you mean: max_seq_length"):
+        parse("--max_seq_lenght=7")
+
+
 def test_home_is_expanded_in_paths_alone(monkeypatch):
     monkeypatch.setenv("HOME", "/home/anna")
     settings = flags.parse(
