@@ -1,6 +1,6 @@
 """Predicts with an exported SavedModel: a line of JSON for each line of text.
 
-    python predict.py --model=export --trust_model < lines.txt
+    python predict.py --model=export < lines.txt
 
 Tabs separate the texts of a line, including each choice:
 

@@ -68,8 +68,7 @@ SENTENCES
         --learning_rate=5e-4 \
         --eval_batch_size=64
 
-show "$python" predict.py --model="$out/packages_export" --trust_model \
-    <<'SENTENCES'
+show "$python" predict.py --model="$out/packages_export" <<'SENTENCES'
 The shape of the input tensor must be known.
 Return True if the two paths are the same file.
 Returns the sorted unique elements of an array.

@@ -236,6 +236,7 @@ def assign(
     Raises:
         UserError: a required variable is missing, or shapes differ.
     """
+    _check_sizes(variables, values, path)
     missing = [name for name in variables if name not in values]
     if not any(name.startswith(_POOLER) for name in values):
         required = tuple(x for x in required if not x.startswith(_POOLER))
@@ -258,18 +259,34 @@ def assign(
         if name in values and values[name].shape != tuple(v.shape)
     ]
     if wrong:
-        fix = "pass the bert_config.json that belongs to it"
-        if wrong[0].startswith(_POSITIONS) and len(wrong) == 1:
-            fix += ", or convert_checkpoint.py --extend_positions"
         raise UserError(
             f"other shapes than the config's: {first_of(wrong)}",
             path=path,
-            fix=fix,
+            fix="pass the bert_config.json that belongs to it",
         )
     for name, variable in variables.items():
         if name in values:
             variable.assign(values[name])
     return missing
+
+
+def _check_sizes(variables: dict, values: dict, path: str) -> None:
+    """Names the sizes that differ; further layers are ignored."""
+    wanted, found = (
+        sizes_of({name: tuple(x.shape) for name, x in some.items()})
+        for some in (variables, values)
+    )
+    differing = [
+        f"{name} is {wanted[name]} in the config, {size} in the checkpoint"
+        for name, size in found.items()
+        if size < wanted.get(name, size)
+        or (size > wanted.get(name, size) and name != "num_hidden_layers")
+    ]
+    if differing:
+        fix = "pass the bert_config.json that belongs to it"
+        if len(differing) == 1 and "max_position" in differing[0]:
+            fix += ", or convert_checkpoint.py --extend_positions"
+        raise UserError("; ".join(differing), path=path, fix=fix)
 
 
 def _dense(scope: str, layer: keras.layers.Dense) -> dict:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from common import surrogates
 from common.errors import UserError
 from common.flags import flag
+from serving import known_exports
 
 _STDIN = "stdin"
 _CHUNK = 1 << 18  # maximum number of bytes read at once
@@ -47,7 +48,9 @@ class Settings:
         None, "Folder of the SavedModel.", required=True, path=True
     )
     trust_model: bool = flag(
-        False, "Required: loading a SavedModel runs it as a program."
+        False,
+        "Load a model that you did not export yourself: loading a SavedModel "
+        "runs it as a program.",
     )
     signature: str = flag(
         "serving_default", "Signature to call; all its inputs must be text."
@@ -69,13 +72,20 @@ class Settings:
         """Checks the folder of the model.
 
         Raises:
-            UserError: if it contains no SavedModel.
+            UserError: if it contains no SavedModel, or one of unknown source.
         """
         if not os.path.isfile(os.path.join(self.model, "saved_model.pb")):
             raise UserError(
                 "no saved_model.pb",
                 path=self.model,
                 expected="the folder of a SavedModel",
+            )
+        if not self.trust_model and not known_exports.is_known(self.model):
+            raise UserError(
+                "not among the exports of this user",
+                path=self.model,
+                fix="loading a SavedModel runs it as a program: if you trust "
+                "its source, pass --trust_model",
             )
 
 
@@ -98,14 +108,17 @@ class ServedModel:
 def load(settings: Settings) -> ServedModel:
     """Loads the model, after a scan of its graph.
 
+    Args:
+        settings: checked, so that the model is trusted.
+
     Raises:
-        UserError: if the model is not trusted, or has no such signature.
+        UserError: if the scan rejects it, or it has no such signature.
     """
     import tensorflow as tf
 
     from modeling import hub
 
-    loaded = hub.load(settings.model, settings.trust_model)
+    loaded = hub.load(settings.model, trust_model=True)
     texts = {}
     for name, function in getattr(loaded, "signatures", {}).items():
         specs = function.structured_input_signature[1]

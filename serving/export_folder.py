@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from common.errors import UserError
 from common.storage import sync_and_hash
+from serving import known_exports
 
 
 def check(folder: str | None, flag: str = "export_dir") -> None:
@@ -36,7 +37,7 @@ def check(folder: str | None, flag: str = "export_dir") -> None:
 
 
 def write(folder: str, save: Callable[[str], None]) -> str:
-    """Writes an export to a temporary folder, and renames it.
+    """Writes an export to a temporary folder, renames it, remembers it.
 
     Args:
         folder: path of a new or empty folder.
@@ -70,4 +71,5 @@ def write(folder: str, save: Callable[[str], None]) -> str:
     finally:
         if os.path.isdir(partial):
             shutil.rmtree(partial)
+    known_exports.remember(folder)
     return folder

@@ -33,6 +33,15 @@ def no_live_report(monkeypatch):
     monkeypatch.setattr(live_report, "start", lambda folder: None)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def state_folder(tmp_path_factory):
+    """The person's own list of exports stays as it is."""
+    folder = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        yield folder
+
+
 @pytest.fixture
 def run_script(capsys):
     """Runs a script's main with flags; returns (exit code, out, error)."""

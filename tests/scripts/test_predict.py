@@ -202,9 +202,15 @@ def test_a_line_without_choices_is_rejected(line, is_json):
         asking.fields_of(line, 1, CHOOSER, is_json)
 
 
-def test_nothing_is_loaded_without_trust(single, run_script, tmp_path):
+def test_only_own_exports_are_loaded_without_trust(
+    single, run_script, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     code, _, err = run_script(predict, model=single)
-    assert code == 2 and "--trust_model" in err
+    assert code == 0 and "device: CPU" in err
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of_another_person"))
+    code, _, err = run_script(predict, model=single)
+    assert code == 2 and "if you trust its source, pass --trust_model" in err
     code, _, err = run_script(predict, model=tmp_path)
     assert code == 2 and "no saved_model.pb" in err
 

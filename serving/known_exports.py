@@ -1,0 +1,68 @@
+"""The exports that this person made, which need no --trust_model.
+
+A folder cannot vouch for itself. So the hashes of the exports are kept in the
+person's state folder, as `known_hosts` keeps keys: one line for each export,
+its hash and its first path. A copy of an export is known too; an export with
+another byte is not.
+"""
+
+import contextlib
+import hashlib
+import os
+
+_FOLDERS = ("assets", "variables")
+_CHUNK = 1 << 20
+
+
+def remember(folder: str) -> None:
+    """Adds an export to the list, if the state folder can be written.
+
+    Args:
+        folder: folder of the SavedModel.
+    """
+    path = list_file()
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        line = f"{hash_of(folder)} {os.path.abspath(folder)!r}\n"
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(line)
+
+
+def is_known(folder: str) -> bool:
+    """Returns whether this person made the SavedModel in a folder."""
+    try:
+        with open(list_file(), encoding="utf-8") as file:
+            hashes = {line.partition(" ")[0] for line in file}
+        return bool(hashes) and hash_of(folder) in hashes
+    except OSError:
+        return False
+
+
+def list_file() -> str:
+    """Returns the path of the list, which may not exist."""
+    state = os.environ.get("XDG_STATE_HOME")
+    state = state or os.path.expanduser("~/.local/state")
+    return os.path.join(state, "bert", "known_exports")
+
+
+def hash_of(folder: str) -> str:
+    """Returns the sha256 of the names and bytes that TensorFlow reads.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    paths = [
+        os.path.join(parent, name)
+        for root in _FOLDERS
+        for parent, _, names in os.walk(os.path.join(folder, root))
+        for name in names
+    ]
+    for path in [os.path.join(folder, "saved_model.pb"), *sorted(paths)]:
+        name = os.path.relpath(path, folder)
+        own = hashlib.sha256()
+        with open(path, "rb") as file:
+            while chunk := file.read(_CHUNK):
+                own.update(chunk)
+        digest.update(f"{name}\0{own.hexdigest()}\n".encode())
+    return digest.hexdigest()
