@@ -9,7 +9,7 @@ from typing import Any
 from common import flags
 from common import main as common_main
 from common.errors import UserError
-from tasks import live_report
+from tasks import live_report, output_dir
 from training import cluster, preemption, workers
 
 
@@ -25,11 +25,22 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
         the settings; other workers than the first have their own output_dir.
 
     Raises:
-        UserError: if `flags.parse` raises it, or there are several workers and
-            --do_train is not set.
+        UserError: if `flags.parse` raises it, there are several workers and
+            --do_train is not set, --tpu_name is empty, or the checkpoint to
+            start from does not exist.
     """
     settings = flags.parse(argv, settings_class, usage)
     values = flags.as_dict(settings)
+    wants_tpu = values["use_tpu"] or values["distribution"] == "tpu"
+    if wants_tpu and values["tpu_name"] == "":
+        raise UserError(
+            "--tpu_name is empty",
+            expected="the name of a TPU",
+            fix="omit the flag on a TPU VM",
+        )
+    begun = os.path.join(values.get("output_dir") or "", "checkpoint")
+    if values["init_checkpoint"] and not os.path.exists(begun):
+        output_dir.check_checkpoint(values["init_checkpoint"])
     own = cluster.from_flags(values["distribution"], values["use_tpu"])
     if (
         values.get("do_train")

@@ -1,5 +1,6 @@
 """The output folder of a run: its checks and its files."""
 
+import glob
 import os
 import shlex
 import sys
@@ -45,6 +46,22 @@ def check_vocabulary(folder: str, vocab_file: str) -> None:
             vocab_file,
             path,
             "pass another --output_dir, or the run's vocabulary",
+        )
+
+
+def check_checkpoint(checkpoint: str) -> None:
+    """Rejects a prefix or folder without a checkpoint, without TensorFlow.
+
+    Raises:
+        UserError: there is no file with the name.
+    """
+    is_local = not storage.is_remote(checkpoint)
+    if is_local and not glob.glob(f"{glob.escape(checkpoint)}*"):
+        raise UserError(
+            "no such checkpoint",
+            path=checkpoint,
+            expected=f"the file {checkpoint}.index",
+            fix="check --init_checkpoint",
         )
 
 

@@ -18,6 +18,7 @@ def find_files(settings: Settings) -> Settings:
         UserError: if a file is missing, or the vocabulary is not that of the
             checkpoint.
     """
+    output_dir.check_checkpoint(settings.init_checkpoint)
     found = {
         flag: model_folder.find(
             settings.init_checkpoint, name, getattr(settings.files, flag), flag
