@@ -16,7 +16,12 @@ from data.text import vocabulary, vocabulary_checks
 from modeling.config import BertConfig
 from modeling.formats import model_folder
 from serving import export_folder
-from tasks import finetuning_settings, output_dir, training_run
+from tasks import (
+    eval_report,
+    finetuning_settings,
+    output_dir,
+    training_run,
+)
 
 _WINDOW = 64  # batches of predictions that are sorted by length together
 
@@ -400,9 +405,15 @@ class FineTuningRun:
 
 
 class FineTuningTask(Protocol):
-    """A task that `run` trains and evaluates."""
+    """A task that `run` trains and evaluates.
+
+    Attributes:
+        tuning: its network.
+        report: of the last evaluation, for `eval_report.write`.
+    """
 
     tuning: FineTuningRun
+    report: dict
 
     def start(self) -> None:
         """Loads the initial weights and prepares output_dir."""
@@ -451,11 +462,16 @@ def train_and_evaluate(
     task.tuning.restore_best()
     if tuning.do_eval:
         metrics = task.evaluate()
-        wrote.append(
+        folder = tuning.training.output_dir
+        wrote += [
             output_dir.write_results(
-                tuning.training.output_dir, task.tuning.weights_step, metrics
-            )
-        )
+                folder,
+                task.tuning.weights_step,
+                metrics,
+                task.report.get("references"),
+            ),
+            eval_report.write(folder, metrics, task.report),
+        ]
     return wrote, metrics
 
 

@@ -12,6 +12,7 @@ from common.progress import say
 from common.storage import write_whole
 from data.text import vocabulary
 from modeling.config import BertConfig
+from tasks import eval_report
 
 VOCABULARY = "vocab.txt"
 BEST = "best"  # folder of the best checkpoint
@@ -186,7 +187,12 @@ def _write_command(path: str) -> None:
         write_whole(path, before + command)
 
 
-def write_results(folder: str, step: int, result: dict[str, float]) -> str:
+def write_results(
+    folder: str,
+    step: int,
+    result: dict[str, float],
+    references: dict[str, float] | None = None,
+) -> str:
     """Writes and prints `eval_results.txt` with the original's keys.
 
     The file has all digits, the printed lines six.
@@ -195,6 +201,7 @@ def write_results(folder: str, step: int, result: dict[str, float]) -> str:
         folder: output_dir of the run.
         step: global step.
         result: metric -> value.
+        references: see `eval_report`; printed beside the metrics.
 
     Returns:
         the path of the file.
@@ -204,7 +211,8 @@ def write_results(folder: str, step: int, result: dict[str, float]) -> str:
     lines = [f"{key} = {result[key]}\n" for key in sorted(result)]
     write_whole(path, "".join(lines))
     for key in sorted(result):
-        value = result[key]
-        is_float = isinstance(value, float)
-        print(f"{key} = {value:.6f}" if is_float else f"{key} = {value}")
+        shown = value = result[key]
+        if isinstance(value, float):
+            shown = eval_report.describe(key, value, references or {})
+        print(f"{key} = {shown}")
     return path

@@ -197,6 +197,7 @@ def encode(
     special: tuple[int, int],
     max_seq_length: int,
     labels: Labels,
+    on_length: Callable[[int], None] = lambda tokens: None,
 ) -> Iterator[dict]:
     """Yields the features of examples, truncated as in the original.
 
@@ -207,6 +208,8 @@ def encode(
         max_seq_length: S, the maximum number of tokens of an example.
         labels: the labels of the task; a missing label is written as 0, as in
             the original's files.
+        on_length: called with the number of tokens of each example, special
+            ones included, before it is truncated.
 
     Yields:
         feature name -> values, as `data.records.example_files` takes them.
@@ -217,9 +220,9 @@ def encode(
         texts = [text for e in held for text in (e.text, e.text_b)]
         ids = iter(ids_of_lines(texts))
         for example, a, b in zip(held, ids, ids, strict=True):
-            a, b = sequences.truncate_pair(
-                a, b, max_seq_length - (3 if b else 2)
-            )
+            added = 3 if b else 2
+            on_length(len(a) + len(b) + added)
+            a, b = sequences.truncate_pair(a, b, max_seq_length - added)
             joined, segments = sequences.join_pair(a, b, *special)
             label = example.label
             if not isinstance(label, list):

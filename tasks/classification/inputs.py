@@ -15,6 +15,7 @@ from common.storage import sync_and_hash
 from data import tables
 from data.text import vocabulary
 from modeling.formats import model_folder
+from tasks import lengths as lengths_lib
 from tasks.classification import examples
 from tasks.classification import metrics as glue
 from tasks.classification.examples import (
@@ -373,11 +374,11 @@ def schema(labels: examples.Labels) -> dict:
 
 def make_records(
     folder: str, settings: Settings, data: Data, part: Part
-) -> str:
+) -> tuple[str, lengths_lib.Lengths]:
     """Writes the records of a file, unless they exist already.
 
     Returns:
-        the path of the records, in the folder.
+        the path of the records, in the folder; the lengths of the texts.
     """
     from data.records import example_files
     from data.text import fast_tokenization
@@ -393,7 +394,10 @@ def make_records(
         "vocabulary": vocabulary.vocabulary_hash(text.vocab_file),
         **flags.as_dict(settings, "cache_key"),
     }
-    if example_files.current_count(path, key) is None:
+    lengths_file = f"{path}.lengths.json"
+    lengths = lengths_lib.read(lengths_file)
+    if example_files.current_count(path, key) is None or lengths is None:
+        lengths = lengths_lib.Lengths(length)
         tokenizer = fast_tokenization.FastTokenizer(*text.tokenizer_arguments)
         vocab = tokenizer.vocab
         rows = examples.encode(
@@ -402,10 +406,12 @@ def make_records(
             (vocab[vocabulary.CLS], vocab[vocabulary.SEP]),
             length,
             data.labels,
+            lengths.add,
         )
         count = example_files.write(
             path, rows, schema(data.labels), length, key
         )
         assert count == part.count, (count, part.count)
+        lengths_lib.write(lengths_file, lengths)
         say(f"wrote {count:,} examples to {path}")
-    return path
+    return path, lengths

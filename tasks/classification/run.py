@@ -3,6 +3,7 @@
 Wiring: records -> `finetuning` -> logits -> files.
 """
 
+import dataclasses
 import json
 import os
 import statistics
@@ -17,7 +18,13 @@ from data import features
 from data.records import example_files
 from modeling import task_losses, task_models
 from tasks import finetuning, output_dir, training_run
-from tasks.classification import answers, examples, inputs, metrics
+from tasks.classification import (
+    answers,
+    errors,
+    examples,
+    inputs,
+    metrics,
+)
 from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 from tasks.classification.inputs import DEV, TEST, TRAIN
 from tasks.classification.settings import Settings
@@ -41,6 +48,7 @@ class Classification:
 
     Attributes:
         tuning: `finetuning.FineTuningRun`.
+        report: see `finetuning.FineTuningTask`.
     """
 
     def __init__(
@@ -55,7 +63,8 @@ class Classification:
         self._weights = weights
         self._tuning_settings = tuning = settings.tuning
         self._folder = folder or tuning.training.output_dir
-        self._records = {}
+        self._records, self._lengths = {}, {}
+        self._evaluated, self.report = None, {}
         labels = data.labels
         is_number = labels.kind == REGRESSION
         self.tuning = finetuning.FineTuningRun(
@@ -83,10 +92,12 @@ class Classification:
         described = json.dumps(self._data.describe(), indent=2) + "\n"
         for folder in {tuning.training.output_dir, self._folder}:
             write_whole(os.path.join(folder, "task.json"), described)
-        self._records = {
-            part: inputs.make_records(self._folder, settings, self._data, part)
-            for part in self._data.parts
-        }
+        for part in self._data.parts:
+            self._records[part], lengths = inputs.make_records(
+                self._folder, settings, self._data, part
+            )
+            self._lengths[part] = lengths
+            lengths.log(part.source.path)
 
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
@@ -107,8 +118,11 @@ class Classification:
     def evaluate(self) -> dict[str, float]:
         """Metrics and losses of all files for evaluation."""
         result = {}
-        for part in self._data.of(DEV):
+        for part in reversed(self._data.of(DEV)):
             result |= self._scores(part)
+        lengths = dataclasses.asdict(self._lengths[part])
+        self.report = errors.report(part, self._data.labels, *self._evaluated)
+        self.report |= {"task": self._settings.task, "lengths": lengths}
         return result
 
     def predict(self) -> list[str]:
@@ -154,6 +168,7 @@ class Classification:
         batch_size = self._tuning_settings.training.eval_batch_size
         labels, logits = self._labels_and_logits(part, batch_size, "evaluated")
         each = metrics.losses(logits, labels, data.labels.kind)
+        self._evaluated = labels, logits
         batches = [
             each[i : i + batch_size].mean()
             for i in range(0, len(each), batch_size)

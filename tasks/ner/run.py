@@ -10,7 +10,7 @@ from common.progress import say
 from common.storage import write_whole
 from data import features
 from modeling.formats import model_folder
-from tasks import finetuning, output_dir, training_run
+from tasks import class_report, finetuning, output_dir, training_run
 from tasks.ner import conll, entities, windows
 from tasks.ner import metrics as scoring
 from tasks.ner.entities import ANY, ENTITIES
@@ -122,6 +122,7 @@ class Labelling:
 
     Attributes:
         tuning: the `finetuning.FineTuningRun`.
+        report: see `finetuning.FineTuningTask`.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class Labelling:
         from modeling import task_losses, task_models
 
         self._settings, self._setup = settings, setup
-        self._sentences = sentences
+        self._sentences, self.report = sentences, {}
         self._kind, self._labels = kind, labels
         self._tuning_settings = tuning = settings.tuning
         tokenizer = tokenization.FullTokenizer(*tuning.text.tokenizer_arguments)
@@ -202,12 +203,13 @@ class Labelling:
                 "evaluated",
             )
         )
-        guesses = self._by_sentence(sentences, (label for label, _ in answers))
+        guesses = self._by_sentence(sentences, (x[0] for x in answers))
         score = scoring.score_labels
         if self._kind == ENTITIES:
             score = scoring.score_entities
         result = score(gold, guesses)
-        result["loss"] = sum(loss for _, loss in answers) / len(answers)
+        result["loss"] = sum(x[1] for x in answers) / len(answers)
+        self.report = self._report(sentences, guesses, answers)
         return {f"eval_{name}": value for name, value in result.items()}
 
     def predict(self) -> list[str]:
@@ -219,7 +221,7 @@ class Labelling:
         answers = self._answers(
             sentences, tuning.predict_batch_size, "predicted"
         )
-        labels = self._by_sentence(sentences, (x for x, _ in answers))
+        labels = self._by_sentence(sentences, (x[0] for x in answers))
         path = os.path.join(tuning.training.output_dir, "predictions.conll")
         columns = conll.Columns(settings.word_column, None)
         conll.write_predictions(
@@ -244,8 +246,12 @@ class Labelling:
 
     def _answers(
         self, sentences: list[conll.Sentence], batch_size: int, what: str
-    ) -> Iterator[tuple[str, float]]:
-        """Yields the predicted label and the gold label's loss of each word."""
+    ) -> Iterator[tuple[str, float, float]]:
+        """Yields the prediction for each word.
+
+        Yields:
+            the label, the loss of the gold label, the label's probability.
+        """
         import numpy as np
 
         examples, again = itertools.tee(self._featurizer.featurize(sentences))
@@ -258,8 +264,43 @@ class Labelling:
             losses = np.log(np.exp(logits).sum(-1))
             gold = np.array(example[features.LABEL_IDS])[positions]
             losses -= np.take_along_axis(logits, gold[:, None], -1)[:, 0]
-            for best, loss in zip(logits.argmax(-1), losses):
-                yield self._labels[best], float(loss)
+            best = np.exp(logits).max(-1) / np.exp(logits).sum(-1)
+            for i, *rest in zip(logits.argmax(-1), losses, best):
+                yield self._labels[i], *map(float, rest)
+
+    def _report(
+        self, sentences: list[conll.Sentence], guesses: list, answers: list
+    ) -> dict:
+        """Reports on labelled words, for `eval_report.write`."""
+        words = [
+            (sentence, *pair)
+            for sentence, labels in zip(sentences, guesses)
+            for pair in zip(sentence.words, sentence.labels, labels)
+        ]
+        names = list(self._labels)
+        names += sorted({label for *_, label, _ in words} - set(names))
+        number = {name: i for i, name in enumerate(names)}
+        gold, found = ([number[word[i]] for word in words] for i in range(2, 4))
+        class_report.log_one_answer(found, names)
+        return {
+            "task": "ner",
+            "references": class_report.references_of_classes(
+                gold, len(names), "eval_accuracy", "eval_loss"
+            ),
+            **class_report.of_classes(gold, found, names),
+            "worst_errors": class_report.worst(
+                {
+                    "text": [" ".join(sentence.words), word],
+                    "label": label,
+                    "predicted": guess,
+                    "probability": probability,
+                }
+                for (sentence, word, label, guess), (*_, probability) in zip(
+                    words, answers
+                )
+                if label != guess
+            ),
+        }
 
     def _by_sentence(
         self, sentences: list[conll.Sentence], labels: Iterable[str]

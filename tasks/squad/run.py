@@ -14,7 +14,13 @@ from common.progress import Progress, say
 from common.storage import sync_and_hash, to_json, write_whole
 from data.records import example_files
 from modeling import checkpoints, task_losses, task_models
-from tasks import finetuning, output_dir, training_run
+from tasks import (
+    class_report,
+    eval_report,
+    finetuning,
+    output_dir,
+    training_run,
+)
 from tasks.squad import answers as spans
 from tasks.squad import examples as squad
 from tasks.squad import metrics as scoring
@@ -33,10 +39,12 @@ class Found:
     Attributes:
         best: id -> the best non-empty answer, or "" if there is none.
         odds: id -> odds of no answer.
+        probabilities: id -> that of `best`; 0 if there is none.
     """
 
     best: dict[str, str] = dataclasses.field(default_factory=dict)
     odds: dict[str, float] = dataclasses.field(default_factory=dict)
+    probabilities: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def predictions(self, threshold: float) -> dict[str, str]:
         """id -> the answer, or "" if the odds exceed a threshold."""
@@ -57,6 +65,7 @@ class Squad:
 
     Attributes:
         tuning: `finetuning.FineTuningRun`.
+        report: see `finetuning.FineTuningTask`.
     """
 
     def __init__(
@@ -98,6 +107,7 @@ class Squad:
         )
         self._threshold = settings.null_score_diff_threshold
         self._found = self._wrote = None
+        self.report = {}
 
     def start(self) -> None:
         """Finds the initial weights and prepares the folder."""
@@ -118,6 +128,7 @@ class Squad:
     def evaluate(self) -> dict[str, float]:
         """The official metrics of --predict_file."""
         self.predict()
+        self.report = self._report(self._found)
         return self._scores(self._found)
 
     def predict(self) -> list[str]:
@@ -159,6 +170,9 @@ class Squad:
                     answers.best.text if answers.best else ""
                 )
                 found.odds[example.id] = answers.null_odds
+                found.probabilities[example.id] = (
+                    answers.best.probability if answers.best else 0.0
+                )
                 if writer:
                     nbest = spans.describe(answers.nbest)
                     writer.write(example.id, nbest)
@@ -177,6 +191,35 @@ class Squad:
             examples, found.best, found.odds, self._threshold, True
         )
         return {**scores, "null_score_diff_threshold": self._threshold}
+
+    def _report(self, found: Found) -> dict:
+        """Reports on wrong answers, for `eval_report.write`."""
+        predictions, examples = found.best, self._predict.examples
+        references = {}
+        if self._settings.version_2_with_negative:
+            predictions = found.predictions(self._threshold)
+            silent = sum(not x.answers for x in examples) / len(examples)
+            # In percent, as the metrics.
+            name = f"best_exact/{eval_report.MAJORITY}"
+            references[name] = 100 * silent
+        return {
+            "task": "squad",
+            "references": references,
+            "worst_errors": class_report.worst(
+                {
+                    "text": [x.question, x.context],
+                    "label": x.answers[0].text if x.answers else "",
+                    "predicted": predictions[x.id],
+                    "probability": found.probabilities[x.id],
+                }
+                for x in examples
+                if predictions[x.id]
+                and not any(
+                    scoring.exact_score(answer.text, predictions[x.id])
+                    for answer in x.answers
+                )
+            ),
+        }
 
     def _write_answers(self) -> tuple[Found, list[str]]:
         """Answers all questions; writes the original's files."""

@@ -7,7 +7,7 @@ from common.progress import say
 from common.storage import write_whole
 from data import features
 from data.text import vocabulary
-from tasks import finetuning, training_run
+from tasks import class_report, eval_report, finetuning, training_run
 from tasks.swag import examples as swag
 from tasks.swag.settings import Settings
 
@@ -22,6 +22,7 @@ class Choosing:
 
     Attributes:
         tuning: the `finetuning.FineTuningRun`.
+        report: see `finetuning.FineTuningTask`.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Choosing:
         from modeling import task_losses, task_models
 
         self._settings, self._setup = settings, setup
-        self._examples = examples
+        self._examples, self.report = examples, {}
         self._tuning_settings = tuning = settings.tuning
         self._choices = max(
             map(swag.count_choices, examples.values()), default=2
@@ -98,11 +99,36 @@ class Choosing:
             self._tuning_settings.training.eval_batch_size,
             "evaluated",
         )
-        hits, loss = 0, 0.0
+        hits, loss, wrong = 0, 0.0, []
         for example, probabilities in zip(examples, found, strict=True):
-            hits += int(probabilities.argmax()) == example.label
+            best = int(probabilities.argmax())
+            hits += best == example.label
             tiny = np.finfo(np.float64).tiny
             loss -= float(np.log(probabilities[example.label] + tiny))
+            if best != example.label:
+                wrong.append(
+                    {
+                        "text": [example.context, *example.choices],
+                        "label": example.choices[example.label],
+                        "predicted": example.choices[best],
+                        "probability": float(probabilities[best]),
+                    }
+                )
+        chances = [1 / len(x.choices) for x in examples]
+        positions = np.bincount([x.label for x in examples])
+        self.report = {
+            "task": "swag",
+            "references": {
+                f"eval_accuracy/{eval_report.CHANCE}": float(np.mean(chances)),
+                f"eval_accuracy/{eval_report.MAJORITY}": float(
+                    positions.max() / len(examples)
+                ),
+                f"eval_loss/{eval_report.CHANCE}": -float(
+                    np.mean(np.log(chances))
+                ),
+            },
+            "worst_errors": class_report.worst(wrong),
+        }
         return {
             "eval_accuracy": hits / len(examples),
             "eval_loss": loss / len(examples),

@@ -1,0 +1,85 @@
+"""Classes, their references and the worst errors, for `eval_report`."""
+
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from common.progress import say
+from tasks.eval_report import CHANCE, FREQUENCIES, MAJORITY, entropy
+
+_WORST = 20  # errors to list
+_MOST_LABELS = 200  # of a confusion matrix
+
+
+def of_classes(
+    gold: Sequence[int], found: Sequence[int], names: Sequence[str]
+) -> dict:
+    """Compares the classes of examples with the predicted ones.
+
+    Args:
+        gold, found: ids of the N examples.
+        names: names of the C classes.
+
+    Returns:
+        `labels`, `per_class` and `confusion_matrix`, a row for each true class.
+    """
+    from sklearn import metrics
+
+    ids = list(range(len(names)))
+    report = {"labels": list(names)}
+    if len(names) <= _MOST_LABELS:
+        matrix = metrics.confusion_matrix(gold, found, labels=ids)
+        report["confusion_matrix"] = matrix.tolist()
+    return report | {"per_class": per_class(gold, found, names)}
+
+
+def per_class(gold, found, names: Sequence[str]) -> dict[str, dict]:
+    """Precision, recall, F1 and support of each class.
+
+    Args:
+        gold, found: ids of the classes, int [N]; or, if there may be several,
+            int [N, C] of 0 and 1.
+        names: names of the C classes.
+    """
+    from sklearn import metrics
+
+    scores = metrics.precision_recall_fscore_support(
+        gold, found, labels=list(range(len(names))), zero_division=0.0
+    )
+    keys = ("precision", "recall", "f1", "support")
+    return {
+        name: dict(zip(keys, [*map(float, row[:3]), int(row[3])]))
+        for name, row in zip(names, zip(*scores))
+    }
+
+
+def references_of_classes(
+    gold: Sequence[int], num_classes: int, accuracy: str, loss: str
+) -> dict[str, float]:
+    """The references of the accuracy and the cross entropy of classes.
+
+    Args:
+        gold: ids of the classes of the examples.
+        num_classes: C.
+        accuracy, loss: names of the metrics.
+    """
+    counts = np.bincount(np.asarray(gold, np.int64), minlength=num_classes)
+    return {
+        f"{accuracy}/{MAJORITY}": float(counts.max() / counts.sum()),
+        f"{accuracy}/{CHANCE}": 1 / num_classes,
+        f"{loss}/{FREQUENCIES}": entropy(counts),
+        f"{loss}/{CHANCE}": math.log(num_classes),
+    }
+
+
+def worst(errors: Iterable[dict]) -> list[dict]:
+    """The errors with the highest `probability`, highest first."""
+    return heapq.nlargest(_WORST, errors, key=lambda x: x["probability"])
+
+
+def log_one_answer(found: Sequence[int], names: Sequence[str]) -> None:
+    """Warns if a model predicts the same class for all examples."""
+    if len(found) > 1 and len(set(found)) == 1:
+        say(f"warning: all {len(found):,} predictions are {names[found[0]]!r}")
