@@ -20,11 +20,11 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
     files = preparation.list_inputs(settings)
-    counts, size = preparation.prepare(settings, files)
-    print(
-        f"wrote {counts.sentences:,} sentences of {counts.documents:,} "
-        f"documents ({size / 1e6:.1f} MB) to {settings.output_file}"
-    )
+    for path, counts, size in preparation.prepare(settings, files):
+        print(
+            f"wrote {counts.sentences:,} sentences of {counts.documents:,} "
+            f"documents ({size / 1e6:.1f} MB) to {path}"
+        )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import gzip
 import itertools
 import operator
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from common.errors import UserError
 from data.corpus import raw_text
@@ -30,30 +30,39 @@ class CorpusCounts:
 
 
 def join_documents(
-    sentences: Iterable[raw_text.Sentences], counts: CorpusCounts, source: str
-) -> Iterator[str]:
-    """Yields the text of the corpus in parts.
+    sentences: Iterable[raw_text.Sentences],
+    counts: list[CorpusCounts],
+    file_of: Callable[[int], int],
+    source: str,
+) -> Iterator[tuple[int, str]]:
+    """Yields the text of one or several corpora in parts.
 
     Args:
         sentences: from `raw_text.split_all`.
-        counts: updated with each document.
+        counts: one for each corpus; updated with each document.
+        file_of: number of a document -> index of its corpus.
         source: the input, for the message.
+
+    Yields:
+        index of the corpus, and a part of its text.
 
     Raises:
         UserError: there was no sentence in the whole input.
     """
-    for _, parts in itertools.groupby(sentences, operator.itemgetter(0)):
-        here = 0
+    by_document = itertools.groupby(sentences, operator.itemgetter(0))
+    for document, parts in by_document:
+        index, here = file_of(document), 0
+        own = counts[index]
         for _, lines, number in parts:
-            if number and not here and counts.documents:
-                yield "\n"
-            yield lines
+            if number and not here and own.documents:
+                yield index, "\n"
+            yield index, lines
             here += number
-        counts.documents += here > 0
-        counts.sentences += here
-        counts.empty += here == 0
-        counts.single += here == 1
-    if not counts.sentences:
+        own.documents += here > 0
+        own.sentences += here
+        own.empty += here == 0
+        own.single += here == 1
+    if not any(own.sentences for own in counts):
         raise UserError(
             "no text in it",
             path=source,
@@ -61,25 +70,24 @@ def join_documents(
         )
 
 
-def write_text(path: str, parts: Iterable[str]) -> int:
-    """Writes text to a file atomically.
+@contextlib.contextmanager
+def open_text(path: str) -> Iterator[Callable[[str], int]]:
+    """Context in which a file is written; it appears at the end, whole.
 
     Args:
         path: the file; `.gz` is compressed, always to the same bytes.
-        parts: parts of the text; if iterating raises, no file is left.
 
-    Returns:
-        size of the text in bytes.
+    Yields:
+        a function that writes text, and returns its size in bytes.
 
     Raises:
         UserError: the file cannot be written.
     """
-    temporary, size = temporary_name(path), 0
+    temporary = temporary_name(path)
     try:
         with open(temporary, "wb") as file:
             with _opened(file, path) as output:
-                for part in parts:
-                    size += output.write(part.encode())
+                yield lambda text: output.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -90,7 +98,6 @@ def write_text(path: str, parts: Iterable[str]) -> int:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-    return size
 
 
 def temporary_name(path: str) -> str:

@@ -1,7 +1,9 @@
 """Preparation of a corpus from raw text: settings, input files, warnings."""
 
+import contextlib
 import dataclasses
 import os
+import zlib
 
 from common import arrow_files, storage
 from common.errors import UserError
@@ -26,6 +28,14 @@ class Settings:
         required=True,
         path=True,
     )
+    held_out: float = flag(
+        0.0,
+        "Share of the documents to write to a second file, for evaluation: "
+        "corpus_held_out.txt beside corpus.txt.",
+        at_least=0.0,
+        at_most=0.5,
+    )
+    random_seed: int = flag(12345, "Seed of the choice of these documents.")
     document_boundary: str = flag(
         "file",
         "Unit of plain text that is a document: a file, or a paragraph.",
@@ -50,6 +60,19 @@ class Settings:
         at_least=1,
     )
 
+    @property
+    def outputs(self) -> list[str]:
+        """The corpus and, with --held_out, the second one."""
+        stem, dot, ending = os.path.basename(self.output_file).partition(".")
+        name = f"{stem}_held_out{dot}{ending}"
+        second = os.path.join(os.path.dirname(self.output_file), name)
+        return [self.output_file, second][: 2 if self.held_out else 1]
+
+    def file_of(self, document: int) -> int:
+        """Index of the output that a document belongs to, by its number."""
+        drawn = zlib.crc32(f"{self.random_seed} {document}".encode())
+        return int(drawn < self.held_out * (1 << 32))
+
     def check(self) -> None:
         """Checks the language and the output path.
 
@@ -57,14 +80,14 @@ class Settings:
             UserError: the language is unknown, or the output path cannot
                 become a file.
         """
-        output = self.output_file
-        storage.check_output_file(output, "output_file")
-        if os.path.exists(output) and not os.path.isfile(output):
-            raise UserError(  # a device, for example, would be replaced
-                "is not a regular file",
-                path=output,
-                expected="the name of a file",
-            )
+        storage.check_output_file(self.output_file, "output_file")
+        for output in self.outputs:
+            if os.path.exists(output) and not os.path.isfile(output):
+                raise UserError(  # a device, for example, would be replaced
+                    "is not a regular file",
+                    path=output,
+                    expected="the name of a file",
+                )
         if self.language not in raw_text.LANGUAGES:
             raise UserError(
                 f"--language={self.language!r} is unknown",
@@ -93,10 +116,10 @@ def list_inputs(settings: Settings) -> list[str]:
         for match in matches or storage.list_files(pattern, "input_file"):
             is_folder = storage.is_folder(match)
             files += files_below(match) if is_folder else [match]
-    output = settings.output_file
     written = {
-        os.path.realpath(output),
-        os.path.realpath(corpus_writer.temporary_name(output)),
+        os.path.realpath(path)
+        for output in settings.outputs
+        for path in (output, corpus_writer.temporary_name(output))
     }
     for path in files:
         if os.path.realpath(path) in written:
@@ -136,7 +159,7 @@ def files_below(folder: str) -> list[str]:
 
 def prepare(
     settings: Settings, files: list[str]
-) -> tuple[corpus_writer.CorpusCounts, int]:
+) -> list[tuple[str, corpus_writer.CorpusCounts, int]]:
     """Writes the corpus and logs warnings about it.
 
     Args:
@@ -144,14 +167,17 @@ def prepare(
         files: from `list_inputs`.
 
     Returns:
-        counts, and the size of the text in bytes.
+        path, counts and size of the text in bytes of each output.
 
     Raises:
-        UserError: a file cannot be read or written, or there is no text.
+        UserError: a file cannot be read or written, there is no text, or
+            --held_out chooses no document, or all.
     """
     say(f"reading {len(files):,} files")
     progress = Progress("corpus", sum(map(storage.size, files)) / 1e6, "MB")
-    counts = corpus_writer.CorpusCounts()
+    outputs = settings.outputs
+    every = [corpus_writer.CorpusCounts() for _ in outputs]
+    sizes = [0 for _ in outputs]
     bad = raw_text.BadLines(settings.max_bad_lines, say)
     paragraphs = raw_text.read_paragraphs(
         files,
@@ -165,23 +191,38 @@ def prepare(
         settings.language,
         settings.num_processes or os.cpu_count() or 1,
     )
-    size = corpus_writer.write_text(
-        settings.output_file,
-        corpus_writer.join_documents(sentences, counts, settings.input_file),
-    )
+    with contextlib.ExitStack() as stack:
+        write = [
+            stack.enter_context(corpus_writer.open_text(x)) for x in outputs
+        ]
+        for i, text in corpus_writer.join_documents(
+            sentences, every, settings.file_of, settings.input_file
+        ):
+            sizes[i] += write[i](text)
+        documents = [x.documents for x in every]
+        if not all(documents):
+            raise UserError(
+                f"--held_out={settings.held_out}: {documents[1]} of "
+                f"{sum(documents)} documents",
+                expected="at least one in each file",
+                fix="pass another share, more documents, or "
+                "--document_boundary=blank_line",
+            )
+    counts = every[0]
+    empty = sum(x.empty for x in every)
     if bad.count:
         say(
             f"warning: dropped {bad.count:,} bad lines "
             f"(--max_bad_lines={settings.max_bad_lines})"
         )
-    if counts.empty:
+    if empty:
         say(
-            f"note: {counts.empty:,} of {counts.documents + counts.empty:,} "
+            f"note: {empty:,} of {sum(documents) + empty:,} "
             "documents have no text and are dropped"
         )
     for line in warnings(counts):
         say(f"warning: {line}")
-    return counts, size
+    return list(zip(outputs, every, sizes))
 
 
 def warnings(counts: corpus_writer.CorpusCounts) -> list[str]:

@@ -104,7 +104,9 @@ def write_answers(folder):
 
 def write_corpus(folder):
     for name in ("a.txt", "a.txt.gz"):
-        corpus_writer.write_text(f"{folder}/{name}", ["One.\n", "Two.\n"])
+        with corpus_writer.open_text(f"{folder}/{name}") as write:
+            write("One.\n")
+            write("Two.\n")
 
 
 def write_export(folder):

@@ -159,6 +159,57 @@ def test_warnings(run_script, tmp_path, content, message):
     assert err.count("warning") == 1
 
 
+def write_articles(folder, count):
+    path = folder / "articles.jsonl"
+    lines = [json.dumps({"text": f"Text {i}. End."}) for i in range(count)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_documents_are_held_out(run_script, tmp_path):
+    articles = write_articles(tmp_path, 211)
+    whole = tmp_path / "whole.txt"
+    run_script(prepare_corpus, input_file=articles, output_file=whole)
+    found = {}
+    for seed in (1, 1, 2):
+        output = tmp_path / f"corpus{len(found)}.txt.gz"
+        code, out, err = run_script(
+            prepare_corpus,
+            input_file=articles,
+            output_file=output,
+            held_out=0.1,
+            random_seed=seed,
+        )
+        assert code == 0, err
+        held_out = tmp_path / f"corpus{len(found)}_held_out.txt.gz"
+        assert [x.rpartition(" to ")[2] for x in out.splitlines()] == [
+            str(output),
+            str(held_out),
+        ]
+        found[output.name] = tuple(
+            gzip.decompress(path.read_bytes()).decode().split("\n\n")
+            for path in (output, held_out)
+        )
+    first, again, other = found.values()
+    assert first == again != other
+    for train, held_out in (first, other):
+        assert 10 < len(held_out) < 35
+        parts = [*train, *held_out]
+        assert sorted(x.strip() for x in parts) == sorted(
+            x.strip() for x in whole.read_text().split("\n\n")
+        )
+
+
+def test_a_share_without_a_document_is_rejected(run_script, tmp_path):
+    articles = write_articles(tmp_path, 3)
+    output = tmp_path / "corpus.txt"
+    code, _, err = run_script(
+        prepare_corpus, input_file=articles, output_file=output, held_out=1e-6
+    )
+    assert code == 2 and "--held_out=1e-06: 0 of 3 documents; expected" in err
+    assert list(tmp_path.iterdir()) == [articles]
+
+
 def test_no_tensorflow_is_imported():
     code = "import sys, prepare_corpus; print('tensorflow' in sys.modules)"
     done = subprocess.run(
