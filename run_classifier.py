@@ -5,9 +5,10 @@ r"""Fine-tunes BERT on sentences or sentence pairs: GLUE, XNLI, your own.
         --init_checkpoint=bert_model.ckpt --output_dir=mrpc \
         --do_train --do_eval --do_predict
 
-Your own files, .tsv, .csv or .jsonl, need no code:
+Your own files, .tsv, .csv or .jsonl, need no code; --eval_share=0.1 divides
+one file, and --predict_file may be a .txt file with one text per line:
 
-    --task_name=tsv --train_file=mails.csv --eval_file=more_mails.csv \
+    --task_name=csv --train_file=mails.csv --eval_share=0.1 \
         --text_column=subject --text_b_column=body --label_column=folder
 """
 

@@ -7,11 +7,12 @@ r"""Pre-trains BERT on TFRecords: masked LM and next sentence prediction.
 The same command resumes from the newest checkpoint in --output_dir.
 """
 
+import dataclasses
 import sys
 
 from modeling.config import BertConfig
+from tasks import eval_report, output_dir
 from tasks import main as tasks_main
-from tasks import output_dir
 from tasks.pretraining import inputs as pretraining_inputs
 from tasks.pretraining import run as pretraining_run
 from tasks.pretraining.settings import Settings
@@ -23,6 +24,8 @@ def main(argv: list[str]) -> None:
     settings.check()
     training = settings.training
     config = BertConfig.from_json_file(training.model.bert_config_file)
+    if settings.vocab_size:
+        config = dataclasses.replace(config, vocab_size=settings.vocab_size)
     inputs = pretraining_inputs.read_inputs(settings, config)
     training.check([phase.batch_size for phase in inputs.phases])
     output_dir.check(training.output_dir, config)
@@ -52,11 +55,15 @@ def main(argv: list[str]) -> None:
     if run.step > started:
         wrote.append(run.checkpoint())
     if settings.do_eval:
+        metrics = pretraining.evaluate()
+        references = pretraining.references
         wrote.append(
             output_dir.write_results(
-                training.output_dir, run.step, pretraining.evaluate()
+                training.output_dir, run.step, metrics, references
             )
         )
+        report = {"task": "pretraining", "references": references}
+        wrote.append(eval_report.write(training.output_dir, metrics, report))
     if wrote:
         print(f"wrote {' and '.join(wrote)}")
 

@@ -17,6 +17,17 @@ LARGEST_JSON = 1 << 30  # bytes, decompressed: SQuAD has 42 million
 HIGHEST_RATIO = 200
 _RATIO_FROM = 1 << 30
 _GZIP = b"\x1f\x8b"
+_SAVE_AS = "save it as text: in a spreadsheet program, as CSV with UTF-8"
+_ICONV = "convert the file, for example with `iconv -f {} -t utf-8`"
+_OTHER_KINDS = {  # first bytes -> kind, and what to do
+    b"\xff\xfe": ("UTF-16", _ICONV.format("utf-16")),
+    b"\xfe\xff": ("UTF-16", _ICONV.format("utf-16")),
+    b"PK\x03\x04": ("a zip archive, such as .xlsx or .docx", _SAVE_AS),
+    b"\xd0\xcf\x11\xe0": ("an Office file, such as .xls or .doc", _SAVE_AS),
+    b"%PDF": ("a PDF", "extract its text, for example with `pdftotext`"),
+    b"PAR1": ("a Parquet file", "convert it to JSON lines"),
+    _GZIP: ("compressed with gzip", "rename it: its name must end in .gz"),
+}
 _AT_ONCE = 1 << 20
 
 
@@ -29,7 +40,8 @@ def lines(text, path: str, packed=None) -> Iterator[tuple[int, bytes]]:
         packed: the compressed file that `text` decompresses, or None.
 
     Raises:
-        UserError: a line is too long, or the compression ratio too high.
+        UserError: a line is too long, the compression ratio too high, or the
+            file is of another kind than text in UTF-8.
     """
     # TensorFlow's files read only whole lines.
     is_whole = storage.is_remote(path) and not packed
@@ -38,6 +50,8 @@ def lines(text, path: str, packed=None) -> Iterator[tuple[int, bytes]]:
     while raw := text.readline(*most):
         number += 1
         size += len(raw)
+        if number == 1:
+            check_kind(raw, path)
         if len(raw) > LONGEST_LINE:
             raise UserError(
                 f"a line of more than {LONGEST_LINE:,} bytes",
@@ -69,6 +83,29 @@ def check_ratio(size: int, packed, path: str, line: int) -> None:
             line=line,
             expected="compressed text",
             fix="if that is correct, decompress the file first",
+        )
+
+
+def check_kind(raw: bytes, path: str) -> None:
+    """Checks that a file is text in UTF-8, by its first bytes.
+
+    Args:
+        raw: the first line, or more.
+        path: for the message.
+
+    Raises:
+        UserError: the file is of another kind.
+    """
+    kind, fix = next(
+        (x for start, x in _OTHER_KINDS.items() if raw.startswith(start)),
+        (None, None),
+    )
+    if kind is None and raw[:2].count(b"\0") == 1 and raw[:2] != b"\0\n":
+        encoding = "utf-16le" if raw[1] == 0 else "utf-16be"
+        kind, fix = "UTF-16", _ICONV.format(encoding)
+    if kind:
+        raise UserError(
+            f"is {kind}", path=path, line=1, expected="UTF-8", fix=fix
         )
 
 

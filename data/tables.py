@@ -23,6 +23,7 @@ from common.errors import UserError
 
 Column = str | int  # name, or number from 0; -1 is the last
 MAX_CHARACTERS = 1 << 24  # per field
+_DELIMITERS = (";", "\t", "|", ",")
 _LONG = 131_072  # characters; a longer field is probably a mistake
 
 
@@ -160,12 +161,17 @@ def _index(
     known = _count(len(names))
     if set(names) != {"?"}:
         known += f": {', '.join(name[:40] for name in names[:20])}"
+    fix = "pass the name of a column, or its number, from 0"
+    others = [x for x in _DELIMITERS if len(names) == 1 and x in names[0]]
+    if others:
+        shown = others[0].replace("\t", "\\t")
+        fix = f"the fields seem to end at {shown!r}: pass --delimiter='{shown}'"
     raise UserError(
         f"{'duplicate' if is_duplicate else 'no'} column {column!r}",
         path=path,
         line=line,
         expected=f"one of {known}",
-        fix="pass the name of a column, or its number, from 0",
+        fix=fix,
     )
 
 
@@ -188,7 +194,7 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
                 path=path,
                 line=number,
                 fix="convert the file, for example with "
-                "`iconv -f latin1 -t utf-8`",
+                "`iconv -f windows-1252 -t utf-8`",
             ) from None
         if not text.strip("\r\n"):
             blank.append((number, text))
@@ -213,14 +219,6 @@ def _raw_lines(path: str) -> Iterator[tuple[int, bytes]]:
 
 def _check_start(raw: bytes, path: str) -> bytes:
     """Returns line 1 without its byte order mark; checks its encoding."""
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise UserError(
-            "is UTF-16",
-            path=path,
-            line=1,
-            expected="UTF-8",
-            fix="convert the file, for example with `iconv -f utf-16 -t utf-8`",
-        )
     if raw.rstrip(b"\r\n").count(b"\r") > 1:
         raise UserError(
             "line ends are lone carriage returns",

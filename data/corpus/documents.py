@@ -230,6 +230,8 @@ def _blocks(
     held: list[bytes] = []
     first, size = 1, 0
     while block := text.read(_BLOCK):
+        if not size:
+            limits.check_kind(block, path)
         size += len(block)
         if packed:
             limits.check_ratio(size, packed, path, first)

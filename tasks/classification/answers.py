@@ -13,6 +13,7 @@ from tasks.classification.examples import (
     MULTI_LABEL,
     REGRESSION,
     Labels,
+    TextExample,
 )
 
 
@@ -32,26 +33,35 @@ def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
 
 
 def write_predictions(
-    path: str, ids: Iterable[str], logits: np.ndarray, labels: Labels
+    path: str,
+    rows: Iterable[TextExample],
+    logits: np.ndarray,
+    labels: Labels,
+    has_pairs: bool = False,
 ) -> None:
-    r"""Writes a table with a header: id, label, probabilities.
+    r"""Writes a table with a header: id, label, probabilities, text, text_b.
 
-    A tab or a newline in an id or a label is written as \t or \n.
+    A tab or a newline in an id, a label or a text is written as \t or \n.
 
     Args:
         path: the file to write.
-        ids: ids of the N examples.
+        rows: the N examples.
         logits: float32 [N, C].
         labels: the labels of the task.
+        has_pairs: whether there is a column text_b.
     """
     text = io.StringIO()
     names = [] if labels.kind == REGRESSION else list(labels.names)
-    text.write("\t".join(map(_plain, ["id", "label", *names])) + "\n")
+    texts = ["text", "text_b"] if has_pairs else ["text"]
+    header = ["id", "label", *names, *texts]
+    text.write("\t".join(map(_plain, header)) + "\n")
     found = metrics.probabilities(logits, labels.kind)
     chosen = names_of(logits, labels)
-    for key, answer, row in zip(ids, chosen, found, strict=True):
-        values = [f"{x:.6f}" for x in row] if names else []
-        text.write("\t".join([_plain(key), _plain(answer), *values]) + "\n")
+    for row, answer, chances in zip(rows, chosen, found, strict=True):
+        values = [f"{x:.6f}" for x in chances] if names else []
+        shown = [row.text, row.text_b][: len(texts)]
+        line = [row.id, answer, *values, *shown]
+        text.write("\t".join(map(_plain, line)) + "\n")
     write_whole(path, text.getvalue())
 
 
@@ -99,4 +109,5 @@ def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    return text.replace("\t", "\\t").replace("\n", "\\n")
+    text = text.replace("\t", "\\t").replace("\n", "\\n")
+    return text.replace("\r", "\\r")

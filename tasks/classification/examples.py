@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from common.errors import UserError
 from data import features, sequences, tables
 
@@ -32,6 +34,11 @@ class Source:
             None, as in files for prediction only.
         keep: (column, value) of the rows to keep; None keeps all rows.
         delimiter: the delimiter of fields, see `tables.rows`.
+        eval_share: share of the examples of each label that are for
+            evaluation; 0: the file is not divided.
+        seed: seed of this choice.
+        is_number: whether the labels are numbers, not classes.
+        is_eval: whether the source has these examples, or the others.
         skip_broken: skip and report rows with too few or too many fields,
             which some published files have, instead of rejecting the file.
     """
@@ -45,6 +52,10 @@ class Source:
     needs_label: bool = True
     keep: tuple[tables.Column, str] | None = None
     delimiter: str | None = None
+    eval_share: float = 0.0
+    seed: int = 0
+    is_number: bool = False
+    is_eval: bool = False
     skip_broken: bool = False
 
 
@@ -106,8 +117,12 @@ def examples(
     """
     broken: list[int] = []
     long: list[int] = []
-    number = -1
+    number = count = -1
+    chosen = _examples_for_evaluation(source)
     for number, (line, found) in enumerate(_fields(source, broken, long)):
+        if source.eval_share and (number in chosen) != source.is_eval:
+            continue
+        count += 1
         label = None
         if source.label is not None:
             label = _read_label(found["label"], labels, source, line)
@@ -125,8 +140,25 @@ def examples(
         )
     if long and log:
         log(tables.describe_long(source.path, long))
-    if number < 0:
+    if count < 0:
         raise _no_example(source)
+
+
+def _examples_for_evaluation(source: Source) -> set[int]:
+    """Chooses examples by `eval_share`; returns their numbers, from 0."""
+    if not source.eval_share:
+        return set()
+    by_label: dict[str, list[int]] = {}
+    for number, (_, found) in enumerate(_fields(source, [], [])):
+        key = "" if source.is_number else str(found["label"])
+        by_label.setdefault(key, []).append(number)
+    generator, chosen = np.random.default_rng(source.seed), set()
+    for _, numbers in sorted(by_label.items()):
+        # A label that occurs once is for training.
+        wanted = max(1, round(source.eval_share * len(numbers)))
+        drawn = generator.permutation(numbers)[: wanted * (len(numbers) > 1)]
+        chosen.update(drawn.tolist())
+    return chosen
 
 
 def discover(source: Source, labels: Labels) -> tuple[str, ...]:

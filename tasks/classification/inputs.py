@@ -185,7 +185,7 @@ def _own_task(settings: Settings) -> ClassificationTask:
     delimiter = _delimiter(own.delimiter)
     source = Source("", header=header, delimiter=delimiter, **columns)
     sources = {
-        split: (dataclasses.replace(source, path=_own_file(settings, split)),)
+        split: (_own_source(settings, split, source),)
         if _is_needed(settings, split)
         else ()
         for split in (TRAIN, DEV, TEST)
@@ -201,7 +201,7 @@ def _own_task(settings: Settings) -> ClassificationTask:
             raise UserError(
                 "no --label_column", fix="name the column of the labels"
             )
-    test = [_unlabelled(source) for source in sources[TEST]]
+    test = [_lines(_unlabelled(source)) for source in sources[TEST]]
     return ClassificationTask(
         sources[TRAIN],
         sources[DEV],
@@ -209,6 +209,38 @@ def _own_task(settings: Settings) -> ClassificationTask:
         labels,
         glue.METRICS_OF[kind],
     )
+
+
+def _own_source(settings: Settings, split: str, source: Source) -> Source:
+    """The source of a split of the user's own files.
+
+    Raises:
+        UserError: --eval_share and --eval_file are given, or no file is.
+    """
+    share = settings.own.eval_share
+    if not share or split == TEST:
+        return dataclasses.replace(source, path=_own_file(settings, split))
+    if settings.eval_file:
+        raise UserError("--eval_share and --eval_file", expected="one of them")
+    return dataclasses.replace(
+        source,
+        path=_own_file(settings, TRAIN),
+        eval_share=share,
+        seed=settings.tuning.training.random_seed,
+        is_number=settings.own.regression,
+        is_eval=split == DEV,
+    )
+
+
+def _lines(source: Source) -> Source:
+    """The source as lines of text, if it is a .txt file without columns."""
+    if not source.path.removesuffix(".gz").endswith(".txt"):
+        return source
+    fields = tables.header(source.path, source.delimiter)
+    if len(fields) > 1 or fields == [source.text]:
+        return source
+    say(f"{source.path}: each line is a text")
+    return Source(source.path, 0, header=False, delimiter="\n")
 
 
 def _unlabelled(source: Source) -> Source:

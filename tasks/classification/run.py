@@ -297,12 +297,14 @@ def write_predictions(
     """
     labels = data.labels
     ids = [example.id for example in examples.examples(part.source, labels)]
+    rows = examples.examples(part.source, labels)
+    has_pairs = part.source.text_b is not None
     wrote = [
         os.path.join(folder, part.file(stem, ".tsv"))
         for stem in ("test_results", "predictions")
     ]
     answers.write_test_results(wrote[0], logits, labels)
-    answers.write_predictions(wrote[1], ids, logits, labels)
+    answers.write_predictions(wrote[1], rows, logits, labels, has_pairs)
     if glue_dir and part.submission:
         wrote.append(
             answers.write_submission(

@@ -8,6 +8,7 @@ from tasks import finetuning
 from tasks.finetuning_settings import FineTuning
 
 OWN = "tsv"  # --task_name for the user's own tables
+_OWN_KINDS = ("csv", "jsonl", "txt")  # the same
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +19,14 @@ class OwnTables:
         None, "tsv: column of the text, by name or number from 0."
     )
     text_b_column: str | None = flag(None, "tsv: column of the second text.")
+    eval_share: float = flag(
+        0.0,
+        "tsv: share of the training file to evaluate on, instead of "
+        "--eval_file; it has the same share of each label.",
+        at_least=0.0,
+        at_most=0.5,
+        resume=True,
+    )
     label_column: str | None = flag(None, "tsv: column of the label.")
     id_column: str | None = flag(
         None, "tsv: column of the ids in the predictions."
@@ -56,7 +65,7 @@ class Settings:
     )
     data_dir: str | None = flag(None, "Folder of the task's files.", path=True)
     task_name: str | None = flag(
-        None, "cola, mnli, mrpc, xnli, sst2, ...; tsv for your own tables."
+        None, "cola, mnli, mrpc, xnli, sst2, ...; tsv or csv for your own."
     )
     train_file: str | None = flag(
         None, "Instead of the task's file in --data_dir.", path=True
@@ -106,7 +115,8 @@ class Settings:
     @property
     def task(self) -> str:
         """--task_name, spelled as in `TASKS`."""
-        return (self.task_name or "").lower().replace("-", "")
+        task = (self.task_name or "").lower().replace("-", "")
+        return OWN if task in _OWN_KINDS else task
 
     def check(self) -> None:
         """Checks the flags against each other.

@@ -14,7 +14,7 @@ from common.progress import Progress, say
 from data import features
 from data.pretraining.settings import InstanceSettings
 from data.records import manifest
-from data.text import vocabulary
+from data.text import vocabulary, vocabulary_checks
 from modeling.config import BertConfig
 from tasks.pretraining.settings import Settings
 
@@ -317,6 +317,17 @@ def check_vocabulary(
                 expected=f"at least {run['vocab_size']}, the tokens of "
                 f"{run['vocab_file']}",
             )
+        tokens = run["vocab_size"]
+        unused = config.vocab_size > tokens
+        if unused and not vocabulary_checks.is_padded(
+            config.vocab_size, tokens
+        ):
+            say(
+                f"warning: {config_file}: vocab_size is {config.vocab_size}, "
+                f"{run['vocab_file']} has {tokens} tokens: the others are "
+                f"never trained; pass --vocab_size={tokens}"
+            )
+            break
     unknown = max(
         (x.get("shares", {}).get("unknown", 0) for x in runs), default=0
     )

@@ -8,6 +8,7 @@ from data import features
 from modeling.config import BertConfig
 from tasks import training_run
 from tasks.pretraining import inputs as pretraining_inputs
+from tasks.pretraining.references import TargetCounts
 from tasks.pretraining.settings import Settings
 
 
@@ -21,6 +22,7 @@ class Pretraining:
 
     Attributes:
         run: the `training_run.TrainingRun`.
+        references: of the last evaluation, see `tasks.eval_report`.
     """
 
     def __init__(
@@ -165,7 +167,11 @@ class Pretraining:
 
         Without held-out records those of the last phase are read.
         """
-        return self.run.trainer.evaluate(self._held_out_batches())
+        counts = TargetCounts(self._config.vocab_size)
+        batches = counts.watch(self._held_out_batches())
+        result = self.run.trainer.evaluate(batches)
+        self.references = counts.references()
+        return result
 
     def _held_out_batches(self):
         from data.records import reader

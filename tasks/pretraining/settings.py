@@ -3,7 +3,7 @@
 import dataclasses
 
 from common.errors import UserError
-from common.flags import RARE, TRAINING, flag, group
+from common.flags import MODEL, RARE, TRAINING, flag, group
 from tasks.settings import Training
 
 
@@ -34,6 +34,12 @@ class Settings:
         "Vocabulary of the records; default: from their manifest.",
         path=True,
         topic=RARE,
+    )
+    vocab_size: int | None = flag(
+        None,
+        "Number of tokens of the vocabulary, instead of the config's.",
+        at_least=1,
+        topic=MODEL,
     )
     do_lower_case: bool | None = flag(
         None,

@@ -173,6 +173,49 @@ GIANT = "y" * 16_777_217
         ("x.tsv", "a\ta\n", ["a"], "x.tsv:1: duplicate column 'a'"),
         ("x.tsv", b"a\nd\xe9j\xe0\n", [0], "x.tsv:2: invalid UTF-8 byte 0xe9"),
         ("x.tsv", b"\xff\xfea\x00", [0], "x.tsv:1: is UTF-16"),
+        (
+            "x.csv",
+            b"a\x00,\x00",
+            [0],
+            "x.csv:1: is UTF-16; expected UTF-8; convert the file, for example "
+            "with `iconv -f utf-16le ",
+        ),
+        ("x.csv", b"\x00a\x00,", [0], "x.csv:1: is UTF-16"),
+        (
+            "x.csv",
+            b"PK\x03\x04\x14\x00",
+            [0],
+            "x.csv:1: is a zip archive, such as .xlsx or .docx; expected "
+            "UTF-8; save it as text: in a spreadsheet program, as CSV with UTF-8",
+        ),
+        ("x.csv", b"\xd0\xcf\x11\xe0", [0], "x.csv:1: is an Office file"),
+        (
+            "x.csv",
+            b"%PDF-1.7\n",
+            [0],
+            "x.csv:1: is a PDF; expected UTF-8; extract its text",
+        ),
+        ("x.csv", b"PAR1\x15", [0], "x.csv:1: is a Parquet file"),
+        (
+            "x.csv",
+            b"\x1f\x8b\x08",
+            [0],
+            "x.csv:1: is compressed with gzip; expected UTF-8; rename it",
+        ),
+        (
+            "x.csv",
+            "text;label\na;b\n",
+            ["text"],
+            "x.csv:1: no column 'text'; expected one of 1 column: text;label; "
+            "the fields seem to end at ';': pass --delimiter=';'",
+        ),
+        (
+            "x.csv",
+            "text\tlabel\na\tb\n",
+            ["text"],
+            "x.csv:1: no column 'text'; expected one of 1 column: text label; "
+            "the fields seem to end at '\\\\t': pass --delimiter='\\t'",
+        ),
         ("x.tsv", "a\tb\r1\t2\r3\t4\r", [0], "x.tsv:1: line ends are lone"),
         ("x.tsv", f"a\n{GIANT}", [0], "x.tsv:2: a field of 16,777,217"),
         ("x.csv", "a,b\n1,2\n3\n", ["a"], "x.csv:3: 1 column; expected 2"),

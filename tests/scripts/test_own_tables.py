@@ -44,6 +44,50 @@ def test_null_labels_are_valid_only_for_prediction(
     assert "1 of 2 rows have no label: not scored" in capsys.readouterr().err
 
 
+def test_one_file_is_divided(tmp_path):
+    path = tmp_path / "mails.csv"
+    rows = [f"text {i},{'ab'[i % 2]}" for i in range(41)]
+    path.write_text("\n".join(["subject,folder", *rows]))
+    flags = {
+        "task_name": "csv",
+        "train_file": path,
+        "text_column": "subject",
+        "label_column": "folder",
+        "eval_share": 0.1,
+    }
+    data = read("--do_train", "--do_eval", **flags)
+    assert [part.count for part in data.parts] == [37, 4]
+    assert data.labels.names == ("a", "b")
+    with pytest.raises(UserError, match="--eval_share and --eval_file"):
+        read("--do_train", "--do_eval", eval_file=path, **flags)
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        ("One, two.\n\n'Three'\n", ["One, two.", "", "'Three'"]),
+        ("id\tsubject\n7\tOne.\n", ["One."]),
+        ("subject\nOne.\n", ["One."]),
+    ],
+    ids=["lines", "table", "column"],
+)
+def test_a_text_file_has_a_text_in_each_line(tmp_path, content, texts):
+    path = tmp_path / "lines.txt"
+    path.write_text(content)
+    data = read(
+        "--do_predict",
+        "--labels=a,b",
+        task_name="csv",
+        predict_file=path,
+        text_column="subject",
+        label_column="folder",
+    )
+    (part,) = data.of(TEST)
+    found = classification.examples(part.source, data.labels)
+    assert [example.text for example in found] == texts
+    assert not part.is_labelled
+
+
 def test_only_labelled_rows_are_scored(tmp_path, capsys):
     path = tmp_path / "x.jsonl"
     path.write_text('{"t": "one", "l": "b"}\n{"t": "two", "l": null}\n')

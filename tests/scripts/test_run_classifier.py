@@ -173,7 +173,8 @@ def test_predictions_are_those_of_the_network_one_by_one(made):
     assert found.shape == (TEST, 2)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     table = rows_of(run / "predictions.tsv")
-    assert table[0] == ["id", "label", "0", "1"]
+    assert table[0] == ["id", "label", "0", "1", "text", "text_b"]
+    assert [row[4:] for row in table[1:]] == rows
     assert [row[0] for row in table[1:]] == [str(i) for i in range(TEST)]
     answers = [str(x) for x in expected.argmax(-1)]
     assert [row[1] for row in table[1:]] == answers
@@ -181,6 +182,49 @@ def test_predictions_are_those_of_the_network_one_by_one(made):
         ["index", "prediction"],
         *([str(i), answer] for i, answer in enumerate(answers)),
     ]
+
+
+def test_the_report_has_references_classes_and_errors(made):
+    report = json.loads((made / "run" / "eval_report.json").read_text())
+    table = rows_of(made / "dev.tsv")[1:]
+    labels = [row[0] for row in table]
+    assert report["task"] == "mrpc" and report["labels"] == ["0", "1"]
+    result = results_of(made / "run")
+    del result["global_step"]
+    assert report["metrics"] == result
+    majority = max(labels.count("0"), labels.count("1")) / DEV
+    assert report["references"]["eval_accuracy/majority"] == majority
+    matrix = report["confusion_matrix"]
+    assert [sum(row) for row in matrix] == [labels.count(x) for x in "01"]
+    right = matrix[0][0] + matrix[1][1]
+    assert result["eval_accuracy"] == right / DEV
+    assert report["per_class"]["1"]["support"] == labels.count("1")
+    assert len(report["worst_errors"]) == DEV - right
+    texts = [row[3:] for row in table]
+    for error in report["worst_errors"]:
+        assert labels[texts.index(error["text"])] == error["label"]
+        assert error["predicted"] != error["label"]
+        assert 0.5 <= error["probability"] <= 1
+    lengths = report["lengths"]
+    assert lengths["texts"] == DEV and lengths["max_seq_length"] == S
+    assert lengths["cut"] == 0 and lengths["longest"] <= S
+
+
+def test_cut_texts_and_a_model_that_learned_nothing_are_reported(
+    classify, tmp_path
+):
+    words = ("--do_train", "--do_eval")
+    flags = {"max_seq_length": 7, "num_train_epochs": 1, "learning_rate": 0}
+    for _ in range(2):  # the second reads the records of the first
+        out, err = classify(*words, **flags)
+        report = json.loads((tmp_path / "run/eval_report.json").read_text())
+        lengths = report["lengths"]
+        cut = f"{lengths['cut']} of {DEV} texts are longer than 7 tokens"
+        assert 7 < lengths["longest"] <= 12 and f"dev.tsv: {cut}" in err
+        assert "train.tsv: " in err and "device: CPU, " in err
+        loss = report["metrics"]["eval_loss"]
+        assert f"warning: eval_loss {loss:.6f} is not better than " in err
+        assert f"eval_loss = {loss:.6f} (frequencies 0." in out
 
 
 def test_losses_are_those_of_the_network(made):

@@ -116,6 +116,17 @@ def test_the_grammar_is_learned(trained):
     assert found["eval_f1"] >= 0.99
     assert found["eval_f1_PER"] >= 0.98 and found["eval_f1_LOC"] >= 0.98
     assert 0 < found["eval_loss"] < 0.1
+    report = json.loads((trained / "run" / "eval_report.json").read_text())
+    words = [y for some in labels_of(trained / "eval.txt") for y in some]
+    supports = {k: x["support"] for k, x in report["per_class"].items()}
+    assert supports == {y: words.count(y) for y in report["labels"]}
+    matrix = np.array(report["confusion_matrix"])
+    assert matrix.sum() == len(words)
+    assert found["eval_accuracy"] == matrix.trace() / len(words)
+    wrong = len(words) - matrix.trace()
+    assert len(report["worst_errors"]) == min(20, wrong)
+    majority = report["references"]["eval_accuracy/majority"]
+    assert majority == words.count("O") / len(words)
 
 
 def test_predictions_are_a_column_and_score_the_same(trained):

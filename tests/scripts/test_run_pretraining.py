@@ -152,7 +152,15 @@ def test_results_have_the_originals_keys(pretrain, four_steps):
     assert values["global_step"] == 4
     both = values["masked_lm_loss"] + values["next_sentence_loss"]
     assert values["loss"] == pytest.approx(both)
-    assert out.endswith(f"wrote {four_steps}/eval_results.txt\n")
+    report = four_steps / "eval_report.json"
+    assert out.endswith(f"wrote {four_steps}/eval_results.txt and {report}\n")
+    found = json.loads(report.read_text())
+    del values["global_step"]
+    assert found["task"] == "pretraining" and found["metrics"] == values
+    assert found["references"]["masked_lm_loss/chance"] == np.log(small.V)
+    assert len(found["references"]) == 5
+    loss = values["masked_lm_loss"]
+    assert f"masked_lm_loss = {loss:.6f} (chance {np.log(small.V):.6f}" in out
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,14 @@ def test_learns_answers_and_no_answer(trained):
         line.split(" = ")
         for line in (output / "eval_results.txt").read_text().splitlines()
     )
-    assert "".join(f"{k} = {v}\n" for k, v in results.items()) in out
+    for key, value in results.items():
+        value = f"{float(value):.6f}" if "." in value else value
+        assert f"\n{key} = {value}" in f"\n{out}"
+    report = read(output / "eval_report.json")
+    assert report["task"] == "squad"
+    for error in report["worst_errors"]:
+        assert error["predicted"] not in ("", error["label"])
+        assert error["predicted"] in error["text"][1]
     assert results["total"] == str(DEV_QUESTIONS)
     assert float(results["f1"]) > 60
     assert float(results["HasAns_f1"]) > 60

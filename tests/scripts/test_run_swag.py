@@ -84,6 +84,11 @@ def test_choices_are_learned(trained):
     found = results(trained / "run")
     assert set(found) == {"eval_accuracy", "eval_loss", "global_step"}
     assert found["eval_accuracy"] >= 0.95
+    report = json.loads((trained / "run" / "eval_report.json").read_text())
+    wrong = report["worst_errors"]
+    assert 0 < report["references"]["eval_accuracy/chance"] <= 0.5
+    for error in wrong:
+        assert {error["label"], error["predicted"]} < set(error["text"][1:])
     assert found["global_step"] in (97, 997 * 6 // 31)  # the best
     (index,) = (trained / "run" / "best").glob("*.index")
     values = tensor_files.read(str(index.with_suffix("")))

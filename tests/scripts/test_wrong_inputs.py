@@ -186,7 +186,7 @@ def test_vocabularies(refused, tmp_path, content, message):
     [
         ("", "no document"),
         (b"a b\nc \xe9 d\n", ":2: invalid UTF-8 byte 0xe9 at column 3"),
-        ("a b\n".encode("utf-16"), ":1: invalid UTF-8 byte 0xff"),
+        ("a b\n".encode("utf-16"), ":1: is UTF-16; expected UTF-8; convert"),
         (b"a b\rc d\re f\r", "line ends are lone carriage returns"),
         (b"\x1f\x8b\x08\x00damaged", "cannot be read"),
     ],

@@ -7,6 +7,7 @@ from tasks.classification.examples import (
     MULTI_LABEL,
     REGRESSION,
     Labels,
+    TextExample,
 )
 
 THREE = Labels(CLASSES, ("a", "b", "c"))
@@ -27,14 +28,19 @@ def test_the_originals_file_has_only_probabilities(tmp_path):
 
 def test_predictions_have_ids_and_names(tmp_path):
     path = tmp_path / "predictions.tsv"
-    answers.write_predictions(str(path), ["q7", "a\tb\nc"], LOGITS, THREE)
+    rows = [
+        TextExample("q7", "one", "two", None),
+        TextExample("a\tb\nc", "three\tfour\r\n", "", None),
+    ]
+    answers.write_predictions(str(path), rows, LOGITS, THREE, has_pairs=True)
     assert path.read_text() == (
-        "id\tlabel\ta\tb\tc\n"
-        "q7\tc\t0.125000\t0.250000\t0.625000\n"
-        "a\\tb\\nc\ta\t0.500000\t0.250000\t0.250000\n"
+        "id\tlabel\ta\tb\tc\ttext\ttext_b\n"
+        "q7\tc\t0.125000\t0.250000\t0.625000\tone\ttwo\n"
+        "a\\tb\\nc\ta\t0.500000\t0.250000\t0.250000\t"
+        "three\\tfour\\r\\n\t\n"
     )
     with pytest.raises(ValueError, match="argument 2 is longer"):
-        answers.write_predictions(str(path), ["q7"], LOGITS, THREE)
+        answers.write_predictions(str(path), rows[:1], LOGITS, THREE)
 
 
 def test_several_labels_and_none(tmp_path):
@@ -53,7 +59,9 @@ def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
         assert (
             file.read() == "index\tprediction\n0\t3.142\n1\t5.000\n2\t0.000\n"
         )
-    answers.write_predictions(f"{tmp_path}/p.tsv", "abc", logits, NUMBER)
+    rows = [TextExample(key, f"text {key}", "", None) for key in "abc"]
+    answers.write_predictions(f"{tmp_path}/p.tsv", rows, logits, NUMBER)
     assert (tmp_path / "p.tsv").read_text() == (
-        "id\tlabel\na\t3.142\nb\t7.000\nc\t-1.000\n"
+        "id\tlabel\ttext\na\t3.142\ttext a\nb\t7.000\ttext b\n"
+        "c\t-1.000\ttext c\n"
     )

@@ -1,11 +1,12 @@
 import dataclasses
 import gzip
+from collections import Counter
 
 import pytest
 
 from common.errors import UserError
 from tasks.classification import examples as classification
-from tasks.classification.examples import Labels, Source
+from tasks.classification.examples import REGRESSION, Labels, Source
 
 YES_NO = Labels(names=("no", "yes"))
 
@@ -32,6 +33,43 @@ def test_examples_have_ids_texts_and_labels(tmp_path):
         ("0", "one", "", None),
         ("1", "one", "", None),
     ]
+
+
+def labelled(tmp_path, counts):
+    """A file with this number of examples of each label."""
+    rows = [f"{i}\t{y}" for y, n in counts.items() for i in range(n)]
+    return Source(write(tmp_path, "t\tl\n" + "\n".join(rows)), "t", label="l")
+
+
+def divided(source, labels, share=0.2, seed=7):
+    """The examples for training, and those for evaluation."""
+    return [
+        read(
+            dataclasses.replace(
+                source, eval_share=share, seed=seed, is_eval=is_eval
+            ),
+            labels,
+        )
+        for is_eval in (False, True)
+    ]
+
+
+def test_a_file_is_divided_with_the_same_share_of_each_label(tmp_path):
+    source = labelled(tmp_path, {"no": 101, "yes": 31, "maybe": 2, "odd": 1})
+    labels = Labels(names=("no", "yes", "maybe", "odd"))
+    train, held_out = divided(source, labels)
+    counts = Counter(example[-1] for example in held_out)
+    assert counts == {0: 20, 1: 6, 2: 1}
+    assert sorted(train + held_out) == sorted(read(source, labels))
+    assert divided(source, labels) == [train, held_out]
+    assert divided(source, labels, seed=8) != [train, held_out]
+
+
+def test_numbers_are_divided_as_one(tmp_path):
+    source = labelled(tmp_path, {str(i): 1 for i in range(29)})
+    source = dataclasses.replace(source, is_number=True)
+    train, held_out = divided(source, Labels(REGRESSION), 0.1)
+    assert (len(train), len(held_out)) == (26, 3)
 
 
 def test_only_rows_of_the_language_are_kept_and_counted(tmp_path):

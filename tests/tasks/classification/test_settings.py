@@ -10,7 +10,7 @@ from modeling.formats import conversion
 from tasks.classification import hub_module, inputs, run
 from tasks.classification.settings import OwnTables, Settings
 
-OTHER_VALUES = {bool: "true", str: "x", tuple: "a,b"}
+OTHER_VALUES = {bool: "true", str: "x", tuple: "a,b", float: 0.25}
 
 
 def parse(*words):
@@ -27,6 +27,11 @@ def test_flags_of_own_tables_are_only_for_own_tables(one):
     assert str(caught.value) == (
         f"--{one.name} with --task_name=mrpc; expected --task_name=tsv"
     )
+
+
+@pytest.mark.parametrize("name", ["tsv", "csv", "JSONL", "txt"])
+def test_own_tables_have_several_names(name):
+    assert parse(f"--task_name={name}").task == "tsv"
 
 
 def test_each_seed_has_its_folder_and_the_other_settings():

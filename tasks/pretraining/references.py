@@ -1,0 +1,55 @@
+"""References of the scores of pre-training, from the evaluated batches."""
+
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from data import features
+from tasks.eval_report import CHANCE, MAJORITY, UNIGRAMS, entropy
+
+
+class TargetCounts:
+    """Counts the masked tokens and the next sentence labels of batches.
+
+    Args:
+        vocab_size: V.
+    """
+
+    def __init__(self, vocab_size: int):
+        self._tokens = np.zeros(vocab_size, np.int64)
+        self._pairs = np.zeros(2, np.int64)
+
+    def watch(self, batches: Iterable[dict]) -> Iterator[dict]:
+        """Yields the batches, and counts their targets."""
+        for batch in batches:
+            weights = batch.get(features.NEXT_SENTENCE_WEIGHTS)
+            if weights is None:
+                weights = batch[features.IS_REAL_EXAMPLE]
+            for counts, ids, shown in (
+                (
+                    self._tokens,
+                    batch[features.MASKED_LM_IDS],
+                    batch[features.MASKED_LM_WEIGHTS],
+                ),
+                (self._pairs, batch[features.NEXT_SENTENCE_LABELS], weights),
+            ):
+                real = np.ravel(ids)[np.ravel(shown) > 0]
+                counts += np.bincount(real, minlength=len(counts))
+            yield batch
+
+    def references(self) -> dict[str, float]:
+        """The references, see `eval_report`."""
+        vocab_size = len(self._tokens)
+        found = {
+            f"masked_lm_loss/{CHANCE}": math.log(vocab_size),
+            f"next_sentence_loss/{CHANCE}": math.log(2),
+        }
+        if self._tokens.any():
+            share = float(self._tokens.max() / self._tokens.sum())
+            found[f"masked_lm_loss/{UNIGRAMS}"] = entropy(self._tokens)
+            found[f"masked_lm_accuracy/{MAJORITY}"] = share
+        if self._pairs.any():
+            share = float(self._pairs.max() / self._pairs.sum())
+            found[f"next_sentence_accuracy/{MAJORITY}"] = share
+        return found

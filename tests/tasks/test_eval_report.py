@@ -1,0 +1,135 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from tasks import class_report, eval_report, lengths, output_dir
+
+GOLD = [0, 0, 0, 1, 1, 2]
+FOUND = [0, 0, 1, 1, 0, 0]
+NAMES = ["cat", "dog", "fish"]
+
+
+def test_classes_are_compared():
+    report = class_report.of_classes(GOLD, FOUND, NAMES)
+    assert report["labels"] == NAMES
+    assert report["confusion_matrix"] == [[2, 1, 0], [1, 1, 0], [1, 0, 0]]
+    assert report["per_class"]["cat"] == {
+        "precision": 0.5,
+        "recall": pytest.approx(2 / 3),
+        "f1": pytest.approx(4 / 7),
+        "support": 3,
+    }
+    assert report["per_class"]["fish"]["precision"] == 0.0
+    json.dumps(report)
+
+
+def test_a_matrix_of_very_many_classes_is_left_out():
+    names = [f"label {i}" for i in range(201)]
+    report = class_report.of_classes(GOLD, FOUND, names)
+    assert "confusion_matrix" not in report and len(report["per_class"]) == 201
+
+
+def test_several_labels_of_an_example_have_scores():
+    gold = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0]])
+    found = np.array([[1, 0, 0], [0, 0, 1], [0, 1, 0]])
+    scores = class_report.per_class(gold, found, NAMES)
+    recall = {name: x["recall"] for name, x in scores.items()}
+    assert recall == {"cat": 0.5, "dog": 1.0, "fish": 0.5}
+
+
+def test_references_are_those_of_the_label_shares():
+    shares = [3 / 6, 2 / 6, 1 / 6]
+    assert class_report.references_of_classes(GOLD, 3, "acc", "loss") == {
+        "acc/majority": 0.5,
+        "acc/chance": 1 / 3,
+        "loss/frequencies": pytest.approx(
+            -sum(p * math.log(p) for p in shares)
+        ),
+        "loss/chance": math.log(3),
+    }
+
+
+def test_the_worst_errors_are_the_surest():
+    errors = [{"text": i, "probability": (7 * i % 29) / 29} for i in range(29)]
+    found = class_report.worst(errors)
+    sure = [error["probability"] for error in found]
+    assert sure == [i / 29 for i in range(28, 8, -1)]
+
+
+@pytest.mark.parametrize(
+    ("found", "warns"), [([1, 1, 1], True), ([1, 1, 0], False), ([1], False)]
+)
+def test_one_answer_to_everything_is_reported(capsys, found, warns):
+    class_report.log_one_answer(found, NAMES)
+    err = capsys.readouterr().err
+    assert err == "warning: all 3 predictions are 'dog'\n" * warns
+
+
+@pytest.mark.parametrize(
+    ("metrics", "warned"),
+    [
+        ({"acc": 0.7, "loss": 0.9}, []),
+        (
+            {"acc": 0.5, "loss": 0.9},
+            ["acc 0.500000 is not better than majority"],
+        ),
+        (
+            {"acc": 0.7, "loss": 732.0},
+            ["loss 732.000000 is not better than ln"],
+        ),
+        ({"acc": 0.7, "loss": math.nan}, ["loss nan is not better than ln"]),
+        ({"acc": 0.1, "loss": 1.0}, ["acc 0.1", "loss 1.0"]),
+        ({"other": 0.0}, []),
+    ],
+)
+def test_a_model_that_is_not_better_is_reported(metrics, warned):
+    references = {"acc/majority": 0.5, "loss/ln": 1.0}
+    lines = eval_report.warnings(metrics, references)
+    assert len(lines) == len(warned)
+    for line, start in zip(lines, warned, strict=True):
+        assert line.startswith(f"warning: {start}")
+
+
+def test_the_file_holds_all_digits_and_the_lines_six(tmp_path, capsys):
+    metrics = {"acc": 2 / 3, "total": 7}
+    references = {"acc/majority": 0.5, "acc/chance": 1 / 3}
+    path = output_dir.write_results(str(tmp_path), 31, metrics, references)
+    assert capsys.readouterr().out == (
+        "acc = 0.666667 (majority 0.500000, chance 0.333333)\n"
+        "global_step = 31\ntotal = 7\n"
+    )
+    with open(path) as file:
+        assert file.read() == f"acc = {2 / 3}\nglobal_step = 31\ntotal = 7\n"
+
+
+def test_the_report_is_strict_json(tmp_path, capsys):
+    report = {"task": "mrpc", "references": {"loss/chance": 1.0}}
+    path = eval_report.write(str(tmp_path), {"loss": math.inf}, report)
+    with open(path) as file:
+        found = json.load(file)
+    assert found == {"metrics": {"loss": None}, **report}
+    assert "loss inf is not better than chance" in capsys.readouterr().err
+
+
+def test_texts_that_are_cut_are_reported(tmp_path, capsys):
+    found = lengths.Lengths(128)
+    for tokens in (7, 128, 129, 1839):
+        found.add(tokens)
+    found.log("mails.csv")
+    assert capsys.readouterr().err == (
+        "warning: mails.csv: 2 of 4 texts are longer than 128 tokens (longest "
+        "1,839) and were cut; see --max_seq_length\n"
+    )
+    path = str(tmp_path / "lengths.json")
+    lengths.write(path, found)
+    assert lengths.read(path) == found
+    assert lengths.read(f"{path}.none") is None
+
+
+def test_nothing_is_reported_if_all_texts_fit(capsys):
+    found = lengths.Lengths(128)
+    found.add(128)
+    found.log("mails.csv")
+    assert capsys.readouterr().err == ""
