@@ -7,6 +7,7 @@ shown if that fails.
 
 import contextlib
 import importlib.machinery
+import logging
 import os
 import sys
 import tempfile
@@ -58,6 +59,8 @@ class _Finder:
                     load(module)
                     # Loads the driver of a GPU, if there is one.
                     module.config.list_physical_devices()
+                # Else it warns of functions that are traced for each length.
+                logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
             spec.loader.exec_module = load_quietly
         return spec

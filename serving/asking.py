@@ -4,13 +4,14 @@ load -> ServedModel
 read_lines -> lines -> AnswerPrinter.print_answers
 """
 
+import contextlib
 import dataclasses
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 
-from common import surrogates
+from common import surrogates, tensorflow_log
 from common.errors import UserError
 from common.flags import flag
 from serving import known_exports
@@ -151,10 +152,16 @@ def load(settings: Settings) -> ServedModel:
             expected=", ".join(names),
         )
 
+    first = iter([tensorflow_log.held_back()])  # when the graph is optimized
+
     def call(strings):
-        outputs = function(
-            **{name: tf.constant(x, tf.string) for name, x in strings.items()}
-        )
+        with next(first, contextlib.nullcontext()):
+            outputs = function(
+                **{
+                    name: tf.constant(x, tf.string)
+                    for name, x in strings.items()
+                }
+            )
         return {name: value.numpy() for name, value in outputs.items()}
 
     return ServedModel(call, inputs, has_choices)

@@ -9,6 +9,7 @@ A reference is the score of a model that has not read the texts. Its name is
                   tokens of the masked LM
 """
 
+import math
 import os
 
 import numpy as np
@@ -38,25 +39,28 @@ def describe(name: str, value: float, references: dict[str, float]) -> str:
     return f"{value:.6f}{f' ({beside})' if beside else ''}"
 
 
-def warnings(
-    metrics: dict[str, float], references: dict[str, float]
-) -> list[str]:
-    """Returns a line for each metric that is not better than a reference."""
-    found = {}
+def warn(metrics: dict[str, float], references: dict[str, float]) -> None:
+    """Warns of metrics that are not better than all of their references."""
+    best: dict[str, tuple[float, str]] = {}
     for key, reference in references.items():
         name, _, kind = key.partition("/")
-        value = metrics.get(name)
-        if value is None:
-            continue
-        is_loss = name.endswith(_LOSS)
-        better = value < reference if is_loss else value > reference
-        if not better:  # NaN is not, either
-            found[name] = (
-                f"warning: {name} {value:.6f} is not better than {kind}, "
-                f"{reference:.6f}: the model has learned nothing here; check "
-                "--learning_rate, the number of steps and the labels"
+        sign = -1 if name.endswith(_LOSS) else 1
+        best[name] = max(
+            best.get(name, (-math.inf, "")), (sign * reference, kind)
+        )
+    found = []
+    for name, (reference, kind) in best.items():
+        sign = -1 if name.endswith(_LOSS) else 1
+        if name in metrics and not sign * metrics[name] > reference:  # or NaN
+            found.append(
+                f"{name} {metrics[name]:.6f} ({kind} {sign * reference:.6f})"
             )
-    return list(found.values())
+    if found:
+        say(
+            "warning: no better than without reading the text: "
+            f"{', '.join(found)}; check --learning_rate, the number of steps "
+            "and the data"
+        )
 
 
 def write(folder: str, metrics: dict[str, float], report: dict) -> str:
@@ -70,8 +74,7 @@ def write(folder: str, metrics: dict[str, float], report: dict) -> str:
     Returns:
         the path of the file.
     """
-    for line in warnings(metrics, report.get("references", {})):
-        say(line)
+    warn(metrics, report.get("references", {}))
     path = os.path.join(folder, REPORT)
     whole = {"task": report["task"], "metrics": metrics, **report}
     text = storage.to_json(whole, indent=1, ensure_ascii=False)

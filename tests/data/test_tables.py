@@ -186,7 +186,7 @@ GIANT = "y" * 16_777_217
             b"PK\x03\x04\x14\x00",
             [0],
             "x.csv:1: is a zip archive, such as .xlsx or .docx; expected "
-            "UTF-8; save it as text: in a spreadsheet program, as CSV with UTF-8",
+            "UTF-8; save it as text: in a spreadsheet program, as CSV ",
         ),
         ("x.csv", b"\xd0\xcf\x11\xe0", [0], "x.csv:1: is an Office file"),
         (

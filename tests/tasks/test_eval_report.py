@@ -70,26 +70,34 @@ def test_one_answer_to_everything_is_reported(capsys, found, warns):
 @pytest.mark.parametrize(
     ("metrics", "warned"),
     [
-        ({"acc": 0.7, "loss": 0.9}, []),
+        ({"acc": 0.7, "loss": 0.9}, None),
+        ({"acc": 0.5, "loss": 0.9}, "acc 0.500000 (majority 0.500000)"),
+        ({"acc": 0.4, "loss": 0.9}, "acc 0.400000 (majority 0.500000)"),
+        ({"acc": 0.7, "loss": 732}, "loss 732.000000 (frequencies 1.000000)"),
+        ({"acc": 0.7, "loss": 1.05}, "loss 1.050000 (frequencies 1.000000)"),
+        ({"loss": math.nan}, "loss nan (frequencies 1.000000)"),
         (
-            {"acc": 0.5, "loss": 0.9},
-            ["acc 0.500000 is not better than majority"],
+            {"acc": 0.1, "loss": 1},
+            "acc 0.100000 (majority 0.500000), loss 1.000000 (frequencies "
+            "1.000000)",
         ),
-        (
-            {"acc": 0.7, "loss": 732.0},
-            ["loss 732.000000 is not better than ln"],
-        ),
-        ({"acc": 0.7, "loss": math.nan}, ["loss nan is not better than ln"]),
-        ({"acc": 0.1, "loss": 1.0}, ["acc 0.1", "loss 1.0"]),
-        ({"other": 0.0}, []),
+        ({"other": 0.0}, None),
     ],
 )
-def test_a_model_that_is_not_better_is_reported(metrics, warned):
-    references = {"acc/majority": 0.5, "loss/ln": 1.0}
-    lines = eval_report.warnings(metrics, references)
-    assert len(lines) == len(warned)
-    for line, start in zip(lines, warned, strict=True):
-        assert line.startswith(f"warning: {start}")
+def test_a_model_that_is_not_better_is_reported(capsys, metrics, warned):
+    references = {
+        "acc/majority": 0.5,
+        "acc/chance": 0.25,
+        "loss/frequencies": 1.0,
+        "loss/chance": 1.1,
+    }
+    eval_report.warn(metrics, references)
+    assert capsys.readouterr().err == (
+        "warning: no better than without reading the text: "
+        f"{warned}; check --learning_rate, the number of steps and the data\n"
+        if warned
+        else ""
+    )
 
 
 def test_the_file_holds_all_digits_and_the_lines_six(tmp_path, capsys):
@@ -110,7 +118,7 @@ def test_the_report_is_strict_json(tmp_path, capsys):
     with open(path) as file:
         found = json.load(file)
     assert found == {"metrics": {"loss": None}, **report}
-    assert "loss inf is not better than chance" in capsys.readouterr().err
+    assert "loss inf (chance 1.000000)" in capsys.readouterr().err
 
 
 def test_texts_that_are_cut_are_reported(tmp_path, capsys):
