@@ -82,5 +82,5 @@ def draw(what: str, share: float, text: str) -> None:
 
 
 def say(message: str) -> None:
-    """Prints one line to standard error, in the place of a bar."""
+    """Prints one line to standard error, over a bar if there is one."""
     print(f"{_CLEAR * on_terminal()}{message}", file=sys.stderr, flush=True)

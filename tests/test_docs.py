@@ -37,6 +37,9 @@ EVALUATE = "--eval_batch_size=7 --max_eval_steps=2"
 COMMANDS = {
     "data": {
         "prepare_corpus.py --input_file=wiki.jsonl.gz": "",
+        "prepare_corpus.py --held_out=0.05": (
+            "--document_boundary=blank_line --held_out=0.5"
+        ),
         "zcat corpus.txt.gz": "",
         "create_vocab.py --input_file=train.txt --output_file=vocab.txt": (
             f"--vocab_size={docs_files.VOCABULARY} --num_unused=3"
@@ -96,6 +99,8 @@ PARSED = (
     "until python run_pretraining.py",
     "--output_dir=/shared/run",
     "--runner=apache_beam.runners.dask",
+    "--output_dir=tpu_run",
+    "--output_dir=/shared/tpu_run",
     "--runner=FlinkRunner",
     "--runner=SparkRunner",
     "--runner=DataflowRunner",
@@ -104,6 +109,8 @@ TARGETS = ("make quickstart", "make tpu")
 INSTALLS = (
     "python3 -m venv .venv",
     ".venv/bin/python -m pip install -r requirements.txt",
+    ".venv/bin/python -m pip install -r requirements-gpu.txt",
+    ".venv/bin/python -m pip install -r requirements-tpu.txt",
     "pip install -r requirements-beam.txt",
     "pip install -r requirements-report.txt",
     "pip install -r requirements-demo.txt",
