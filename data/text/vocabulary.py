@@ -181,3 +181,11 @@ def _decode(line: bytes, path: str, number: int) -> str:
             line=number,
             fix="save the file as UTF-8",
         ) from None
+
+
+def is_padded(vocab_size: int, num_tokens: int) -> bool:
+    """Returns whether a config has a few more tokens than a vocabulary.
+
+    Embeddings may be padded to a multiple of 8 or 64 for speed.
+    """
+    return vocab_size % 8 == 0 and 0 < vocab_size - num_tokens < 128

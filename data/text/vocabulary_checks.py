@@ -103,17 +103,9 @@ def check_use(
         "expected": f"{len(vocab)}, the number of tokens of {path}",
         "fix": "pass the config of this vocabulary",
     }
-    level = fine if is_padded(vocab_size, len(vocab)) else suspicious
+    level = fine if vocabulary.is_padded(vocab_size, len(vocab)) else suspicious
     level = wrong if vocab_size < len(vocab) else level
     return [*found, level(f"vocab_size is {vocab_size}", **message)]
-
-
-def is_padded(vocab_size: int, num_tokens: int) -> bool:
-    """Returns whether a config has a few more tokens than a vocabulary.
-
-    Embeddings may be padded to a multiple of 8 or 64 for speed.
-    """
-    return vocab_size % 8 == 0 and 0 < vocab_size - num_tokens < 128
 
 
 def check_hash(path: str, runs: list[dict]) -> list[Finding]:

@@ -14,7 +14,7 @@ from common.progress import Progress, say
 from data import features
 from data.pretraining.settings import InstanceSettings
 from data.records import manifest
-from data.text import vocabulary, vocabulary_checks
+from data.text import vocabulary
 from modeling.config import BertConfig
 from tasks.pretraining.settings import Settings
 
@@ -319,9 +319,7 @@ def check_vocabulary(
             )
         tokens = run["vocab_size"]
         unused = config.vocab_size > tokens
-        if unused and not vocabulary_checks.is_padded(
-            config.vocab_size, tokens
-        ):
+        if unused and not vocabulary.is_padded(config.vocab_size, tokens):
             say(
                 f"warning: {config_file}: vocab_size is {config.vocab_size}, "
                 f"{run['vocab_file']} has {tokens} tokens: the others are "

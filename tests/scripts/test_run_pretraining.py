@@ -198,13 +198,16 @@ def test_held_out_text_is_evaluated_while_training(pretrain, folder, tmp_path):
     assert f"loss = {held_out[-1]['loss']}\n" in text
     assert out.splitlines()[-1] == (
         f"wrote {tmp_path}/run/model.ckpt-5 and {tmp_path}/run/eval_results.txt"
+        f" and {tmp_path}/run/eval_report.json"
     )
 
 
 def test_a_log_line_shows_each_objective(pretrain, tmp_path):
     _, err = pretrain(tmp_path / "run", "--do_train", num_train_steps=3)
     lines = err.splitlines()
-    assert lines[0].endswith(" | compiled")
+    assert lines[0].startswith("device: CPU, ")
+    assert lines[1] == "compiling the step (once) ..."
+    assert lines[2].endswith(" | compiled")
     line = next(x for x in lines if x.startswith("step 2/3"))
     assert re.fullmatch(
         r"step 2/3 \| loss \d\.\d{4} = "

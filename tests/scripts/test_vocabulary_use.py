@@ -222,6 +222,7 @@ def test_unknown_words_and_casing_are_warned_of(
     path = write_tokens(tmp_path / "other.txt", changed(tree="Tree"))
     task = {"labels": ["O"], "kind": "any"}
     (tmp_path / "task.json").write_text(json.dumps(task))
+    (tmp_path / "bert_model.ckpt.meta").touch()  # a part of a checkpoint
     for vocab_file, count in ((folder / "vocab.txt", 0), (path, 1)):
         named = flags_of(
             script,
@@ -287,6 +288,7 @@ def test_unknown_words_of_records_are_warned_of(
     manifest["shares"]["unknown"] = share
     path.write_text(json.dumps(manifest))
     (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "x.ckpt.meta").touch()  # a part of a checkpoint
     argv = command(
         run_pretraining, tmp_path / "model" / "x.ckpt", folder / "other.txt"
     )

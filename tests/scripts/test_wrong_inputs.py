@@ -31,6 +31,7 @@ def good(tmp_path_factory):
     }
     argv = [f"--{name}={value}" for name, value in flags.items()]
     create_pretraining_data.main(["create_pretraining_data", *argv])
+    (folder / "model.ckpt-1.meta").touch()  # a part of a checkpoint
     return folder
 
 
@@ -144,7 +145,7 @@ def written(tmp_path, content, name="file"):
             {"do_train": False, "do_eval": True},
             "no checkpoint; expected a trained model; pass --do_train",
         ),
-        (fill_mask, {"init_checkpoint": "/none"}, "pass --bert_config_file"),
+        (fill_mask, {"init_checkpoint": "/none"}, "no such checkpoint"),
         (fill_mask, {}, "corpus.txt:1: "),
         (fill_mask, {"top_k": 0}, "top_k"),
     ],
