@@ -25,7 +25,7 @@ _OTHER_KINDS = {  # first bytes -> kind, and what to do
     b"PK\x03\x04": ("a zip archive, such as .xlsx or .docx", _SAVE_AS),
     b"\xd0\xcf\x11\xe0": ("an Office file, such as .xls or .doc", _SAVE_AS),
     b"%PDF": ("a PDF", "extract its text, for example with `pdftotext`"),
-    b"PAR1": ("a Parquet file", "convert it to JSON lines"),
+    b"PAR1": ("a Parquet file", "rename it: its name must end in .parquet"),
     _GZIP: ("compressed with gzip", "rename it: its name must end in .gz"),
 }
 _AT_ONCE = 1 << 20

@@ -446,7 +446,7 @@ def test_prediction_needs_no_label(tmp_path):
         (["--task_name=ax", "--data_dir=x"], "has no train file"),
         (
             ["--task_name=tsv", "--text_column=0", "--data_dir=x"],
-            "x: no files train{.tsv,.csv,.jsonl}[.gz]; expected one; pass ",
+            "x: no files train{.tsv,.csv,.jsonl,.parquet}[.gz]; expected one; ",
         ),
         (
             ["--task_name=tsv", "--text_column=0", "--train_file=x"],
