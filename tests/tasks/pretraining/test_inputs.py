@@ -22,7 +22,9 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("records")
     text.write_corpus(folder / "corpus.txt", 23)
     text.write_vocabulary(folder / "vocab.txt")
-    config = small.config(max_position_embeddings=S)
+    config = small.config(
+        vocab_size=len(text.VOCABULARY), max_position_embeddings=S
+    )
     (folder / "config.json").write_text(config.to_json())
     return folder
 
