@@ -35,7 +35,7 @@ class FileTraining:
     """
 
     def __init__(self, path: str, config: BertConfig, batch_size: int):
-        made = manifest.manifest_of(path)
+        (made,) = manifest.manifests_of([path])
         lengths = [made["max_seq_length"], made["max_predictions_per_seq"]]
         schema = features.pretraining_schema(*lengths)
         if made["pack_sequences"]:

@@ -49,7 +49,7 @@ def pretraining_dataset(
     """
     paths = [files] if isinstance(files, str) else list(files)
     paths = storage.list_files(",".join(paths), "files")
-    listed = [manifest.manifest_of(path) for path in paths]
+    listed = manifest.manifests_of(paths)
     if any(run and run.get("pack_sequences") for run in listed):
         raise UserError(
             "has packed rows",

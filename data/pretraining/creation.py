@@ -219,7 +219,7 @@ def create(
                 name: {**by_group[name], "copies": of_group.passes}
                 for name, of_group in plan.groups.items()
             }
-        manifest.write_manifest(
+        records.write_manifest(
             writer.folder, shards, settings.text.vocab_file, run
         )
     for name in filter(None, plan.groups):

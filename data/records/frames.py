@@ -11,18 +11,9 @@ from collections.abc import Iterable
 import google_crc32c
 import numpy as np
 
+from data.records import checksums
+
 _HEADER = np.dtype([("length", "<u8"), ("checksum", "<u4")])
-
-
-def masked_crc32c(data: bytes, crc: int = 0) -> int:
-    """The checksum of TFRecord files (tensorflow/core/lib/hash/crc32c.h).
-
-    Args:
-        data: bytes.
-        crc: `google_crc32c.value` of what is before them.
-    """
-    found = np.array([google_crc32c.extend(crc, data)], np.uint32)
-    return int(_mask(found)[0])
 
 
 def frame(records: list[bytes]) -> list[bytes]:
@@ -40,9 +31,11 @@ def frame(records: list[bytes]) -> list[bytes]:
     )
     headers = np.empty(len(lengths), _HEADER)
     headers["length"] = lengths
-    headers["checksum"] = _mask(_checksums(x.tobytes() for x in lengths))
+    headers["checksum"] = checksums.mask(
+        _checksums(x.tobytes() for x in lengths)
+    )
     starts = [header.tobytes() for header in headers]
-    footers = _mask(_checksums(records)).astype("<u4").tobytes()
+    footers = checksums.mask(_checksums(records)).astype("<u4").tobytes()
     return [
         b"".join((starts[kind], record, footers[4 * i : 4 * i + 4]))
         for i, (kind, record) in enumerate(zip(kinds.tolist(), records))
@@ -51,8 +44,3 @@ def frame(records: list[bytes]) -> list[bytes]:
 
 def _checksums(contents: Iterable[bytes]) -> np.ndarray:
     return np.array([google_crc32c.value(x) for x in contents], np.uint32)
-
-
-def _mask(checksums: np.ndarray) -> np.ndarray:
-    rotated = checksums >> np.uint32(15) | checksums << np.uint32(17)
-    return rotated + np.uint32(0xA282EAD8)

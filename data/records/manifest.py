@@ -13,7 +13,6 @@ the one with its size.
 """
 
 import glob
-import hashlib
 import json
 import math
 import os
@@ -21,7 +20,6 @@ import re
 
 from common import storage
 from common.errors import UserError
-from common.storage import write_whole
 
 SUFFIX = ".manifest.json"
 EARLIER = "manifest.json"  # written by earlier versions, for a whole folder
@@ -29,7 +27,12 @@ EARLIER = "manifest.json"  # written by earlier versions, for a whole folder
 _LARGEST = 1 << 28  # bytes that are read
 _NAME = "a name without a folder"
 _SHA256 = "64 hexadecimal digits"
-# Name -> type, and the smallest number or a pattern.
+_PATTERNS = {
+    # Names of other folders would be read, and copied into a run.
+    _NAME: r"(?!\.{1,2}\Z)[^/\\\0]+",
+    _SHA256: "[0-9a-f]{64}",
+}
+# Name -> type, and the smallest number or what a string has to be.
 _REQUIRED = {
     "vocab_file": (str, _NAME),
     "vocab_sha256": (str, _SHA256),
@@ -70,39 +73,6 @@ def list_shards(patterns: str, flag: str) -> list[str]:
     """
     found = storage.list_files(patterns, flag)
     return [path for path in found if not path.endswith(SUFFIX)] or found
-
-
-def write_manifest(
-    folder: str, shards: dict[str, dict], vocab_file: str, run: dict
-) -> None:
-    """Writes the manifest of a run, and a copy of its vocabulary.
-
-    Args:
-        folder: folder of the shards.
-        shards: file name -> `{"records", "bytes", "sha256"}`.
-        vocab_file: copied to the folder under a name made of its hash.
-        run: settings and statistics, as JSON values.
-    """
-    with storage.open_file(vocab_file, "rb") as file:
-        content = file.read()
-    digest = hashlib.sha256(content).hexdigest()
-    name = f"vocab-{digest[:8]}.txt"
-    listed = {
-        "format": 2,
-        **run,
-        "vocab_file": name,
-        "vocab_sha256": digest,
-        "shards": shards,
-    }
-    text = json.dumps(listed, indent=2) + "\n"
-    own = f"{os.getpid()}.partial"  # neighbours write the same vocabulary
-    write_whole(os.path.join(folder, name), content, own)
-    write_whole(os.path.join(folder, name_for(next(iter(shards)))), text, own)
-
-
-def manifest_of(path: str) -> dict | None:
-    """Manifest of the run that wrote a shard; as `manifests_of`."""
-    return manifests_of([path])[0]
 
 
 def manifests_of(paths: list[str]) -> list[dict | None]:
@@ -226,8 +196,7 @@ def check_vocabulary(run: dict) -> str:
             expected="the vocabulary of the records beside them",
             fix="copy it too",
         )
-    with storage.open_file(path, "rb") as file:
-        found = hashlib.sha256(file.read()).hexdigest()
+    found = storage.sync_and_hash(path)
     if found != run["vocab_sha256"]:
         raise UserError(
             f"sha256 {found[:8]}",
@@ -264,35 +233,25 @@ def _check(value, required: dict, optional: dict, where: str) -> None:
     """Checks the names and types of an object; raises a ValueError."""
     if not isinstance(value, dict):
         raise ValueError(f"{where or 'a run'} is no object")
-    for name in required:
-        if name not in value:
-            raise ValueError(f"{where}{name} is missing")
     for name, kind in {**required, **optional}.items():
         if name in value:
             _check_value(value[name], kind, f"{where}{name}")
+        elif name in required:
+            raise ValueError(f"{where}{name} is missing")
 
 
 def _check_value(value, kind: tuple, where: str) -> None:
     expected, limit = kind
     accepted = (int, float) if expected is float else expected
-    is_kind = isinstance(value, accepted)
-    if expected in (int, float) and isinstance(value, bool):
-        is_kind = False
-    if not is_kind:
+    is_bool = isinstance(value, bool)  # which is an int, too
+    if not isinstance(value, accepted) or is_bool != (expected is bool):
         found = f"of type {type(value).__name__}"
         raise ValueError(f"{where} is {found}, expected {expected.__name__}")
-    if limit == _NAME:
-        # Names of other folders would be read, and copied into a run.
-        is_right = value not in ("", ".", "..") and not set(value) & set(
-            "/\\\0"
-        )
-    elif limit == _SHA256:
-        is_right = re.fullmatch("[0-9a-f]{64}", value) is not None
-    elif expected in (int, float):
-        is_right = math.isfinite(value) and (limit is None or value >= limit)
-        limit = f"at least {limit}"
+    if expected is str:
+        is_right = re.fullmatch(_PATTERNS[limit], value)
     else:
-        return
+        is_right = limit is None or limit <= value < math.inf
+        limit = f"at least {limit}"
     if not is_right:
         raise ValueError(f"{where} is {value!r:.50}, expected {limit}")
 

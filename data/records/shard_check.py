@@ -6,7 +6,7 @@ import google_crc32c
 
 from common import storage
 from common.storage import sync_and_hash
-from data.records import frames
+from data.records import checksums
 
 _HEADER, _FRAME = 12, 16  # bytes before the data, and around it
 _BLOCK = 1 << 24  # bytes of a record that are read at once
@@ -64,7 +64,7 @@ def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:
         return 0, f"only {left} bytes, too few for a record"
     header = file.read(_HEADER)
     length, checksum = struct.unpack("<QI", header)
-    if frames.masked_crc32c(header[:8]) != checksum:
+    if checksums.masked_crc32c(header[:8]) != checksum:
         if is_first and header.startswith(b"\x1f\x8b"):
             return 0, "this is a gzip file"
         other = ", or not a TFRecord file" if is_first else ""
@@ -76,6 +76,6 @@ def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:
         crc = google_crc32c.extend(crc, data)
         data = file.read(min(_BLOCK, length - start))
     (checksum,) = struct.unpack("<I", file.read(_FRAME - _HEADER))
-    if frames.masked_crc32c(data, crc) != checksum:
+    if checksums.masked_crc32c(data, crc) != checksum:
         return 0, "checksum of the data differs"
     return length, None

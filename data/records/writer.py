@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ from common import locks, storage
 from common.errors import UserError
 from common.processes import KilledProcess
 from common.progress import say
+from common.storage import write_whole
 from data.records import frames, manifest, shuffle
 
 
@@ -192,6 +194,36 @@ def write_records(path: str, records: list[bytes]) -> dict:
         "bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
     }
+
+
+def write_manifest(
+    folder: str, shards: dict[str, dict], vocab_file: str, run: dict
+) -> None:
+    """Writes the manifest of a run, and a copy of its vocabulary.
+
+    Args:
+        folder: folder of the shards.
+        shards: file name -> `{"records", "bytes", "sha256"}`.
+        vocab_file: copied to the folder under a name made of its hash.
+        run: settings and statistics, as JSON values.
+    """
+    with storage.open_file(vocab_file, "rb") as file:
+        content = file.read()
+    digest = hashlib.sha256(content).hexdigest()
+    name = f"vocab-{digest[:8]}.txt"
+    listed = {
+        "format": 2,
+        **run,
+        "vocab_file": name,
+        "vocab_sha256": digest,
+        "shards": shards,
+    }
+    text = json.dumps(listed, indent=2) + "\n"
+    own = f"{os.getpid()}.partial"  # neighbours write the same vocabulary
+    write_whole(os.path.join(folder, name), content, own)
+    write_whole(
+        os.path.join(folder, manifest.name_for(next(iter(shards)))), text, own
+    )
 
 
 def cannot_write(path: str, error: Exception, size: int = 0) -> UserError:

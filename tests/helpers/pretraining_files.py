@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from data import features
-from data.records import encoding, manifest
+from data.records import encoding
 from data.records import writer as records
 from tests.helpers import small
 from tests.helpers.small import P, S
@@ -50,7 +50,7 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
             **changed,
         }
         shards = {path.name: entry}
-        manifest.write_manifest(str(path.parent), shards, str(vocab), settings)
+        records.write_manifest(str(path.parent), shards, str(vocab), settings)
 
 
 def tensors(prefix) -> dict[str, np.ndarray]:

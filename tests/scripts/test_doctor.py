@@ -9,7 +9,7 @@ import pytest
 import create_pretraining_data
 import doctor
 from data import features
-from data.records import encoding, manifest, reader
+from data.records import encoding, reader
 from data.records import writer as records
 from tests.helpers import small, text
 
@@ -295,7 +295,7 @@ def test_records_against_their_manifest(diagnose, made, arrays, tmp_path):
         "do_lower_case": True,
     }
     vocab = str(made / "vocab.txt")
-    manifest.write_manifest(str(tmp_path), shards, vocab, settings)
+    records.write_manifest(str(tmp_path), shards, vocab, settings)
     _, found = diagnose(input_file=path)
     assert found["wrong"] == [
         f"{path}: record 0: input_ids has {S} values; expected {S + 1}, "

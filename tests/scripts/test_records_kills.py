@@ -101,7 +101,7 @@ MAKE = "data.pretraining.partitions.Worker.make_part"
         ("data.records.shuffle.write_part", 4, 3),
         ("json.dumps", 3, 1),  # a part's records, without its counts
         ("data.records.writer.write_shard", 2, 5),
-        ("data.records.manifest.write_manifest", 1, 5),
+        ("data.records.writer.write_manifest", 1, 5),
     ],
 )
 def test_a_killed_run_continues(

@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 from common.errors import UserError
-from data.records import manifest
+from data.records import manifest, writer
 
 VOCAB = b"[PAD]\nthe\n"
 RUN = {
@@ -34,7 +34,7 @@ def write(folder, shards, vocab=VOCAB, **run):
         (folder / name).write_bytes(content)
     vocab_file = folder.parent / "vocab.txt"
     vocab_file.write_bytes(vocab)
-    manifest.write_manifest(
+    writer.write_manifest(
         str(folder),
         {name: entry(content) for name, content in shards.items()},
         str(vocab_file),
@@ -72,7 +72,7 @@ def folder(tmp_path):
 
 
 def of(folder, name):
-    return manifest.manifest_of(str(folder / name))
+    return manifest.manifests_of([str(folder / name)])[0]
 
 
 def test_a_run_is_read_back(folder):
@@ -114,7 +114,7 @@ def test_names(shard, name):
 def test_a_relative_path_finds_its_manifest(folder, monkeypatch):
     write(folder, {"a.tfrecord": b"xyz"})
     monkeypatch.chdir(folder)
-    run = manifest.manifest_of("a.tfrecord")
+    (run,) = manifest.manifests_of(["a.tfrecord"])
     assert run == of(folder, "a.tfrecord")
     assert os.path.isfile(run["vocab_file"])
 

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from data.records import frames, shard_check
+from data.records import checksums, shard_check
 from data.records import writer as records
 from data.records.shard_check import check_shard
 
@@ -113,7 +113,7 @@ def test_whole_records_that_were_not_written_are_reported(check, whole):
 def test_a_length_beyond_the_end_is_located(check, whole, length):
     """With a right checksum; TensorFlow would end the process."""
     header = struct.pack("<Q", length)
-    header += struct.pack("<I", frames.masked_crc32c(header))
+    header += struct.pack("<I", checksums.masked_crc32c(header))
     content = whole[0][: STARTS[5]] + header + whole[0][STARTS[5] + 12 :]
     cause = "the file ends inside the record"
     if length == LENGTHS[5] + 1:

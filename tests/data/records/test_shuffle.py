@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.records import frames, shuffle
+from data.records import checksums, frames, shuffle
 
 
 def tf_frames(path, records):
@@ -33,7 +33,7 @@ def test_the_checksum_of_a_known_text():
     crc = 0x8A9136AA
     rotated = (crc >> 15 | crc << 17) & 0xFFFFFFFF
     expected = (rotated + 0xA282EAD8) & 0xFFFFFFFF
-    assert frames.masked_crc32c(bytes(32)) == expected
+    assert checksums.masked_crc32c(bytes(32)) == expected
 
 
 def make_parts(folder, parts, shards):

@@ -1,0 +1,21 @@
+"""Checksums of TFRecord files (tensorflow/core/lib/hash/crc32c.h)."""
+
+import google_crc32c
+import numpy as np
+
+
+def masked_crc32c(data: bytes, crc: int = 0) -> int:
+    """The checksum of some bytes.
+
+    Args:
+        data: bytes.
+        crc: `google_crc32c.value` of what is before them.
+    """
+    found = np.array([google_crc32c.extend(crc, data)], np.uint32)
+    return int(mask(found)[0])
+
+
+def mask(crcs: np.ndarray) -> np.ndarray:
+    """Masks CRC-32Cs, uint32, as the files have them."""
+    rotated = crcs >> np.uint32(15) | crcs << np.uint32(17)
+    return rotated + np.uint32(0xA282EAD8)
