@@ -100,17 +100,6 @@ def replace(source: str, target: str) -> None:
         os.replace(source, target)
 
 
-def copy(source: str, folder: str) -> str:
-    """Copies a local file to a folder on shared storage.
-
-    Returns:
-        path of the copy, which has the same file name.
-    """
-    target = f"{folder}/{os.path.basename(source)}"
-    _gfile().copy(source, target)
-    return target
-
-
 def remove(path: str) -> None:
     """Removes a file."""
     (_gfile() if is_remote(path) else os).remove(path)

@@ -21,7 +21,7 @@ import shutil
 import numpy as np
 import tensorflow as tf
 
-from common import tensor_files
+from common import storage, tensor_files
 from common.errors import UserError
 from common.progress import say
 from common.storage import sync_and_hash, sync_folder, write_whole
@@ -142,10 +142,7 @@ class Saver:
         return path
 
     def _free_bytes(self) -> int:
-        folder = os.path.abspath(self.folder)
-        while not os.path.isdir(folder):
-            folder = os.path.dirname(folder)
-        return shutil.disk_usage(folder).free
+        return storage.free_space(os.path.abspath(self.folder))
 
     def _write(self, name: str, values: dict) -> None:
         if os.path.isdir(self._scratch):

@@ -10,7 +10,7 @@ import tensorflow as tf
 from common import storage
 from common.errors import UserError
 from data import features
-from data.records import pipelines
+from data.records import pipelines, shard_check
 
 _SHUFFLED_RECORDS = 4096
 _FILES_AT_ONCE = 4
@@ -190,7 +190,7 @@ def check_records(
     # TensorFlow does not report a file that ends inside a header.
     if size != os.path.getsize(path):
         raise UserError(
-            f"cannot be read after record {_count_readable(path)}",
+            f"cannot be read after record {shard_check.scan(path)[0]}",
             path=path,
             expected="TFRecords",
             fix="make the records again",
@@ -258,16 +258,6 @@ def _check_below(values, limit: int, name: str, path: str, first: int) -> None:
             expected=f"0 to {limit - 1}",
             fix="pass the config and lengths that the records were made for",
         )
-
-
-def _count_readable(path: str) -> int:
-    count = 0
-    try:
-        for _ in tf.data.TFRecordDataset(path):
-            count += 1
-    except tf.errors.OpError:
-        pass
-    return count
 
 
 def _raise_mismatch(records, schema, path: str, first: int) -> None:

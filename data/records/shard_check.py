@@ -28,11 +28,10 @@ def check_shard(path: str, entry: dict | None) -> str | None:
     Raises:
         OSError: the file cannot be opened.
     """
-    size = storage.size(path)
-    same_size = entry is not None and size == entry["bytes"]
+    same_size = entry is not None and storage.size(path) == entry["bytes"]
     if same_size and sync_and_hash(path) == entry["sha256"]:
         return None
-    count, damage = _scan(path, size)
+    count, damage = scan(path)
     if damage:
         return damage
     if entry is None:
@@ -42,9 +41,16 @@ def check_shard(path: str, entry: dict | None) -> str | None:
     return "not the records that were written (sha256 differs)"
 
 
-def _scan(path: str, size: int) -> tuple[int, str | None]:
-    """Number of whole records before the end or the damage, and the damage."""
-    count = offset = 0
+def scan(path: str) -> tuple[int, str | None]:
+    """Counts the whole records before the end or the damage.
+
+    Args:
+        path: a TFRecord file.
+
+    Returns:
+        their number, and the damage as `check_shard` describes it, or None.
+    """
+    size, count, offset = storage.size(path), 0, 0
     with storage.open_file(path, "rb") as file:
         while offset < size:
             length, cause = _read_frame(file, size - offset, offset == 0)
