@@ -45,32 +45,22 @@ def read_vocabulary(path: str) -> dict[str, int]:
     if lines and not lines[-1]:
         lines.pop()
     for number, token in enumerate(lines, start=1):
+        expected = "one token per line"
         if not token:
-            raise UserError(
-                "empty line",
-                path=path,
-                line=number,
-                expected="one token per line",
-                fix="remove the line",
-            )
-        if "\t" in token:
-            raise UserError(
-                f"tab in token {token!r}",
-                path=path,
-                line=number,
-                expected="one token per line",
-                fix="a SentencePiece vocabulary cannot be used here",
-            )
-        if token in vocabulary:
-            raise UserError(
-                f"duplicate token {token!r}, first on line "
-                f"{vocabulary[token] + 1}",
-                path=path,
-                line=number,
-                expected="unique tokens",
-                fix="remove one of the two",
-            )
-        vocabulary[token] = number - 1
+            found, fix = "empty line", "remove the line"
+        elif "\t" in token:
+            found = f"tab in token {token!r}"
+            fix = "a SentencePiece vocabulary cannot be used here"
+        elif token in vocabulary:
+            first = vocabulary[token] + 1
+            found = f"duplicate token {token!r}, first on line {first}"
+            expected, fix = "unique tokens", "remove one of the two"
+        else:
+            vocabulary[token] = number - 1
+            continue
+        raise UserError(
+            found, path=path, line=number, expected=expected, fix=fix
+        )
     missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
     if missing:
         raise UserError(
@@ -146,15 +136,12 @@ def _read_bytes(path: str) -> bytes:
     try:
         with storage.open_file(path, "rb") as file:
             raw = file.read()
-    except IsADirectoryError:
-        raise UserError(
-            "is a folder", path=path, expected="a vocabulary file"
-        ) from None
     except OSError as error:
+        found = error.strerror or str(error)
+        if isinstance(error, IsADirectoryError):
+            found = "is a folder"
         raise UserError(
-            error.strerror or str(error),
-            path=path,
-            expected="a vocabulary file",
+            found, path=path, expected="a vocabulary file"
         ) from None
     for start, kind in _OTHER_KINDS.items():
         if raw.startswith(start):

@@ -26,16 +26,9 @@ class TargetCounts:
             weights = batch.get(features.NEXT_SENTENCE_WEIGHTS)
             if weights is None:
                 weights = batch[features.IS_REAL_EXAMPLE]
-            for counts, ids, shown in (
-                (
-                    self._tokens,
-                    batch[features.MASKED_LM_IDS],
-                    batch[features.MASKED_LM_WEIGHTS],
-                ),
-                (self._pairs, batch[features.NEXT_SENTENCE_LABELS], weights),
-            ):
-                real = np.ravel(ids)[np.ravel(shown) > 0]
-                counts += np.bincount(real, minlength=len(counts))
+            _add(self._pairs, batch[features.NEXT_SENTENCE_LABELS], weights)
+            shown = batch[features.MASKED_LM_WEIGHTS]
+            _add(self._tokens, batch[features.MASKED_LM_IDS], shown)
             yield batch
 
     def references(self) -> dict[str, float]:
@@ -53,3 +46,9 @@ class TargetCounts:
             share = float(self._pairs.max() / self._pairs.sum())
             found[f"next_sentence_accuracy/{MAJORITY}"] = share
         return found
+
+
+def _add(counts: np.ndarray, ids, shown) -> None:
+    """Counts the ids, int [...], whose weight `shown` is not 0."""
+    real = np.ravel(ids)[np.ravel(shown) > 0]
+    counts += np.bincount(real, minlength=len(counts))
