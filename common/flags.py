@@ -58,7 +58,6 @@ class Flag:
         resume: whether a resumed run needs the same value to take the same
             steps.
         cache_key: whether files made from the inputs depend on the flag.
-        masking: whether the masks of pre-training records depend on it.
         path: whether the value is a path or several; `~` is expanded.
         chief: whether only the first of several workers uses it.
         positional: whether arguments that are not flags are its value, joined
@@ -77,7 +76,6 @@ class Flag:
     required: bool = False
     resume: bool = False
     cache_key: bool = False
-    masking: bool = False
     path: bool = False
     chief: bool = False
     positional: bool = False
@@ -268,8 +266,8 @@ def as_dict(settings: Any, mark: str | None = None) -> dict[str, Any]:
 
     Args:
         settings: an instance of a dataclass of flags.
-        mark: "resume", "cache_key", "masking", "path" or "chief": only flags
-            with this mark; None: all flags.
+        mark: "resume", "cache_key", "path" or "chief": only flags with this
+            mark; None: all flags.
     """
     return {
         one.name: value_of(settings, one)

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from data import features
 from data.pretraining import draws, masking
-from data.pretraining.settings import InstanceSettings
 from data.records import pipelines
 
 _REPLACED = (
@@ -23,7 +22,7 @@ _REPLACED = (
 
 def remask_batches(
     batches: tf.data.Dataset,
-    settings: InstanceSettings,
+    settings: masking.MaskSettings,
     vocabulary: masking.Vocabulary,
     step: int,
 ) -> tf.data.Dataset:
@@ -71,7 +70,7 @@ def remask_batches(
 
 def remask_records(
     arrays: tuple[np.ndarray, ...],
-    settings: InstanceSettings,
+    settings: masking.MaskSettings,
     vocabulary: masking.Vocabulary,
     first: int,
 ) -> list[np.ndarray]:

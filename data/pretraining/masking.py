@@ -11,7 +11,6 @@ from collections.abc import Callable
 import numpy as np
 
 from data import features
-from data.pretraining.settings import InstanceSettings
 
 _POSITION_BITS = (
     16  # of a key: number of the instance, 32 random bits, position
@@ -19,6 +18,18 @@ _POSITION_BITS = (
 _POSITIONS = np.uint64((1 << _POSITION_BITS) - 1)
 _NOWHERE = np.uint64(2**64 - 1)  # key of a position that cannot be chosen
 _MASKED, _KEPT = (np.uint32(x * 2**32) for x in (0.8, 0.9))
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskSettings:
+    """Settings of masking; flags of these names are in `settings`."""
+
+    max_predictions_per_seq: int = 20
+    masked_lm_prob: float = 0.15
+    do_whole_word_mask: bool = False
+    word_boundaries: bool = False
+    max_ngram: int = 1
+    random_seed: int = 12345
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +89,7 @@ class _Words:
     sizes: np.ndarray
 
 
-def count_masks(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
+def count_masks(lengths: np.ndarray, settings: MaskSettings) -> np.ndarray:
     """Maximum number of masked positions of instances of some lengths."""
     share = np.rint(lengths * settings.masked_lm_prob).astype(np.int64)
     return np.clip(share, 1, settings.max_predictions_per_seq)
@@ -87,7 +98,7 @@ def count_masks(lengths: np.ndarray, settings: InstanceSettings) -> np.ndarray:
 def mask_rows(
     ids: np.ndarray,
     numbers: np.ndarray,
-    settings: InstanceSettings,
+    settings: MaskSettings,
     vocabulary: Vocabulary,
     draw: Callable[[int], np.ndarray],
 ) -> dict[str, np.ndarray]:
@@ -130,7 +141,7 @@ def mask_rows(
     return _replace(ids, chosen, rest, vocabulary)
 
 
-def _wanted(numbers: np.ndarray, settings: InstanceSettings) -> np.ndarray:
+def _wanted(numbers: np.ndarray, settings: MaskSettings) -> np.ndarray:
     """Masks of each instance of each row, at most P in a row: int64 [N, K]."""
     instances = max(1, int(numbers.max(initial=0)))
     lengths = np.stack(
@@ -191,7 +202,7 @@ def _words(
     ids: np.ndarray,
     numbers: np.ndarray,
     candidates: np.ndarray,
-    settings: InstanceSettings,
+    settings: MaskSettings,
     vocabulary: Vocabulary,
 ) -> _Words:
     """Splits the candidates of all rows into words, or into tokens."""
@@ -218,7 +229,7 @@ def _words(
 
 
 def _span_lengths(
-    draws: np.ndarray, words: _Words, settings: InstanceSettings
+    draws: np.ndarray, words: _Words, settings: MaskSettings
 ) -> np.ndarray:
     """Draws the length of the span of each word: int64 [W].
 

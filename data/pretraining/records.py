@@ -95,7 +95,7 @@ def make_rows(
         masked = masking.mask_rows(
             rows[features.INPUT_IDS],
             numbers,
-            settings,
+            settings.masks,
             vocabulary,
             functools.partial(draws.rows, (*key, "masks"), first, len(block)),
         )

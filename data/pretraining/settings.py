@@ -3,6 +3,7 @@
 import dataclasses
 
 from common.flags import flag
+from data.pretraining.masking import MaskSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,17 +14,15 @@ class InstanceSettings:
         128, "Tokens of a sequence, [CLS] and [SEP] included.", at_least=5
     )
     max_predictions_per_seq: int = flag(
-        20,
+        MaskSettings.max_predictions_per_seq,
         "Maximum number of masked tokens of a sequence.",
         at_least=1,
-        masking=True,
     )
     masked_lm_prob: float = flag(
-        0.15,
+        MaskSettings.masked_lm_prob,
         "Share of the tokens that are masked.",
         at_least=0.0,
         at_most=1.0,
-        masking=True,
     )
     short_seq_prob: float = flag(
         0.1,
@@ -35,18 +34,17 @@ class InstanceSettings:
         10, "Number of passes over the corpus, with other masks.", at_least=1
     )
     do_whole_word_mask: bool = flag(
-        False, "Mask all tokens of a word or none.", masking=True
+        MaskSettings.do_whole_word_mask, "Mask all tokens of a word or none."
     )
     word_boundaries: bool = flag(
-        False,
+        MaskSettings.word_boundaries,
         "The corpus is split into words by white space, Chinese too; "
         "--do_whole_word_mask masks these words.",
     )
     max_ngram: int = flag(
-        1,
+        MaskSettings.max_ngram,
         "Mask spans of up to this number of words or tokens.",
         at_least=1,
-        masking=True,
     )
     smoothing: float = flag(
         0.7,
@@ -58,4 +56,10 @@ class InstanceSettings:
     pack_sequences: bool = flag(
         False, "Pack several instances into a row, with less padding."
     )
-    random_seed: int = flag(12345, "Random seed.")
+    random_seed: int = flag(MaskSettings.random_seed, "Random seed.")
+
+    @property
+    def masks(self) -> MaskSettings:
+        """The settings of masking among them."""
+        names = [field.name for field in dataclasses.fields(MaskSettings)]
+        return MaskSettings(**{name: getattr(self, name) for name in names})

@@ -8,11 +8,11 @@ import os
 import re
 from collections.abc import Iterator
 
-from common import flags, storage
+from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
 from data import features
-from data.pretraining.settings import InstanceSettings
+from data.pretraining.masking import MaskSettings
 from data.records import manifest
 from data.text import vocabulary
 from modeling.config import BertConfig
@@ -56,7 +56,7 @@ class Phase:
     """
 
     records: Records
-    masks: InstanceSettings | None
+    masks: MaskSettings | None
     batch_size: int
     first: int
     last: int
@@ -247,14 +247,14 @@ def read_schema(
     )
 
 
-def read_masks(settings: Settings, train: Records) -> InstanceSettings:
+def read_masks(settings: Settings, train: Records) -> MaskSettings:
     """Masking settings of the records, from their manifest.
 
     Raises:
         UserError: there is no manifest, or the settings differ, or depend on
             words that the tokens do not show.
     """
-    masking = [x for x in flags.flags_of(InstanceSettings) if x.masking]
+    names = {field.name for field in dataclasses.fields(MaskSettings)}
     made = set()
     for path, run in zip(train.files, train.listed, strict=True):
         if run is None:
@@ -270,12 +270,9 @@ def read_masks(settings: Settings, train: Records) -> InstanceSettings:
                 expected="words that the tokens show",
                 fix="raise --dupe_factor of the records instead",
             )
-        made.add(
-            InstanceSettings(
-                **{x.name: run[x.name] for x in masking if x.name in run},
-                random_seed=settings.training.random_seed,
-            )
-        )
+        masks = MaskSettings(**{name: run[name] for name in names & set(run)})
+        seed = settings.training.random_seed
+        made.add(dataclasses.replace(masks, random_seed=seed))
     if len(made) > 1:
         raise UserError(
             "--dynamic_masking: the files were masked in different ways",

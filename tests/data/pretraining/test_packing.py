@@ -48,7 +48,7 @@ def test_the_first_row_with_enough_space_is_used(length, most, longest, share):
         masked_lm_prob=share,
     )
     lengths = some(401, 5, longest)
-    masks = masking.count_masks(lengths, options)
+    masks = masking.count_masks(lengths, options.masks)
     rows = pack(lengths, options)
     order = draws.generator(1).permutation(401).tolist()
     expected = []
@@ -114,7 +114,9 @@ def test_packed_rows_hold_whole_instances_with_their_masks():
         assert len(rows["input_ids"]) < 0.7 * len(found)
         for x in found:
             count = len(x.masked_lm_positions)
-            assert count == masking.count_masks(np.array(len(x.ids)), options)
+            assert count == masking.count_masks(
+                np.array(len(x.ids)), options.masks
+            )
 
 
 def test_rows_are_joined_and_padded(monkeypatch):
