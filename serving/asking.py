@@ -23,7 +23,7 @@ _RECORDS = "examples"  # an input of serialized records, not of text
 _ORDER = ("text", "text_b", "question", "context")  # of the fields in a line
 
 # Outputs that are lists padded with "": name -> {output: key of an element}.
-_LISTS = {
+LISTS = {
     "words": {
         "words": "word",
         "labels": "label",
@@ -302,7 +302,7 @@ def to_values(outputs: dict) -> dict:
     if isinstance(names, list) and "probabilities" in values:
         pairs = zip(values.pop("label_names"), values["probabilities"])
         values["probabilities"] = dict(pairs)
-    for name, parts in _LISTS.items():
+    for name, parts in LISTS.items():
         if parts.keys() <= values.keys():
             entries = zip(*[values.pop(part) for part in parts])
             values[name] = [

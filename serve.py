@@ -1,0 +1,40 @@
+"""Serves an exported model over HTTP, by the REST paths of TF Serving.
+
+    python serve.py --model=mails
+    curl localhost:8501/v1/models/mails:predict -d '{"instances": ["a text"]}'
+
+--model is the folder around the versions: of mails/1 and mails/2, 2 is served.
+Requests that arrive together share a batch; one that fails, fails alone. Limits
+end in an answer with status 413, 429 or 503. /healthz and /metrics describe the
+server. SIGTERM ends it after the answers to all requests that it has.
+"""
+
+import sys
+
+from common import flags
+from common import main as common_main
+from common.progress import say
+from serving.server_settings import Settings
+
+
+def main(argv: list[str]) -> None:
+    """Runs the script."""
+    settings = flags.parse(argv, Settings, __doc__)
+    folder, version = settings.find()
+    with settings.listen() as opened:
+        from serving import servable, server, warm_up
+
+        metrics = server.Metrics()
+        model = servable.Servable(folder, settings, metrics.batches.observe)
+        count = warm_up.run(folder, model.call)
+        app = server.make_app(model, version, settings, metrics)
+        host, port, *_ = opened.getsockname()
+        say(
+            f"serving version {version} on http://{host}:{port}/v1/models/"
+            f"{settings.name} after {count} warm-up requests; Ctrl-C ends"
+        )
+        server.serve(app, opened, settings.max_connections)
+
+
+if __name__ == "__main__":
+    sys.exit(common_main.run(main, sys.argv))

@@ -1,0 +1,167 @@
+"""Bodies of TF Serving's REST API: JSON <-> tensors of a signature.
+
+    {"instances": [{"text": "a"}, {"text": "b"}]}  by row; the name of the only
+    {"instances": ["a", "b"]}                      input may be left out
+    {"inputs": {"text": ["a", "b"]}}               by column
+
+Strings are text, or bytes as {"b64": "..."}. "signature_name" is optional.
+"""
+
+import base64
+import dataclasses
+import json
+
+import numpy as np
+import tensorflow as tf
+
+from common.errors import UserError
+from modeling.formats import saved_models
+from serving import asking
+
+DEFAULT = "serving_default"
+_ANSWERS = {"instances": "predictions", "inputs": "outputs"}  # form -> key
+_BYTES = {"b64"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A parsed request.
+
+    Attributes:
+        signature: the signature to call.
+        tensors: name -> tensor [b, ...] of each input.
+        form: "instances" or "inputs".
+        size: b.
+    """
+
+    signature: str
+    tensors: dict[str, tf.Tensor]
+    form: str
+    size: int
+
+
+def read_signatures(folder: str) -> dict[str, dict[str, tf.TensorSpec]]:
+    """Reads the signatures of a SavedModel, without loading its graph.
+
+    Args:
+        folder: folder of the SavedModel.
+
+    Returns:
+        name -> specs of the inputs by name.
+    """
+    (meta,) = saved_models.read_proto(folder).meta_graphs
+    return {
+        name: {
+            key: tf.TensorSpec(tf.TensorShape(x.tensor_shape), x.dtype)
+            for key, x in signature.inputs.items()
+        }
+        for name, signature in meta.signature_def.items()
+        if signature.inputs
+    }
+
+
+def parse(body: bytes, signatures: dict[str, dict]) -> Request:
+    """Parses the body of a request.
+
+    Args:
+        body: JSON.
+        signatures: name -> specs of the inputs by name.
+
+    Raises:
+        UserError: it does not fit a signature.
+    """
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        raise UserError("no JSON") from None
+    forms = [x for x in _ANSWERS if isinstance(found, dict) and x in found]
+    if len(forms) != 1:
+        expected = 'an object with "instances" or "inputs"'
+        raise UserError("no request", expected=expected)
+    name = found.get("signature_name", DEFAULT)
+    if not isinstance(name, str) or name not in signatures:
+        expected = f"one of {', '.join(signatures)}"
+        raise UserError(f"signature_name {name!r:.60}", expected=expected)
+    specs, columns = signatures[name], found[forms[0]]
+    if forms == ["instances"]:
+        rows = columns if isinstance(columns, list) else []
+        rows = [_named(row, specs) for row in rows]
+        columns = {key: [row[key] for row in rows] for key in specs}
+    columns = _named(columns, specs)
+    tensors = {k: _tensor(columns[k], spec, k) for k, spec in specs.items()}
+    sizes = {len(x) for x in tensors.values()}
+    if len(sizes) != 1 or 0 in sizes:
+        raise UserError(
+            f"{' and '.join(map(str, sorted(sizes)))} examples",
+            expected="at least one, and as many in each input",
+        )
+    return Request(name, tensors, forms[0], *sizes)
+
+
+def _named(value, specs: dict) -> dict:
+    """Adds the name of the only input to a value without it."""
+    is_dict = isinstance(value, dict) and value.keys() != _BYTES
+    if len(specs) == 1 and not is_dict:
+        return dict.fromkeys(specs, value)
+    if not is_dict or value.keys() != specs.keys():
+        found = ", ".join(value) if is_dict else value
+        raise UserError(f"inputs {found!r:.60}", expected=", ".join(specs))
+    return value
+
+
+def _tensor(value, spec: tf.TensorSpec, name: str) -> tf.Tensor:
+    try:
+        tensor = tf.constant(_decoded(value), spec.dtype)
+        if spec.shape.is_compatible_with(tensor.shape):
+            return tensor
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        pass  # another type, or lists of different lengths
+    expected = f"{spec.dtype.name} of shape {spec.shape}"
+    raise UserError(f"{name} is {value!r:.60}", expected=expected)
+
+
+def _decoded(value):
+    if isinstance(value, list):
+        return [_decoded(x) for x in value]
+    if isinstance(value, dict) and value.keys() == _BYTES:
+        return base64.b64decode(value["b64"], validate=True)
+    return value
+
+
+def to_json(outputs: dict[str, np.ndarray], form: str) -> str:
+    """Formats the answer to a request.
+
+    Args:
+        outputs: name -> array [b, ...].
+        form: of the request.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    values = {k: v.tolist() for k, v in _trimmed(outputs).items()}
+    if len(values) == 1:
+        (found,) = values.values()
+    elif form == "instances":
+        rows = zip(*values.values(), strict=True)
+        found = [dict(zip(values, row)) for row in rows]
+    else:
+        found = values
+    found = {_ANSWERS[form]: found}
+    return json.dumps(found, default=_text, allow_nan=False)
+
+
+def _trimmed(outputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Removes the padding to longer lists of other requests of the batch."""
+    outputs = dict(outputs)
+    for parts in asking.LISTS.values():
+        if parts.keys() <= outputs.keys():
+            longest = (outputs[next(iter(parts))] != b"").sum(-1).max()
+            outputs |= {name: outputs[name][:, :longest] for name in parts}
+    return outputs
+
+
+def _text(value: bytes) -> str | dict:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(value).decode()}

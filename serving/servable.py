@@ -1,0 +1,115 @@
+"""A loaded version of a model, which batches requests that arrive together.
+
+Warm-up requests are in the version's folder, where TF Serving has them:
+assets.extra/tf_serving_warmup_requests, written by `serving.warm_up`.
+"""
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf import json_format
+
+from modeling import hub
+from modeling.formats import saved_models
+from serving import rest
+from serving.server_settings import Settings
+
+
+class Servable:
+    """A SavedModel whose signatures many threads may call.
+
+    One bad example fails its whole batch. Then each request of the batch is
+    computed alone, so that only the request at fault gets the error.
+
+    Args:
+        folder: the SavedModel; it is scanned before it is loaded.
+        settings: whether it is trusted, the sizes of batches and queue.
+        on_batch: called with the number of examples of each batch.
+
+    Attributes:
+        signatures: name -> specs of the inputs by name.
+
+    Raises:
+        UserError: see `hub.load`.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        settings: Settings,
+        on_batch: Callable[[int], None],
+    ):
+        self._loaded = hub.load(folder, settings.trust_model)  # variables
+        self._functions = self._loaded.signatures
+        self.signatures = rest.read_signatures(folder)
+        self._batched = {
+            name: _batched(function, self.signatures[name], settings, on_batch)
+            for name, function in self._functions.items()
+        }
+        self._folder, self._one_at_a_time = folder, threading.Lock()
+
+    def call(
+        self, signature: str, tensors: dict[str, tf.Tensor]
+    ) -> dict[str, np.ndarray]:
+        """Calls a signature with a request, in a batch with others.
+
+        Args:
+            signature: its name.
+            tensors: name -> tensor [b, ...], with b <= max_batch_size.
+
+        Returns:
+            name -> array [b, ...]; lists are padded to the longest of the
+            batch.
+
+        Raises:
+            tf.errors.UnavailableError: the queue is full.
+            tf.errors.OpError: the request cannot be computed.
+        """
+        try:
+            outputs = self._batched[signature](**tensors)
+        except tf.errors.UnavailableError:
+            raise
+        except tf.errors.OpError:
+            with self._one_at_a_time:
+                outputs = self._functions[signature](**tensors)
+        return {name: value.numpy() for name, value in outputs.items()}
+
+    def metadata(self) -> dict:
+        """Describes the signatures, as protos in JSON."""
+        (meta,) = saved_models.read_proto(self._folder).meta_graphs
+        return {
+            name: json_format.MessageToDict(
+                meta.signature_def[name], preserving_proto_field_name=True
+            )
+            for name in self.signatures
+        }
+
+
+def _batched(function, specs: dict, settings: Settings, on_batch: Callable):
+    """The function of a signature, behind a queue of TensorFlow's own."""
+
+    @tf.nondifferentiable_batch_function(
+        num_batch_threads=1,
+        max_batch_size=settings.max_batch_size,
+        batch_timeout_micros=round(1000 * settings.max_delay_ms),
+        max_enqueued_batches=settings.max_queued_batches,
+        enable_large_batch_splitting=False,
+        autograph=False,
+    )
+    def of_batch(*tensors):
+        size = tf.shape(tensors[0], tf.int64)[0]
+        tf.numpy_function(on_batch, [size], [])
+        outputs = function(**dict(zip(specs, tensors, strict=True)))
+        return [outputs[name] for name in names]
+
+    names = list(function.structured_outputs)
+
+    def call(**tensors):
+        outputs = of_batch(*(tensors[name] for name in specs))
+        return dict(zip(names, outputs, strict=True))
+
+    named = {k: tf.TensorSpec(x.shape, x.dtype, k) for k, x in specs.items()}
+    traced = tf.function(call, autograph=False)
+    return traced.get_concrete_function(**named)

@@ -1,0 +1,89 @@
+"""Settings of serve.py, which know no TensorFlow."""
+
+import dataclasses
+import importlib.util
+import os
+import socket
+
+from common.errors import UserError
+from common.flags import flag
+from serving import asking
+
+_NEEDED = ("flask", "prometheus_client", "tensorflow_serving")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of serve.py."""
+
+    model: str | None = flag(
+        None,
+        "Folder of a SavedModel, or of its numbered versions, of which the "
+        "last is served.",
+        required=True,
+        path=True,
+    )
+    trust_model: bool = flag(
+        False, "Required: loading a SavedModel runs it as a program."
+    )
+    host: str = flag("127.0.0.1", "Address; who reaches it may ask the model.")
+    port: int = flag(8501, "Port; 0: any free one.", at_least=0, at_most=65535)
+    max_batch_size: int = flag(
+        32, "Maximum number of examples of a batch.", at_least=1, at_most=1024
+    )
+    max_delay_ms: float = flag(
+        0.0, "Milliseconds that a batch waits for more examples.", at_least=0
+    )
+    max_queued_batches: int = flag(
+        8, "Batches that may wait; 503 answers more.", at_least=1
+    )
+    max_connections: int = flag(
+        128, "Connections at the same time; 503 answers more.", at_least=1
+    )
+    max_request_bytes: int = flag(
+        1 << 20, "Size of a request; 413 answers larger ones.", at_least=1
+    )
+    max_examples_per_second: float = flag(
+        0.0, "429 answers more; 0: no limit.", at_least=0
+    )
+
+    @property
+    def name(self) -> str:
+        """Name of the model in the paths."""
+        return os.path.basename(os.path.abspath(self.model))
+
+    def find(self) -> tuple[str, int]:
+        """Finds the version to serve.
+
+        Returns:
+            its folder and number.
+
+        Raises:
+            UserError: there is none, or packages are missing.
+        """
+        missing = [x for x in _NEEDED if not importlib.util.find_spec(x)]
+        if missing:
+            raise UserError(
+                f"{', '.join(missing)} not installed",
+                fix="pip install -r requirements-serve.txt",
+            )
+        names = os.listdir(self.model) if os.path.isdir(self.model) else []
+        numbers = [int(x) for x in names if x.isascii() and x.isdecimal()]
+        version = max(numbers, default=1)
+        folder = os.path.join(self.model, str(version) if numbers else "")
+        asking.Settings(model=folder, trust_model=self.trust_model).check()
+        return folder, version
+
+    def listen(self) -> socket.socket:
+        """Opens the port.
+
+        Raises:
+            UserError: it cannot be opened.
+        """
+        try:
+            return socket.create_server((self.host, self.port), backlog=128)
+        except OSError as error:
+            raise UserError(
+                f"--host={self.host} --port={self.port}: {error.strerror}",
+                fix="pass another port, or 0 for any",
+            ) from None

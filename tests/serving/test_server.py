@@ -1,0 +1,361 @@
+"""Requests over HTTP: TF Serving's paths, batches, limits, mistakes."""
+
+import base64
+import concurrent.futures
+import json
+import re
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from common import flags
+from serving import rest, servable, server, warm_up
+from serving.server_settings import Settings
+from tests.helpers import http_server
+from tests.helpers.classifier_files import write_export
+
+pytestmark = pytest.mark.slow
+TEXTS = [f"the {x} sees a dog" for x in ("cat", "bird", "fish", "old tree")]
+TEXTS += ["", "zzz", "the warm river and the small house under a green tree"]
+PREDICT = "/v1/models/mails:predict"
+TOKENS = ("input_ids", "input_mask", "segment_ids")
+WRONG_ID = {name: [2, 5003, 3] for name in TOKENS} | {"segment_ids": [0] * 3}
+
+
+def settings_of(**changes) -> Settings:
+    values = {"model": "some/mails", "trust_model": True, "max_batch_size": 5}
+    return flags.replace(Settings(), **values | changes)
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory):
+    return write_export(tmp_path_factory.mktemp("export"))
+
+
+@pytest.fixture(scope="module")
+def signatures(export):
+    return tf.saved_model.load(export).signatures
+
+
+@pytest.fixture(scope="module")
+def model(export):
+    """A servable, and the sizes of its batches."""
+    sizes = []
+    settings = settings_of(max_delay_ms=20.0, max_queued_batches=89)
+    return servable.Servable(export, settings, sizes.append), sizes
+
+
+@pytest.fixture
+def client(model):
+    return client_of(model[0])
+
+
+def client_of(model, **changes):
+    return app_of(model, **changes).test_client()
+
+
+def app_of(model, **changes):
+    metrics = server.Metrics()
+    return server.make_app(model, 7, settings_of(**changes), metrics)
+
+
+def test_rows_and_columns_are_answered_as_by_the_bare_model(client, signatures):
+    bare = signatures["serving_default"](text=tf.constant(TEXTS[:5]))
+    rows = client.post(PREDICT, json={"instances": TEXTS[:5]}).json
+    named = [{"text": text} for text in TEXTS[:5]]
+    path = "/v1/models/mails/versions/7:predict"
+    assert client.post(path, json={"instances": named}).json == rows
+    columns = client.post(PREDICT, json={"inputs": {"text": TEXTS[:5]}}).json
+    found = columns["outputs"]
+    assert found.keys() == {"label", "label_names", "probabilities"}
+    for name, values in found.items():
+        assert [row[name] for row in rows["predictions"]] == values
+    assert found["label_names"] == [["no", "yes", "maybe"]] * 5
+    expected = bare["label"].numpy().tolist()
+    assert found["label"] == [x.decode() for x in expected]
+    np.testing.assert_allclose(
+        found["probabilities"], bare["probabilities"], atol=2e-6
+    )
+
+
+def test_bytes_and_numbers_reach_other_signatures(client, signatures):
+    ids = {name: [2, 7, 3] for name in TOKENS}
+    ids |= {"input_mask": [1, 1, 1], "segment_ids": [0, 0, 0]}
+    example = tf.train.Example()
+    for name, values in ids.items():
+        example.features.feature[name].int64_list.value.extend(values)
+    b64 = base64.b64encode(example.SerializeToString()).decode()
+    answers = [
+        client.post(PREDICT, json={"signature_name": name, "instances": [x]})
+        for name, x in (("tokens", ids), ("examples", {"b64": b64}))
+    ]
+    first, second = (x.json["predictions"][0] for x in answers)
+    assert first == second
+    bare = signatures["tokens"](**{k: tf.constant([v]) for k, v in ids.items()})
+    np.testing.assert_allclose(
+        first["probabilities"], bare["probabilities"][0], atol=2e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        (b"{", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
+        (b"\xff", "no JSON"),
+        (b"[1]", '"instances" or "inputs"'),
+        (b'{"instances": [], "inputs": []}', '"instances" or "inputs"'),
+        (b'{"instances": []}', "0 examples"),
+        (b'{"inputs": {"text": []}}', "0 examples"),
+        (b'{"inputs": {"other": ["a"]}}', "expected text"),
+        (b'{"instances": ["a", {"other": "a"}]}', "expected text"),
+        (b'{"instances": ["a", 1]}', "text is ['a', 1]"),
+        (b'{"instances": ["a", ["b"]]}', "text is ['a', ['b']]"),
+        (b'{"instances": [["a"]]}', "string of shape"),
+        (b'{"instances": "a"}', "0 examples"),
+        (b'{"inputs": "a"}', "text is 'a'"),
+        (rb'{"instances": ["\ud83d"]}', "text is"),
+        (b'{"instances": [{"b64": "?"}]}', "text is"),
+        (b'{"instances": ["a"], "signature_name": ["x"]}', "one of"),
+        (b'{"instances": ["a", "a", "a", "a", "a", "a"]}', "6 examples"),
+        (b'{"instances": ["a"], "signature_name": "tokens"}', "input_ids"),
+        (
+            b'{"signature_name": "tokens", "inputs": {"input_ids": [[1]], '
+            b'"input_mask": [[1.5]], "segment_ids": [[0]]}}',
+            "input_mask is [[1.5]]",
+        ),
+        (
+            b'{"signature_name": "tokens", "inputs": {"input_ids": [[1]], '
+            b'"input_mask": [[1], [1]], "segment_ids": [[0]]}}',
+            "1 and 2 examples",
+        ),
+        (
+            b'{"signature_name": "tokens", "inputs": {"input_ids": [[1]], '
+            b'"input_mask": [[99999999999999999999]], "segment_ids": [[0]]}}',
+            "input_mask is",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_answered_by_400(client, body, part):
+    answer = client.post(PREDICT, data=body)
+    assert answer.status_code == 400
+    assert part in answer.json["error"]
+    assert len(answer.json["error"]) < 300
+
+
+def test_other_paths_and_methods_are_answered_in_json(client):
+    for path, code in (
+        ("/v1/models/other:predict", 404),
+        ("/v1/models/mails/versions/8:predict", 404),
+        ("/v1/models/mails", 405),
+    ):
+        answer = client.post(path, json={"instances": ["a"]})
+        assert (answer.status_code, list(answer.json)) == (code, ["error"])
+
+
+def test_state_signatures_and_metrics_are_reported(client):
+    (state,) = client.get("/v1/models/mails").json["model_version_status"]
+    assert (state["version"], state["state"]) == ("7", "AVAILABLE")
+    found = client.get("/v1/models/mails/versions/7/metadata").json
+    assert found["model_spec"] == {"name": "mails", "version": "7"}
+    described = found["metadata"]["signature_def"]["signature_def"]
+    assert described.keys() == {"serving_default", "tokens", "examples"}
+    inputs = described["serving_default"]["inputs"]
+    assert inputs["text"]["dtype"] == "DT_STRING"
+    assert inputs["text"]["tensor_shape"]["dim"] == [{"size": "-1"}]
+    assert client.get("/healthz").json == {"status": "ok"}
+    client.post(PREDICT, data=b"{")
+    client.post(PREDICT, json={"instances": ["a"]})
+    text = client.get("/metrics").text
+    for line in (
+        'bert_answers_total{code="200"} 4.0',
+        'bert_answers_total{code="400"} 1.0',
+        "bert_predict_seconds_count 2.0",
+    ):
+        assert line in text.splitlines()
+
+
+def test_requests_at_once_share_batches_and_none_spoils_another(
+    model, signatures
+):
+    """Nothing is lost or mixed up, with a failing one in many batches."""
+    served, sizes = model
+    sizes.clear()
+    texts = [TEXTS[i % len(TEXTS)] for i in range(41)]
+    bodies = [{"instances": [text]} for text in texts]
+    good = {name: [2, 7, 3] for name in TOKENS} | {"segment_ids": [0] * 3}
+    for number in range(0, 41, 4):
+        ids = good if number % 8 else WRONG_ID
+        bodies[number] = {"signature_name": "tokens", "instances": [ids]}
+    bodies[1] = b'{"instances": [3]}'
+    with http_server.running(app_of(served)) as port:
+        answers = http_server.ask_all(port, PREDICT, bodies)
+    bare = signatures["serving_default"](text=tf.constant(texts))
+    of_ids = signatures["tokens"](**{k: [v] for k, v in good.items()})
+    for number, (code, answer) in enumerate(answers):
+        if number == 1 or number % 8 == 0:
+            assert (code, list(answer)) == (400, ["error"])
+            continue
+        (found,) = answer["predictions"]
+        expected = bare["probabilities"][number]
+        if number % 4 == 0:
+            expected = of_ids["probabilities"][0]
+        np.testing.assert_allclose(found["probabilities"], expected, atol=2e-6)
+    assert max(sizes) > 1
+    assert sum(sizes) == 40
+
+
+class Stalled:
+    """A model that answers when it may, behind its own queue."""
+
+    signatures = {rest.DEFAULT: {"text": tf.TensorSpec([None], tf.string)}}
+
+    def __init__(self):
+        self.started, self.may_end = threading.Semaphore(0), threading.Event()
+
+    def call(self, signature, tensors):
+        self.started.release()
+        assert self.may_end.wait(300)
+        return {"text": tensors["text"].numpy()}
+
+
+def test_connections_above_the_limit_get_503_and_the_others_an_answer():
+    model = Stalled()
+    with (
+        concurrent.futures.ThreadPoolExecutor(3) as pool,
+        http_server.running(app_of(model), max_connections=3) as port,
+    ):
+        body = {"instances": ["a"]}
+        first = [
+            pool.submit(http_server.ask, port, PREDICT, body) for _ in range(3)
+        ]
+        for _ in range(3):
+            model.started.acquire()
+        assert http_server.ask(port, "/healthz")[0] == 503
+        model.may_end.set()
+        assert [x.result()[0] for x in first] == [200] * 3
+        assert http_server.ask(port, "/healthz")[0] == 200
+
+
+def test_the_end_waits_for_the_answers_to_requests_that_have_come():
+    model = Stalled()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with http_server.running(app_of(model)) as port:
+            body = {"instances": ["a"]}
+            answer = pool.submit(http_server.ask, port, PREDICT, body)
+            model.started.acquire()
+            threading.Timer(0.2, model.may_end.set).start()
+        assert answer.result() == (200, {"predictions": ["a"]})
+
+
+def test_a_full_queue_is_answered_by_503(export, monkeypatch):
+    """The queue of TensorFlow is bounded; the model stalls on purpose."""
+    may_end, started = threading.Event(), threading.Event()
+
+    def stall(size):
+        started.set()
+        assert may_end.wait(300)
+
+    settings = settings_of(max_batch_size=1, max_queued_batches=2)
+    app = app_of(servable.Servable(export, settings, stall))
+    with (
+        concurrent.futures.ThreadPoolExecutor(17) as pool,
+        http_server.running(app) as port,
+    ):
+        body = {"instances": ["a"]}
+        answers = [pool.submit(http_server.ask, port, PREDICT, body)]
+        started.wait()
+        answers += [
+            pool.submit(http_server.ask, port, PREDICT, body) for _ in range(16)
+        ]
+        # One is computed and two wait; no other can be answered yet.
+        rejected = list(concurrent.futures.as_completed(answers, 300))[:0]
+        for answer in concurrent.futures.as_completed(answers, 300):
+            rejected.append(answer.result())
+            if len(rejected) == 14:
+                may_end.set()
+        assert [code for code, _ in rejected[:14]] == [503] * 14
+        assert sorted(x.result()[0] for x in answers) == [200] * 3 + [503] * 14
+
+
+def test_size_and_rate_are_limited(model, monkeypatch):
+    served, _ = model
+    client = client_of(served, max_request_bytes=101)
+    body = json.dumps({"instances": ["a"]}).encode()
+    assert client.post(PREDICT, data=body.ljust(101)).status_code == 200
+    assert client.post(PREDICT, data=body.ljust(102)).status_code == 413
+    now = [11.0]
+    monkeypatch.setattr(server.time, "monotonic", lambda: now[0])
+    client = client_of(served, max_examples_per_second=3)
+    codes = []
+    for seconds, count in ((0, 2), (0, 2), (0, 1), (0.3, 1), (0.1, 1), (9, 4)):
+        now[0] += seconds
+        body = {"instances": ["a"] * count}
+        answer = client.post(PREDICT, json=body)
+        codes.append(answer.status_code)
+    assert codes == [200, 429, 200, 429, 200, 429]
+    assert answer.headers["Retry-After"] == "1"
+
+
+def test_an_answer_that_is_not_finite_is_an_error_of_the_server(capsys):
+    class Broken:
+        signatures = Stalled.signatures
+
+        def call(self, signature, tensors):
+            return {"value": np.array([np.nan], np.float32)}
+
+    answer = client_of(Broken()).post(PREDICT, json={"instances": ["a"]})
+    assert answer.status_code == 500
+    assert "log" in answer.json["error"]
+    assert "JSON compliant" in capsys.readouterr().err
+
+
+def test_lists_have_no_padding_of_other_requests():
+    words = np.array([[b"a", b"b", b"", b""], [b"c", b"", b"", b""]])
+    outputs = dict.fromkeys(("words", "labels"), words)
+    outputs |= dict.fromkeys(("word_starts", "word_ends"), np.ones((2, 4)))
+    outputs["probabilities"] = np.ones((2, 4), np.float32)
+    found = json.loads(rest.to_json(outputs, "inputs"))["outputs"]
+    assert found["words"] == [["a", "b"], ["c", ""]]
+    assert found["probabilities"] == [[1, 1], [1, 1]]
+
+
+def test_bytes_that_are_no_text_are_written_in_base64():
+    found = rest.to_json({"x": np.array([b"\xff"], object)}, "instances")
+    assert json.loads(found) == {"predictions": [{"b64": "/w=="}]}
+
+
+def test_warm_up_requests_reach_the_model(export, tmp_path, monkeypatch):
+    """Written as records of TF Serving, and read again."""
+    folder = tmp_path / "mails" / "1"
+    signatures = rest.read_signatures(export)
+    assert warm_up.run(str(folder), None) == 0
+    lines = [
+        b'{"instances": ["a", "b"]}',
+        b'{"signature_name": "tokens", "inputs": {"input_ids": [[2]], '
+        b'"input_mask": [[1]], "segment_ids": [[0]]}}',
+    ]
+    warm_up.write(str(folder), lines, signatures)
+    found = []
+    assert warm_up.run(str(folder), lambda *x: found.append(x)) == 2
+    (first, texts), (second, tokens) = found
+    assert (first, second) == ("serving_default", "tokens")
+    assert texts["text"].numpy().tolist() == [b"a", b"b"]
+    assert {k: v.numpy().tolist() for k, v in tokens.items()} == {
+        "input_ids": [[2]],
+        "input_mask": [[1]],
+        "segment_ids": [[0]],
+    }
+    with pytest.raises(ValueError, match="text is"):
+        warm_up.write(str(folder), [*lines, b'{"instances": [1]}'], signatures)
+    assert warm_up.run(str(folder), lambda *x: None) == 2  # as before
+    raw = next(
+        iter(
+            tf.data.TFRecordDataset(
+                str(folder / "assets.extra" / "tf_serving_warmup_requests")
+            )
+        )
+    )
+    assert re.search(rb"\x0a.\x0a\x05mails", raw.numpy())
