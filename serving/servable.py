@@ -5,6 +5,7 @@ assets.extra/tf_serving_warmup_requests, written by `serving.warm_up`.
 """
 
 import threading
+import uuid
 from collections.abc import Callable
 
 import numpy as np
@@ -106,8 +107,11 @@ def _batched(function, specs: dict, settings: Settings, on_batch: Callable):
 
     names = list(function.structured_outputs)
 
+    queue = f"queue_{uuid.uuid4().hex}"  # equal names would share a queue
+
     def call(**tensors):
-        outputs = of_batch(*(tensors[name] for name in specs))
+        with tf.name_scope(queue):
+            outputs = of_batch(*(tensors[name] for name in specs))
         return dict(zip(names, outputs, strict=True))
 
     named = {k: tf.TensorSpec(x.shape, x.dtype, k) for k, x in specs.items()}

@@ -162,12 +162,14 @@ class Server(serving.ThreadedWSGIServer):
         self._free = threading.Semaphore(max_connections)
 
     def verify_request(self, request, client_address):
+        """Answers connections above the limit."""
         is_free = self._free.acquire(blocking=False)
         if not is_free:
             request.sendall(_BUSY)
         return is_free
 
     def process_request_thread(self, request, client_address):
+        """Answers a connection."""
         try:
             super().process_request_thread(request, client_address)
         finally:

@@ -13,13 +13,15 @@ from serving import server
 @contextlib.contextmanager
 def running(app, max_connections: int = 61):
     """Serves; yields the port. At the end all answers have been sent."""
-    with socket.create_server(("127.0.0.1", 0)) as opened:
-        with server.Server(app, opened, max_connections) as found:
-            threading.Thread(target=found.serve_forever, args=[0.01]).start()
-            try:
-                yield opened.getsockname()[1]
-            finally:
-                found.shutdown()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as opened,
+        server.Server(app, opened, max_connections) as found,
+    ):
+        threading.Thread(target=found.serve_forever, args=[0.01]).start()
+        try:
+            yield opened.getsockname()[1]
+        finally:
+            found.shutdown()
 
 
 def ask(port: int, path: str, body=None) -> tuple[int, dict | str]:

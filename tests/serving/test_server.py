@@ -203,8 +203,7 @@ def test_requests_at_once_share_batches_and_none_spoils_another(
         if number % 4 == 0:
             expected = of_ids["probabilities"][0]
         np.testing.assert_allclose(found["probabilities"], expected, atol=2e-6)
-    assert max(sizes) > 1
-    assert sum(sizes) == 40
+    assert max(sizes) == 5  # TensorFlow's queue has batched them
 
 
 class Stalled:
@@ -250,13 +249,13 @@ def test_the_end_waits_for_the_answers_to_requests_that_have_come():
         assert answer.result() == (200, {"predictions": ["a"]})
 
 
-def test_a_full_queue_is_answered_by_503(export, monkeypatch):
+def test_a_full_queue_is_answered_by_503(export):
     """The queue of TensorFlow is bounded; the model stalls on purpose."""
     may_end, started = threading.Event(), threading.Event()
 
     def stall(size):
         started.set()
-        assert may_end.wait(300)
+        assert may_end.wait(60)
 
     settings = settings_of(max_batch_size=1, max_queued_batches=2)
     app = app_of(servable.Servable(export, settings, stall))
@@ -271,8 +270,8 @@ def test_a_full_queue_is_answered_by_503(export, monkeypatch):
             pool.submit(http_server.ask, port, PREDICT, body) for _ in range(16)
         ]
         # One is computed and two wait; no other can be answered yet.
-        rejected = list(concurrent.futures.as_completed(answers, 300))[:0]
-        for answer in concurrent.futures.as_completed(answers, 300):
+        rejected = []
+        for answer in concurrent.futures.as_completed(answers, 60):
             rejected.append(answer.result())
             if len(rejected) == 14:
                 may_end.set()
