@@ -12,7 +12,8 @@ BIN = $(VENV)/bin
 PEERS = .venv-peers
 OUT = quickstart
 DEV = requirements-dev.txt requirements-beam.txt requirements-parquet.txt \
-    requirements-report.txt requirements-demo.txt requirements.txt
+    requirements-report.txt requirements-demo.txt requirements-serve.txt \
+    requirements.txt
 # Idle workers take tests from busy ones.
 PARALLEL = -n auto --maxprocesses=4 --dist worksteal
 export TF_CPP_MIN_LOG_LEVEL ?= 2

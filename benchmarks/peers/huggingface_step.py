@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import transformers
 from batches import encoder_batch, training_batch
+
 from serve import serve
 
 

@@ -14,6 +14,7 @@ import keras
 import keras_hub
 import tensorflow as tf
 from batches import encoder_batch, training_batch
+
 from serve import serve
 
 INPUTS = {

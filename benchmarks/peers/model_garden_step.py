@@ -14,6 +14,7 @@ import tf_keras
 from batches import encoder_batch, training_batch
 from model_garden_outputs import build
 from official.nlp import optimization
+
 from serve import serve
 
 INPUTS = {

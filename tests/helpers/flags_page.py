@@ -25,6 +25,7 @@ SCRIPTS = (
     "doctor",
     "report",
     "demo",
+    "serve",
 )
 SHARED = {  # title -> settings, and the title of those they contain
     "Training": (settings.Training, None),

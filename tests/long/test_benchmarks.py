@@ -11,6 +11,7 @@ from benchmarks import (
     finetuning,
     glue,
     serving,
+    serving_load,
     squad,
     tpu_compile,
     transformers_trainer,
@@ -101,6 +102,22 @@ def test_an_export_is_timed(tmp_path):
     figures = serving.measure(model, str(tmp_path / "lines.txt"), runs=1)
     assert figures["texts"] == 2 * 19
     assert figures["seconds"]["ours"] > 0
+
+
+def test_a_server_is_loaded_beside_the_bare_model(tmp_path):
+    (tmp_path / "lines.txt").write_text("the cat sees\na dog\n")
+    lines = str(tmp_path / "lines.txt")
+    model = classifier_files.write_export(tmp_path)
+    found = list(serving_load.measure(model, lines, 0.5, clients=(1, 3)))
+    assert [(x["side"], x["clients"]) for x in found] == [
+        ("serve.py", 1),
+        ("bare", 1),
+        ("serve.py", 3),
+        ("bare", 3),
+    ]
+    for figures in found:
+        assert figures["failed"] == figures["other_labels"] == 0
+        assert 0 < figures["p50_ms"] <= figures["p99_ms"]
 
 
 def test_a_step_is_a_program_for_the_compiler(tmp_path):

@@ -1,0 +1,97 @@
+"""serve.py: mistakes of the user, versions, and its end."""
+
+import concurrent.futures
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+import serve
+from common import flags
+from serving.server_settings import Settings
+from tests.helpers import http_server
+from tests.helpers.classifier_files import write_export
+
+
+def test_a_folder_without_versions_is_named(run_script, tmp_path):
+    (tmp_path / "one").mkdir()
+    for model in (tmp_path, tmp_path / "none"):
+        code, _, err = run_script(serve, "--trust_model", model=model)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "no saved_model.pb" in err and str(model) in err
+
+
+def test_missing_packages_are_named(run_script, monkeypatch, tmp_path):
+    def find(name, found=importlib.util.find_spec):
+        return None if name == "flask" else found(name)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
+    code, _, err = run_script(serve, model=tmp_path)
+    assert code == 2
+    assert err == (
+        "error: flask not installed; pip install -r requirements-serve.txt\n"
+    )
+
+
+def test_a_port_in_use_is_reported_before_the_model_is_loaded(
+    run_script, tmp_path
+):
+    (tmp_path / "saved_model.pb").write_text("none")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = run_script(
+            serve, "--trust_model", model=tmp_path, port=port
+        )
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"--port={port}: Address already in use" in err
+
+
+def test_the_newest_version_is_the_greatest_number(tmp_path):
+    settings = flags.replace(Settings(), model=str(tmp_path), trust_model=True)
+    for name in ("9", "10", "x11", "12.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "saved_model.pb").touch()
+    assert settings.find() == (str(tmp_path / "10"), 10)
+
+
+@pytest.mark.long
+def test_a_server_ends_after_its_answers(tmp_path):
+    """Under load from many clients; SIGTERM ends it with code 0."""
+    folder = tmp_path / "mails"
+    shutil.move(write_export(tmp_path), folder / "3")
+    path = pathlib.Path(serve.__file__)
+    command = [sys.executable, path, f"--model={folder}", "--trust_model"]
+    with subprocess.Popen(
+        [*command, "--port=0", "--max_batch_size=8"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    ) as process:
+        found = None
+        while not found:
+            line = process.stderr.readline()
+            assert line, "the server has ended"
+            found = re.search(r"version 3 on http://127.0.0.1:(\d+)", line)
+        port = int(found[1])
+        bodies = [{"instances": [f"the cat {i}"]} for i in range(211)]
+        for i in range(0, 211, 10):
+            bodies[i] = b'{"instances": [7]}'
+        predict = "/v1/models/mails:predict"
+        with concurrent.futures.ThreadPoolExecutor(31) as pool:
+            answers = [
+                pool.submit(http_server.ask, port, predict, body)
+                for body in bodies
+            ]
+            codes = [answer.result()[0] for answer in answers]
+        assert codes == [200 if i % 10 else 400 for i in range(211)]
+        process.send_signal(signal.SIGTERM)
+        rest = process.stderr.read()
+        assert "Traceback" not in rest, rest
+    assert process.returncode == 0
