@@ -262,7 +262,7 @@ def test_a_full_queue_is_answered_by_503(export):
 
     def stall(size):
         started.set()
-        assert may_end.wait(60)
+        assert may_end.wait(30)
 
     settings = settings_of(max_batch_size=1, max_queued_batches=2)
     app = app_of(servable.Servable(export, settings, stall))
@@ -278,7 +278,7 @@ def test_a_full_queue_is_answered_by_503(export):
         ]
         # One is computed and two wait; no other can be answered yet.
         rejected = []
-        for answer in concurrent.futures.as_completed(answers, 60):
+        for answer in concurrent.futures.as_completed(answers, 30):
             rejected.append(answer.result())
             if len(rejected) == 14:
                 may_end.set()
