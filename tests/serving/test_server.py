@@ -253,6 +253,7 @@ def test_the_end_waits_for_the_answers_to_requests_that_have_come():
             answer = pool.submit(http_server.ask, port, PREDICT, body)
             model.started.acquire()
             threading.Timer(0.2, model.may_end.set).start()
+        assert model.may_end.is_set()
         assert answer.result() == (200, {"predictions": ["a"]})
 
 
