@@ -26,7 +26,8 @@ class Servable:
 
     Args:
         folder: the SavedModel; it is scanned before it is loaded.
-        settings: whether it is trusted, the sizes of batches and queue.
+        settings: the sizes of batches and queue; `find` has checked that
+            the folder is trusted.
         on_batch: called with the number of examples of each batch.
 
     Attributes:
@@ -42,7 +43,7 @@ class Servable:
         settings: Settings,
         on_batch: Callable[[int], None],
     ):
-        self._loaded = hub.load(folder, settings.trust_model)  # variables
+        self._loaded = hub.load(folder, trust_model=True)  # variables
         self._functions = self._loaded.signatures
         self.signatures = rest.read_signatures(folder)
         self._batched = {

@@ -24,7 +24,9 @@ class Settings:
         path=True,
     )
     trust_model: bool = flag(
-        False, "Required: loading a SavedModel runs it as a program."
+        False,
+        "Load a model that you did not export yourself: loading a SavedModel "
+        "runs it as a program.",
     )
     host: str = flag("127.0.0.1", "Address; who reaches it may ask the model.")
     port: int = flag(8501, "Port; 0: any free one.", at_least=0, at_most=65535)

@@ -28,6 +28,15 @@ def test_a_folder_without_versions_is_named(run_script, tmp_path):
         assert "no saved_model.pb" in err and str(model) in err
 
 
+def test_an_unknown_export_needs_trust_before_it_is_loaded(
+    run_script, tmp_path
+):
+    (tmp_path / "saved_model.pb").write_text("none")
+    code, _, err = run_script(serve, model=tmp_path)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "pass --trust_model" in err
+
+
 def test_missing_packages_are_named(run_script, monkeypatch, tmp_path):
     def find(name, found=importlib.util.find_spec):
         return None if name == "flask" else found(name)
