@@ -13,42 +13,9 @@ from common.errors import UserError
 from common.progress import say
 from data.text import vocabulary
 from modeling import checkpoints
-from modeling import encoder as encoder_lib
 from modeling.config import BertConfig
+from modeling.encoder import Encoder, build_encoder
 from modeling.formats import conversion
-
-
-@keras.saving.register_keras_serializable(package="bert")
-class Encoder(keras.Model):
-    """The functional model of `modeling.encoder.build_encoder`, named "bert".
-
-        encoder = bert.new_encoder("tiny")
-        outputs = encoder(inputs)
-        outputs["sequence_output"].shape  # [B, S, H]
-
-    Attributes:
-        checkpoint: a `conversion.Bert` with the weights of the heads of the
-            checkpoint it was loaded from; None: it was not.
-    """
-
-    checkpoint = None
-
-    def load_weights(self, filepath, *args, **kwargs):
-        """Loads weights that Keras has saved.
-
-        Raises:
-            UserError: it is a checkpoint or a folder in another format.
-        """
-        path = os.fspath(filepath)
-        if not path.endswith((".keras", ".h5")):
-            raise UserError(
-                "not weights that Keras has saved",
-                path=path,
-                expected="a file .weights.h5 or .keras",
-                fix="for checkpoints of the original and folders of other "
-                "formats, call bert.load_encoder",
-            )
-        super().load_weights(path, *args, **kwargs)
 
 
 def new_encoder(config: BertConfig | str, seed: int = 12345) -> Encoder:
@@ -75,8 +42,7 @@ def new_encoder(config: BertConfig | str, seed: int = 12345) -> Encoder:
         published = locations.CONFIGS / f"bert_{config}.json"
         path = published if published.is_file() else config
         config = BertConfig.from_json_file(str(path))
-    built = encoder_lib.build_encoder(config, seed)
-    encoder = Encoder(built.input, built.output, name=built.name)
+    encoder = build_encoder(config, seed)
     encoder.jit_compile = False  # else `predict` compiles for each length
     return encoder
 

@@ -7,7 +7,6 @@ from bert.encoders import Encoder, config_of
 from common.progress import say
 from data import features
 from modeling import checkpoints, heads, layers, task_models
-from modeling import encoder as encoder_lib
 
 
 def classifier(
@@ -102,10 +101,9 @@ def next_sentence(encoder: Encoder, seed: int = 12345) -> keras.Model:
     _thaw_pooler(encoder)
     config = config_of(encoder)
     first = ops.zeros_like(encoder.input[features.INPUT_IDS][:, :1])  # [CLS]
-    read = encoder_lib.last_layer_at(encoder, encoder.input, first)
+    pooled = encoder(encoder.input, positions=first)["pooled_output"]
     head = heads.OutputHead(config, seed, 2, "seq_relationship")
-    logits = head(encoder.get_layer("pooler")(read[:, 0]))
-    outputs = {"next_sentence_logits": logits}
+    outputs = {"next_sentence_logits": head(pooled)}
     return _with_heads(
         keras.Model(encoder.input, outputs, name="next_sentence"), encoder
     )
@@ -136,17 +134,16 @@ def masked_lm(
         (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
     )
     first = ops.zeros_like(positions[:, :1])  # [CLS]
-    read = encoder_lib.last_layer_at(
-        encoder, encoder.input, ops.concatenate([first, positions], axis=1)
+    read = encoder(
+        encoder.input, positions=ops.concatenate([first, positions], axis=1)
     )
-    firsts, masked = layers.Split(name="split")(read, first)
-    head = heads.MaskedLMHead(config, seed, encoder.get_layer("embeddings"))
-    outputs = {"masked_lm_logits": head(masked)}
+    masked = layers.Rest(name="rest")(read["sequence_output"], first)
+    head = heads.MaskedLMHead(config, seed)
+    outputs = {"masked_lm_logits": head(masked, read["word_embeddings"])}
     if next_sentence:
         _thaw_pooler(encoder)
         head = heads.OutputHead(config, seed, 2, "seq_relationship")
-        pooled = encoder.get_layer("pooler")(firsts[:, 0])
-        outputs["next_sentence_logits"] = head(pooled)
+        outputs["next_sentence_logits"] = head(read["pooled_output"])
     inputs = {**encoder.input, features.MASKED_LM_POSITIONS: positions}
     return _with_heads(
         keras.Model(inputs, outputs, name="pretraining"), encoder

@@ -1,4 +1,4 @@
-"""Dropout whose masks are a function of a seed: TensorFlow only.
+"""Dropout whose masks are a function of a seed.
 
 Keras' own layer keeps a generator that no checkpoint holds and that draws the
 same mask on every replica. Here the training step provides a seed, made of
@@ -6,19 +6,24 @@ same mask on every replica. Here the training step provides a seed, made of
 
     with dropout_seed(seed):
         outputs = model(inputs, training=True)
+
+Keras' other backends have Keras' own dropout, and know no `dropout_seed`.
 """
 
 import contextlib
 import threading
 
 import keras
-import tensorflow as tf
+
+ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
+if ON_TENSORFLOW:
+    import tensorflow as tf
 
 _scope = threading.local()
 
 
 @contextlib.contextmanager
-def dropout_seed(seed: tf.Tensor | None):
+def dropout_seed(seed: "tf.Tensor | None"):
     """Context that passes a seed to the dropout layers called inside.
 
     Args:
@@ -32,12 +37,12 @@ def dropout_seed(seed: tf.Tensor | None):
         _scope.seed = outer
 
 
-def current_seed() -> tf.Tensor | None:
+def current_seed() -> "tf.Tensor | None":
     """The seed of the innermost `dropout_seed`, or None."""
     return getattr(_scope, "seed", None)
 
 
-def layer_key(seed: tf.Tensor, salt: int) -> tf.Tensor:
+def layer_key(seed: "tf.Tensor", salt: int) -> "tf.Tensor":
     """Mixes a seed and the salt of a layer into a key, int32 [2].
 
     `stateless_fold_in` alone keeps the salt as one half of its result, so that
@@ -49,7 +54,7 @@ def layer_key(seed: tf.Tensor, salt: int) -> tf.Tensor:
     )
 
 
-def drop(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
+def drop(x, key, rate: float):
     """Sets a fraction of x to zero and scales up the rest.
 
     An element's random number is a hash of its index and the key: a Weyl
@@ -61,9 +66,11 @@ def drop(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
 
     Args:
         x: float [...], fewer than 2**32 elements.
-        key: int32 [2].
+        key: int32 [2]; without TensorFlow a generator of Keras.
         rate: the fraction, from 0 to below 1.
     """
+    if not ON_TENSORFLOW:
+        return keras.random.dropout(x, rate, seed=key) if rate else x
     threshold = round(rate * 2**32)
     if threshold == 0:
         return x
@@ -84,6 +91,7 @@ def drop(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
     return x * tf.where(keep, scale, tf.zeros([], x.dtype))
 
 
+@keras.saving.register_keras_serializable("bert")
 class Dropout(keras.layers.Layer):
     """Sets a fraction of its input to zero and scales up the rest.
 
@@ -99,14 +107,18 @@ class Dropout(keras.layers.Layer):
         super().__init__(**kwargs)
         self.rate = rate
         self.salt = salt
+        if not ON_TENSORFLOW:
+            self.generator = keras.random.SeedGenerator(salt)
         self.build(())  # has no weights, and `draw` may precede any call
 
     def call(self, x, training=False):
         """float [...] -> float [...], unchanged unless training."""
         return drop(x, *self.draw(training))
 
-    def draw(self, training: bool) -> tuple[tf.Tensor, float]:
+    def draw(self, training: bool) -> tuple:
         """Key and rate for `drop`; rate 0 unless training."""
+        if not ON_TENSORFLOW:
+            return self.generator, self.rate if training else 0.0
         if not training or self.rate == 0:
             return tf.zeros([2], tf.int32), 0.0
         seed = current_seed()
@@ -119,11 +131,11 @@ class Dropout(keras.layers.Layer):
         return {**super().get_config(), "rate": self.rate, "salt": self.salt}
 
 
-def _fold(bits: tf.Tensor, by: int) -> tf.Tensor:
+def _fold(bits: "tf.Tensor", by: int) -> "tf.Tensor":
     """Mixes the upper bits of uint32 into the lower ones."""
     shifted = tf.bitwise.right_shift(bits, _uint32(by))
     return tf.bitwise.bitwise_xor(bits, shifted)
 
 
-def _uint32(value: int) -> tf.Tensor:
+def _uint32(value: int) -> "tf.Tensor":
     return tf.constant(value, tf.uint32)

@@ -1,16 +1,143 @@
 """The encoder as a Keras functional model."""
 
+import itertools
+import os
+
 import keras
 from keras import ops
 
+from common.errors import UserError
 from data import features
 from modeling import layers
 from modeling.config import BertConfig
 
 
+@keras.saving.register_keras_serializable("bert")
+class Encoder(keras.Model):
+    """Functional model of an encoder, made by `build_encoder`.
+
+    A position of the last layer reads all positions of the layer below, but
+    no other of its own. If only `[CLS]` or masked tokens are read, most of
+    the last layer need not be computed: `positions` names those that are.
+
+        encoder = bert.new_encoder("tiny")
+        encoder(inputs)["sequence_output"].shape  # [B, S, H]
+
+    Attributes:
+        checkpoint: of `bert.load_encoder`: the checkpoint it was loaded from,
+            a `conversion.Bert` with the weights of its heads.
+    """
+
+    checkpoint = None
+
+    def call(self, inputs, training=None, mask=None, positions=None):
+        """Computes all outputs, or the last layer at some positions.
+
+        Args:
+            inputs: see `build_encoder`.
+            training: whether dropout is on.
+            mask: a mask of Keras, which is not used.
+            positions: int32 [B, Q]; the first are those of `[CLS]`: one, or K
+                if packed.
+
+        Returns:
+            a dict; without `positions` see `build_encoder`, with them:
+                sequence_output: float [B, Q, H], the last layer.
+                pooled_output: float [B, H]; if packed, [B, K, H].
+                word_embeddings: float32 [V, H], the table.
+        """
+        if positions is None:
+            return super().call(inputs, training=training)
+        embeddings = self.get_layer("embeddings")
+        *below, last = self._blocks()
+        attention_bias = self._attention_bias(inputs)
+        x = embeddings(
+            inputs[features.INPUT_IDS],
+            inputs[features.SEGMENT_IDS],
+            inputs.get(features.POSITION_IDS),
+            training=training,
+        )
+        for block in below:
+            x = block(x, attention_bias, training=training)
+        x = last(x, attention_bias, positions, training=training)
+        first = x[:, 0]
+        if self._is_packed:
+            count = ops.shape(inputs[features.NEXT_SENTENCE_POSITIONS])[1]
+            first = x[:, :count]
+        return {
+            "sequence_output": x,
+            "pooled_output": self.get_layer("pooler")(first),
+            "word_embeddings": embeddings.word_table(),
+        }
+
+    def compute_output_spec(
+        self, inputs, training=None, mask=None, positions=None
+    ):
+        """Shapes and types of the outputs of `call`."""
+        if positions is None:
+            return super().compute_output_spec(inputs, training=training)
+        table = self.get_layer("embeddings").word_embeddings
+        pooler = self.get_layer("pooler")
+        batch, width = positions.shape[0], table.shape[1]
+        pooled = [batch, width]
+        if self._is_packed:
+            pooled.insert(1, inputs[features.NEXT_SENTENCE_POSITIONS].shape[1])
+        kind = pooler.compute_dtype
+        return {
+            "sequence_output": keras.KerasTensor(
+                (*positions.shape, width), kind
+            ),
+            "pooled_output": keras.KerasTensor(pooled, kind),
+            "word_embeddings": keras.KerasTensor(table.shape, table.dtype),
+        }
+
+    def export(self, filepath, *args, **kwargs):
+        """Exports as Keras does, but without the lists of outputs.
+
+        Signatures have no lists: `sequence_output` and `pooled_output` stay.
+        """
+        names = ("sequence_output", "pooled_output")
+        outputs = {name: self.output[name] for name in names}
+        keras.Model(self.input, outputs).export(filepath, *args, **kwargs)
+
+    def load_weights(self, filepath, *args, **kwargs):
+        """Loads weights that Keras has saved.
+
+        Raises:
+            UserError: it is a checkpoint or a folder in another format.
+        """
+        path = os.fspath(filepath)
+        if not path.endswith((".keras", ".h5")):
+            raise UserError(
+                "not weights that Keras has saved",
+                path=path,
+                expected="a file .weights.h5 or .keras",
+                fix="for checkpoints of the original and folders of other "
+                "formats, call bert.load_encoder",
+            )
+        super().load_weights(path, *args, **kwargs)
+
+    @property
+    def _is_packed(self) -> bool:
+        return features.SEQUENCE_IDS in self.input
+
+    def _blocks(self) -> list[layers.TransformerBlock]:
+        """The layers from the first to the last."""
+        named = {layer.name: layer for layer in self.layers}
+        names = (f"layer_{index}" for index in itertools.count())
+        return [named[x] for x in itertools.takewhile(named.get, names)]
+
+    def _attention_bias(self, inputs: dict):
+        """float32 [B, 1, 1 or S, S]."""
+        if self._is_packed:
+            mask = self.get_layer("sequence_mask")
+            return mask(inputs[features.SEQUENCE_IDS])
+        return self.get_layer("attention_mask")(inputs[features.INPUT_MASK])
+
+
 def build_encoder(
     config: BertConfig, seed: int = 12345, packed: bool = False
-) -> keras.Model:
+) -> Encoder:
     """Builds the BERT encoder with fresh weights.
 
     Args:
@@ -69,33 +196,4 @@ def build_encoder(
         "encoder_outputs": encoder_outputs,
         "embedding_output": embedding_output,
     }
-    return keras.Model(inputs, outputs, name="bert")
-
-
-def last_layer_at(
-    encoder: keras.Model, inputs: dict, positions
-) -> keras.KerasTensor:
-    """Output of the last layer at some positions only.
-
-    A position of the last layer reads all positions of the layer below, but
-    no other of its own. If only `[CLS]` or masked tokens are read, most of
-    the last layer need not be computed.
-
-    Args:
-        encoder: from `build_encoder`.
-        inputs: as the encoder's.
-        positions: int32 [B, Q].
-
-    Returns:
-        float [B, Q, H].
-    """
-    outputs = encoder(inputs)
-    *_, below, _ = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-    for name, mask in (
-        ("attention_mask", features.INPUT_MASK),
-        ("sequence_mask", features.SEQUENCE_IDS),
-    ):
-        if name in (layer.name for layer in encoder.layers):
-            attention_bias = encoder.get_layer(name)(inputs[mask])
-    last = encoder.get_layer(f"layer_{len(outputs['encoder_outputs']) - 1}")
-    return last(below, attention_bias, positions)
+    return Encoder(inputs, outputs, name="bert")

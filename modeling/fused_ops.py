@@ -4,7 +4,7 @@
         outputs = model(inputs, training=True)
 
 They change no number, and are off outside of `training_step`: under
-`Model.fit`, in evaluation, and in exports.
+`Model.fit`, in evaluation, in exports, and with Keras' other backends.
 """
 
 import contextlib
@@ -13,10 +13,11 @@ import functools
 import threading
 from collections.abc import Callable
 
-import tensorflow as tf
-
 from modeling import dropout
 from modeling.config import BertConfig
+
+if dropout.ON_TENSORFLOW:
+    import tensorflow as tf
 
 # For smaller sizes compiling takes longer than a short run can save.
 SMALLEST_HIDDEN_SIZE = 128
@@ -62,7 +63,7 @@ def step_scope(config: BertConfig, fused: bool, remat: bool) -> Callable:
 
 
 @contextlib.contextmanager
-def training_step(seed: tf.Tensor, options: StepOptions = _PLAIN):
+def training_step(seed: "tf.Tensor", options: StepOptions = _PLAIN):
     """Context that passes a seed and options to all layers called inside.
 
     Args:
@@ -78,7 +79,7 @@ def training_step(seed: tf.Tensor, options: StepOptions = _PLAIN):
         _scope.options = outer
 
 
-def elementwise(function: Callable, *tensors, **settings) -> tf.Tensor:
+def elementwise(function: Callable, *tensors, **settings):
     """`function(*tensors, **settings)`, compiled if the step is fused.
 
     Matrix products are fastest as single calls of oneDNN, which XLA on CPU
@@ -96,7 +97,7 @@ def elementwise(function: Callable, *tensors, **settings) -> tf.Tensor:
     return _fused(function, **settings)(*map(tf.convert_to_tensor, tensors))
 
 
-def recomputed(function: Callable, x: tf.Tensor) -> tf.Tensor:
+def recomputed(function: Callable, x):
     """`function(x)`; with remat, only x is kept for the backward pass.
 
     The backward pass recomputes the rest, with the same dropout (Chen et al.

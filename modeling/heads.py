@@ -7,6 +7,7 @@ from modeling import layers
 from modeling.config import BertConfig
 
 
+@keras.saving.register_keras_serializable("bert")
 class MaskedLMHead(keras.layers.Layer):
     """Masked LM head: scores of all tokens at the masked positions.
 
@@ -17,31 +18,43 @@ class MaskedLMHead(keras.layers.Layer):
     Args:
         config: sizes.
         seed: of the initial weights.
-        embeddings: embedding layer of the encoder.
+        dtype: policy of the dense layer; None: Keras' global one.
     """
 
     def __init__(
-        self, config: BertConfig, seed: int, embeddings: layers.Embeddings
+        self,
+        config: BertConfig | dict,
+        seed: int,
+        name: str = "predictions",
+        dtype=None,
+        **kwargs,
     ):
-        super().__init__(name="predictions", dtype="float32")
-        self.config = config
-        make = layers.Factory(config, seed, "predictions")
+        super().__init__(name=name, dtype="float32", **kwargs)
+        self.config = config = layers.sizes_of(config)
+        self.seed = seed
+        make = layers.Factory(config, seed, "predictions", dtype)
         self.transform = make.dense(
             config.hidden_size,
             "transform",
             activation=layers.activation(config.hidden_act),
         )
         self.layer_norm = make.layer_norm()
-        self.embeddings = embeddings
         self.output_bias = self.add_weight(
             shape=(config.vocab_size,), initializer="zeros", name="output_bias"
         )
 
-    def call(self, x, positions=None):
+    def get_config(self):
+        """The layer's arguments."""
+        policy = keras.dtype_policies.serialize(self.transform.dtype_policy)
+        inherited = {**super().get_config(), "dtype": policy}
+        return layers.config_of(self, inherited)
+
+    def call(self, x, table, positions=None):
         """Computes the scores.
 
         Args:
             x: float [B, S, H].
+            table: float32 [V, H], the word embeddings of the encoder.
             positions: int32 [B, P]; None: x is [B, P, H], gathered already.
 
         Returns:
@@ -50,7 +63,6 @@ class MaskedLMHead(keras.layers.Layer):
         if positions is not None:
             x = layers.gather_positions(x, positions)
         x = self.layer_norm(self.transform(x))  # [B, P, H]
-        table = ops.convert_to_tensor(self.embeddings.word_embeddings)
         batch, count, width = ops.shape(x)
         x = ops.cast(ops.reshape(x, (-1, width)), "float32")
         logits = ops.matmul(x, ops.transpose(table))
@@ -58,6 +70,7 @@ class MaskedLMHead(keras.layers.Layer):
         return logits + self.output_bias
 
 
+@keras.saving.register_keras_serializable("bert")
 class OutputHead(keras.layers.Layer):
     """Scores of C classes: x W^T + b, as in each task of the original.
 
@@ -73,13 +86,17 @@ class OutputHead(keras.layers.Layer):
 
     def __init__(
         self,
-        config: BertConfig,
+        config: BertConfig | dict,
         seed: int,
         classes: int,
         name: str,
         bias: bool = True,
+        dtype="float32",
+        **kwargs,
     ):
-        super().__init__(name=name, dtype="float32")
+        super().__init__(name=name, dtype=dtype, **kwargs)
+        self.config = config = layers.sizes_of(config)
+        self.seed, self.classes = seed, classes
         make = layers.Factory(config, seed, name)
         self.output_weights = self.add_weight(
             shape=(classes, config.hidden_size),
@@ -91,6 +108,14 @@ class OutputHead(keras.layers.Layer):
             self.output_bias = self.add_weight(
                 shape=(classes,), initializer="zeros", name="output_bias"
             )
+
+    def get_config(self):
+        """The layer's arguments."""
+        return {
+            **layers.config_of(self, super().get_config()),
+            "classes": self.classes,
+            "bias": self.output_bias is not None,
+        }
 
     def call(self, x):
         """float [..., H] -> float32 [..., C]."""

@@ -12,6 +12,7 @@ Nested layers define `build` and `compute_output_shape`: otherwise Keras would
 trace each of them twice, which is most of the time of building a network.
 """
 
+import dataclasses
 import math
 import zlib
 
@@ -49,10 +50,12 @@ class Factory:
         seed: of the initial weights.
         scope: name of the layer in its network; it and the part's name
             determine the seed of the part.
+        dtype: policy of the parts; None: Keras' global one.
     """
 
-    def __init__(self, config: BertConfig, seed: int, scope: str):
+    def __init__(self, config: BertConfig, seed: int, scope: str, dtype=None):
         self._config, self._seed, self._scope = config, seed, scope
+        self._dtype = dtype
 
     def initializer(self, name: str) -> keras.initializers.Initializer:
         """Truncated normal, as in the original."""
@@ -67,32 +70,63 @@ class Factory:
             units,
             kernel_initializer=self.initializer(name),
             name=name,
+            dtype=self._dtype,
             **kwargs,
         )
 
     def projection(self, units: int, name: str) -> "Projection":
         """x W; its bias is added by the next layer."""
-        return Projection(units, self.initializer(name), name=name)
+        return Projection(
+            units, self.initializer(name), name=name, dtype=self._dtype
+        )
 
     def dropout(self, rate: float, name: str) -> dropout.Dropout:
         """A dropout layer with its own salt."""
         salt = zlib.crc32(f"{self._scope}/{name}".encode()) & 0x7FFFFFFF
-        return dropout.Dropout(rate, salt, name=name)
+        return dropout.Dropout(rate, salt, name=name, dtype=self._dtype)
 
     def layer_norm(self) -> keras.layers.LayerNormalization:
         """Layer normalisation with the original's epsilon."""
         return keras.layers.LayerNormalization(
-            epsilon=LAYER_NORM_EPSILON, name="LayerNorm"
+            epsilon=LAYER_NORM_EPSILON, name="LayerNorm", dtype=self._dtype
         )
 
+    def add_norm(self, rate: float, drop: str, name: str) -> "AddNorm":
+        """Dropout, residual and layer normalisation."""
+        return AddNorm(self.dropout(rate, drop), name=name, dtype=self._dtype)
 
+
+def config_of(layer: keras.layers.Layer, inherited: dict) -> dict:
+    """Arguments of a layer that is made of a config and a seed, as JSON.
+
+    Args:
+        layer: has the attributes `config` and `seed`.
+        inherited: the arguments of Keras' own layer.
+    """
+    sizes = dataclasses.asdict(layer.config)
+    return {**inherited, "config": sizes, "seed": layer.seed}
+
+
+def sizes_of(config: BertConfig | dict) -> BertConfig:
+    """The sizes that a layer was given, or that its saved form holds."""
+    return BertConfig(**config) if isinstance(config, dict) else config
+
+
+@keras.saving.register_keras_serializable("bert")
 class Embeddings(keras.layers.Layer):
     """Sum of word, segment and position vectors, normalised."""
 
-    def __init__(self, config: BertConfig, seed: int, **kwargs):
-        super().__init__(name="embeddings", **kwargs)
-        self.config = config
-        make = Factory(config, seed, "embeddings")
+    def __init__(
+        self,
+        config: BertConfig | dict,
+        seed: int,
+        name: str = "embeddings",
+        **kwargs,
+    ):
+        super().__init__(name=name, **kwargs)
+        self.config = config = sizes_of(config)
+        self.seed = seed
+        make = Factory(config, seed, "embeddings", self.dtype_policy)
         width = config.hidden_size
 
         def table(name: str, rows: int):
@@ -111,6 +145,15 @@ class Embeddings(keras.layers.Layer):
         )
         self.layer_norm = make.layer_norm()
         self.dropout = make.dropout(config.hidden_dropout_prob, "dropout")
+        self.uncast = Uncast(name="uncast")
+
+    def word_table(self):
+        """The word embeddings, [V, H], as they are stored."""
+        return self.uncast(of=self)
+
+    def get_config(self):
+        """The layer's arguments."""
+        return config_of(self, super().get_config())
 
     def build(self, input_ids_shape):
         """Creates the layer norm's weights."""
@@ -141,6 +184,19 @@ class Embeddings(keras.layers.Layer):
         return self.dropout(self.layer_norm(x), training=training)
 
 
+class Uncast(keras.layers.Layer):
+    """Reads the word embeddings, not cast by mixed precision."""
+
+    def __init__(self, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.build(())
+
+    def call(self, *, of: Embeddings):
+        """Returns the table, [V, H]."""
+        return ops.convert_to_tensor(of.word_embeddings)
+
+
+@keras.saving.register_keras_serializable("bert")
 class AttentionMask(keras.layers.Layer):
     """Attention bias that masks padding."""
 
@@ -150,6 +206,7 @@ class AttentionMask(keras.layers.Layer):
         return ops.expand_dims(padding, (1, 2)) * MASKED_SCORE
 
 
+@keras.saving.register_keras_serializable("bert")
 class SequenceMask(keras.layers.Layer):
     """Attention bias that separates the sequences of a packed row."""
 
@@ -194,7 +251,7 @@ class SelfAttention(keras.layers.Layer):
     def __init__(self, config: BertConfig, seed: int, scope: str, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        make = Factory(config, seed, scope)
+        make = Factory(config, seed, scope, self.dtype_policy)
         self.query = make.dense(config.hidden_size, "query")
         self.key = make.dense(config.hidden_size, "key")
         self.value = make.dense(config.hidden_size, "value")
@@ -267,27 +324,45 @@ class AddNorm(keras.layers.Layer):
         )
 
 
+@keras.saving.register_keras_serializable("bert")
 class TransformerBlock(keras.layers.Layer):
     """Attention and feed-forward, each with residual and layer norm."""
 
-    def __init__(self, config: BertConfig, seed: int, index: int):
-        name = f"layer_{index}"
-        super().__init__(name=name)
-        self.config = config
-        make = Factory(config, seed, name)
+    def __init__(
+        self,
+        config: BertConfig | dict,
+        seed: int,
+        index: int,
+        name: str | None = None,
+        **kwargs,
+    ):
+        scope = f"layer_{index}"
+        super().__init__(name=name or scope, **kwargs)
+        self.config = config = sizes_of(config)
+        self.seed, self.index = seed, index
+        make = Factory(config, seed, scope, self.dtype_policy)
         width, rate = config.hidden_size, config.hidden_dropout_prob
-        self.attention = SelfAttention(config, seed, name, name="self")
+        self.attention = SelfAttention(
+            config, seed, scope, name="self", dtype=self.dtype_policy
+        )
         self.attention_output = make.projection(width, "attention_output")
-        self.attention_layer_norm = AddNorm(
-            make.dropout(rate, "attention_dropout"), name="attention_LayerNorm"
+        self.attention_layer_norm = make.add_norm(
+            rate, "attention_dropout", "attention_LayerNorm"
         )
         self.intermediate = make.projection(
             config.intermediate_size, "intermediate"
         )
         self.output_dense = make.projection(width, "output")
-        self.output_layer_norm = AddNorm(
-            make.dropout(rate, "output_dropout"), name="output_LayerNorm"
+        self.output_layer_norm = make.add_norm(
+            rate, "output_dropout", "output_LayerNorm"
         )
+
+    def get_config(self):
+        """The layer's arguments."""
+        return {
+            **config_of(self, super().get_config()),
+            "index": self.index,
+        }
 
     def build(self, x_shape):
         """Creates the weights of all parts."""
@@ -348,13 +423,13 @@ class TransformerBlock(keras.layers.Layer):
         )
 
 
-class Split(keras.layers.Layer):
-    """Splits the output at two groups of positions."""
+@keras.saving.register_keras_serializable("bert")
+class Rest(keras.layers.Layer):
+    """Skips the first positions."""
 
     def call(self, x, first):
-        """float [B, K + P, H], int32 [B, K] -> [B, K, H] and [B, P, H]."""
-        count = ops.shape(first)[1]
-        return x[:, :count], x[:, count:]
+        """float [B, K + P, H], int32 [B, K] -> float [B, P, H]."""
+        return x[:, ops.shape(first)[1] :]
 
 
 def split_heads(x, heads: int):

@@ -4,9 +4,9 @@ import keras
 from keras import ops
 
 from data import features
-from modeling import encoder as encoder_lib
 from modeling import heads, layers
 from modeling.config import BertConfig
+from modeling.encoder import build_encoder
 
 
 def build_pretraining_model(
@@ -26,27 +26,24 @@ def build_pretraining_model(
             next_sentence_logits: float32 [B, 2]; 0 = follows, 1 = random;
                 if `packed`, [B, K, 2].
     """
-    encoder = encoder_lib.build_encoder(config, seed, packed)
+    encoder = build_encoder(config, seed, packed)
     positions = keras.Input(
         (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
     )
     first = ops.zeros_like(positions[:, :1])  # [CLS]
     if packed:
         first = encoder.input[features.NEXT_SENTENCE_POSITIONS]
-    read = encoder_lib.last_layer_at(
-        encoder, encoder.input, ops.concatenate([first, positions], axis=1)
+    read = encoder(
+        encoder.input, positions=ops.concatenate([first, positions], axis=1)
     )
-    firsts, masked = layers.Split(name="split")(read, first)
-    pooled = encoder.get_layer("pooler")(firsts if packed else firsts[:, 0])
-    masked_lm = heads.MaskedLMHead(
-        config, seed, encoder.get_layer("embeddings")
-    )
+    masked = layers.Rest(name="rest")(read["sequence_output"], first)
+    masked_lm = heads.MaskedLMHead(config, seed)
     next_sentence = heads.OutputHead(config, seed, 2, "seq_relationship")
     return keras.Model(
         {**encoder.input, features.MASKED_LM_POSITIONS: positions},
         {
-            "masked_lm_logits": masked_lm(masked),
-            "next_sentence_logits": next_sentence(pooled),
+            "masked_lm_logits": masked_lm(masked, read["word_embeddings"]),
+            "next_sentence_logits": next_sentence(read["pooled_output"]),
         },
         name="pretraining",
     )

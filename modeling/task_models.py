@@ -4,9 +4,9 @@ import keras
 from keras import ops
 
 from data import features
-from modeling import encoder as encoder_lib
 from modeling import heads, layers
 from modeling.config import BertConfig
+from modeling.encoder import build_encoder
 
 POOLED_DROPOUT = 0.1  # below the head; fixed in the original
 
@@ -31,7 +31,7 @@ def build_classifier(
         a functional model that takes the encoder's inputs and returns a
         dict: logits, float32 [B, C]; if `packed`, [B, K, C].
     """
-    encoder = encoder or encoder_lib.build_encoder(config, seed, packed)
+    encoder = encoder or build_encoder(config, seed, packed)
     pooled = _pooled_output(encoder, encoder.input)
     logits = _scores(pooled, config, seed, num_labels, "classifier")
     return keras.Model(encoder.input, {"logits": logits}, name="sentence")
@@ -51,7 +51,7 @@ def build_span_model(
         a functional model that takes the encoder's inputs and returns a
         dict: start_logits and end_logits, float32 [B, S] each.
     """
-    encoder = encoder or encoder_lib.build_encoder(config, seed)
+    encoder = encoder or build_encoder(config, seed)
     _freeze_pooler(encoder)
     sequence = encoder(encoder.input)["sequence_output"]
     logits = heads.OutputHead(config, seed, 2, "squad")(sequence)  # [B, S, 2]
@@ -77,7 +77,7 @@ def build_token_classifier(
         a functional model that takes the encoder's inputs and returns a
         dict: logits, float32 [B, S, C].
     """
-    encoder = encoder or encoder_lib.build_encoder(config, seed)
+    encoder = encoder or build_encoder(config, seed)
     _freeze_pooler(encoder)
     sequence = encoder(encoder.input)["sequence_output"]
     logits = _scores(sequence, config, seed, num_labels, "ner")
@@ -97,7 +97,7 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
         a functional model that takes the encoder's inputs as int32
         [B, C, S] and returns a dict: logits, float32 [B, C].
     """
-    encoder = encoder_lib.build_encoder(config, seed)
+    encoder = build_encoder(config, seed)
     inputs = {
         name: keras.Input((None, None), dtype="int32", name=name)
         for name in encoder.input
@@ -112,6 +112,7 @@ def build_choice_model(config: BertConfig, seed: int = 12345) -> keras.Model:
     return keras.Model(inputs, {"logits": logits}, name="choice")
 
 
+@keras.saving.register_keras_serializable("bert")
 class FoldChoices(keras.layers.Layer):
     """Folds the choices into the batch dimension."""
 
@@ -120,6 +121,7 @@ class FoldChoices(keras.layers.Layer):
         return ops.reshape(x, (-1, ops.shape(x)[-1]))
 
 
+@keras.saving.register_keras_serializable("bert")
 class UnfoldChoices(keras.layers.Layer):
     """Unfolds the choices from the batch dimension."""
 
@@ -138,13 +140,11 @@ def _pooled_output(encoder: keras.Model, inputs: dict) -> keras.KerasTensor:
     Returns:
         float [B, H]; if the encoder is packed, [B, K, H].
     """
-    packed = features.NEXT_SENTENCE_POSITIONS in inputs
-    if packed:
+    if features.NEXT_SENTENCE_POSITIONS in inputs:
         first = inputs[features.NEXT_SENTENCE_POSITIONS]
     else:
         first = ops.zeros_like(inputs[features.INPUT_IDS][:, :1])  # [CLS]
-    read = encoder_lib.last_layer_at(encoder, inputs, first)
-    return encoder.get_layer("pooler")(read if packed else read[:, 0])
+    return encoder(inputs, positions=first)["pooled_output"]
 
 
 def _scores(

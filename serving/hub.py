@@ -211,7 +211,8 @@ def build_encoder(
             }
             if positions is not None:
                 x = found["sequence_output"]
-                outputs["mlm_logits"] = head(x, positions)
+                table = bert.get_layer("embeddings").word_table()
+                outputs["mlm_logits"] = head(x, table, positions)
         return tf.nest.map_structure(
             lambda tensor: tf.cast(tensor, tf.float32), outputs
         )

@@ -41,7 +41,7 @@ assert worker.func is pkgutil.resolve_name(
     "bert.data.corpus.raw_text:_split_chunk"
 )
 assert worker([(0, "One. Two.")])[0][2] == 2
-assert bert.Encoder.__module__ == "bert.encoders"
+assert bert.Encoder.__module__ == "bert.modeling.encoder"
 import keras
 for name in ("bert>WarmupLinearDecay", "bert>Encoder", "bert>HubEncoder"):
     known = keras.saving.get_registered_object(name)

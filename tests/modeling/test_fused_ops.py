@@ -201,7 +201,11 @@ def test_unread_positions_of_the_last_layer_change_nothing(model):
     head = model.get_layer("predictions")
     np.testing.assert_allclose(
         outputs["masked_lm_logits"],
-        head(found["sequence_output"], batch["masked_lm_positions"]),
+        head(
+            found["sequence_output"],
+            encoder.get_layer("embeddings").word_table(),
+            batch["masked_lm_positions"],
+        ),
         atol=1e-5,
     )
     np.testing.assert_allclose(

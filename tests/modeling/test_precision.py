@@ -124,12 +124,12 @@ def test_masked_lm_accuracy_compares_in_float32(kind, apart):
     head = model.get_layer("predictions")
     bias = tf.random.stateless_normal([small.V], [5, 6], stddev=apart)
     head.output_bias.assign(bias)
-    table = head.embeddings.word_embeddings
+    table = model.get_layer("bert").get_layer("embeddings").word_embeddings
     rows = np.repeat(table.numpy()[:1], small.V, axis=0)
     noise = np.random.default_rng(7).normal(0, apart, rows.shape)
     table.assign(rows + noise)
     x = tf.random.stateless_normal([7, small.P, small.H], [1, 2])
-    found = head(tf.cast(x, kind))
+    found = head(tf.cast(x, kind), table.value)
     hidden = tf.cast(head.layer_norm(head.transform(x)), tf.float32)
     expected = np.einsum("bph,vh->bpv", hidden, table.numpy()) + bias
     rounded = tf.cast(expected, kind).numpy()

@@ -1,0 +1,48 @@
+"""Runs a saved model on another backend of Keras.
+
+    KERAS_BACKEND=jax python keras_backends.py MODEL INPUTS OUTPUTS
+
+MODEL is a `.keras` file of a classifier, INPUTS an `.npz` file of its inputs
+and `labels`, int32 [B]. OUTPUTS gets the logits, and the losses of three
+training steps without and with dropout. Runs in the environment that
+`make backends` installs, which has no TensorFlow.
+"""
+
+import importlib.util
+import sys
+
+import keras
+import numpy as np
+
+from modeling import task_models  # noqa: F401 registers the layers
+
+STEPS = 3
+
+
+def main(model: str, inputs: str, outputs: str) -> None:
+    """Writes one `.npz` file."""
+    assert importlib.util.find_spec("tensorflow") is None
+    with np.load(inputs) as file:
+        batch = dict(file)
+    labels = {"logits": batch.pop("labels")}
+    found = {}
+    loaded = keras.saving.load_model(model)
+    logits = loaded(batch)["logits"]
+    found["logits"] = keras.ops.convert_to_numpy(logits)
+    found["predicted"] = loaded.predict(
+        {name: x.astype(np.int64) for name, x in batch.items()}, verbose=0
+    )["logits"]
+    loaded.compile(
+        keras.optimizers.SGD(0.1),
+        {"logits": keras.losses.SparseCategoricalCrossentropy(True)},
+    )
+    found["losses"] = loaded.fit(
+        batch, labels, len(labels["logits"]), epochs=STEPS, verbose=0
+    ).history["loss"]
+    weights = [keras.ops.convert_to_numpy(x) for x in loaded.weights]
+    found |= {f"weight_{i}": x for i, x in enumerate(weights)}
+    np.savez(outputs, **found)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,259 @@
+"""Save, load, clone, fit, resume and export as Keras' own guides do."""
+
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import encoder, models, precision, task_models
+from tests.helpers import small
+from training import optimization
+
+ROOT = pathlib.Path(__file__).parents[2]
+ROWS = 6
+C = 3
+pytestmark = pytest.mark.slow
+
+
+def own_head(config):
+    """A layer on one of the encoder's outputs."""
+    bert = encoder.build_encoder(config)
+    scores = keras.layers.Dense(C)(bert.output["pooled_output"])
+    return keras.Model(bert.input, scores)
+
+
+def nested(config):
+    """The encoder called as a layer."""
+    bert = encoder.build_encoder(config)
+    inputs = {
+        name: keras.Input((None,), dtype="int32", name=name)
+        for name in bert.input
+    }
+    scores = keras.layers.Dense(C)(bert(inputs)["pooled_output"])
+    return keras.Model(inputs, scores)
+
+
+BUILDERS = {
+    "encoder": encoder.build_encoder,
+    "packed": lambda config: encoder.build_encoder(config, packed=True),
+    "own_head": own_head,
+    "nested": nested,
+    "pretraining": models.build_pretraining_model,
+    "packed_pretraining": (
+        lambda config: models.build_pretraining_model(config, packed=True)
+    ),
+    "classifier": lambda config: task_models.build_classifier(config, C),
+    "span": task_models.build_span_model,
+    "token": lambda config: task_models.build_token_classifier(config, C),
+    "choice": task_models.build_choice_model,
+}
+
+
+def built(kind, rate=0.0):
+    """A model with random weights, biases included."""
+    model = BUILDERS[kind](
+        small.config(
+            hidden_dropout_prob=rate, attention_probs_dropout_prob=rate
+        )
+    )
+    rng = np.random.default_rng(3)
+    for variable in model.variables:
+        variable.assign(rng.normal(0.1, 0.3, variable.shape))
+    return model
+
+
+def batch_of(model):
+    """Inputs of any of the models: ids of S positions, and K of [CLS]."""
+    rng = np.random.default_rng(5)
+    choices = (2,) if len(next(iter(model.input.values())).shape) == 3 else ()
+    limits = {"input_ids": small.V, "masked_lm_positions": small.S}
+    return {
+        name: rng.integers(
+            0,
+            limits.get(name, 2),
+            (ROWS, *choices, 2 if name.endswith("e_positions") else small.S),
+            np.int32,
+        )
+        for name in model.input
+    }
+
+
+def assert_equal_outputs(model, other, atol=0.0):
+    inputs = batch_of(model)
+    found = keras.tree.flatten(other(inputs))
+    for x, y in zip(keras.tree.flatten(model(inputs)), found, strict=True):
+        np.testing.assert_allclose(
+            tf.cast(x, "float32"), tf.cast(y, "float32"), atol=atol, rtol=0
+        )
+
+
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_a_saved_model_comes_back(kind, tmp_path):
+    model = built(kind)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert type(again) is type(model)
+    assert_equal_outputs(model, again)
+    # A pooler that is not read stays frozen.
+    for x, y in zip(model.variables, again.variables, strict=True):
+        assert (x.path, x.trainable) == (y.path, y.trainable)
+
+
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_a_clone_has_the_same_graph_and_weights_of_its_own(kind):
+    model = built(kind)
+    before = model.get_weights()
+    clone = keras.models.clone_model(model)
+    assert len(clone.weights) == len(before)  # tied ones are tied
+    clone.set_weights(before)
+    assert_equal_outputs(model, clone)
+    for variable in clone.weights:
+        variable.assign(variable + 1.0)
+    for x, y in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_a_layer_keeps_its_precision_when_it_is_loaded(tmp_path):
+    with precision.computing_in("bfloat16"):
+        model = built("own_head")
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert_equal_outputs(model, again)
+    kinds = {x.compute_dtype for x in again.get_layer("layer_1")._layers}
+    assert kinds == {"bfloat16"}
+
+
+def compiled(model):
+    schedule = optimization.WarmupLinearDecay(1e-2, 10, 2)
+    model.compile(
+        optimization.AdamWeightDecay(schedule),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=False,  # compiling takes longer than these runs
+    )
+    return model
+
+
+def dataset(model):
+    """Two batches of 3."""
+    labels = np.arange(ROWS, dtype=np.int32) % C
+    return tf.data.Dataset.from_tensor_slices((batch_of(model), labels)).batch(
+        3
+    )
+
+
+STRANGER = """
+import sys
+import keras, numpy as np
+from modeling import task_models  # registers the layers
+from training import optimization  # and the optimizer
+model = keras.saving.load_model(sys.argv[1])
+inputs = dict(np.load(sys.argv[2]))
+labels = inputs.pop("labels")
+loss = model.train_on_batch(inputs, labels)
+print(float(loss), int(model.optimizer.iterations.numpy()))
+"""
+
+
+def test_another_process_continues_the_training(tmp_path):
+    model = compiled(built("own_head"))
+    model.fit(dataset(model), verbose=0)
+    model.save(tmp_path / "model.keras")
+    inputs, labels = batch_of(model), np.arange(ROWS) % C
+    np.savez(tmp_path / "inputs.npz", **inputs, labels=labels)
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGER, "model.keras", "inputs.npz"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loss, step = done.stdout.split()[-2:]
+    expected = float(model.train_on_batch(inputs, labels))
+    assert int(step) == 2 + 1
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+
+
+class Killed(keras.callbacks.Callback):
+    """Ends a run at the first batch of an epoch."""
+
+    def __init__(self, epoch):
+        super().__init__()
+        self.at = epoch
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.long
+def test_backup_and_restore_resumes_at_an_epoch_exactly(tmp_path):
+    """Without dropout: under `fit` each call draws fresh masks."""
+    model = compiled(built("own_head"))
+    model.fit(dataset(model), epochs=3, verbose=0)
+    for more in ([Killed(2)], []):
+        other = compiled(built("own_head"))
+        backup = keras.callbacks.BackupAndRestore(str(tmp_path / "backup"))
+        try:
+            other.fit(
+                dataset(other), epochs=3, verbose=0, callbacks=[backup, *more]
+            )
+        except KeyboardInterrupt:
+            assert more
+    assert int(other.optimizer.iterations) == 6
+    for x, y in zip(model.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.long
+def test_mixed_precision_trains_in_fit():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = compiled(built("nested", rate=0.1))
+    finally:
+        keras.config.set_dtype_policy("float32")
+    before = model.evaluate(dataset(model), verbose=0)
+    model.fit(dataset(model), epochs=20, verbose=0)
+    assert model.evaluate(dataset(model), verbose=0) < before
+    assert {x.dtype for x in model.variables} == {"float32"}
+
+
+@pytest.mark.parametrize("kind", ["encoder", "own_head", "classifier"])
+def test_predict_takes_int64(kind):
+    model = built(kind)
+    inputs = batch_of(model)
+    wide = {name: x.astype(np.int64) for name, x in inputs.items()}
+    found = keras.tree.flatten(model.predict(wide, verbose=0))
+    for x, y in zip(keras.tree.flatten(model(inputs)), found, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "own_head", "classifier"])
+def test_an_exported_model_gives_the_same_outputs(kind, tmp_path):
+    model = built(kind)
+    model.export(str(tmp_path / "export"), verbose=False)
+    loaded = tf.saved_model.load(str(tmp_path / "export"))
+    inputs = batch_of(model)
+    found = loaded.serve({n: tf.constant(x) for n, x in inputs.items()})
+    expected = model(inputs)
+    if kind == "encoder":
+        assert set(found) == {"sequence_output", "pooled_output"}
+        expected = {name: expected[name] for name in found}
+    keras.tree.map_structure(
+        lambda x, y: np.testing.assert_allclose(x, y, atol=1e-5),
+        expected,
+        found,
+    )
+
+
+def test_wrong_names_of_inputs_are_an_error():
+    """Keras would take them in the order of their names."""
+    model = built("encoder")
+    inputs = batch_of(model)
+    inputs["attention_mask"] = inputs.pop("input_mask")
+    with pytest.raises(ValueError, match="input_mask"):
+        model(inputs)
