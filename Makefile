@@ -22,7 +22,7 @@ NONE = no Python 3.11 to 3.13 that can create environments: install python3.13 \
 and python3.13-venv (or: pyenv install 3.13), or pass PYTHON=its path
 NEW_VENV = $(if $(PYTHON),$(PYTHON) -m venv,$(error $(NONE)))
 
-.PHONY: quickstart test test-long check bench bench-peers peers tpu clean
+.PHONY: quickstart test test-long check bench bench-peers peers backends tpu clean
 
 quickstart: $(VENV)/run
 	examples/quickstart.sh $(BIN)/python $(OUT)
@@ -74,7 +74,11 @@ tpu: $(VENV)/run $(PEERS)/tpu/done
 	$(BIN)/python -m benchmarks.tpu_compile $(PEERS)/tpu/bin/python
 
 # Other systems to compare with, each in its own environment.
-peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done $(PEERS)/keras_hub/done
+peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done \
+    $(PEERS)/keras_hub/done backends
+
+# Keras' other backends, for their test.
+backends: $(PEERS)/keras_backends/done
 
 clean:
 	rm -rf $(VENV) .venv-3.* $(PEERS) $(OUT)
@@ -111,6 +115,11 @@ $(PEERS)/keras_hub/done: benchmarks/peers/keras_hub.txt requirements.txt
 	$(NEW_VENV) $(PEERS)/keras_hub
 	$(PEERS)/keras_hub/bin/python -m pip install --quiet -r requirements.txt
 	$(PEERS)/keras_hub/bin/python -m pip install --quiet -r $<
+	touch $@
+
+$(PEERS)/keras_backends/done: benchmarks/peers/keras_backends.txt
+	$(NEW_VENV) $(PEERS)/keras_backends
+	$(PEERS)/keras_backends/bin/python -m pip install --quiet -r $<
 	touch $@
 
 $(PEERS)/tpu/done: benchmarks/peers/tpu.txt

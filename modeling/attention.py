@@ -28,7 +28,7 @@ def probabilities(
     bias = encoder.get_layer("attention_mask")(inputs[features.INPUT_MASK])
     block = encoder.get_layer(f"layer_{layer}")
     heads = block.config.num_attention_heads
-    q = split_heads(block.attention.query(x), heads)  # [B, A, S, D]
-    k = split_heads(block.attention.key(x), heads)
+    q = split_heads(block.attention.query(x), x, heads)  # [B, A, S, D]
+    k = split_heads(block.attention.key(x), x, heads)
     scores = ops.cast(ops.matmul(q, ops.transpose(k, (0, 1, 3, 2))), "float32")
     return ops.softmax(scores / math.sqrt(q.shape[-1]) + bias)

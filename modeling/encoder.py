@@ -1,6 +1,5 @@
 """The encoder as a Keras functional model."""
 
-import itertools
 import os
 
 import keras
@@ -49,7 +48,8 @@ class Encoder(keras.Model):
         if positions is None:
             return super().call(inputs, training=training)
         embeddings = self.get_layer("embeddings")
-        *below, last = self._blocks()
+        kind = layers.TransformerBlock
+        *below, last = (x for x in self.layers if isinstance(x, kind))
         attention_bias = self._attention_bias(inputs)
         x = embeddings(
             inputs[features.INPUT_IDS],
@@ -76,20 +76,11 @@ class Encoder(keras.Model):
         """Shapes and types of the outputs of `call`."""
         if positions is None:
             return super().compute_output_spec(inputs, training=training)
-        table = self.get_layer("embeddings").word_embeddings
-        pooler = self.get_layer("pooler")
-        batch, width = positions.shape[0], table.shape[1]
-        pooled = [batch, width]
-        if self._is_packed:
-            pooled.insert(1, inputs[features.NEXT_SENTENCE_POSITIONS].shape[1])
-        kind = pooler.compute_dtype
-        return {
-            "sequence_output": keras.KerasTensor(
-                (*positions.shape, width), kind
-            ),
-            "pooled_output": keras.KerasTensor(pooled, kind),
-            "word_embeddings": keras.KerasTensor(table.shape, table.dtype),
-        }
+        found = self.call(inputs, training, mask, positions)
+        table = found["word_embeddings"]
+        kind = keras.backend.standardize_dtype(table.dtype)
+        spec = keras.KerasTensor(table.shape, kind)
+        return {**found, "word_embeddings": spec}
 
     def export(self, filepath, *args, **kwargs):
         """Exports as Keras does, but without the lists of outputs.
@@ -120,12 +111,6 @@ class Encoder(keras.Model):
     @property
     def _is_packed(self) -> bool:
         return features.SEQUENCE_IDS in self.input
-
-    def _blocks(self) -> list[layers.TransformerBlock]:
-        """The layers from the first to the last."""
-        named = {layer.name: layer for layer in self.layers}
-        names = (f"layer_{index}" for index in itertools.count())
-        return [named[x] for x in itertools.takewhile(named.get, names)]
 
     def _attention_bias(self, inputs: dict):
         """float32 [B, 1, 1 or S, S]."""

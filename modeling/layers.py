@@ -193,7 +193,7 @@ class Uncast(keras.layers.Layer):
 
     def call(self, *, of: Embeddings):
         """Returns the table, [V, H]."""
-        return ops.convert_to_tensor(of.word_embeddings)
+        return of.word_embeddings.value
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -278,9 +278,9 @@ class SelfAttention(keras.layers.Layer):
         """
         queries = x if queries is None else queries
         heads = self.config.num_attention_heads
-        q = split_heads(self.query(queries), heads)  # [B, A, Q, D]
-        k = split_heads(self.key(x), heads)  # [B, A, S, D]
-        v = split_heads(self.value(x), heads)  # [B, A, S, D]
+        q = split_heads(self.query(queries), queries, heads)  # [B, A, Q, D]
+        k = split_heads(self.key(x), x, heads)  # [B, A, S, D]
+        v = split_heads(self.value(x), x, heads)  # [B, A, S, D]
         scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))  # [B, A, Q, S]
         key, rate = self.dropout.draw(training)
         scale = 1.0 / math.sqrt(q.shape[-1])
@@ -432,9 +432,10 @@ class Rest(keras.layers.Layer):
         return x[:, ops.shape(first)[1] :]
 
 
-def split_heads(x, heads: int):
-    """[B, S, H] -> [B, A, S, D]."""
-    batch, length, width = ops.shape(x)
+def split_heads(x, inputs, heads: int):
+    """[B, S, H] -> [B, A, S, D]; `inputs` of the product x: [B, S, H]."""
+    # tf2onnx confuses the shape of a product with that of its rows.
+    batch, length, width = ops.shape(inputs)
     x = ops.reshape(x, (batch, length, heads, width // heads))
     return ops.transpose(x, (0, 2, 1, 3))
 

@@ -25,7 +25,7 @@ def test_the_probabilities_weigh_the_values_of_a_layer(layer):
     x = [outputs["embedding_output"], *outputs["encoder_outputs"]][layer]
     block = encoder.get_layer(f"layer_{layer}").attention
     bias = encoder.get_layer("attention_mask")(inputs["input_mask"])
-    values = np.asarray(layers.split_heads(block.value(x), A))
+    values = np.asarray(layers.split_heads(block.value(x), x, A))
     context = np.transpose(probs @ values, (0, 2, 1, 3))
     np.testing.assert_allclose(
         context.reshape(x.shape), np.asarray(block(x, bias)), atol=1e-5

@@ -1,11 +1,11 @@
-"""Runs a saved model on another backend of Keras.
+"""Runs a saved classifier on another backend of Keras.
 
-    KERAS_BACKEND=jax python keras_backends.py MODEL INPUTS OUTPUTS
+    python -m tests.helpers.keras_backends MODEL INPUTS OUTPUTS
 
-MODEL is a `.keras` file of a classifier, INPUTS an `.npz` file of its inputs
-and `labels`, int32 [B]. OUTPUTS gets the logits, and the losses of three
-training steps without and with dropout. Runs in the environment that
-`make backends` installs, which has no TensorFlow.
+MODEL is a `.keras` file, INPUTS an `.npz` file of its inputs and `labels`,
+int32 [B]; OUTPUTS gets logits, losses of training steps, and the weights
+after them. KERAS_BACKEND chooses the backend. Runs in the environment that
+`make peers` installs, which has no TensorFlow.
 """
 
 import importlib.util
@@ -19,9 +19,8 @@ from modeling import task_models  # noqa: F401 registers the layers
 STEPS = 3
 
 
-def main(model: str, inputs: str, outputs: str) -> None:
+def results(model: str, inputs: str, outputs: str) -> None:
     """Writes one `.npz` file."""
-    assert importlib.util.find_spec("tensorflow") is None
     with np.load(inputs) as file:
         batch = dict(file)
     labels = {"logits": batch.pop("labels")}
@@ -33,8 +32,12 @@ def main(model: str, inputs: str, outputs: str) -> None:
         {name: x.astype(np.int64) for name, x in batch.items()}, verbose=0
     )["logits"]
     loaded.compile(
-        keras.optimizers.SGD(0.1),
-        {"logits": keras.losses.SparseCategoricalCrossentropy(True)},
+        keras.optimizers.SGD(0.01),
+        {
+            "logits": keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True
+            )
+        },
     )
     found["losses"] = loaded.fit(
         batch, labels, len(labels["logits"]), epochs=STEPS, verbose=0
@@ -45,4 +48,5 @@ def main(model: str, inputs: str, outputs: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    assert importlib.util.find_spec("tensorflow") is None
+    results(*sys.argv[1:])
