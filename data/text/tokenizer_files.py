@@ -101,6 +101,41 @@ def write_config(
     write_whole(os.path.join(folder, CONFIG), f"{text}\n")
 
 
+def write_pipeline(
+    folder: str,
+    tokens: list[str],
+    do_lower_case: bool,
+    strip_accents: bool | None,
+) -> None:
+    """Writes a `tokenizer.json`, for tokenizers and other fast readers."""
+    from tokenizers import (
+        Tokenizer,
+        decoders,
+        models,
+        normalizers,
+        pre_tokenizers,
+        processors,
+    )
+
+    ids = {token: i for i, token in enumerate(tokens)}
+    pipeline = Tokenizer(
+        models.WordPiece(
+            ids, unk_token=vocabulary.UNK, max_input_chars_per_word=200
+        )
+    )
+    pipeline.normalizer = normalizers.BertNormalizer(
+        lowercase=do_lower_case, strip_accents=strip_accents
+    )
+    pipeline.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    pipeline.decoder = decoders.WordPiece()
+    ends = [(x, ids[x]) for x in (vocabulary.SEP, vocabulary.CLS)]
+    pipeline.post_processor = processors.BertProcessing(*ends)
+    pipeline.add_special_tokens([x for x in _NAMES.values() if x in ids])
+    write_whole(
+        os.path.join(folder, PIPELINE), f"{pipeline.to_str(pretty=True)}\n"
+    )
+
+
 def _read_pipeline(path: str) -> tuple:
     """Reads tokens, lower-casing and accents; None each without a file."""
     if not os.path.isfile(path):

@@ -18,11 +18,11 @@ from data.text import (
     vocabulary_slots,
 )
 from modeling.config import BertConfig
-from modeling.formats import model_folder
+from modeling.formats import model_card, model_folder, portable
 from modeling.formats.model_folder import ModelFiles
 
 SOURCES = ("google", "huggingface", "model_garden", "hub")
-TARGETS = ("google", "huggingface", "model_garden")
+TARGETS = ("google", "huggingface", "model_garden", *portable.FILES)
 TOLERANCE = 1e-4  # absolute difference of outputs in float32
 _SCRATCH = ".partial-conversion"
 _HEADS = {  # name that is printed -> a variable of the head
@@ -77,6 +77,12 @@ class Settings:
         at_least=1,
     )
 
+    task_name: str | None = flag(
+        None,
+        "Task of GLUE, whose names of labels config.json gets.",
+        choices=tuple(model_card.GLUE_LABELS),
+    )
+
     def check(self) -> None:
         """Checks the paths before anything is read.
 
@@ -84,6 +90,7 @@ class Settings:
             UserError: the input is missing, or the output is not an empty
                 folder.
         """
+        portable.check(self.target)
         if not os.path.exists(self.input) and self.source in (
             "huggingface",
             "hub",
@@ -222,6 +229,10 @@ def read(settings: Settings) -> Bert:
         bert.do_lower_case = settings.files.do_lower_case
     if settings.files.strip_accents is not None:
         bert.strip_accents = settings.files.strip_accents
+    if settings.task_name:
+        bert.task = model_card.glue_task(
+            settings.task_name, len(bert.values.get("output_bias", ())), path
+        )
     return bert
 
 
@@ -380,6 +391,16 @@ def write(bert: Bert, target: str, folder: str) -> None:
 
     if target == "huggingface":
         huggingface.write(folder, bert.config, bert.values, bert.task)
+        card = model_card.page(
+            bert.config,
+            huggingface.architectures(bert.values)[0],
+            (bert.task or {}).get("labels") or [],
+            bert.do_lower_case,
+            bert.path,
+        )
+        write_whole(os.path.join(folder, model_card.FILE), card)
+    elif target in portable.FILES:
+        pass  # `convert` writes the network
     elif target == "model_garden":
         prefix = os.path.join(folder, model_garden.PREFIX)
         model_garden.write(prefix, bert.config, bert.values)
@@ -400,9 +421,10 @@ def write(bert: Bert, target: str, folder: str) -> None:
         vocabulary.write_vocabulary(
             os.path.join(folder, "vocab.txt"), bert.tokens
         )
-        tokenizer_files.write_config(
-            folder, bert.do_lower_case, bert.strip_accents
-        )
+        casing = (bert.do_lower_case, bert.strip_accents)
+        tokenizer_files.write_config(folder, *casing)
+        if target == "huggingface":
+            tokenizer_files.write_pipeline(folder, bert.tokens, *casing)
 
 
 def largest_difference(before: dict, after: dict) -> float:
@@ -424,13 +446,18 @@ def convert(bert: Bert, target: str, output: str) -> float:
     Raises:
         UserError: it exceeds `TOLERANCE`, or the disk is full.
     """
-    before = outputs_of(bert)
+    before = {} if target in portable.FILES else outputs_of(bert)
     scratch = os.path.join(output, _SCRATCH)
     try:
         os.makedirs(scratch, exist_ok=True)
         write(bert, target, scratch)
-        written = READERS[target](scratch, None)
-        difference = largest_difference(before, outputs_of(written))
+        if target in portable.FILES:
+            model = portable.build(bert.config, bert.values, bert.path)
+            inputs = seeded_inputs(bert.config)
+            difference = portable.write(model, target, scratch, inputs)
+        else:
+            written = READERS[target](scratch, None)
+            difference = largest_difference(before, outputs_of(written))
         if not difference <= TOLERANCE:
             raise UserError(
                 f"outputs differ by {difference:.1e} after conversion",

@@ -225,7 +225,7 @@ def write(
         theirs[_their_name(name)] = np.ascontiguousarray(value)
     if scopes == ["cls/swag/"]:
         theirs["classifier.bias"] = np.zeros(1, np.float32)
-    if _architectures(values) == ["BertModel"]:
+    if architectures(values) == ["BertModel"]:
         theirs = {k.removeprefix("bert."): v for k, v in theirs.items()}
     with open(os.path.join(folder, WEIGHTS), "wb") as file:
         file.write(safetensors.numpy.save(theirs, {"format": "pt"}))
@@ -264,7 +264,7 @@ def _config_json(
     }
     theirs |= {key: value for key, value in _FIXED.items() if value}
     theirs["hidden_act"] = _THEIR_ACTIVATIONS[config.hidden_act]
-    theirs["architectures"] = _architectures(values)
+    theirs["architectures"] = architectures(values)
     theirs["pad_token_id"] = 0
     for scope in set(_classifier_scopes(values)) - {"cls/swag/"}:
         labels = _numbered(len(values[f"{scope}output_weights"]))
@@ -380,7 +380,7 @@ def _check_tied(theirs: dict[str, np.ndarray], folder: str) -> None:
             )
 
 
-def _architectures(values: dict[str, np.ndarray]) -> list[str]:
+def architectures(values: dict[str, np.ndarray]) -> list[str]:
     """Classes of transformers that have exactly these weights."""
     masked_lm = "cls/predictions/output_bias" in values
     next_sentence = "cls/seq_relationship/output_bias" in values

@@ -1,0 +1,124 @@
+"""The page of a model on the Hugging Face Hub, and names of GLUE's labels."""
+
+import json
+import os
+
+from common.errors import UserError
+from modeling.config import BertConfig
+
+FILE = "README.md"
+_ENTAILMENT = ["entailment", "not_entailment"]
+# GLUE's task -> names of the labels, in the order of their numbers.
+GLUE_LABELS = {
+    "cola": ["unacceptable", "acceptable"],
+    "mrpc": ["not_equivalent", "equivalent"],
+    "qnli": _ENTAILMENT,
+    "qqp": ["not_duplicate", "duplicate"],
+    "rte": _ENTAILMENT,
+    "sst2": ["negative", "positive"],
+    "wnli": ["not_entailment", "entailment"],
+}
+_PIPELINES = {  # architecture -> kind of task on the Hub
+    "BertForSequenceClassification": "text-classification",
+    "BertForTokenClassification": "token-classification",
+    "BertForQuestionAnswering": "question-answering",
+    "BertForMultipleChoice": "multiple-choice",
+    "BertForPreTraining": "fill-mask",
+    "BertForMaskedLM": "fill-mask",
+    "BertModel": "feature-extraction",
+}
+
+
+def glue_task(name: str, size: int, path: str) -> dict:
+    """Kind and names of the labels of a task of GLUE, as in `task.json`.
+
+    Args:
+        name: a key of `GLUE_LABELS`.
+        size: labels of the classifier; 0 without one.
+        path: the model, for the message.
+
+    Raises:
+        UserError: the task has another number of labels.
+    """
+    labels = GLUE_LABELS[name]
+    if size != len(labels):
+        raise UserError(
+            f"--task_name={name}, but the classifier has {size} labels",
+            path=path,
+            expected=str(len(labels)),
+        )
+    return {"kind": "classes", "labels": labels}
+
+
+def page(
+    config: BertConfig,
+    architecture: str,
+    labels: list[str],
+    do_lower_case: bool | None,
+    prefix: str,
+) -> str:
+    """Formats the page.
+
+    Args:
+        config: sizes.
+        architecture: class of transformers.
+        labels: names of the labels, or none.
+        do_lower_case: casing of the tokenizer, or None if unknown.
+        prefix: the checkpoint; its JSON holds the settings of the training,
+            `eval_results.txt` beside it the results.
+    """
+    folder = os.path.dirname(prefix)
+    casing = {None: "unknown", True: "uncased", False: "cased"}[do_lower_case]
+    sizes = {
+        "layers": config.num_hidden_layers,
+        "hidden size": config.hidden_size,
+        "attention heads": config.num_attention_heads,
+        "tokens": config.vocab_size,
+        "positions": config.max_position_embeddings,
+        "casing": casing,
+    }
+    if labels:
+        sizes["labels"] = ", ".join(labels)
+    parts = [
+        "---\nlibrary_name: transformers\n"
+        f"pipeline_tag: {_PIPELINES[architecture]}\ntags:\n- bert\n---\n",
+        f"# {architecture}\n",
+        "A BERT in the architecture of the original release.\n",
+        _table("Model", sizes),
+        _table("Training", _settings(f"{prefix}.json")),
+        _table("Results", _results(os.path.join(folder, "eval_results.txt"))),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _table(title: str, values: dict) -> str:
+    rows = "".join(
+        f"| {name} | {str(value).replace('|', '&#124;')} |\n"
+        for name, value in values.items()
+    )
+    return f"## {title}\n\n| | |\n|---|---|\n{rows}" if rows else ""
+
+
+def _settings(path: str) -> dict:
+    """Settings of a run, from the JSON of its checkpoint, without paths."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    values = {"step": found.get("step"), **(found.get("settings") or {})}
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, bool | int | float)
+    }
+
+
+def _results(path: str) -> dict:
+    """Lines of `eval_results.txt`: `name = value`."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.partition(" = ") for line in file]
+    except (OSError, ValueError):
+        return {}
+    return {name.strip(): value.strip() for name, mid, value in lines if mid}

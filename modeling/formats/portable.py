@@ -1,0 +1,116 @@
+"""ONNX and LiteRT: the network alone, from token ids to outputs.
+
+Keras' own `export` writes both. ONNX needs `requirements-onnx.txt`.
+"""
+
+import importlib.util
+import os
+
+from common.errors import UserError
+from data import features
+from modeling.config import BertConfig
+
+FILES = {"onnx": "model.onnx", "litert": "model.tflite"}
+_NEEDS = {"onnx": ("tf2onnx", "onnx", "onnxruntime"), "litert": ()}
+
+
+def check(target: str) -> None:
+    """Checks that the packages of a format are installed.
+
+    Raises:
+        UserError: one is missing.
+    """
+    for name in _NEEDS.get(target, ()):
+        if importlib.util.find_spec(name) is None:
+            raise UserError(
+                f"--to={target} needs {name}, which is not installed",
+                fix=f"pip install -r requirements-{target}.txt",
+            )
+
+
+def build(config: BertConfig, values: dict, path: str):
+    """Builds the network of the weights: with its head, or the encoder.
+
+    Args:
+        config: sizes.
+        values: original name -> array.
+        path: source of the values, for messages.
+
+    Returns:
+        a functional model whose outputs are a flat dict.
+
+    Raises:
+        UserError: a variable is missing or has another shape.
+    """
+    import keras
+
+    from modeling import checkpoints, encoder, task_models
+
+    sizes = {
+        scope: len(values[f"{scope}output_weights"])
+        for scope in ("", "cls/ner/")
+        if f"{scope}output_weights" in values
+    }
+    if "" in sizes:
+        model = task_models.build_classifier(config, sizes[""])
+    elif "cls/ner/" in sizes:
+        model = task_models.build_token_classifier(config, sizes["cls/ner/"])
+    elif "cls/squad/output_weights" in values:
+        model = task_models.build_span_model(config)
+    elif "cls/swag/output_weights" in values:
+        model = task_models.build_choice_model(config)
+    else:
+        model = encoder.build_encoder(config)
+        named = checkpoints.encoder_variables(model)
+        checkpoints.assign(named, values, path)
+        names = ("sequence_output", "pooled_output")
+        outputs = {name: model.output[name] for name in names}
+        return keras.Model(model.input, outputs)
+    checkpoints.assign(checkpoints.model_variables(model), values, path)
+    return model
+
+
+def write(model, target: str, folder: str, inputs: dict) -> float:
+    """Writes the file of a network, and runs it.
+
+    Args:
+        model: from `build`.
+        target: a key of `FILES`.
+        folder: holds no such file.
+        inputs: feature name -> int32 array, to compare the outputs with.
+
+    Returns:
+        the largest difference of an output.
+    """
+    import numpy as np
+
+    path = os.path.join(folder, FILES[target])
+    inputs = {name: inputs[name] for name in features.ENCODER_INPUTS}
+    if len(model.input[features.INPUT_IDS].shape) == 3:  # of choices
+        inputs = {name: x[:, None] for name, x in inputs.items()}
+    expected = model(inputs)
+    model.export(path, format=target, verbose=False)
+    found = _RUNNERS[target](path, inputs)
+    return max(
+        float(np.abs(np.array(expected[name]) - found[name]).max())
+        for name in expected
+    )
+
+
+def _run_onnx(path: str, inputs: dict) -> dict:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(
+        path, providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+def _run_litert(path: str, inputs: dict) -> dict:
+    import tensorflow as tf
+
+    return tf.lite.Interpreter(path).get_signature_runner()(**inputs)
+
+
+_RUNNERS = {"onnx": _run_onnx, "litert": _run_litert}
