@@ -1,17 +1,15 @@
 """convert_checkpoint from one format to another, and with wrong inputs."""
 
-import importlib.util
 import json
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
-import tokenizers
 
 import convert_checkpoint
 from common import tensor_files
-from data.text import tokenization, tokenizer_files
+from data.text import tokenizer_files
 from modeling import checkpoints, models, task_models
 from modeling.config import BertConfig
 from modeling.formats import conversion, model_folder, model_garden
@@ -119,83 +117,6 @@ def test_each_format_has_its_files(good):
         "tokenizer_config.json",
         "vocab.txt",
     }
-
-
-def classifier_folder(folder, size):
-    model = task_models.build_classifier(small.config(vocab_size=SIZE), size)
-    return write_google(folder, random_values(model))
-
-
-def test_a_model_card_tells_sizes_training_and_results(convert, tmp_path):
-    google = classifier_folder(tmp_path / "google", 2)
-    settings = {"learning_rate": 0.5, "data_dir": "/secret|x"}
-    described = json.dumps({"step": 71, "settings": settings})
-    (google / "bert_model.ckpt.json").write_text(described)
-    (google / "eval_results.txt").write_text("eval_accuracy = 0.875\n")
-    convert("google", google, "huggingface", tmp_path / "hf", task_name="sst2")
-    card = (tmp_path / "hf" / "README.md").read_text()
-    assert card.startswith("---\nlibrary_name: transformers\n")
-    for line in (
-        "pipeline_tag: text-classification",
-        "| layers | 2 |",
-        "| labels | negative, positive |",
-        "| step | 71 |",
-        "| learning_rate | 0.5 |",
-        "| eval_accuracy | 0.875 |",
-    ):
-        assert line in card.splitlines()
-    assert "secret" not in card
-    config = json.loads((tmp_path / "hf" / "config.json").read_text())
-    assert config["id2label"] == {"0": "negative", "1": "positive"}
-
-
-def test_the_labels_of_another_task_are_an_error(convert, tmp_path):
-    google = classifier_folder(tmp_path / "google", 3)
-    error = convert(
-        "google", google, "huggingface", tmp_path / "x", 2, task_name="sst2"
-    )
-    assert "--task_name=sst2, but the classifier has 3 labels" in error
-
-
-def test_tokenizer_json_gives_the_tokens_of_the_vocabulary(good):
-    path = str(good / "huggingface" / "tokenizer.json")
-    pipeline = tokenizers.Tokenizer.from_file(path)
-    ours = tokenization.FullTokenizer(str(good / "google" / "vocab.txt"))
-    for line in ("the Cat sat", "a dog, the cat", "the " + "cat" * 50):
-        tokens = ["[CLS]", *ours.tokenize(line), "[SEP]"]
-        assert pipeline.encode(line).tokens == tokens
-    found = pipeline.encode("the [MASK]")
-    assert found.tokens == ["[CLS]", "the", "[MASK]", "[SEP]"]
-
-
-@pytest.mark.slow
-def test_litert_gives_the_same_outputs(convert, tmp_path):
-    google = classifier_folder(tmp_path / "google", 3)
-    out = convert("google", google, "litert", tmp_path / "lite")
-    assert "classifier" in out
-    assert set(bytes_of(tmp_path / "lite")) == {
-        "bert_config.json",
-        "model.tflite",
-        "tokenizer_config.json",
-        "vocab.txt",
-    }
-    runner = tf.lite.Interpreter(
-        str(tmp_path / "lite" / "model.tflite")
-    ).get_signature_runner()
-    inputs = {
-        name: np.ones((3, 7), np.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    }
-    assert runner(**inputs)["logits"].shape == (3, 3)  # any B and S
-
-
-def test_a_missing_extra_is_an_error_before_anything_is_read(
-    convert, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    error = convert("google", tmp_path / "nothing", "onnx", tmp_path / "x", 2)
-    assert "--to=onnx needs tf2onnx" in error
-    assert "requirements-onnx.txt" in error
 
 
 @pytest.mark.long

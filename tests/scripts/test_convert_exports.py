@@ -1,0 +1,118 @@
+"""convert_checkpoint to the Hub's folders, LiteRT and ONNX."""
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tokenizers
+
+import convert_checkpoint
+from common import tensor_files
+from data.text import tokenization, tokenizer_files
+from modeling import checkpoints, task_models
+from tests.helpers import classifier_files, small, text
+
+SIZE = len(text.VOCABULARY)
+
+
+@pytest.fixture
+def convert(run_script):
+    def run(source, path, target, output, code=0, **named):
+        named = {"input": path, "to": target, "output": output, **named}
+        found, out, err = run_script(
+            convert_checkpoint, **{"from": source, **named}
+        )
+        assert found == code, err
+        return out if code == 0 else err
+
+    return run
+
+
+def classifier_folder(folder, size):
+    """A Google folder of a classifier."""
+    folder.mkdir()
+    model = task_models.build_classifier(small.config(vocab_size=SIZE), size)
+    classifier_files.write_model(folder)
+    values = {
+        name: np.full(v.shape, 0.1, np.float32)
+        for name, v in checkpoints.model_variables(model).items()
+    }
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
+    tokenizer_files.write_config(str(folder), True, None)
+    return folder
+
+
+def test_a_model_card_tells_sizes_training_and_results(convert, tmp_path):
+    google = classifier_folder(tmp_path / "google", 2)
+    settings = {"learning_rate": 0.5, "data_dir": "/secret|x"}
+    described = json.dumps({"step": 71, "settings": settings})
+    (google / "bert_model.ckpt.json").write_text(described)
+    (google / "eval_results.txt").write_text("eval_accuracy = 0.875\n")
+    convert("google", google, "huggingface", tmp_path / "hf", task_name="sst2")
+    card = (tmp_path / "hf" / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: transformers\n")
+    for line in (
+        "pipeline_tag: text-classification",
+        "| layers | 2 |",
+        "| labels | negative, positive |",
+        "| step | 71 |",
+        "| learning_rate | 0.5 |",
+        "| eval_accuracy | 0.875 |",
+    ):
+        assert line in card.splitlines()
+    assert "secret" not in card
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert config["id2label"] == {"0": "negative", "1": "positive"}
+
+
+def test_the_labels_of_another_task_are_an_error(convert, tmp_path):
+    google = classifier_folder(tmp_path / "google", 3)
+    error = convert(
+        "google", google, "huggingface", tmp_path / "x", 2, task_name="sst2"
+    )
+    assert "--task_name=sst2, but the classifier has 3 labels" in error
+
+
+def test_tokenizer_json_gives_the_tokens_of_the_vocabulary(convert, tmp_path):
+    google = classifier_folder(tmp_path / "google", 2)
+    convert("google", google, "huggingface", tmp_path / "hf")
+    path = str(tmp_path / "hf" / "tokenizer.json")
+    pipeline = tokenizers.Tokenizer.from_file(path)
+    ours = tokenization.FullTokenizer(str(google / "vocab.txt"))
+    for line in ("the Cat sat", "a dog, the cat", "the " + "cat" * 50):
+        tokens = ["[CLS]", *ours.tokenize(line), "[SEP]"]
+        assert pipeline.encode(line).tokens == tokens
+    found = pipeline.encode("the [MASK]")
+    assert found.tokens == ["[CLS]", "the", "[MASK]", "[SEP]"]
+
+
+@pytest.mark.slow
+def test_litert_gives_the_same_outputs(convert, tmp_path):
+    google = classifier_folder(tmp_path / "google", 3)
+    out = convert("google", google, "litert", tmp_path / "lite")
+    assert "classifier" in out
+    assert {p.name for p in (tmp_path / "lite").iterdir()} == {
+        "bert_config.json",
+        "model.tflite",
+        "tokenizer_config.json",
+        "vocab.txt",
+    }
+    runner = tf.lite.Interpreter(
+        str(tmp_path / "lite" / "model.tflite")
+    ).get_signature_runner()
+    inputs = {
+        name: np.ones((3, 7), np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    assert runner(**inputs)["logits"].shape == (3, 3)  # any B and S
+
+
+def test_a_missing_extra_is_an_error_before_anything_is_read(
+    convert, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    error = convert("google", tmp_path / "nothing", "onnx", tmp_path / "x", 2)
+    assert "--to=onnx needs tf2onnx" in error
+    assert "requirements-onnx.txt" in error
