@@ -22,7 +22,7 @@ from modeling.formats import model_card, model_folder, portable
 from modeling.formats.model_folder import ModelFiles
 
 SOURCES = ("google", "huggingface", "model_garden", "hub")
-TARGETS = ("google", "huggingface", "model_garden", *portable.FILES)
+TARGETS = ("google", "huggingface", "model_garden")  # can be read again
 TOLERANCE = 1e-4  # absolute difference of outputs in float32
 _SCRATCH = ".partial-conversion"
 _HEADS = {  # name that is printed -> a variable of the head
@@ -51,7 +51,7 @@ class Settings:
         None,
         "Format of the output.",
         name="to",
-        choices=TARGETS,
+        choices=(*TARGETS, *portable.FILES),
         required=True,
     )
     input: str | None = flag(
@@ -437,7 +437,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
 
     Args:
         bert: the model.
-        target: one of `TARGETS`.
+        target: one of `TARGETS`, or a key of `portable.FILES`.
         output: folder to write to.
 
     Returns:
