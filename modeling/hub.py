@@ -5,7 +5,14 @@ them.
 """
 
 import contextlib
+import hashlib
+import os
+import pathlib
+import shutil
+import tempfile
 import threading
+import weakref
+import zipfile
 
 import keras
 import tensorflow as tf
@@ -21,21 +28,28 @@ NAMES = {
     features.SEGMENT_IDS: "input_type_ids",
 }
 OURS = {theirs: ours for ours, theirs in NAMES.items()}
+_GRAPH = "saved_model.pb"
 _trust = threading.local()
 
 
 @contextlib.contextmanager
-def trust_models():
+def trust_models(path: str | None = None):
     """Context in which saved Keras models may load their `HubEncoder`s.
 
-    A saved Keras model holds the SavedModel's path, which is not trusted by
-    default:
+    A saved Keras model holds SavedModels, which are not trusted by default:
 
-        with hub.trust_models():
+        with hub.trust_models("model.keras"):
             model = keras.saving.load_model("model.keras")
+
+    Args:
+        path: the saved model, whose SavedModels are loaded; None: load them
+            from the folders they came from, which must still be there.
+
+    Raises:
+        UserError: the file is missing or damaged.
     """
-    outer = getattr(_trust, "given", False)
-    _trust.given = True
+    outer = getattr(_trust, "given", None)
+    _trust.given = {} if path is None else _unpack(path)
     try:
         yield
     finally:
@@ -82,8 +96,8 @@ class HubEncoder(keras.layers.Layer):
     sequence_output [B, S, H], encoder_outputs L times [B, S, H]. A layer
     that is not trainable is called with training=False.
 
-    A saved Keras model holds the path and the weights; load it inside
-    `trust_models`.
+    A saved Keras model holds the SavedModel and the weights, and can be
+    moved; load it inside `trust_models`.
 
     Args:
         handle: folder of the SavedModel.
@@ -109,6 +123,7 @@ class HubEncoder(keras.layers.Layer):
         super().__init__(**kwargs)
         self.handle, self.part = handle, part
         self.module = load(handle, trust_model)
+        self._digest, self._folder = _digest(handle), None
         self._network = (
             getattr(self.module, part, None) if part else self.module
         )
@@ -137,19 +152,89 @@ class HubEncoder(keras.layers.Layer):
                 self.add_loss(loss())
         return outputs
 
+    def save_assets(self, dir_path):
+        """Copies the SavedModel, for `trust_models`."""
+        if not os.path.isfile(_graph(self.handle)):
+            raise UserError(
+                "is missing, and belongs into the saved model",
+                path=self.handle,
+                expected="the SavedModel of the layer",
+            )
+        shutil.copytree(self.handle, dir_path, dirs_exist_ok=True)
+
     def get_config(self):
-        """The layer's arguments, without `trust_model`."""
+        """The layer's arguments, without `trust_model`; digest of its graph."""
         return {
             **super().get_config(),
             "handle": self.handle,
             "part": self.part,
+            "graph": self._digest,
         }
 
     @classmethod
     def from_config(cls, config):
         """Loads the SavedModel again, inside `trust_models` only."""
-        trusted = getattr(_trust, "given", False)
-        return cls(**config, trust_model=trusted)
+        named = dict(config)
+        digest = named.pop("graph", None)
+        given = getattr(_trust, "given", None)
+        folder = None
+        if given:  # nothing but what the trusted file holds
+            folder = given.get(digest)
+            if folder is None:
+                raise UserError("a SavedModel that is not in the trusted file")
+            named["handle"] = folder.path
+        layer = cls(**named, trust_model=given is not None)
+        layer._folder = folder
+        if layer._digest != digest:
+            raise UserError(
+                "not the SavedModel that the layer was saved with",
+                path=layer.handle,
+                fix='load inside hub.trust_models("model.keras"), with the '
+                "path of the saved model",
+            )
+        return layer
+
+
+class _Folder:
+    """A temporary folder, which lives as long as a layer that reads it."""
+
+    def __init__(self):
+        self.path = tempfile.mkdtemp()
+        weakref.finalize(self, shutil.rmtree, self.path, True)
+
+
+def _unpack(path: str) -> dict[str, _Folder]:
+    """Unpacks the SavedModels of a saved model: digest of its graph -> it."""
+    unpacked = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            for name in names:
+                if pathlib.PurePath(name).name != _GRAPH:
+                    continue
+                top = name.removesuffix(_GRAPH)
+                folder = _Folder()
+                members = [x for x in names if x.startswith(top)]
+                archive.extractall(folder.path, members)
+                folder.path = os.path.join(folder.path, top.rstrip("/"))
+                unpacked[_digest(folder.path)] = folder
+    except (OSError, zipfile.BadZipFile) as error:
+        raise UserError(
+            f"cannot be read: {error}", path=path, expected="a saved model"
+        ) from None
+    if not unpacked:
+        raise UserError("holds no SavedModel", path=path)
+    return unpacked
+
+
+def _graph(folder: str) -> str:
+    return os.path.join(folder, _GRAPH)
+
+
+def _digest(folder: str) -> str:
+    """SHA-256 of a SavedModel's graph, as hexadecimal digits."""
+    with open(_graph(folder), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _input_names(network, path: str) -> list[str]:

@@ -1,6 +1,10 @@
 """The Keras 3 layer around a SavedModel of TF-Hub."""
 
 import json
+import pathlib
+import shutil
+import subprocess
+import sys
 import zipfile
 
 import keras
@@ -15,6 +19,7 @@ from tests.helpers.hub_exports import HEAD
 from tests.helpers.small import B, L, P, S
 
 ROWS = 8
+ROOT = pathlib.Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 
@@ -128,15 +133,76 @@ def test_a_functional_model_fine_tunes_and_comes_back(exports, rows, tmp_path):
         assert "trust" not in json.dumps(archive.read("config.json").decode())
     with pytest.raises(Exception, match="trust_model"):
         keras.saving.load_model(path)
-    with hub.trust_models():
-        again = keras.saving.load_model(path)
-    np.testing.assert_allclose(
-        again.predict(inputs, verbose=0),
-        model.predict(inputs, verbose=0),
-        atol=1e-6,
-    )
+    for trusted in (None, path):
+        with hub.trust_models(trusted):
+            again = keras.saving.load_model(path)
+        np.testing.assert_allclose(
+            again.predict(inputs, verbose=0),
+            model.predict(inputs, verbose=0),
+            atol=1e-6,
+        )
     with pytest.raises(UserError, match="not loaded"):  # again, outside
         hub.HubEncoder.from_config(layer.get_config())
+
+
+ELSEWHERE = """
+import sys
+import keras, numpy as np
+from modeling import hub
+with hub.trust_models("model.keras"):
+    model = keras.saving.load_model("model.keras")
+model.save("model.keras")  # over the file that it was loaded from
+with hub.trust_models("model.keras"):
+    model = keras.saving.load_model("model.keras")
+np.save("found.npy", model(dict(np.load("inputs.npz"))))
+"""
+
+
+def test_a_saved_model_can_be_moved_without_its_source(exports, rows, tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(exports.encoder, source)
+    model = classifier(str(source))
+    for variable in model.trainable_variables:
+        variable.assign_add(variable * 0.1 + 0.01)
+    expected = model(rows[0]).numpy()
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    model.save(moved / "model.keras")
+    shutil.rmtree(source)
+    np.savez(moved / "inputs.npz", **rows[0])
+    subprocess.run(
+        [sys.executable, "-c", ELSEWHERE],
+        cwd=moved,
+        env={"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "2"},
+        check=True,
+    )
+    found = np.load(moved / "found.npy")
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    with pytest.raises(UserError, match="belongs into the saved model"):
+        model.save(tmp_path / "again.keras")
+
+
+def test_a_trusted_file_loads_what_it_holds_only(exports, tmp_path):
+    layer = hub.HubEncoder(exports.encoder, trust_model=True)
+    config = layer.get_config()
+    path = str(tmp_path / "model.keras")
+    classifier(exports.encoder).save(path)
+    other = {**config, "graph": "0" * 64}
+    with hub.trust_models(path):
+        assert hub.HubEncoder.from_config(config).handle != exports.encoder
+        with pytest.raises(UserError, match="not in the trusted file"):
+            hub.HubEncoder.from_config(other)
+    expected = pytest.raises(UserError, match="not the SavedModel that")
+    with hub.trust_models(), expected:
+        hub.HubEncoder.from_config(other)
+    keras.Sequential([keras.Input((1,))]).save(path)
+    for wrong, message in (
+        (path, "holds no SavedModel"),
+        (str(tmp_path / "missing.keras"), "cannot be read"),
+    ):
+        expected = pytest.raises(UserError, match=message)
+        with expected, hub.trust_models(wrong):
+            pass
 
 
 @pytest.mark.long
