@@ -1,7 +1,7 @@
 """Serves a page to ask a model, on this machine only.
 
     python demo.py --model=quickstart/run
-    python demo.py --model=quickstart/packages_export --trust_model
+    python demo.py --model=quickstart/packages_export
 
 An export of run_classifier.py, run_squad.py, run_ner.py or run_swag.py
 answers its task. The folder of a run fills in masks, if it has the head,
@@ -19,6 +19,7 @@ from common import main as common_main
 from common.errors import UserError
 from common.flags import flag
 from common.progress import say
+from serving import asking
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,18 +34,24 @@ class Settings:
     )
     trust_model: bool = flag(
         False,
-        "Required for a SavedModel: loading it runs it as a program.",
+        "Load a SavedModel that you did not export yourself: loading it runs "
+        "it as a program.",
     )
     port: int = flag(
         8000, "Port on 127.0.0.1; 0: any free one.", at_least=0, at_most=65535
     )
     top_k: int = flag(5, "Number of words for each mask.", at_least=1)
 
+    def of_predict(self) -> asking.Settings:
+        """The settings with which predict.py loads the SavedModel."""
+        return asking.Settings(model=self.model, trust_model=self.trust_model)
+
     def check(self) -> bool:
         """Checks the model's folder; returns whether it is a SavedModel.
 
         Raises:
-            UserError: it is no model, or a library of the page is missing.
+            UserError: it is no model, a SavedModel of unknown source, or a
+                library of the page is missing.
         """
         for library in ("flask", "matplotlib"):
             if not importlib.util.find_spec(library):
@@ -53,6 +60,7 @@ class Settings:
                     fix="pip install -r requirements-demo.txt",
                 )
         if os.path.isfile(os.path.join(self.model, "saved_model.pb")):
+            self.of_predict().check()
             return True
         inside = os.path.join(glob.escape(self.model), "*.index")
         if not glob.glob(inside) and not os.path.exists(f"{self.model}.index"):
@@ -94,11 +102,8 @@ def forms_of_export(settings: Settings) -> tuple[list, str]:
     """The form of an exported model, with its inputs."""
     from reports import answers
     from reports.demo_page import Field, Form
-    from serving import asking
 
-    served = asking.load(
-        asking.Settings(model=settings.model, trust_model=settings.trust_model)
-    )
+    served = asking.load(settings.of_predict())
 
     def answer(values):
         texts = dict(values)

@@ -214,8 +214,9 @@ def _unpack(path: str) -> dict[str, _Folder]:
                     continue
                 top = name.removesuffix(_GRAPH)
                 folder = _Folder()
-                members = [x for x in names if x.startswith(top)]
-                archive.extractall(folder.path, members)
+                for member in names:
+                    if member.startswith(top):
+                        archive.extract(member, folder.path)
                 folder.path = os.path.join(folder.path, top.rstrip("/"))
                 unpacked[_digest(folder.path)] = folder
     except (OSError, zipfile.BadZipFile) as error:

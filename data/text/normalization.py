@@ -67,10 +67,12 @@ class Normalizer:
     """
 
     def __init__(self, do_lower_case: bool, strip_accents: bool | None = None):
-        strips = tokenization.strips_accents(do_lower_case, strip_accents)
-        self._entries = tables.entries(do_lower_case, strips)
-        self._tables = _tables(do_lower_case, strips)
-        self._expansions = _expansions(strips)
+        strip_accents = tokenization.strips_accents(
+            do_lower_case, strip_accents
+        )
+        self._entries = tables.entries(do_lower_case, strip_accents)
+        self._tables = _tables(do_lower_case, strip_accents)
+        self._expansions = _expansions(strip_accents)
 
     def lines(self, lines: list[str]) -> bytes:
         """Normalizes lines for the kernel.

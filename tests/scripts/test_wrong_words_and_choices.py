@@ -129,7 +129,7 @@ def test_flags(refused, script, flags, message):
         ("the O\ncat B_X\ndog B-X\n", "a.conll:2: label 'B_X' among entity"),
         (b"the O\n\xe9t O\n", "a.conll:2: invalid UTF-8 byte 0xe9 at column 1"),
         ("the O\rcat O\rdog O\r", "a.conll:1: line ends are lone carriage"),
-        (b"\xff\xfet\x00", "a.conll:1: invalid UTF-8 byte 0xff"),
+        (b"\xff\xfet\x00", "a.conll:1: is UTF-16; expected UTF-8; convert"),
     ],
 )
 def test_files_of_words(refused, content, message):

@@ -68,7 +68,7 @@ def test_scan_counts_documents_and_bytes(tmp_path):
     "content, message",
     [
         (b"a\nb \xc0\n", ":2: invalid UTF-8 byte 0xc0 at column 3; convert"),
-        (b"\xff\xfea\x00", ":1: invalid UTF-8 byte 0xff at column 1; conv"),
+        (b"\xff\xfda\x00", ":1: invalid UTF-8 byte 0xff at column 1; conv"),
         (b"a\n\xc3\n", ":2: invalid UTF-8 byte 0xc3 at column 1; convert"),
         (b"a\n\n\xed\xa0\x80", ":3: invalid UTF-8 byte 0xed at column 1; "),
         (b"a\rb\r\rc\r", ":1: line ends are lone carriage returns; expec"),
@@ -168,7 +168,7 @@ def test_a_document_that_is_too_long_is_named(tmp_path, content, line):
 def test_reading_stops_at_the_limit(tmp_path):
     """The size of the file does not matter: its rest is a hole."""
     path = tmp_path / "a.txt"
-    path.write_bytes(b"a")
+    path.write_bytes(b"aa")
     with open(path, "r+b") as file:
         file.truncate(1 << 40)
     with pytest.raises(UserError, match="a document of more than 3 MB"):

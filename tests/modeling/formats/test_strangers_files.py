@@ -10,7 +10,7 @@ import tensorflow as tf
 from checks import model
 from common import tensor_files
 from common.errors import UserError
-from data.records.shard_check import _masked_crc32c
+from data.records import checksums
 from modeling import checkpoints
 from modeling.formats import huggingface, model_garden
 
@@ -28,13 +28,13 @@ def bomb(tmp_path):
     (end,) = (  # of the only block: its type and checksum follow
         i
         for i in range(1, len(content) - 5)
-        if _masked_crc32c(content[: i + 1])
+        if checksums.masked_crc32c(content[: i + 1])
         == struct.unpack("<I", content[i + 1 : i + 5])[0]
     )
     block = content[: end + 1]
     assert block.count(dimension + b"\x01") == 9
     block = block.replace(dimension + b"\x01", dimension + bytes([CLAIMED]))
-    checksum = struct.pack("<I", _masked_crc32c(block))
+    checksum = struct.pack("<I", checksums.masked_crc32c(block))
     with open(f"{prefix}.index", "wb") as file:
         file.write(block + checksum + content[end + 5 :])
     return prefix
