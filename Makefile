@@ -75,7 +75,7 @@ tpu: $(VENV)/run $(PEERS)/tpu/done
 
 # Other systems to compare with, each in its own environment.
 peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done \
-    $(PEERS)/keras_hub/done backends
+    $(PEERS)/keras_hub/done $(PEERS)/onnx/done backends
 
 # Keras' other backends, for their test.
 backends: $(PEERS)/keras_backends/done
@@ -115,6 +115,12 @@ $(PEERS)/keras_hub/done: benchmarks/peers/keras_hub.txt requirements.txt
 	$(NEW_VENV) $(PEERS)/keras_hub
 	$(PEERS)/keras_hub/bin/python -m pip install --quiet -r requirements.txt
 	$(PEERS)/keras_hub/bin/python -m pip install --quiet -r $<
+	touch $@
+
+$(PEERS)/onnx/done: requirements.txt requirements-onnx.txt
+	$(NEW_VENV) $(PEERS)/onnx
+	$(PEERS)/onnx/bin/python -m pip install --quiet -r requirements.txt \
+	    -r requirements-onnx.txt
 	touch $@
 
 $(PEERS)/keras_backends/done: benchmarks/peers/keras_backends.txt

@@ -27,8 +27,10 @@ def main(name: str, folder: str, path: str) -> None:
         outputs = model.train(False)(**inputs)
     arrays = {f"in_{k}": v.numpy() for k, v in inputs.items()}
     arrays |= {f"out_{k}": v.numpy() for k, v in outputs.items()}
-    missing = sorted(map(str, info["missing_keys"]))
-    np.savez(path, missing=np.array(missing, dtype="U"), **arrays)
+    for kind in ("missing", "unexpected", "mismatched"):
+        found = sorted(map(str, info[f"{kind}_keys"]))
+        arrays[kind] = np.array(found, dtype="U")
+    np.savez(path, labels=str(model.config.id2label), **arrays)
 
 
 if __name__ == "__main__":

@@ -108,32 +108,46 @@ def write_pipeline(
     strip_accents: bool | None,
 ) -> None:
     """Writes a `tokenizer.json`, for tokenizers and other fast readers."""
-    from tokenizers import (
-        Tokenizer,
-        decoders,
-        models,
-        normalizers,
-        pre_tokenizers,
-        processors,
-    )
-
     ids = {token: i for i, token in enumerate(tokens)}
-    pipeline = Tokenizer(
-        models.WordPiece(
-            ids, unk_token=vocabulary.UNK, max_input_chars_per_word=200
-        )
-    )
-    pipeline.normalizer = normalizers.BertNormalizer(
-        lowercase=do_lower_case, strip_accents=strip_accents
-    )
-    pipeline.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    pipeline.decoder = decoders.WordPiece()
-    ends = [(x, ids[x]) for x in (vocabulary.SEP, vocabulary.CLS)]
-    pipeline.post_processor = processors.BertProcessing(*ends)
-    pipeline.add_special_tokens([x for x in _NAMES.values() if x in ids])
-    write_whole(
-        os.path.join(folder, PIPELINE), f"{pipeline.to_str(pretty=True)}\n"
-    )
+    added = {
+        "single_word": False,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": False,
+        "special": True,
+    }
+    special = sorted({ids[x] for x in _NAMES.values() if x in ids})
+    ends = {"sep": vocabulary.SEP, "cls": vocabulary.CLS}
+    pipeline = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": i, "content": tokens[i], **added} for i in special
+        ],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": strip_accents,
+            "lowercase": do_lower_case,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {
+            "type": "BertProcessing",
+            **{name: [token, ids[token]] for name, token in ends.items()},
+        },
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": vocabulary.UNK,
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 200,
+            "vocab": ids,
+        },
+    }
+    text = json.dumps(pipeline, indent=2, ensure_ascii=False)
+    write_whole(os.path.join(folder, PIPELINE), f"{text}\n")
 
 
 def _read_pipeline(path: str) -> tuple:

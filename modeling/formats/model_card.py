@@ -27,6 +27,7 @@ _PIPELINES = {  # architecture -> kind of task on the Hub
     "BertForMaskedLM": "fill-mask",
     "BertModel": "feature-extraction",
 }
+_WORDS = ("task_name", "optimizer", "precision", "records")  # no paths
 
 
 def glue_task(name: str, size: int, path: str) -> dict:
@@ -64,8 +65,8 @@ def page(
         architecture: class of transformers.
         labels: names of the labels, or none.
         do_lower_case: casing of the tokenizer, or None if unknown.
-        prefix: the checkpoint; its JSON holds the settings of the training,
-            `eval_results.txt` beside it the results.
+        prefix: the checkpoint; its JSON holds settings and records of the
+            training, `eval_results.txt` beside it the results of its step.
     """
     folder = os.path.dirname(prefix)
     casing = {None: "unknown", True: "uncased", False: "cased"}[do_lower_case]
@@ -77,6 +78,10 @@ def page(
         "positions": config.max_position_embeddings,
         "casing": casing,
     }
+    training = _training(f"{prefix}.json")
+    results = _results(os.path.join(folder, "eval_results.txt"))
+    if results.get("global_step") != str(training.get("step")):
+        results = {}  # of another checkpoint
     if labels:
         sizes["labels"] = ", ".join(labels)
     parts = [
@@ -85,8 +90,8 @@ def page(
         f"# {architecture}\n",
         "A BERT in the architecture of the original release.\n",
         _table("Model", sizes),
-        _table("Training", _settings(f"{prefix}.json")),
-        _table("Results", _results(os.path.join(folder, "eval_results.txt"))),
+        _table("Training", training),
+        _table("Results", results),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -99,19 +104,22 @@ def _table(title: str, values: dict) -> str:
     return f"## {title}\n\n| | |\n|---|---|\n{rows}" if rows else ""
 
 
-def _settings(path: str) -> dict:
-    """Settings of a run, from the JSON of its checkpoint, without paths."""
+def _training(path: str) -> dict:
+    """Facts of a run, from the JSON of its checkpoint, without paths."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
     except (OSError, ValueError):
         return {}
-    values = {"step": found.get("step"), **(found.get("settings") or {})}
-    return {
+    settings = found.get("settings") or {}
+    values = {"step": found.get("step"), **settings}
+    facts = {
         name: value
         for name, value in values.items()
         if isinstance(value, bool | int | float)
+        or (name in _WORDS and value is not None)
     }
+    return facts | (settings.get("environment") or {})
 
 
 def _results(path: str) -> dict:

@@ -207,6 +207,8 @@ def test_transformers_loads_what_we_export(
         folder / "o.npz",
     )
     assert [x for x in theirs["missing"] if "pooler" not in x] == []
+    for kind in ("unexpected", "mismatched"):
+        assert theirs[kind].tolist() == [], kind
     model, _ = loaded(build, folder, *sizes)
     inputs = our_inputs(theirs)
     length = inputs["input_ids"].shape[1]

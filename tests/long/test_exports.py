@@ -1,0 +1,135 @@
+"""Conversions loaded by other systems; only in `make test-long`."""
+
+import json
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+import bert
+import convert_checkpoint
+from common import tensor_files
+from data.text import tokenizer_files
+from modeling import checkpoints, encoder, task_models
+from tests.helpers import classifier_files, small, text
+
+ROOT = pathlib.Path(__file__).parents[2]
+PEERS = ROOT / ".venv-peers"
+SCRIPTS = ROOT / "benchmarks" / "peers"
+SENTENCES = ["the cat", "a dog sat the cat", "the"]
+pytestmark = pytest.mark.long
+
+
+def written(folder, build, act="gelu"):
+    """A Google folder with random weights, and its model."""
+    folder.mkdir()
+    classifier_files.write_model(folder)
+    config = small.config(vocab_size=len(text.VOCABULARY), hidden_act=act)
+    (folder / "bert_config.json").write_text(config.to_json())
+    model = build(config)
+    rng = np.random.default_rng(3)
+    for variable in model.variables:
+        variable.assign(rng.normal(0, 0.2, variable.shape))
+    if "bert" in {layer.name for layer in model.layers}:
+        named = checkpoints.model_variables(model)
+    else:
+        named = checkpoints.encoder_variables(model)
+    tensor_files.write(
+        str(folder / "bert_model.ckpt"),
+        {name: variable.numpy() for name, variable in named.items()},
+    )
+    tokenizer_files.write_config(str(folder), True, None)
+    return model
+
+
+def transformers(name, folder, out):
+    """Outputs and loading report of a class of transformers."""
+    subprocess.run(
+        [
+            PEERS / "huggingface" / "bin" / "python",
+            SCRIPTS / "huggingface_outputs.py",
+            *(name, folder, out),
+        ],
+        input="\n".join(SENTENCES) + "\n",
+        text=True,
+        check=True,
+    )
+    found = dict(np.load(out))
+    for kind in ("missing", "unexpected", "mismatched"):
+        assert found[kind].tolist() == [], kind
+    return found
+
+
+def classifier(config):
+    return task_models.build_classifier(config, 2)
+
+
+@pytest.mark.parametrize("act", ["gelu", "gelu_erf"])
+def test_transformers_loads_a_classifier_and_its_labels(
+    act, run_script, tmp_path
+):
+    model = written(tmp_path / "google", classifier, act)
+    code, _, err = run_script(
+        convert_checkpoint,
+        **{"from": "google", "to": "huggingface", "task_name": "sst2"},
+        input=tmp_path / "google",
+        output=tmp_path / "hf",
+    )
+    assert code == 0, err
+    (tmp_path / "hf" / "vocab.txt").unlink()  # tokenizer.json is enough
+    found = transformers(
+        "AutoModelForSequenceClassification",
+        tmp_path / "hf",
+        tmp_path / "o.npz",
+    )
+    tokenizer = bert.Tokenizer(str(tmp_path / "google" / "vocab.txt"))
+    inputs = tokenizer(SENTENCES)
+    np.testing.assert_array_equal(found["in_input_ids"], inputs["input_ids"])
+    logits = np.array(model(inputs)["logits"])
+    np.testing.assert_allclose(found["out_logits"], logits, atol=1e-5)
+    assert str(found["labels"]) == "{0: 'negative', 1: 'positive'}"
+
+
+def test_means_over_tokens_are_those_of_the_library(run_script, tmp_path):
+    """As sentence-transformers pools: the mean over the tokens."""
+    written(tmp_path / "google", encoder.build_encoder)
+    loaded = bert.load_encoder(str(tmp_path / "google"))
+    bert.save(loaded[0], str(tmp_path / "hf"), loaded[1], to="huggingface")
+    found = transformers("AutoModel", tmp_path / "hf", tmp_path / "o.npz")
+    mask = found["in_attention_mask"][:, :, None]
+    means = (found["out_last_hidden_state"] * mask).sum(1) / mask.sum(1)
+    vectors = bert.embed(SENTENCES, loaded)
+    np.testing.assert_allclose(means, vectors, atol=1e-5)
+
+
+@pytest.mark.parametrize("act", ["gelu", "gelu_erf"])
+def test_onnx_runtime_gives_the_same_outputs(act, tmp_path):
+    """Converted in one environment, and run in one without TensorFlow."""
+    model = written(tmp_path / "google", classifier, act)
+    subprocess.run(
+        [
+            PEERS / "onnx" / "bin" / "python",
+            ROOT / "convert_checkpoint.py",
+            *("--from=google", f"--input={tmp_path / 'google'}"),
+            *("--to=onnx", f"--output={tmp_path / 'onnx'}"),
+        ],
+        check=True,
+    )
+    tokenizer = bert.Tokenizer(str(tmp_path / "google" / "vocab.txt"))
+    inputs = tokenizer(SENTENCES)
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    paths = [tmp_path / x for x in ("inputs.npz", "out.npz")]
+    subprocess.run(
+        [
+            PEERS / "huggingface" / "bin" / "python",
+            SCRIPTS / "onnx_outputs.py",
+            *(tmp_path / "onnx" / "model.onnx", *paths),
+        ],
+        check=True,
+    )
+    found = np.load(tmp_path / "out.npz")["logits"]
+    logits = np.array(model(inputs)["logits"])
+    np.testing.assert_allclose(found, logits, atol=1e-5)
+    config = json.loads((tmp_path / "onnx" / "bert_config.json").read_text())
+    assert config["hidden_act"] == act
