@@ -206,9 +206,14 @@ def test_transformers_loads_what_we_export(
         "the cat\ta dog sat\na dog\tthe\n",
         folder / "o.npz",
     )
-    assert [x for x in theirs["missing"] if "pooler" not in x] == []
-    for kind in ("unexpected", "mismatched"):
-        assert theirs[kind].tolist() == [], kind
+    for kind in ("missing", "unexpected", "mismatched"):
+        # Classes without a pooler skip ours, which is kept.
+        kept = (
+            "pooler"
+            if name.endswith(("Answering", "TokenClassification"))
+            else "-"
+        )
+        assert [x for x in theirs[kind] if kept not in x] == [], kind
     model, _ = loaded(build, folder, *sizes)
     inputs = our_inputs(theirs)
     length = inputs["input_ids"].shape[1]
