@@ -396,6 +396,7 @@ def write(bert: Bert, target: str, folder: str) -> None:
             huggingface.architectures(bert.values)[0],
             (bert.task or {}).get("labels") or [],
             bert.do_lower_case,
+            bert.strip_accents,
             bert.path,
         )
         write_whole(os.path.join(folder, model_card.FILE), card)

@@ -56,6 +56,7 @@ def page(
     architecture: str,
     labels: list[str],
     do_lower_case: bool | None,
+    strip_accents: bool | None,
     prefix: str,
 ) -> str:
     """Formats the page.
@@ -65,10 +66,12 @@ def page(
         architecture: class of transformers.
         labels: names of the labels, or none.
         do_lower_case: casing of the tokenizer, or None if unknown.
+        strip_accents: whether it strips accents; None: as do_lower_case.
         prefix: the checkpoint; its JSON holds settings and records of the
             training, `eval_results.txt` beside it the results of its step.
     """
     folder = os.path.dirname(prefix)
+    strips = do_lower_case if strip_accents is None else strip_accents
     casing = {None: "unknown", True: "uncased", False: "cased"}[do_lower_case]
     sizes = {
         "layers": config.num_hidden_layers,
@@ -77,6 +80,7 @@ def page(
         "tokens": config.vocab_size,
         "positions": config.max_position_embeddings,
         "casing": casing,
+        "accents": {None: "unknown", True: "stripped", False: "kept"}[strips],
     }
     training = _training(f"{prefix}.json")
     results = _results(os.path.join(folder, "eval_results.txt"))
