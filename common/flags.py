@@ -183,18 +183,6 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
             f"unexpected argument {rest[1]!r}",
             fix="write --flag=value; quote values with spaces",
         )
-    _check_required(declared, values)
-    settings = settings_class()
-    given = frozenset(one.name for one in declared if values[one.name].present)
-    if hasattr(settings, GIVEN):
-        settings = dataclasses.replace(settings, given=given)
-    read = {one.name: _value(one, values[one.name].value) for one in declared}
-    return replace(settings, **read)
-
-
-def _check_required(
-    declared: list[Flag], values: absl_flags.FlagValues
-) -> None:
     missing = [
         f"--{one.name}"
         for one in declared
@@ -202,6 +190,12 @@ def _check_required(
     ]
     if missing:
         raise UserError(f"missing {', '.join(missing)}", fix="see --help")
+    settings = settings_class()
+    given = frozenset(one.name for one in declared if values[one.name].present)
+    if hasattr(settings, GIVEN):
+        settings = dataclasses.replace(settings, given=given)
+    read = {one.name: _value(one, values[one.name].value) for one in declared}
+    return replace(settings, **read)
 
 
 def describe(declared: list[Flag], topics: tuple[str, ...]) -> str:

@@ -262,6 +262,21 @@ def test_wrong_values_are_one_line(folder, values, message):
     assert line.endswith("; copy it again, or make the records again")
 
 
+def test_the_smallest_values_are_accepted(folder):
+    smallest = {"short_seq_prob": 0, "max_ngram": 1, "random_seed": -(10**400)}
+    write(folder, {"a.tfrecord": b"xyz"}, **smallest)
+    run = of(folder, "a.tfrecord")
+    assert {name: run[name] for name in smallest} == smallest
+
+
+def test_a_number_beyond_float64_is_found(folder):
+    write(folder, {"a.tfrecord": b"xyz"}, smoothing=0.25)
+    path = folder / "a.tfrecord.manifest.json"
+    path.write_text(path.read_text().replace("0.25", "1e999"))
+    with pytest.raises(UserError, match="smoothing is inf, expected at least"):
+        of(folder, "a.tfrecord")
+
+
 def test_wrong_values_of_earlier_manifests_are_found_too(folder):
     path = write_earlier(folder, ({"a.tfrecord": b"xyz"}, 3))
     listed = json.loads(path.read_text())

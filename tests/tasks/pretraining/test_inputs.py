@@ -8,6 +8,7 @@ import pytest
 import create_pretraining_data
 import run_pretraining
 from common import flags
+from data.pretraining.masking import MaskSettings
 from modeling.config import BertConfig
 from tasks.pretraining import inputs as pretraining_inputs
 from tasks.pretraining.settings import Settings
@@ -121,6 +122,19 @@ def test_records_of_two_folders_may_share_a_vocabulary(made, records):
     config = BertConfig.from_json_file(made / "config.json")
     inputs = pretraining_inputs.read_inputs(settings, config)
     assert inputs.held_out.files == [str(held_out)]
+
+
+def test_masks_are_drawn_as_before_with_the_seed_of_the_run(made, records):
+    settings = flags.replace(
+        Settings(),
+        input_file=str(records("spans", max_ngram=2)),
+        dynamic_masking=True,
+        random_seed=7,
+    )
+    config = BertConfig.from_json_file(made / "config.json")
+    (phase,) = pretraining_inputs.read_inputs(settings, config).phases
+    expected = MaskSettings(P, max_ngram=2, random_seed=7)
+    assert phase.masks == expected
 
 
 def test_packed_and_plain_records_do_not_mix(records, pretrain, tmp_path):
