@@ -53,7 +53,8 @@ class _Sample:
     Attributes:
         texts: the documents, each as its lines.
         corpus: files of the group, with estimated counts.
-        share: share of the text of the group that was read.
+        share: bytes that were read, as a share of the group; more than 1 if
+            large documents were read several times.
         seconds: time to read the whole group.
     """
 
@@ -214,7 +215,7 @@ def _read_sample(files: list[str], max_document_mb: int, key: str) -> _Sample:
     sizes = [corpus_lib.file_size(path) for path in files]
     spots: dict[str, list[int]] = {}
     most: float = SAMPLE_BYTES / _SPOTS
-    if sum(sizes) <= SAMPLE_BYTES / 4:
+    if sum(sizes) <= SAMPLE_BYTES:
         spots, most = dict.fromkeys(files, [0]), math.inf
     else:
         rng = random.Random(key)
@@ -234,7 +235,7 @@ def _read_sample(files: list[str], max_document_mb: int, key: str) -> _Sample:
     size = sum(map(len, texts))
     whole = size
     if most < math.inf:
-        whole = max(size, sum(sizes) * sum(ratios) / len(ratios))
+        whole = sum(sizes) * sum(ratios) / len(ratios)
     counts = np.zeros([2, len(files)], np.int64)  # of all files, in the first
     counts[:, 0] = round(len(texts) * whole / size), round(whole)
     return _Sample(

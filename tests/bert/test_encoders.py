@@ -51,7 +51,7 @@ def test_the_folder_of_a_run(tmp_path):
     assert set(encoder.checkpoint.values) == {"output_weights", "output_bias"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_tf_hub_encoder(tmp_path_factory):
     exports = hub_exports.made(tmp_path_factory)
     encoder, tokenizer = bert.load_encoder(exports.encoder)

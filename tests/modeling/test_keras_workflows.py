@@ -158,6 +158,7 @@ print(float(loss), int(model.optimizer.iterations.numpy()))
 """
 
 
+@pytest.mark.long
 def test_another_process_continues_the_training(tmp_path):
     model = compiled(built("own_head"))
     model.fit(dataset(model), verbose=0)
