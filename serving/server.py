@@ -193,3 +193,4 @@ def serve(app, opened: socket.socket, max_connections: int) -> None:
         thread.start()
         end.wait()
         server.shutdown()
+        thread.join()  # it waits for the answers

@@ -17,11 +17,13 @@ def running(app, max_connections: int = 61):
         socket.create_server(("127.0.0.1", 0)) as opened,
         server.Server(app, opened, max_connections) as found,
     ):
-        threading.Thread(target=found.serve_forever, args=[0.01]).start()
+        thread = threading.Thread(target=found.serve_forever, args=[0.01])
+        thread.start()
         try:
             yield opened.getsockname()[1]
         finally:
             found.shutdown()
+            thread.join()  # it waits for the answers
 
 
 def ask(port: int, path: str, body=None) -> tuple[int, dict | str]:
