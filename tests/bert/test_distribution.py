@@ -175,7 +175,7 @@ def test_modules_are_imported_beside_a_users_own(installed, tmp_path):
     run(installed, str(code), str(installed), cwd=tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_scripts_run_outside_of_the_checkout(installed, tmp_path):
     """`create_pretraining_data` starts processes, by its module's name."""
     spec = importlib.util.find_spec("tests.helpers.text")

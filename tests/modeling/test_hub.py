@@ -158,6 +158,7 @@ np.save("found.npy", model(dict(np.load("inputs.npz"))))
 """
 
 
+@pytest.mark.long
 def test_a_saved_model_can_be_moved_without_its_source(exports, rows, tmp_path):
     source = tmp_path / "source"
     shutil.copytree(exports.encoder, source)

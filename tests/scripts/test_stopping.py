@@ -98,6 +98,7 @@ def interrupted_evaluation():
     return interrupted
 
 
+@pytest.mark.long
 def test_a_run_in_phases_is_stopped_in_both(
     folder, pretrain, send, tmp_path, monkeypatch, interrupted_evaluation
 ):
