@@ -1,7 +1,7 @@
 """Bodies of TF Serving's REST API: JSON <-> tensors of a signature.
 
     {"instances": [{"text": "a"}, {"text": "b"}]}  by row; the name of the only
-    {"instances": ["a", "b"]}                      input may be left out
+    {"instances": ["a", "b"]}                      input may be omitted
     {"inputs": {"text": ["a", "b"]}}               by column
 
 Strings are text, or bytes as {"b64": "..."}. "signature_name" is optional.

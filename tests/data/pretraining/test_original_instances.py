@@ -23,7 +23,7 @@ def test_instances_equal_those_of_the_original_release():
     """The digest was made with the original create_pretraining_data.py.
 
     Its create_instances_from_document (PyPI bert-tensorflow 1.0.4, its
-    tensorflow left out) ran over these documents as tokens, with the same
+    tensorflow removed) ran over these documents as tokens, with the same
     random.Random, and its tokens were turned back into ids.
     """
     rng = random.Random(23)

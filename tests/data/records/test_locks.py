@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from common import locks
 from common.errors import UserError
+from data.records import locks
 
 HOLDER = """
 import sys, threading
-from common import locks
+from data.records import locks
 from common.errors import UserError
 
 with locks.hold(sys.argv[1], "records"):
