@@ -242,7 +242,9 @@ def test_connections_above_the_limit_get_503_and_the_others_an_answer():
         assert http_server.ask(port, "/healthz")[0] == 503
         model.may_end.set()
         assert [x.result()[0] for x in first] == [200] * 3
-        assert http_server.ask(port, "/healthz")[0] == 200
+        # A connection counts until its thread ends, just after its answer.
+        asked = (http_server.ask(port, "/healthz")[0] for _ in range(5000))
+        assert 200 in asked
 
 
 def test_the_end_waits_for_the_answers_to_requests_that_have_come():
