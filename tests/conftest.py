@@ -1,10 +1,12 @@
 """What every test sees: a quiet TensorFlow with four logical CPUs."""
 
+import gc
 import io
 import json
 import os
 import sys
 
+gc.disable()  # while the libraries are loaded, and for their objects later
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")  # also where GPUs are
 
@@ -16,6 +18,8 @@ import predict
 from common import main as main_lib
 from tasks import live_report
 
+gc.freeze()
+gc.enable()
 # An assertion of a helper shows its values, as one of a test does.
 pytest.register_assert_rewrite("tests.helpers")
 # A busy machine is no failure, and a failure comes again.

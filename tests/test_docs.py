@@ -387,7 +387,7 @@ def marks(group):
 )
 def test_commands_run(group, tmp_path, run_script, monkeypatch):
     FILES[group](tmp_path)
-    layers = LAYERS.get(group, 2)
+    layers = LAYERS.get(group, 1)
     runner = Runner(tmp_path, layers, run_script, monkeypatch)
     for words, more in COMMANDS[group].items():
         if words == "--from=huggingface":  # reads another one's output

@@ -6,14 +6,15 @@ import sys
 import pytest
 
 NOISY = """
-import os
+import gc, os
+assert not gc.isenabled()
 os.write(2, b"noise of the import\\n")
 class config:
     def list_physical_devices():
         os.write(2, b"noise of the driver\\n")
 """
 PROGRAM = """
-import os, sys
+import gc, os, sys
 from common import tensorflow_log
 sys.stderr.write("before\\n")
 tensorflow_log.hold_back_import(lambda: sys.stderr.write("starts\\n"))
@@ -23,6 +24,7 @@ try:
     import tensorflow
 except KeyError:
     os.write(2, b"failed\\n")
+assert gc.isenabled() and gc.get_freeze_count()
 os.write(2, b"after\\n")
 """
 
