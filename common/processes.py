@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -18,6 +19,7 @@ AHEAD = 3  # items of a process, worked on and waiting
 
 _make_worker: Callable  # of a process in the pool
 _worker = None
+_outside_item = threading.Lock()  # held when no item is worked on
 
 
 class Pool:
@@ -134,7 +136,8 @@ def _call(worker: Callable, item) -> Any:
 
 def _start(make_worker: Callable[[], Any], ends) -> None:
     global _make_worker
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool ends it
+    _outside_item.acquire()
     threading.Thread(target=_end_with_pool, args=[ends], daemon=True).start()
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # its errors are raised too
     tensorflow_log.hold_back_import()
@@ -143,15 +146,25 @@ def _start(make_worker: Callable[[], Any], ends) -> None:
 
 
 def _end_with_pool(ends) -> None:
-    """Waits for the end of the pipe, which only the first process holds."""
-    try:
+    """Waits for the end of the pipe, which only the first process holds.
+
+    A process does not end while it sends a result: the pool would wait for
+    the rest, for ever.
+    """
+    parent = multiprocessing.parent_process()
+    with contextlib.suppress(EOFError, OSError):
         ends.recv()
-    except (EOFError, OSError):
-        os._exit(1)
+    while parent.is_alive() and not _outside_item.acquire(timeout=1):
+        pass
+    os._exit(1)
 
 
 def _run(function: Callable[[Any, Any], Any], item) -> Any:
     global _worker
-    if _worker is None:  # here, so that its errors are those of an item
-        _worker = _make_worker()
-    return function(_worker, item)
+    _outside_item.release()
+    try:
+        if _worker is None:  # here, so that its errors are those of an item
+            _worker = _make_worker()
+        return function(_worker, item)
+    finally:
+        _outside_item.acquire()

@@ -59,6 +59,22 @@ def test_an_error_ends_processes_that_work():
         list(pool.map(fail_or_wait, [3, 5]))
 
 
+def fail_or_send(_, item):
+    if item == 12:
+        raise UserError("found 12")
+    return bytes(1 << 26)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_error_ends_while_others_send_large_results(seed):
+    """A half result would be waited for, for ever."""
+    with (
+        pytest.raises(UserError, match="found 12"),
+        processes.Pool(make_nothing, 3) as pool,
+    ):
+        list(pool.map(fail_or_send, range(12 - seed, 40)))
+
+
 def be_killed(_, item):
     os.kill(os.getpid(), signal.SIGKILL)
 
