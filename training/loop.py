@@ -118,7 +118,7 @@ class Trainer:
         iterator = iter(batches)
         throughput = Throughput(schedule.iterations_per_loop)
         step = self.steps.optimizer.step
-        say("compiling the step (once) ...")
+        say("compiling the step ...")
         while step < schedule.num_train_steps:
             stop = schedule.next_stop(step)
             limit = min(stop - step, schedule.steps_to_skip(step))

@@ -1,9 +1,13 @@
 """Throughput of a run, and means of its metrics since the last report."""
 
+import collections
+import statistics
 import time
 
 _SECONDS_A_CALL = 2.0
 _SECONDS_BETWEEN_LINES = 10.0
+_CALLS = 99  # that are averaged
+_SLOW = 8  # times the median: a call that compiled, or the machine was asleep
 
 
 class RunningSums:
@@ -60,7 +64,7 @@ class Throughput:
     """Measures throughput, without pauses for checkpoints and evaluation.
 
     The first call traces and compiles, so it has one step and its time is
-    not counted.
+    not counted; nor is that of later calls that compile for another length.
 
     Args:
         iterations_per_loop: maximum number of steps in one call.
@@ -68,24 +72,23 @@ class Throughput:
 
     def __init__(self, iterations_per_loop: int):
         self._iterations_per_loop = iterations_per_loop
-        self._seconds = 0.0
-        self._steps = 0
+        # Seconds and steps of the last calls.
+        self._last = collections.deque(maxlen=_CALLS)
         self._calls = 0
         self._start = self._logged = time.monotonic()
 
     def steps_per_call(self, limit: int) -> int:
         """Number of steps for a call of about 2 s, at most `limit`."""
-        if not self._steps:
+        if not self._last:
             return 1
-        fit = int(_SECONDS_A_CALL * self._steps / self._seconds)
+        fit = int(_SECONDS_A_CALL / self.seconds_per_step)
         return max(1, min(limit, fit, self._iterations_per_loop))
 
     def count_call(self, steps: int) -> None:
         """Counts a call that has ended, of this number of steps."""
         now = time.monotonic()
         if self._calls:
-            self._seconds += now - self._start
-            self._steps += steps
+            self._last.append((now - self._start, steps))
         self._calls += 1
         self._start = now
 
@@ -103,5 +106,11 @@ class Throughput:
 
     @property
     def seconds_per_step(self) -> float:
-        """0 while unknown."""
-        return self._seconds / self._steps if self._steps else 0.0
+        """Mean of the last calls that did not compile; 0 while unknown."""
+        if not self._last:
+            return 0.0
+        most = _SLOW * statistics.median_low(
+            x / steps for x, steps in self._last
+        )
+        counted = [x for x in self._last if x[0] <= most * x[1]]
+        return sum(x for x, _ in counted) / sum(steps for _, steps in counted)

@@ -206,7 +206,7 @@ def test_a_log_line_shows_each_objective(pretrain, tmp_path):
     _, err = pretrain(tmp_path / "run", "--do_train", num_train_steps=3)
     lines = err.splitlines()
     assert lines[0].startswith("device: CPU, ")
-    assert lines[1] == "compiling the step (once) ..."
+    assert lines[1] == "compiling the step ..."
     assert lines[2].endswith(" | compiled")
     line = next(x for x in lines if x.startswith("step 2/3"))
     assert re.fullmatch(

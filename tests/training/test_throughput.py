@@ -1,0 +1,42 @@
+"""Throughput: the calls that are counted."""
+
+import pytest
+
+from training import throughput
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(throughput.time, "monotonic", lambda: now[0])
+    return now
+
+
+def run(found, clock, *calls):
+    for seconds, steps in calls:
+        clock[0] += seconds
+        found.count_call(steps)
+
+
+def test_calls_that_compile_are_not_counted(clock):
+    found = throughput.Throughput(100)
+    run(found, clock, (17.0, 1))
+    assert found.seconds_per_step == 0 and found.steps_per_call(50) == 1
+    run(found, clock, (0.125, 1))
+    assert found.seconds_per_step == 0.125 and found.steps_per_call(50) == 16
+    run(found, clock, (9.0, 1), (0.375, 1), (8.0, 1), (1.0, 2))
+    assert found.seconds_per_step == 1.5 / 4
+
+
+def test_pauses_are_not_counted_and_calls_are_limited(clock):
+    found = throughput.Throughput(13)
+    run(found, clock, (1.0, 1))
+    clock[0] += 500
+    found.resume()
+    run(found, clock, (0.01, 1))
+    assert found.seconds_per_step == pytest.approx(0.01)
+    assert found.steps_per_call(50) == 13
+    assert found.steps_per_call(7) == 7
+    assert found.is_log_due()
+    found.mark_logged()
+    assert not found.is_log_due()
