@@ -115,7 +115,7 @@ def list_inputs(settings: Settings) -> list[str]:
         matches = [pattern] if exists else storage.glob(pattern)
         for match in matches or storage.list_files(pattern, "input_file"):
             is_folder = storage.is_folder(match)
-            files += files_below(match) if is_folder else [match]
+            files += _texts_below(match) if is_folder else [match]
     written = {
         os.path.realpath(path)
         for output in settings.outputs
@@ -129,6 +129,18 @@ def list_inputs(settings: Settings) -> list[str]:
                 fix="write the corpus to another folder",
             )
     return files
+
+
+def _texts_below(folder: str) -> list[str]:
+    """Lists the files of a folder that are not binary; notes the others."""
+    files = files_below(folder)
+    binary = [path for path in files if raw_text.is_binary(path)]
+    if binary:
+        say(f"note: skipped binary files: {storage.name_of(binary)}")
+    texts = [path for path in files if path not in set(binary)]
+    if not texts:
+        raise UserError("no text file in this folder", path=folder)
+    return texts
 
 
 def files_below(folder: str) -> list[str]:
@@ -173,7 +185,7 @@ def prepare(
         UserError: a file cannot be read or written, there is no text, or
             --held_out chooses no document, or all.
     """
-    say(f"reading {len(files):,} files")
+    say(f"reading {len(files):,} file{'s' * (len(files) != 1)}")
     progress = Progress("corpus", sum(map(storage.size, files)) / 1e6, "MB")
     outputs = settings.outputs
     every = [corpus_writer.CorpusCounts() for _ in outputs]

@@ -32,6 +32,7 @@ LANGUAGES = (
 ).split()
 # The time of sentencex grows with the square of the quotes and brackets.
 _PART = 100_000  # characters
+_FIRST = 8192  # bytes that tell binary files from text
 _CHUNK = 500_000  # characters that a process receives at once
 
 Paragraph = tuple[int, str]  # number of its document, text
@@ -76,6 +77,18 @@ class BadLines:
 def is_json(path: str) -> bool:
     """Returns whether a file has JSON lines, by its name."""
     return path.removesuffix(".gz").endswith((".jsonl", ".json"))
+
+
+def is_binary(path: str) -> bool:
+    """Returns whether a file is no text: a zero byte is among its first.
+
+    UTF-16 has zero bytes too; its mark at the start tells it apart.
+    """
+    if path.endswith(".gz") or arrow_files.is_arrow(path):
+        return False
+    with storage.open_file(path, "rb") as file:
+        first = file.read(_FIRST)
+    return b"\0" in first and first[:2] not in (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_paragraphs(

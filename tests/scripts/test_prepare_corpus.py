@@ -56,6 +56,35 @@ def test_a_folder_becomes_a_corpus(run_script, raw, tmp_path):
     assert sorted(tmp_path.iterdir()) == [output, raw]
 
 
+def test_binary_files_of_a_folder_are_skipped(run_script, tmp_path):
+    folder, output = tmp_path / "raw", tmp_path / "corpus.txt"
+    folder.mkdir()
+    (folder / "index.dat").write_bytes(b"a line\n\0\0\0\2\n")
+    (folder / "sheet.xls").write_bytes(b"\xd0\xcf" + bytes(17))
+    with gzip.open(folder / "text.txt.gz", "wb") as file:
+        file.write(b"A cat.\nA dog.\n")
+    code, _, err = run_script(
+        prepare_corpus, input_file=folder, output_file=output
+    )
+    assert code == 0
+    assert output.read_text() == "A cat.\nA dog.\n"
+    assert err.splitlines()[:2] == [
+        f"note: skipped binary files: {folder}/index.dat and 1 more",
+        "reading 1 file",
+    ]
+    (folder / "utf-16.txt").write_bytes("A cat.".encode("utf-16"))
+    code, _, err = run_script(
+        prepare_corpus, input_file=folder, output_file=output
+    )
+    assert code == 2 and "utf-16.txt:1: " in err.splitlines()[-1]
+    (folder / "text.txt.gz").unlink()
+    (folder / "utf-16.txt").unlink()
+    code, _, err = run_script(
+        prepare_corpus, input_file=folder, output_file=output
+    )
+    assert code == 2 and f"{folder}: no text file in this folder" in err
+
+
 def test_lists_globs_and_folders_keep_their_order(run_script, raw, tmp_path):
     output = tmp_path / "corpus.txt"
     code, _, err = run_script(
