@@ -90,8 +90,8 @@ def main(argv: list[str]) -> None:
 
 
 LABELS = {  # of the inputs of exports: label, example, lines
-    "text": ("Text", "Returns the sorted unique elements of an array.", 4),
-    "text_b": ("Second text", "The array is sorted.", 4),
+    "text": ("Text", "The letter arrived on Monday.", 4),
+    "text_b": ("Second text", "A letter has come.", 4),
     "question": ("Question", "Who wrote the letter?", 1),
     "context": ("Passage", "Anna wrote the letter. Tom read it.", 8),
     "choices": ("Choices, one per line", "She sent it.\nShe ate it.", 4),

@@ -79,7 +79,9 @@ class Settings:
             raise UserError(
                 "no saved_model.pb",
                 path=self.model,
-                expected="the folder of a SavedModel",
+                expected="a folder that was written by --export_dir"
+                if os.path.isdir(self.model)
+                else "an existing folder",
             )
         if not self.trust_model and not known_exports.is_known(self.model):
             raise UserError(

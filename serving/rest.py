@@ -72,8 +72,8 @@ def parse(body: bytes, signatures: dict[str, dict]) -> Request:
     """
     try:
         found = json.loads(body)
-    except (ValueError, RecursionError):
-        raise UserError("no JSON") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"no JSON: {error!s:.90}") from None
     forms = [x for x in _ANSWERS if isinstance(found, dict) and x in found]
     if len(forms) != 1:
         expected = 'an object with "instances" or "inputs"'
@@ -84,8 +84,10 @@ def parse(body: bytes, signatures: dict[str, dict]) -> Request:
         raise UserError(f"signature_name {name!r:.60}", expected=expected)
     specs, columns = signatures[name], found[forms[0]]
     if forms == ["instances"]:
-        rows = columns if isinstance(columns, list) else []
-        rows = [_named(row, specs) for row in rows]
+        if not isinstance(columns, list):
+            found = type(columns).__name__
+            raise UserError(f"instances is a {found}", expected="a list")
+        rows = [_named(row, specs) for row in columns]
         columns = {key: [row[key] for row in rows] for key in specs}
     columns = _named(columns, specs)
     tensors = {k: _tensor(columns[k], spec, k) for k, spec in specs.items()}

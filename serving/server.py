@@ -102,7 +102,8 @@ def make_app(
         signatures = {"signature_def": model.metadata()}
         return {"model_spec": spec, "metadata": {"signature_def": signatures}}
 
-    for path in (f"/v1/models/{name}", f"/v1/models/{name}/versions/{version}"):
+    paths = [f"/v1/models/{name}", f"/v1/models/{name}/versions/{version}"]
+    for path in paths:
         app.post(f"{path}:predict")(predict)
         app.get(path)(status)
         app.get(f"{path}/metadata")(metadata)
@@ -115,6 +116,11 @@ def make_app(
     def numbers():
         text = prometheus.generate_latest(metrics.registry)
         return flask.Response(text, content_type=prometheus.CONTENT_TYPE_LATEST)
+
+    @app.errorhandler(404)
+    def not_found(error):
+        path = flask.request.path
+        return {"error": f"no {path}; this server has {paths[0]}:predict"}, 404
 
     @app.errorhandler(Exception)
     def fail(error):

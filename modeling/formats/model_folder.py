@@ -1,6 +1,7 @@
 """Files beside a checkpoint: config, vocabulary, casing and task."""
 
 import dataclasses
+import glob
 import json
 import os
 from collections.abc import Iterable
@@ -59,6 +60,8 @@ def find(path: str, name: str, given: str | None, flag: str) -> str:
     """
     found = given or os.path.join(folder_of(path), name)
     if not os.path.isfile(found):
+        if not (given or glob.glob(f"{glob.escape(path)}*")):
+            raise UserError("no such checkpoint", path=path)
         raise UserError("no such file", path=found, fix=f"pass --{flag}")
     return found
 

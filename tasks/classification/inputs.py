@@ -90,8 +90,11 @@ def read(settings: Settings) -> Data:
     """
     if settings.task != OWN and settings.task not in TASKS:
         raise UserError(
-            f"--task_name={settings.task_name!r}",
-            expected=f"one of {', '.join([*TASKS, OWN])}",
+            f"--task_name={settings.task_name}"
+            if settings.task_name
+            else "no --task_name",
+            expected=f"csv or tsv for your own tables, or one of "
+            f"{', '.join(TASKS)}",
         )
     if settings.task == OWN:
         task = _own_task(settings)
@@ -288,7 +291,8 @@ def _own_file(settings: Settings, split: str) -> str:
             f"{len(found) or 'no'} files {split}{{{','.join(_ENDINGS)}}}[.gz]",
             path=folder,
             expected="one",
-            fix=f"pass --{_SPLIT_FLAGS[split]}",
+            fix=f"pass --{_SPLIT_FLAGS[split]}"
+            + ", or --eval_share=0.1" * (split == DEV),
         )
     return found[0]
 

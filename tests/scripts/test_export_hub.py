@@ -68,7 +68,7 @@ def export(run_script, folder, tmp_path):
         ({"export_path": None}, "export_path"),
         ({"export_path": "gs://bucket/x"}, "a local folder"),
         ({"model_checkpoint_path": None}, "no --model_checkpoint_path"),
-        ({"model_checkpoint_path": "no/model.ckpt"}, "--vocab_file"),
+        ({"model_checkpoint_path": "no/model.ckpt"}, "no such checkpoint"),
         ({"bert_config_file": "no.json"}, "pass --bert_config_file"),
         ({"static_seq_length": 17}, "at most max_position_embeddings, 13"),
         ({"default_seq_length": 2}, "default_seq_length"),

@@ -109,7 +109,7 @@ def test_bytes_and_numbers_reach_other_signatures(client, signatures):
 @pytest.mark.parametrize(
     ("body", "part"),
     [
-        (b"{", "no JSON"),
+        (b"{'a'", "no JSON: Expecting property name"),
         (b"[" * 100_000, "no JSON"),
         (b"\xff", "no JSON"),
         (b"[1]", '"instances" or "inputs"'),
@@ -121,7 +121,7 @@ def test_bytes_and_numbers_reach_other_signatures(client, signatures):
         (b'{"instances": ["a", 1]}', "text is ['a', 1]"),
         (b'{"instances": ["a", ["b"]]}', "text is ['a', ['b']]"),
         (b'{"instances": [["a"]]}', "string of shape"),
-        (b'{"instances": "a"}', "0 examples"),
+        (b'{"instances": "a"}', "instances is a str; expected a list"),
         (b'{"inputs": "a"}', "text is 'a'"),
         (rb'{"instances": ["\ud83d"]}', "text is"),
         (b'{"instances": [{"b64": "?"}]}', "text is"),
@@ -287,6 +287,16 @@ def test_a_full_queue_is_answered_by_503(export):
                 may_end.set()
         assert [code for code, _ in rejected[:14]] == [503] * 14
         assert sorted(x.result()[0] for x in answers) == [200] * 3 + [503] * 14
+
+
+def test_another_name_is_answered_by_the_models_own(client):
+    for ask in (client.post, client.get):
+        answer = ask("/v1/models/packages:predict")
+        assert answer.status_code == 404
+        assert answer.json == {
+            "error": "no /v1/models/packages:predict; this server has "
+            "/v1/models/mails:predict"
+        }
 
 
 def test_size_and_rate_are_limited(model, monkeypatch):

@@ -437,8 +437,11 @@ def test_prediction_needs_no_label(tmp_path):
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["--task_name=colla"], "--task_name='colla'; expected one of cola"),
-        ([], "--task_name=None; expected one of"),
+        (["--task_name=colla"], "--task_name=colla; expected csv or tsv"),
+        (
+            [],
+            "no --task_name; expected csv or tsv for your own tables, or one",
+        ),
         (["--task_name=tsv"], "pass --text_column"),
         (["--task_name=cola", "--text_column=0"], "--text_column with"),
         (["--task_name=cola", "--labels=a,b"], "--labels with"),
