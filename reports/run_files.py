@@ -21,7 +21,7 @@ from common.errors import UserError
 
 CURVES, FILLED = "metrics.jsonl", "filled_masks.jsonl"
 _PREFIX = "model.ckpt-"
-_MANIFEST = "manifest.json"
+_MANIFESTS = "*manifest.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,10 +182,13 @@ def _records(patterns: str | None) -> list[dict]:
     for pattern in patterns.split(",") if patterns else []:
         folder = os.path.dirname(pattern)
         shards = {os.path.basename(path) for path in glob.glob(pattern)}
-        manifest = _json(os.path.join(folder, _MANIFEST))
-        for entry in manifest.get("runs", []):
-            if shards & set(entry.get("shards", {})) and entry not in entries:
-                entries.append(entry)
+        beside = os.path.join(glob.escape(folder), _MANIFESTS)
+        for manifest in map(_json, sorted(glob.glob(beside))):
+            # Earlier versions listed the runs of a folder in one file.
+            for entry in manifest.get("runs", [manifest]):
+                found = shards & set(entry.get("shards", {}))
+                if found and entry not in entries:
+                    entries.append(entry)
     return entries
 
 

@@ -3,6 +3,8 @@
 import json
 import pathlib
 
+from tests.helpers import pretraining_files
+
 EVIL = "<script>alert('x')</script> & \"quoted\""
 LABELS = ["cat", "dog & <b>", "bird"]
 
@@ -52,16 +54,16 @@ def write_run(folder: pathlib.Path, **settings) -> pathlib.Path:
 
 
 def _write_records(folder):
-    (folder / "a.tfrecord").write_text("")
-    entry = {
-        "max_seq_length": 67,
-        "statistics": {"tokens": 40009},
-        "shares": {"unknown": 0.0123, "fill": 0.94},
-        "shards": {"a.tfrecord": {}},
-    }
+    pretraining_files.write_records(
+        folder / "a.tfrecord",
+        3,
+        max_seq_length=67,
+        statistics={"tokens": 40009},
+        shares={"unknown": 0.0123, "fill": 0.94},
+    )
     other = {"shards": {"b.tfrecord": {}}, "statistics": {"tokens": 777}}
-    manifest = {"format": 1, "runs": [entry, other]}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    earlier = {"format": 1, "runs": [other]}
+    (folder / "manifest.json").write_text(json.dumps(earlier))
 
 
 def _write_masks(folder):
