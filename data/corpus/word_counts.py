@@ -20,14 +20,14 @@ from common import processes, storage
 from common.errors import UserError
 from common.progress import Progress
 from data.corpus import documents
-from data.text import normalization
+from data.text import fast_tokenization, normalization
 
 CHUNK_SIZE = 2_000_000  # characters that a process counts at once
 TABLE_SIZE = 8_000_000  # see `WordTable`; learning takes at most 1.5 GB
 HELD_OUT_SIZE = 2_000_000  # characters
 HELD_OUT_EVERY = 100  # lines
 FEWEST_LINES = 1000  # in shorter corpora no lines are held out
-LONGEST_WORD = normalization.LONGEST_WORD
+LONGEST_WORD = fast_tokenization.LONGEST_WORD
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,25 +1,39 @@
-"""Fast batch tokenization: whole blocks of text, TensorFlow Text's kernel.
+"""Fast batch tokenization: whole blocks of text, with arrays.
 
-    lines -> normalized text -> words and wordpieces -> ids
-             whole arrays       the kernel
+    lines -> distinct words   -> normalized text -> distinct words -> ids
+             of white space                         of both kinds
 
-A block of lines is one string for the kernel, with a word that the vocabulary
-does not have after each line. Its token marks the end of the line.
+A newline is a word too, without ids: it marks the end of a line.
+
+All words that the vocabulary does not have walk a trie of it in step. In each
+round a word takes its next character; where the trie has none, its longest
+token so far is found, and the search goes on after that token. This is the
+greedy search of `tokenization.WordpieceTokenizer`.
+
+The nodes of the trie have addresses in one table: the child of a node for a
+character is the entry at the node's address plus the character's class, which
+holds the addresses of both. An entry that names another parent is no child.
 """
 
+import collections
 import itertools
 import re
 from collections.abc import Iterator
 
 import numpy as np
 
-from data.text import normalization, tokenization, vocabulary
+from data.text import normalization, vocabulary
 
-_BLOCK = 1 << 20  # characters per call of the kernel, about
+LONGEST_WORD = 200  # characters; longer words are [UNK]
+_BLOCK = 1 << 20  # characters that are tokenized at once, about
 # Neither a mark, nor cased, nor skipped in the search for the end of a word.
 _LAST_CUT = re.compile(".*[ ,;!?/+()=\n\t]", re.DOTALL).match
-_MOST_BYTES = 4 * normalization.LONGEST_WORD
-_END = f" {normalization.LINE_END} ".encode()
+
+_CODE_POINTS = 0x110000
+_OTHER, _END = 0, 1  # classes: of no token; the space after a word
+_ENTRIES = 4  # of the table for each node: with fewer, few are free
+_SHIFT, _CHILD = np.int64(32), np.int64((1 << 32) - 1)
+_NONE = -1
 
 
 class FastTokenizer:
@@ -40,14 +54,17 @@ class FastTokenizer:
         do_lower_case: bool = True,
         strip_accents: bool | None = None,
     ):
-        self._exact = tokenization.FullTokenizer(
-            vocab_file, do_lower_case, strip_accents
-        )
-        self.vocab = self._exact.vocab
+        self.vocab = vocabulary.read_vocabulary(vocab_file)
         self._normalizer = normalization.Normalizer(
             do_lower_case, strip_accents
         )
-        self._kernel = _kernel(list(self.vocab))
+        self._wordpieces = ArrayWordpieceTokenizer(self.vocab)
+        # The words whose numbers are their ids; a space is in no word.
+        self._known = {
+            token if len(token) <= LONGEST_WORD else f" {i}": i
+            for token, i in self.vocab.items()
+        }
+        self._known["\n"] = len(self.vocab)
 
     def ids_and_ends(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Tokenizes lines.
@@ -83,17 +100,213 @@ class FastTokenizer:
         return split(*self.ids_and_ends(lines))
 
     def _tokenize(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        if self._kernel is None:
-            ids = [
-                self._exact.convert_tokens_to_ids(self._exact.tokenize(line))
-                for line in lines
-            ]
-            return join(ids)
-        text = self._normalizer.lines(lines).replace(b"\n", _END)
-        ids = self._kernel.tokenize([text]).flat_values.numpy()
-        is_end = ids == len(self.vocab)
-        ends = np.flatnonzero(is_end)
-        return ids[~is_end], ends - np.arange(len(ends))
+        if any("\n" in line for line in lines):
+            lines = [line.replace("\n", " ") for line in lines]
+        words, which = _number(" \n ".join([*lines, ""]).split(" "), {"\n": 0})
+        ids, ends = _take(*self._tokenize_distinct(["", *words[1:]]), which)
+        return ids, ends[which == 0]
+
+    def _tokenize_distinct(
+        self, words: list[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Tokenizes words of white space; returns their ids and ends."""
+        text = self._normalizer.spaced("\n".join([*words, ""]))
+        known = len(self.vocab)
+        words, which = _number(text.split(" "), self._known)
+        ids, ends = self._wordpieces.ids_of_words(words[known + 1 :])
+        each = np.arange(known + 1, dtype=np.int32)
+        ids = np.concatenate([each[:known], ids])
+        ends = np.concatenate([each[1:], each[-1:], known + ends])
+        ids, ends = _take(ids, ends, which)
+        return ids, ends[which == known]
+
+
+class ArrayWordpieceTokenizer:
+    """Splits words into the longest tokens of a vocabulary.
+
+    Args:
+        vocab: token -> id.
+    """
+
+    def __init__(self, vocab: dict[str, int]):
+        self._unknown = vocab[vocabulary.UNK]
+        # `#` is punctuation, so no word starts with `##`.
+        parts = [token.removeprefix("##") for token in vocab]
+        lengths = np.fromiter(map(len, parts), np.int64, len(parts))
+        codes = _codes("".join(parts))
+        self._classes = np.zeros(_CODE_POINTS, np.int32)
+        distinct = np.unique(codes)
+        self._classes[distinct] = np.arange(2, len(distinct) + 2)
+        self._classes[ord(" ")] = _END
+        roots = [token.startswith("##") for token in vocab]
+        parents, classes, tokens = _grow(
+            np.array(roots, np.int64),
+            self._classes[codes],
+            np.cumsum(lengths),
+            np.fromiter(vocab.values(), np.int32, len(parts)),
+        )
+        self._table, addresses = _arrange(parents, classes)
+        self._roots = addresses[:2]
+        self._tokens = np.full(len(self._table), _NONE, np.int32)
+        self._tokens[addresses] = tokens
+
+    def ids_of_words(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Tokenizes words.
+
+        Args:
+            words: words of `tokenization.BasicTokenizer`; they may be empty.
+
+        Returns:
+            int32 [T], the ids of all words; int64 [words], the end of each
+            word among them.
+        """
+        lengths = np.fromiter(map(len, words), np.int64, len(words))
+        starts = np.cumsum(lengths + 1) - lengths - 1
+        classes = self._classes[_codes(" ".join([*words, ""]))]
+        found = np.full(len(classes), _NONE, np.int32)
+        long = lengths > LONGEST_WORD
+        failed = self._search(starts[(lengths > 0) & ~long], classes, found)
+        unknown = np.searchsorted(starts, failed, side="right") - 1
+        for word in unknown.tolist():
+            found[starts[word] : starts[word] + lengths[word]] = _NONE
+        found[starts[unknown]] = found[starts[long]] = self._unknown
+        there = found >= 0
+        return found[there], np.cumsum(there)[starts + lengths]
+
+    def _search(
+        self, start: np.ndarray, classes: np.ndarray, found: np.ndarray
+    ) -> np.ndarray:
+        """Finds the tokens of words.
+
+        Args:
+            start: int64 [words], start of each word.
+            classes: int32 [characters], with `_END` after each word.
+            found: int32 [characters]; the ids of tokens are written where
+                they start.
+
+        Returns:
+            int64 [...], where no token fits.
+        """
+        failed = []
+        node = np.full(len(start), self._roots[0])
+        position, after = start.copy(), start.copy()
+        token = np.full(len(start), _NONE, np.int32)
+        while len(start):
+            entry = self._table[node + classes[position]]
+            goes = entry >> _SHIFT == node
+            node = np.where(goes, entry & _CHILD, node)
+            position += goes
+            ids = self._tokens[node]
+            np.copyto(token, ids, where=ids >= 0)
+            np.copyto(after, position, where=ids >= 0)
+            stops = np.flatnonzero(~goes)
+            fits = token[stops] >= 0
+            failed.append(start[stops[~fits]])
+            stopped = stops[fits]
+            found[start[stopped]] = token[stopped]
+            start[stopped] = position[stopped] = after[stopped]
+            node[stopped], token[stopped] = self._roots[1], _NONE
+            on = np.ones(len(start), bool)
+            on[stops[~fits]] = False
+            on[stopped] = classes[after[stopped]] != _END
+            if not on.all():
+                start, position, after = start[on], position[on], after[on]
+                node, token = node[on], token[on]
+        return np.concatenate([np.zeros(0, np.int64), *failed])
+
+
+def _grow(
+    roots: np.ndarray, classes: np.ndarray, ends: np.ndarray, ids: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Grows the trie of a vocabulary, whose first two nodes are the roots.
+
+    Args:
+        roots: int64 [V], 0 for a token that starts a word, else 1.
+        classes: int32 [characters], of all tokens.
+        ends: int64 [V], the end of each token among them.
+        ids: int32 [V], of the tokens.
+
+    Returns:
+        of each node the parent, int64 [N]; the class of the character that
+        leads to it, int64 [N]; and its token or `_NONE`, int32 [N].
+    """
+    parents, kinds = [np.full(2, _NONE)], [np.full(2, _OTHER)]
+    node, count = roots, 2
+    position = np.concatenate([[0], ends[:-1]])
+    rows = np.flatnonzero(position < ends)
+    last = np.full(len(ids), _NONE)
+    while len(rows):
+        here = position[rows]
+        keys, which = np.unique(
+            node[rows] << _SHIFT | classes[here], return_inverse=True
+        )
+        parents.append(keys >> _SHIFT)
+        kinds.append(keys & _CHILD)
+        node[rows] = count + which
+        count += len(keys)
+        position[rows] += 1
+        is_last = position[rows] == ends[rows]
+        last[rows[is_last]] = node[rows[is_last]]
+        rows = rows[~is_last]
+    tokens = np.full(count, _NONE, np.int32)
+    tokens[last[last >= 0]] = ids[last >= 0]
+    return np.concatenate(parents), np.concatenate(kinds), tokens
+
+
+def _arrange(
+    parents: np.ndarray, classes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Finds addresses for the nodes of a trie.
+
+    All nodes draw an address. Those whose entries are free, and wanted by no
+    node with more children, keep it; the others draw again.
+
+    Args:
+        parents, classes: from `_grow`.
+
+    Returns:
+        int64 [...], the table; int64 [N], the address of each node.
+    """
+    count = len(parents)
+    children = np.bincount(parents[2:], minlength=count)
+    # Edges in the order of precedence, and the first edge of each node.
+    rng = np.random.Generator(np.random.Philox(0))
+    size = _ENTRIES * count
+    addresses = np.zeros(count, np.int64)
+    owners = np.zeros(size, bool)  # addresses of nodes
+    taken = np.zeros(size + classes.max() + 1, bool)
+    edges = 2 + np.argsort(-children[parents[2:]], kind="stable")
+    nodes = np.argsort(-children, kind="stable")
+    while len(nodes):
+        addresses[nodes] = rng.integers(size, size=len(nodes))
+        lost = np.zeros(count, bool)
+        lost[_losers(nodes, addresses[nodes], owners)] = True
+        slots = addresses[parents[edges]] + classes[edges]
+        lost[parents[_losers(edges, slots, taken)]] = True
+        won = edges[~lost[parents[edges]]]
+        taken[addresses[parents[won]] + classes[won]] = True
+        owners[addresses[nodes[~lost[nodes]]]] = True
+        nodes, edges = nodes[lost[nodes]], edges[lost[parents[edges]]]
+    table = np.full(len(taken), np.int64(_NONE))
+    above = addresses[parents[2:]]
+    table[above + classes[2:]] = above << _SHIFT | addresses[2:]
+    return table, addresses
+
+
+def _losers(
+    items: np.ndarray, wanted: np.ndarray, taken: np.ndarray
+) -> np.ndarray:
+    """Returns the items whose entries are taken, or wanted by earlier ones."""
+    _, firsts = np.unique(wanted, return_index=True)
+    lost = np.ones(len(items), bool)
+    lost[firsts] = False
+    return items[lost | taken[wanted]]
+
+
+def _codes(text: str) -> np.ndarray:
+    """Code points, int32 [characters]."""
+    raw = text.encode("utf-32-le", "surrogatepass")
+    return np.frombuffer(raw, np.int32)
 
 
 def split(ids: np.ndarray, ends: np.ndarray) -> list[list[int]]:
@@ -124,21 +337,43 @@ def join(ids: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     return flat, np.cumsum([len(line) for line in ids], dtype=np.int64)
 
 
-def _kernel(tokens: list[str]):
-    """Returns the kernel; None if it is not exact with the vocabulary."""
-    import tensorflow_text
+def _number(
+    words: list[str], known: dict[str, int]
+) -> tuple[list[str], np.ndarray]:
+    """Numbers the distinct words of a text.
 
-    if normalization.RESERVED & set("".join(tokens)):
-        return None
-    try:
-        return tensorflow_text.FastWordpieceTokenizer(
-            [*tokens, normalization.LINE_END],
-            max_bytes_per_word=_MOST_BYTES,
-            token_out_type="int32",
-            unknown_token=vocabulary.UNK,
-        )
-    except RuntimeError:  # see `vocabulary_checks.check_exportable`
-        return None
+    Args:
+        words: the words of the text.
+        known: words that have the first numbers.
+
+    Returns:
+        the distinct words, in order of their numbers; int32 [words], the
+        number of each word of the text.
+    """
+    following = itertools.count(len(known)).__next__
+    numbers = collections.defaultdict(following, known)
+    which = np.fromiter(map(numbers.__getitem__, words), np.int32, len(words))
+    return list(numbers), which
+
+
+def _take(
+    ids: np.ndarray, ends: np.ndarray, which: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Takes the ids of some words, in any order and any number of times.
+
+    Args:
+        ids: int32 [T], the ids of all words.
+        ends: int64 [N], the end of each word among them.
+        which: int32 [n], numbers of words.
+
+    Returns:
+        int32 [t], the ids of these words; int64 [n], the end of each among
+        them.
+    """
+    counts = np.diff(ends, prepend=0)[which]
+    stops = np.cumsum(counts)
+    shifts = np.repeat(ends[which] - stops, counts)
+    return ids[shifts + np.arange(len(shifts))], stops
 
 
 def _parts(line: str) -> Iterator[str]:

@@ -1,11 +1,9 @@
 """Normalization of whole blocks of text with arrays.
 
-The result is what the kernel of TensorFlow Text needs to find the words of
-`tokenization.BasicTokenizer`: it splits at spaces, around punctuation and
-around ideographs by itself, but neither cleans nor normalizes as the original
-does.
+The result is the words of `tokenization.BasicTokenizer`, with spaces between
+them.
 
-    "Über Straße,\\x00 東京"  ->  "uber straße, 東京"
+    "Über Straße,\\x00 東京"  ->  "uber straße ,  東  京 "
 
 Characters are looked up in the frozen tables. Those whose result depends on
 their neighbours, or that become none or several, are handled only in blocks
@@ -20,38 +18,20 @@ import numpy as np
 from data.text import tokenization
 from data.text import unicode_tables as tables
 
-# Noncharacters: no vocabulary and no text needs them.
-UNKNOWN = "\uffff"  # in no token, so a word with it is [UNK]
-LINE_END = "\ufffe"
-LONGEST_WORD = 200  # characters; longer words are [UNK]
-
-# Punctuation of Unicode 15 and 16: part of a word for the original, under
-# `unicode_tables.UNICODE_VERSION`, but split off by the kernel.
-KERNEL_SPLITS = (
-    *(0x1B4E, 0x1B4F, 0x1B7F, 0x10D6E, 0x113D4, 0x113D5, 0x113D7, 0x113D8),
-    *range(0x11B00, 0x11B0A),
-    *(0x11BE1, *range(0x11F43, 0x11F50), 0x16D6D, 0x16D6E, 0x16D6F, 0x1E5FF),
-)
-RESERVED = frozenset(UNKNOWN + LINE_END + "".join(map(chr, KERNEL_SPLITS)))
-
 _NEWLINE, _SPACE = ord("\n"), ord(" ")
-_SURROGATES = slice(0xD800, 0xE000)
-_BLOCK = LONGEST_WORD // 2
 
 
 class _Tables(NamedTuple):
     """Tables of one casing, over all code points.
 
     targets: int32, the character that replaces a character.
-    kernel_targets: the same for the kernel, without reserved characters.
     special: bool, whether more has to be done than replacing it.
-    alone: bool, whether a target is a word by itself.
+    alone: bool, whether a target is a word by itself, or a newline.
     ascii_targets: 256 bytes, the replacement of ASCII characters.
     ascii_dropped: ASCII characters that are dropped.
     """
 
     targets: np.ndarray
-    kernel_targets: np.ndarray
     special: np.ndarray
     alone: np.ndarray
     ascii_targets: bytes
@@ -74,32 +54,6 @@ class Normalizer:
         self._tables = _tables(do_lower_case, strip_accents)
         self._expansions = _expansions(strip_accents)
 
-    def lines(self, lines: list[str]) -> bytes:
-        """Normalizes lines for the kernel.
-
-        Args:
-            lines: strings of any characters, newlines included.
-
-        Returns:
-            the normalized lines in UTF-8, with a newline after each. The
-            kernel splits them into the words of the basic tokenizer; a word of
-            more than 200 characters is replaced by an unknown one.
-        """
-        text = "\n".join(lines)
-        if text.count("\n") >= len(lines):
-            lines = [line.replace("\n", " ") for line in lines]
-            text = "\n".join(lines)
-        if text.isascii():
-            return self._ascii_lines(text) + b"\n"
-        plain = [line for line in lines if line.isascii()]
-        if not plain:
-            return self._any_lines(text) + b"\n"
-        other = [line for line in lines if not line.isascii()]
-        plain = iter(self._ascii_lines("\n".join(plain)).split(b"\n"))
-        other = iter(self._any_lines("\n".join(other)).split(b"\n"))
-        merged = [next(plain if x.isascii() else other) for x in lines]
-        return b"\n".join(merged) + b"\n"
-
     def words(self, text: str) -> list[str]:
         """Splits text into the words of the basic tokenizer.
 
@@ -109,8 +63,22 @@ class Normalizer:
         Returns:
             words and punctuation marks, of any length.
         """
+        return self.spaced(text).split()
+
+    def spaced(self, text: str) -> str:
+        """Normalizes text, with spaces between words and around newlines.
+
+        Args:
+            text: any text.
+
+        Returns:
+            the words of the basic tokenizer, and newlines, with one or several
+            spaces between them.
+        """
         if text.isascii():
-            letters = np.frombuffer(self._ascii(text), np.uint8)
+            targets, dropped = self._tables[-2:]
+            raw = text.encode().translate(targets, dropped)
+            letters = np.frombuffer(raw, np.uint8)
         else:
             letters = self._normalize(_codes(text), self._tables.targets)
         alone = self._tables.alone[letters]
@@ -120,30 +88,8 @@ class Normalizer:
         spaced[middles - 1] = spaced[middles + 1] = _SPACE
         raw = spaced.tobytes()
         if letters.dtype == np.uint8:
-            return raw.decode("ascii").split()
-        return raw.decode("utf-32-le", "surrogatepass").split()
-
-    def _ascii(self, text: str) -> bytes:
-        targets, dropped = self._tables[-2:]
-        return text.encode().translate(targets, dropped)
-
-    def _ascii_lines(self, text: str) -> bytes:
-        found = self._ascii(text)
-        if _may_be_long(self._ends_word(np.frombuffer(found, np.uint8))):
-            return self._any_lines(text)
-        return found
-
-    def _any_lines(self, text: str) -> bytes:
-        letters = self._normalize(_codes(text), self._tables.kernel_targets)
-        ends = self._ends_word(letters)
-        if _may_be_long(ends):
-            letters = _replace_long(letters, ends)
-        return letters.tobytes().decode("utf-32-le").encode()
-
-    def _ends_word(self, letters: np.ndarray) -> np.ndarray:
-        """Returns whether words end at normalized characters: bool [N]."""
-        alone = self._tables.alone[letters]
-        return alone | (letters == _SPACE) | (letters == _NEWLINE)
+            return raw.decode("ascii")
+        return raw.decode("utf-32-le", "surrogatepass")
 
     def _normalize(self, codes: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Normalizes code points: int32 [N] -> int32 [M]."""
@@ -191,15 +137,11 @@ def _tables(do_lower_case: bool, strip_accents: bool) -> _Tables:
     targets[plain] += entries[plain] >> tables.DELTA_SHIFT
     targets[kinds == tables.SPACE] = _SPACE
     targets[_NEWLINE] = _NEWLINE
-    kernel_targets = targets.copy()
-    kernel_targets[_SURROGATES] = ord(UNKNOWN)
-    reserved = np.isin(targets, [ord(x) for x in RESERVED])
-    kernel_targets[reserved] = ord(UNKNOWN)
     alone = np.zeros(tables.CODE_POINTS, bool)
     alone[targets[kinds == tables.ALONE]] = True
+    alone[_NEWLINE] = True
     return _Tables(
         targets,
-        kernel_targets,
         special,
         alone,
         (targets[:256] & 255).astype(np.uint8).tobytes(),
@@ -247,23 +189,3 @@ def _reorder_marks(codes: np.ndarray, entries: np.ndarray) -> np.ndarray:
     codes, classes = codes[kept], classes[kept]
     blocks = np.cumsum(classes == 0)
     return codes[np.argsort(256 * blocks + classes, kind="stable")]
-
-
-def _may_be_long(ends: np.ndarray) -> bool:
-    """Returns whether a word may have more than 200 characters.
-
-    Such a word covers one of the blocks of 100 characters.
-    """
-    whole = len(ends) // _BLOCK * _BLOCK
-    return not ends[:whole].reshape(-1, _BLOCK).any(1).all()
-
-
-def _replace_long(letters: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Replaces each word of more than 200 characters by an unknown one."""
-    limits = np.r_[-1, np.flatnonzero(ends), len(letters)]
-    long = np.flatnonzero(np.diff(limits) > LONGEST_WORD + 1)
-    kept, letters = np.ones(len(letters), bool), letters.copy()
-    for start, end in zip(limits[long] + 1, limits[long + 1]):
-        letters[start] = ord(UNKNOWN)
-        kept[start + 1 : end] = False
-    return letters[kept]

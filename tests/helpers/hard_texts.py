@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from data.text import (
     fast_tokenization,
-    normalization,
     text_ops,
     tokenization,
     unicode_tables,
@@ -97,15 +96,9 @@ def pair(texts, lower, folder, strip=None):
 
 
 def fast_differences(texts, lower, folder, strip=None):
-    """Texts of which the fast tokenizer makes other ids than the exact one.
-
-    Without texts of reserved characters: a vocabulary that has them excludes
-    the kernel.
-    """
-    texts = [text for text in texts if not normalization.RESERVED & set(text)]
+    """Texts of which the fast tokenizer makes other ids than the exact one."""
     path = write_letters(texts, lower, folder, strip)
     fast = fast_tokenization.FastTokenizer(path, lower, strip)
-    assert fast._kernel
     reference = tokenization.FullTokenizer(path, lower, strip)
     return [
         text

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from data.text import fast_tokenization, normalization, tokenization
+from data.text import fast_tokenization, tokenization
 from tests.helpers import hard_texts
 from tests.helpers.original_tokenization import MODES
 
@@ -87,8 +87,8 @@ def test_special_tokens_in_the_text_are_split(both):
     assert_equal(both, ["[MASK] the [UNK] [unused1]", "[CLS]", "##ing ## #"])
 
 
-def test_characters_that_this_module_or_the_kernel_uses(both):
-    for character in sorted(normalization.RESERVED):
+def test_noncharacters_and_punctuation_of_later_versions_of_unicode(both):
+    for character in "\ufffe\uffff\u1b4e\u1b7f\U00011b00\U0001e5ff":
         assert_equal(both, [character, f"the{character}tree {character} the"])
 
 
@@ -121,17 +121,69 @@ def test_blocks_and_very_long_lines(both, monkeypatch):
         assert a.dtype == kind
 
 
-@pytest.mark.parametrize("token", [257 * "a", "tree" + normalization.LINE_END])
-def test_a_vocabulary_for_which_the_kernel_is_not_used(tmp_path, token):
+@pytest.mark.parametrize("token", [257 * "a", "tree\ufffe", "a\0b", "##"])
+def test_vocabularies_that_the_graph_does_not_support(tmp_path, token):
     path = tmp_path / "vocab.txt"
-    tokens = "[PAD] [UNK] [CLS] [SEP] [MASK] the tree ## ##s".split()
+    tokens = "[PAD] [UNK] [CLS] [SEP] [MASK] the tree ##s".split()
     path.write_text("\n".join([*tokens, token]) + "\n", "utf-8")
-    fast = fast_tokenization.FastTokenizer(str(path))
-    assert fast._kernel is None
-    assert fast.ids_of_lines(["the trees", "", token[:1]])[:2] == [
-        [5, 6, 8],
-        [],
-    ]
-    ids, ends = fast.ids_and_ends(["", "the trees", "the"])
-    assert (ids.tolist(), ends.tolist()) == ([5, 6, 8, 5], [0, 3, 4])
+    both = (
+        fast_tokenization.FastTokenizer(str(path)),
+        tokenization.FullTokenizer(str(path)),
+    )
+    assert_equal(both, ["the trees", "", token[:1], token, f"the {token}s"])
+    ids, ends = both[0].ids_and_ends(["", "the trees", "the"])
+    assert (ids.tolist(), ends.tolist()) == ([5, 6, 7, 5], [0, 3, 4])
     assert (ids.dtype, ends.dtype) == KINDS
+
+
+def words_of(tokens):
+    vocab = {token: i for i, token in enumerate(["[UNK]", *tokens])}
+    exact = tokenization.WordpieceTokenizer(vocab)
+    arrays = fast_tokenization.ArrayWordpieceTokenizer(vocab)
+
+    def assert_equal(words):
+        ids, ends = arrays.ids_of_words(words)
+        assert (ids.dtype, ends.dtype) == (np.int32, np.int64)
+        limits = [0, *ends.tolist()]
+        for word, a, b in zip(words, limits[:-1], limits[1:], strict=True):
+            expected = [vocab[x] for x in exact.tokenize(word)]
+            assert ids[a:b].tolist() == expected, word
+
+    return assert_equal
+
+
+def test_words_of_few_letters_and_random_tokens():
+    rng = random.Random(1)
+    for count in (1, 3, 10, 100):
+        tokens = {
+            rng.choice(["", "##"])
+            + "".join(rng.choices("abé😀", k=rng.randint(1, 5)))
+            for _ in range(count)
+        }
+        words = [
+            "".join(rng.choices("abé😀x", [9, 9, 9, 9, 1], k=rng.randint(0, 9)))
+            for _ in range(2000)
+        ]
+        words_of(sorted(tokens))(words)
+
+
+def test_the_search_goes_back_to_the_longest_token():
+    equal = words_of(["a", "abcde", "##b", "##bcd", "##c", "##x", "##cx"])
+    equal(["abcdx", "abcdex", "abcx", "abcc", "abcd", "abcdef", "", "b"])
+
+
+@pytest.mark.parametrize("length", [199, 200, 201, 5000])
+def test_longest_words(length):
+    words_of(["a", "##a", "##" + 150 * "a"])(["a", length * "a", "", "aa"])
+
+
+def test_no_words():
+    words_of(["a"])([])
+    words_of(["a"])(["", ""])
+
+
+def test_many_children_of_one_node():
+    letters = [chr(0x4E00 + i) for i in range(3000)]
+    tokens = [*letters, *(f"##{x}" for x in letters)]
+    tokens += [f"{x}{y}" for x, y in zip(letters, reversed(letters))]
+    words_of(tokens)(["".join(pair) for pair in zip(letters, letters[::-1])])
