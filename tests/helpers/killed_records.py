@@ -4,10 +4,7 @@ import os
 import pydoc
 import signal
 
-MODULES = (  # all that a run imports, also late
-    "create_pretraining_data",
-    "tensorflow_text",
-)
+MODULES = ("create_pretraining_data",)  # imports all that a run needs
 
 
 def create(argv: list[str], partition_bytes: int) -> int:

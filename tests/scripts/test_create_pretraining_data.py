@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -421,3 +422,25 @@ def test_a_full_disk_is_reported_and_leaves_the_earlier_output(create, folder):
     assert re.search(r"\([\d.]+ MB, [\d.]+ MB free\)", last)
     assert digests(files) == before
     assert sorted(p.name for p in files[0].parent.iterdir()) == kept
+
+
+def test_no_process_loads_tensorflow(folder):
+    for name in ("tensorflow", "tensorflow_text"):
+        (folder / f"{name}.py").write_text("raise SystemExit('loaded')")
+    done = subprocess.run(
+        [
+            sys.executable,
+            create_pretraining_data.__file__,
+            f"--input_file={folder}/corpus.txt",
+            f"--vocab_file={folder}/vocab.txt",
+            f"--output_file={folder}/0.tfrecord,{folder}/1.tfrecord",
+            f"--max_seq_length={S}",
+            f"--max_predictions_per_seq={P}",
+            "--num_processes=2",
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "loading TensorFlow" not in done.stderr
