@@ -20,7 +20,7 @@ import sys
 from common import flags
 from common import main as common_main
 from common.progress import say
-from serving import asking
+from serving import asking, bounds
 from serving.asking import Settings
 
 
@@ -28,6 +28,7 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
+    bounds.limit_memory()
     model = asking.load(settings)
     from training import distribution
 

@@ -1,5 +1,18 @@
 """The error for mistakes of the user, with a one-line message."""
 
+import re
+
+# They would change the terminal, or cannot be printed.
+_CONTROLS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_LONGEST = 2000  # characters of a message
+
+
+def printable(text: str) -> str:
+    """Escapes control characters, which would change a terminal."""
+    return _CONTROLS.sub(lambda found: ascii(found.group())[1:-1], text)
+
 
 class UserError(ValueError):
     """A mistake that the user can fix: a path, a flag, a file's content.
@@ -33,4 +46,8 @@ class UserError(ValueError):
             message += f"; expected {expected}"
         if fix:
             message += f"; {fix}"
-        super().__init__(" ".join(message.split()))
+        message = printable(" ".join(message.split()))
+        if len(message) > _LONGEST:
+            half = _LONGEST // 2
+            message = f"{message[:half]} ... {message[-half:]}"
+        super().__init__(message)

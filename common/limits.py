@@ -5,13 +5,19 @@ error message instead of exhausted memory.
 """
 
 import gzip
+import zlib
 from collections.abc import Iterator
 
 from common import storage
 from common.errors import UserError
 
-LONGEST_LINE = 1 << 28  # bytes: 256 MiB, the text of 300 books
-LARGEST_JSON = 1 << 30  # bytes, decompressed: SQuAD has 42 million
+LONGEST_LINE = 1 << 24  # bytes: 16 MiB, the text of 20 books
+LARGEST_JSON = 1 << 27  # bytes, decompressed: SQuAD has 42 million
+LARGEST_SETTINGS = 1 << 25  # bytes of config, manifest, tokenizer, labels
+# A value of two bytes may take 200 of memory: for each of so many bytes of the
+# limit, the JSON may have an object or list, and a number or string.
+_BYTES_OF_OBJECT, _BYTES_OF_VALUE = 64, 16
+DAMAGED_GZIP = (gzip.BadGzipFile, zlib.error)
 # Text compresses to a third or a tenth. The ratio is checked only after many
 # bytes, as a short file may repeat one word.
 HIGHEST_RATIO = 200
@@ -109,12 +115,13 @@ def check_kind(raw: bytes, path: str) -> None:
         )
 
 
-def read_json(file, path: str) -> bytes:
+def read_json(file, path: str, largest: int | None = None) -> bytes:
     """Reads a whole JSON file, plain or compressed with gzip.
 
     Args:
         file: open for reading in binary mode.
         path: for messages.
+        largest: maximum number of bytes; None: LARGEST_JSON.
 
     Returns:
         the decompressed bytes.
@@ -123,17 +130,27 @@ def read_json(file, path: str) -> bytes:
         UserError: the file is too large.
         OSError, EOFError, zlib.error: the file cannot be read.
     """
+    largest = largest or LARGEST_JSON
     is_packed = file.read(len(_GZIP)) == _GZIP
     file.seek(0)
     text = gzip.GzipFile(fileobj=file) if is_packed else file
-    parts, size = [], 0
+    parts, size, objects, values = [], 0, 0, 0
     while part := text.read(_AT_ONCE):
         parts.append(part)
         size += len(part)
-        if size > LARGEST_JSON:
+        objects += part.count(b"{") + part.count(b"[")
+        values += part.count(b",")
+        found = None
+        if size > largest:
             decompressed = " when decompressed" * is_packed
+            found = f"more than {largest:,} bytes{decompressed}"
+        elif objects > largest // _BYTES_OF_OBJECT:
+            found = f"more than {largest // _BYTES_OF_OBJECT:,} objects"
+        elif values > largest // _BYTES_OF_VALUE:
+            found = f"more than {largest // _BYTES_OF_VALUE:,} values"
+        if found:
             raise UserError(
-                f"more than {LARGEST_JSON:,} bytes{decompressed}",
+                found,
                 path=path,
                 expected="JSON that fits into memory",
                 fix="split the file",

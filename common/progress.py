@@ -4,6 +4,8 @@ import shutil
 import sys
 import time
 
+from common.errors import printable
+
 _WIDTH = 100  # columns of the bar and its text, at most
 _BAR = 24
 _CLEAR = "\r\x1b[K"
@@ -83,4 +85,5 @@ def draw(what: str, share: float, text: str) -> None:
 
 def say(message: str) -> None:
     """Prints one line to standard error, over a bar if there is one."""
+    message = "\n".join(map(printable, message.split("\n")))
     print(f"{_CLEAR * on_terminal()}{message}", file=sys.stderr, flush=True)

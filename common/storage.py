@@ -47,6 +47,18 @@ def size(path: str) -> int:
     return os.path.getsize(path)
 
 
+def check_regular(path: str) -> None:
+    """Rejects a pipe or device, which may have no end.
+
+    Raises:
+        UserError: the path is neither a file nor a folder nor missing.
+    """
+    if os.path.exists(path) and not (
+        os.path.isfile(path) or os.path.isdir(path)
+    ):
+        raise UserError("is a pipe or device", path=path, expected="a file")
+
+
 def version(path: str) -> tuple[int, int]:
     """Returns the size of a file in bytes, and when it changed, in ns."""
     if is_remote(path):

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
+from common.formats import checkpoint_index
+
 
 def write(prefix: str, values: dict) -> None:
     """Writes name -> tensor to `prefix.index` and `prefix.data-…`."""
@@ -50,7 +52,7 @@ def stream(
 
 
 def open_reader(prefix: str):
-    """Opens a checkpoint; checks its shapes against the size of its data.
+    """Opens a checkpoint, after a check of its index.
 
     Reading would allocate whatever an untrusted index claims.
 
@@ -65,6 +67,12 @@ def open_reader(prefix: str):
         tf.errors.OpError, IndexError, RuntimeError: the checkpoint cannot be
             read.
     """
+    try:
+        checkpoint_index.check(prefix)
+    except OSError as error:
+        raise ValueError(
+            f"{error.filename}: {error.strerror or error}"
+        ) from None
     reader = tf.train.load_checkpoint(prefix)
     shapes, sizes = reader.get_variable_to_shape_map(), {}
     for name, kind in reader.get_variable_to_dtype_map().items():

@@ -22,6 +22,7 @@ OUTPUT_HEADS = {  # layer of a model -> scope of its variables
     "ner": "cls/ner/",
     "swag": "cls/swag/",
 }
+_LARGEST_STATE = 1 << 20  # bytes of the file `checkpoint`, at most
 _POOLER = "bert/pooler/"
 _OF_TRAINING = ("/adam_m", "/adam_v", "global_step")
 ENCODER = ("bert/embeddings/", "bert/encoder/", _POOLER)
@@ -96,12 +97,8 @@ def sizes_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
         the sizes that follow from the shapes; the number of attention heads
         does not.
     """
-    layers = [
-        int(name.split("/layer_")[1].split("/")[0])
-        for name in shapes
-        if name.startswith("bert/encoder/layer_")
-    ]
-    sizes = {"num_hidden_layers": max(layers) + 1} if layers else {}
+    layers = [depth(name) or 0 for name in shapes]
+    sizes = {"num_hidden_layers": max(layers)} if any(layers) else {}
     for name, axis, size in (
         (WORDS, 0, "vocab_size"),
         (WORDS, 1, "hidden_size"),
@@ -130,7 +127,7 @@ def depth(name: str) -> int | None:
     """
     if name.startswith(ENCODER[0]):
         return 0
-    found = re.match(r"bert/encoder/layer_(\d+)/", name)
+    found = re.match(r"bert/encoder/layer_([0-9]{1,9})/", name)
     return int(found.group(1)) + 1 if found else None
 
 
@@ -168,9 +165,8 @@ def resolve(prefix: str) -> str:
     if os.path.isdir(prefix):
         indexes = glob.glob(os.path.join(glob.escape(prefix), "*.index"))
         found = [x[: -len(".index")] for x in indexes]
-        state = tf.train.get_checkpoint_state(prefix)
         # The state may be missing, or name a path of another machine.
-        name = os.path.basename(state.model_checkpoint_path if state else "")
+        name = os.path.basename(_newest(prefix))
         if os.path.join(prefix, name) in found:
             return os.path.join(prefix, name)
         if len(found) != 1:
@@ -194,6 +190,18 @@ def resolve(prefix: str) -> str:
             expected=f"the file {prefix}.index",
         )
     return prefix
+
+
+def _newest(folder: str) -> str:
+    """Path that the file `checkpoint` names; "" if it names none."""
+    path = os.path.join(folder, "checkpoint")
+    if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST_STATE:
+        return ""
+    try:
+        state = tf.train.get_checkpoint_state(folder)
+    except UnicodeDecodeError:
+        return ""
+    return state.model_checkpoint_path if state else ""
 
 
 def without_other_heads(
@@ -263,6 +271,15 @@ def assign(
             f"other shapes than the config's: {first_of(wrong)}",
             path=path,
             fix="pass the bert_config.json that belongs to it",
+        )
+    texts = [
+        name
+        for name in variables
+        if name in values and values[name].dtype.kind in "OSU"
+    ]
+    if texts:
+        raise UserError(
+            f"{first_of(texts)}: strings", path=path, expected="numbers"
         )
     for name, variable in variables.items():
         if name in values:

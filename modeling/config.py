@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection
 
 from common.errors import UserError
+from common.formats import json_files
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 
@@ -25,6 +26,10 @@ _HARMLESS = frozenset(
 
 # Keys of published configs for which only one value is supported.
 _FIXED = {"layer_norm_eps": 1e-12, "position_embedding_type": "absolute"}
+
+
+_MOST_PARAMETERS = 1 << 32  # the largest published BERT has 3.9 billion
+_LARGEST_RANGE = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,19 +112,7 @@ class BertConfig:
             UserError: the file is missing or not JSON, has an unknown,
                 duplicate or mistyped key, or inconsistent sizes.
         """
-        try:
-            with open(path, encoding="utf-8") as file:
-                values = json.load(file, object_pairs_hook=_unique)
-        except OSError as error:
-            raise UserError(
-                error.strerror or str(error),
-                path=path,
-                expected="a bert_config.json",
-            ) from None
-        except ValueError as error:
-            raise UserError(
-                f"not JSON: {error}", path=path, expected="a bert_config.json"
-            ) from None
+        values = json_files.read(path, expected="a bert_config.json")
         try:
             return cls.from_dict(values)
         except UserError as error:
@@ -153,19 +146,22 @@ class BertConfig:
         _check_ranges(config)
         return config
 
+    def count_parameters(self) -> int:
+        """Parameters of the encoder with its pooler, counted from the sizes."""
+        width, inner = self.hidden_size, self.intermediate_size
+        rows = self.vocab_size + self.type_vocab_size
+        rows += self.max_position_embeddings
+        layer = 4 * width * (width + 1) + 2 * width * inner + 5 * width + inner
+        return (
+            (rows + 2) * width
+            + self.num_hidden_layers * layer
+            + width * (width + 1)
+        )
+
     def to_json(self) -> str:
         """The config as the text of a `bert_config.json`."""
         values = dataclasses.asdict(self)
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
-
-
-def _unique(pairs: list[tuple]) -> dict:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"duplicate key {twice!r}")
-    return values
 
 
 def _check_type(key: str, value, kind: type) -> None:
@@ -180,10 +176,15 @@ def _check_ranges(config: BertConfig) -> None:
             raise UserError(f"{key} is {value}", expected="1 or more")
         if key.endswith("_prob") and not 0 <= value < 1:
             raise UserError(f"{key} is {value}", expected="0 to below 1")
-    if config.initializer_range <= 0:
+    if not 0 < config.initializer_range <= _LARGEST_RANGE:
         raise UserError(
             f"initializer_range is {config.initializer_range}",
-            expected="more than 0",
+            expected=f"more than 0, at most {_LARGEST_RANGE}",
+        )
+    if config.count_parameters() > _MOST_PARAMETERS:
+        raise UserError(
+            f"{config.count_parameters():,} parameters",
+            expected=f"at most {_MOST_PARAMETERS:,}",
         )
     if config.hidden_size % config.num_attention_heads:
         raise UserError(

@@ -9,12 +9,12 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from common import surrogates, tensorflow_log
 from common.errors import UserError
 from common.flags import flag
-from serving import known_exports
+from serving import bounds, known_exports
 
 _STDIN = "stdin"
 _CHUNK = 1 << 18  # maximum number of bytes read at once
@@ -64,6 +64,11 @@ class Settings:
     )
     batch_size: int = flag(
         32, "Maximum number of lines of a batch.", at_least=1
+    )
+    timeout: float = flag(
+        600.0,
+        "Seconds for loading the model, and for each batch; 0: unlimited.",
+        at_least=0.0,
     )
     strict: bool = flag(
         False, "Exit with code 2 at the first line that cannot be answered."
@@ -121,9 +126,14 @@ def load(settings: Settings) -> ServedModel:
 
     from modeling import hub
 
-    loaded = hub.load(settings.model, trust_model=True)
+    with bounds.deadline(settings.timeout, settings.model):
+        loaded = hub.load(settings.model, trust_model=True)
     texts = {}
-    for name, function in getattr(loaded, "signatures", {}).items():
+    signatures = getattr(loaded, "signatures", None)
+    # An object of the model may have this name.
+    if not isinstance(signatures, Mapping):
+        signatures = {}
+    for name, function in signatures.items():
         specs = function.structured_input_signature[1]
         ranks = {name: spec.shape.rank for name, spec in specs.items()}
         lists = sum(rank == 2 for rank in ranks.values())
@@ -157,16 +167,33 @@ def load(settings: Settings) -> ServedModel:
     first = iter([tensorflow_log.held_back()])  # when the graph is optimized
 
     def call(strings):
-        with next(first, contextlib.nullcontext()):
-            outputs = function(
-                **{
-                    name: tf.constant(x, tf.string)
-                    for name, x in strings.items()
-                }
-            )
-        return {name: value.numpy() for name, value in outputs.items()}
+        quietly = next(first, contextlib.nullcontext())
+        limit = bounds.deadline(settings.timeout, settings.model)
+        texts = {name: tf.constant(x, tf.string) for name, x in strings.items()}
+        try:
+            with quietly, limit:
+                outputs = function(**texts)
+        except tf.errors.OpError as error:
+            raise UserError(
+                f"cannot be run: {error.message}", path=settings.model
+            ) from None
+        return {
+            name: _rows(name, value.numpy(), len(strings[names[0]]), settings)
+            for name, value in outputs.items()
+        }
 
     return ServedModel(call, inputs, has_choices)
+
+
+def _rows(name: str, value, count: int, settings: Settings):
+    """Checks that an output has a row for each line."""
+    if value.ndim == 0 or len(value) != count:
+        raise UserError(
+            f"the output {name!r} has the shape {list(value.shape)}",
+            path=settings.model,
+            expected=f"{count} rows, one for each line",
+        )
+    return value
 
 
 def _order_of(name: str) -> int:
@@ -300,6 +327,14 @@ def to_values(outputs: dict) -> dict:
         value = outputs[name]
         values[name] = value.tolist() if hasattr(value, "tolist") else value
     values = {name: _decoded(value) for name, value in values.items()}
+    try:
+        return _grouped(values)
+    except TypeError:  # outputs of these names with other shapes
+        return values
+
+
+def _grouped(values: dict) -> dict:
+    values = dict(values)
     names = values.get("label_names")
     if isinstance(names, list) and "probabilities" in values:
         pairs = zip(values.pop("label_names"), values["probabilities"])
@@ -331,9 +366,9 @@ def to_json(found: dict, number: int) -> str:
     """
     try:
         return json.dumps(found, ensure_ascii=False, allow_nan=False)
-    except ValueError:
+    except (ValueError, TypeError):
         raise UserError(
-            f"the answer is {json.dumps(found)[:60]}",
+            f"the answer is {json.dumps(found, default=str)[:60]}",
             path=_STDIN,
             line=number,
             expected="finite numbers",

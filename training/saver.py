@@ -23,11 +23,19 @@ import tensorflow as tf
 
 from common import storage, tensor_files
 from common.errors import UserError
+from common.formats import json_files
+from common.formats.json_files import Kind
 from common.progress import say
 from common.storage import sync_and_hash, sync_folder, write_whole
 from training import workers
 
 PREFIX = "model.ckpt"
+_SCHEMA = {
+    "files": Kind(dict),
+    "settings": Kind(dict),
+    "state": json_files.optional(dict),
+}
+_FILE = {"bytes": Kind(int), "sha256": Kind(str, pattern=json_files.SHA256)}
 GLOBAL_STEP = "global_step"
 _SCRATCH = ".partial-checkpoint"
 
@@ -291,13 +299,16 @@ def check_whole(path: str) -> dict:
     Raises:
         one of DAMAGE: they differ, or cannot be read.
     """
-    with open(f"{path}.json", encoding="utf-8") as file:
-        description = json.load(file)
+    description = json_files.read(f"{path}.json", _SCHEMA, has_nan=True)
     # Descriptions of earlier releases have no hash of themselves.
     digest = description.pop("sha256", None)
     if digest not in (None, _hash(description)):
         raise ValueError("its description has been modified")
     for name, expected in description["files"].items():
+        json_files.check_value(
+            name, Kind(str, pattern=json_files.NAME), "files"
+        )
+        json_files.check(expected, _FILE, f"files[{name!r}].")
         part = os.path.join(os.path.dirname(path), name)
         if os.path.getsize(part) != expected["bytes"]:
             raise ValueError(f"{name} is not {expected['bytes']} bytes")

@@ -13,51 +13,47 @@ the one with its size.
 """
 
 import glob
-import json
-import math
 import os
 import re
 
-from common import storage
+from common import limits, storage
 from common.errors import UserError
+from common.formats import json_files
+from common.formats.json_files import Kind
 
 SUFFIX = ".manifest.json"
 EARLIER = "manifest.json"  # written by earlier versions, for a whole folder
 
-_LARGEST = 1 << 28  # bytes that are read
-_NAME = "a name without a folder"
-_SHA256 = "64 hexadecimal digits"
-_PATTERNS = {
-    # Names of other folders would be read, and copied into a run.
-    _NAME: r"(?!\.{1,2}\Z)[^/\\\0]+",
-    _SHA256: "[0-9a-f]{64}",
-}
-# Name -> type, and the smallest number or what a string has to be.
 _REQUIRED = {
-    "vocab_file": (str, _NAME),
-    "vocab_sha256": (str, _SHA256),
-    "vocab_size": (int, 1),
-    "max_seq_length": (int, 1),
-    "max_predictions_per_seq": (int, 1),
-    "do_lower_case": (bool, None),
-    "shards": (dict, None),
+    "vocab_file": Kind(str, pattern=json_files.NAME),
+    "vocab_sha256": Kind(str, pattern=json_files.SHA256),
+    "vocab_size": Kind(int, at_least=1),
+    "max_seq_length": Kind(int, at_least=1),
+    "max_predictions_per_seq": Kind(int, at_least=1),
+    "do_lower_case": Kind(bool),
+    "shards": Kind(dict),
 }
+_NUMBERS = Kind(dict, each=Kind(float, at_least=0), is_required=False)
 _OPTIONAL = {
-    "strip_accents": (bool, None),
-    "short_seq_prob": (float, 0),
-    "masked_lm_prob": (float, 0),
-    "smoothing": (float, 0),
-    "dupe_factor": (int, 1),
-    "max_ngram": (int, 1),
-    "random_seed": (int, None),
-    "do_whole_word_mask": (bool, None),
-    "word_boundaries": (bool, None),
-    "pack_sequences": (bool, None),
-    "max_sequences_per_row": (int, 1),
-    "statistics": (dict, None),
-    "shares": (dict, None),
+    "strip_accents": Kind(bool, is_required=False),
+    "short_seq_prob": Kind(float, at_least=0, is_required=False),
+    "masked_lm_prob": Kind(float, at_least=0, is_required=False),
+    "smoothing": Kind(float, at_least=0, is_required=False),
+    "dupe_factor": Kind(int, at_least=1, is_required=False),
+    "max_ngram": Kind(int, at_least=1, is_required=False),
+    "random_seed": Kind(int, is_required=False),
+    "do_whole_word_mask": Kind(bool, is_required=False),
+    "word_boundaries": Kind(bool, is_required=False),
+    "pack_sequences": Kind(bool, is_required=False),
+    "max_sequences_per_row": Kind(int, at_least=1, is_required=False),
+    "statistics": _NUMBERS,
+    "shares": _NUMBERS,
 }
-_SHARD = {"records": (int, 0), "bytes": (int, 0), "sha256": (str, _SHA256)}
+_SHARD = {
+    "records": Kind(int, at_least=0),
+    "bytes": Kind(int, at_least=0),
+    "sha256": Kind(str, pattern=json_files.SHA256),
+}
 
 
 def name_for(shard: str) -> str:
@@ -156,21 +152,16 @@ def read_manifest(path: str) -> list[dict] | None:
     content = b""
     try:
         with storage.open_file(path, "rb") as file:
-            content = file.read(_LARGEST)
-        value = json.loads(content, parse_constant=_reject)
+            content = file.read(limits.LARGEST_SETTINGS)
+        value = json_files.parse(content)
         if not isinstance(value, dict) or not {"format", marker} <= set(value):
             return None
         return _runs(value, marker, path)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, UserError):
-            raise
+    except ValueError as error:
         if not all(f'"{x}"'.encode() in content for x in ("format", marker)):
             return None
-        found = (
-            "nested too deep" if isinstance(error, RecursionError) else error
-        )
         raise UserError(
-            f"not a whole manifest: {found}",
+            f"not a whole manifest: {error}",
             path=path,
             fix="copy it again, or make the records again",
         ) from None
@@ -217,43 +208,13 @@ def _runs(value: dict, marker: str, path: str) -> list[dict]:
     if not isinstance(runs, list):
         raise ValueError("runs is no list")
     for run in runs:
-        _check(run, _REQUIRED, _OPTIONAL, "")
+        json_files.check(run, _REQUIRED | _OPTIONAL)
         # Older manifests: accents were stripped with lower-casing.
         run.setdefault("strip_accents", run["do_lower_case"])
         for name, shard in run["shards"].items():
-            _check_value(name, (str, _NAME), "shards")
-            _check(shard, _SHARD, {}, f"shards[{name!r}].")
-        for name in ("statistics", "shares"):
-            for key, number in run.get(name, {}).items():
-                _check_value(number, (float, 0), f"{name}[{key!r}]")
+            json_files.check_value(name, _REQUIRED["vocab_file"], "shards")
+            json_files.check(shard, _SHARD, f"shards[{name!r}].")
     return [{**run, "manifest": path} for run in runs]
-
-
-def _check(value, required: dict, optional: dict, where: str) -> None:
-    """Checks the names and types of an object; raises a ValueError."""
-    if not isinstance(value, dict):
-        raise ValueError(f"{where or 'a run'} is no object")
-    for name, kind in {**required, **optional}.items():
-        if name in value:
-            _check_value(value[name], kind, f"{where}{name}")
-        elif name in required:
-            raise ValueError(f"{where}{name} is missing")
-
-
-def _check_value(value, kind: tuple, where: str) -> None:
-    expected, limit = kind
-    accepted = (int, float) if expected is float else expected
-    is_bool = isinstance(value, bool)  # which is an int, too
-    if not isinstance(value, accepted) or is_bool != (expected is bool):
-        found = f"of type {type(value).__name__}"
-        raise ValueError(f"{where} is {found}, expected {expected.__name__}")
-    if expected is str:
-        is_right = re.fullmatch(_PATTERNS[limit], value)
-    else:
-        is_right = limit is None or limit <= value < math.inf
-        limit = f"at least {limit}"
-    if not is_right:
-        raise ValueError(f"{where} is {value!r:.50}, expected {limit}")
 
 
 def _choose(path: str, runs: list[dict]) -> dict:
@@ -265,7 +226,3 @@ def _choose(path: str, runs: list[dict]) -> dict:
     size = storage.size(path) if storage.exists(path) else None
     matching = [run for run in runs if run["shards"][name]["bytes"] == size]
     return (matching or runs)[0]
-
-
-def _reject(constant: str):
-    raise ValueError(f"{constant} is no number")

@@ -1,6 +1,5 @@
 """Batches of TFRecord shards, in an order that depends on (seed, step)."""
 
-import os
 import struct
 from collections.abc import Callable
 
@@ -14,6 +13,8 @@ from data.records import pipelines, shard_check
 
 _SHUFFLED_RECORDS = 4096
 _FILES_AT_ONCE = 4
+_CHECKED_AT_ONCE = 256
+_LONGEST = 1 << 20  # bytes of a record: one of 512 tokens has 10,000
 
 
 def training_batches(
@@ -123,7 +124,7 @@ def read_lengths(path: str) -> dict[str, int]:
     try:
         with storage.open_file(path, "rb") as file:
             (size,) = struct.unpack("<Q4x", file.read(12))
-            record = file.read(min(size, storage.size(path)))
+            record = file.read(min(size, _LONGEST))
         found = tf.train.Example.FromString(record).features.feature
     # Protobuf's DecodeError is not public.
     except Exception:
@@ -168,33 +169,31 @@ def check_records(
         features.SEGMENT_IDS: 2,
         features.NEXT_SENTENCE_LABELS: 2,
     }
-    count = size = 0
-    try:
-        dataset = tf.data.TFRecordDataset(path).batch(1024)
-        for records in pipelines.without_autotuning(dataset):
-            try:
-                batch = tf.io.parse_example(records, _parsing(schema))
-            # UnicodeDecodeError: TensorFlow fails to quote some records.
-            except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
-                _raise_mismatch(records.numpy(), schema, path, count)
-                raise
-            batch = {name: values.numpy() for name, values in batch.items()}
-            for name, limit in limits.items():
-                _check_below(batch[name], limit, name, path, count)
-            if on_batch:
-                on_batch(batch, count, size)
-            count += len(records)
-            size += sum(16 + len(record) for record in records.numpy())
-    except tf.errors.OpError:
-        size = -1
-    # TensorFlow does not report a file that ends inside a header.
-    if size != os.path.getsize(path):
+    # TensorFlow trusts the lengths of records, and may end the process.
+    whole, damage = shard_check.scan(path, _LONGEST)
+    if damage:
         raise UserError(
-            f"cannot be read after record {shard_check.scan(path)[0]}",
+            f"cannot be read after record {whole}",
             path=path,
             expected="TFRecords",
             fix="make the records again",
         )
+    count = size = 0
+    dataset = tf.data.TFRecordDataset(path).batch(_CHECKED_AT_ONCE)
+    for records in pipelines.without_autotuning(dataset):
+        try:
+            batch = tf.io.parse_example(records, _parsing(schema))
+        # UnicodeDecodeError: TensorFlow fails to quote some records.
+        except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
+            _raise_mismatch(records.numpy(), schema, path, count)
+            raise
+        batch = {name: values.numpy() for name, values in batch.items()}
+        for name, limit in limits.items():
+            _check_below(batch[name], limit, name, path, count)
+        if on_batch:
+            on_batch(batch, count, size)
+        count += len(records)
+        size += sum(16 + len(record) for record in records.numpy())
     return count
 
 

@@ -1,5 +1,6 @@
 """Check of a TFRecord file for damage."""
 
+import math
 import struct
 
 import google_crc32c
@@ -41,11 +42,12 @@ def check_shard(path: str, entry: dict | None) -> str | None:
     return "not the records that were written (sha256 differs)"
 
 
-def scan(path: str) -> tuple[int, str | None]:
+def scan(path: str, longest: float = math.inf) -> tuple[int, str | None]:
     """Counts the whole records before the end or the damage.
 
     Args:
         path: a TFRecord file.
+        longest: bytes of a record, at most.
 
     Returns:
         their number, and the damage as `check_shard` describes it, or None.
@@ -54,6 +56,8 @@ def scan(path: str) -> tuple[int, str | None]:
     with storage.open_file(path, "rb") as file:
         while offset < size:
             length, cause = _read_frame(file, size - offset, offset == 0)
+            if length > longest:
+                cause = f"more than {longest:,} bytes"
             if cause:
                 return count, f"record {count} at byte {offset}: {cause}"
             count += 1

@@ -12,6 +12,8 @@ import os
 from typing import NamedTuple
 
 from common.errors import UserError
+from common.formats import json_files
+from common.formats.json_files import Kind, optional
 from common.storage import write_whole
 from data.text import vocabulary
 
@@ -29,6 +31,14 @@ _NAMES = {
     "sep_token": vocabulary.SEP,
     "mask_token": vocabulary.MASK,
 }
+CASING = {"do_lower_case": optional(bool), "strip_accents": optional(bool)}
+_CONFIG = {
+    "added_tokens_decoder": optional(dict),
+    "additional_special_tokens": optional(list),
+    "extra_special_tokens": optional(list),
+}
+_PIPELINE = {"added_tokens": optional(list, each=Kind(dict))}
+_IDS = Kind(dict, each=Kind(int, at_least=0))
 # Published models have 100: theirs makes words of 101 to 200 [UNK] too.
 _LONGEST_WORDS = (100, 200)
 
@@ -83,7 +93,7 @@ def read(folder: str) -> Tokenizer:
 
 def read_casing(folder: str) -> tuple[bool | None, bool | None]:
     """Reads `do_lower_case` and `strip_accents` of `tokenizer_config.json`."""
-    config = _read_json(os.path.join(folder, CONFIG))
+    config = _read_json(os.path.join(folder, CONFIG), CASING)
     return config.get("do_lower_case"), config.get("strip_accents")
 
 
@@ -154,7 +164,7 @@ def _read_pipeline(path: str) -> tuple:
     """Reads tokens, lower-casing and accents; None each without a file."""
     if not os.path.isfile(path):
         return None, None, None
-    pipeline = _read_json(path)
+    pipeline = _read_json(path, _PIPELINE)
     model = _part(path, pipeline, "model", "WordPiece")
     normalizer = _part(path, pipeline, "normalizer", "BertNormalizer")
     _part(path, pipeline, "pre_tokenizer", "BertPreTokenizer")
@@ -169,9 +179,22 @@ def _read_pipeline(path: str) -> tuple:
     ):
         _check(path, name, values.get(name, default), expected)
     ids = model.get("vocab", {})
+    try:
+        json_files.check_value(ids, _IDS, "vocab")
+    except ValueError as error:
+        raise UserError(str(error), path=path) from None
     tokens = sorted(ids, key=ids.get)
     if sorted(ids.values()) != list(range(len(ids))):
         raise UserError("ids with gaps", path=path, expected="0, 1, 2, ...")
+    for token in tokens:
+        # As a line of vocab.txt it would be another token, or several.
+        if not token or token.split("\n")[0].strip(" \t\r") != token:
+            raise UserError(
+                f"the token {token!r}",
+                path=path,
+                expected="no line break in it, and no white space at its ends",
+                fix="this tokenizer is not supported",
+            )
     for added in pipeline.get("added_tokens") or []:
         _check_added(path, added.get("content"))
     lower = normalizer.get("lowercase", True)
@@ -210,7 +233,7 @@ def _read_config(path: str, has_pipeline: bool) -> dict:
 
 def _check_special(path: str) -> dict:
     """Reads a JSON file and checks the special tokens that it names."""
-    values = _read_json(path)
+    values = _read_json(path, _CONFIG)
     for name, token in _NAMES.items():
         if values.get(name) is not None:
             _check(path, name, _content(values[name]), [token])
@@ -246,17 +269,8 @@ def _content(token) -> str:
     return token.get("content") if isinstance(token, dict) else token
 
 
-def _read_json(path: str) -> dict:
+def _read_json(path: str, schema: dict[str, Kind] | None = None) -> dict:
     """Reads a JSON object; returns {} if there is no file."""
-    if not os.path.isfile(path):
+    if not os.path.exists(path):
         return {}
-    try:
-        with open(path, encoding="utf-8") as file:
-            values = json.load(file)
-    except OSError as error:
-        raise UserError(error.strerror or str(error), path=path) from None
-    except ValueError as error:
-        raise UserError(f"not JSON: {error}", path=path) from None
-    if not isinstance(values, dict):
-        raise UserError("not a JSON object", path=path)
-    return values
+    return json_files.read(path, schema)

@@ -9,14 +9,14 @@ Pickles are never read.
 import json
 import os
 import re
-import zlib
 
 import numpy as np
 import safetensors
 import safetensors.numpy
 
-from common import limits
 from common.errors import UserError
+from common.formats import json_files
+from common.formats.json_files import Kind, optional
 from modeling.config import BertConfig
 
 WEIGHTS = "model.safetensors"
@@ -50,6 +50,13 @@ _FIXED = {
     "is_decoder": False,
     "add_cross_attention": False,
     "pruned_heads": {},
+}
+
+_SCHEMA = {
+    "architectures": optional(list, each=Kind(str)),
+    "hidden_act": optional(str),
+    "problem_type": optional(str),
+    "weight_map": optional(dict, each=Kind(str)),
 }
 
 _HEADS = {
@@ -140,7 +147,13 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     for path in _files(folder):
         try:
             theirs |= safetensors.numpy.load_file(path)
-        except (OSError, safetensors.SafetensorError, KeyError) as error:
+        except (
+            OSError,
+            safetensors.SafetensorError,
+            KeyError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise UserError(
                 f"cannot be read: {error}",
                 path=path,
@@ -237,20 +250,7 @@ def read_json(path: str) -> dict:
     Raises:
         UserError: the file is missing or no JSON object.
     """
-    try:
-        with open(path, "rb") as file:
-            content = limits.read_json(file, path)
-    except OSError as error:
-        raise UserError(error.strerror or str(error), path=path) from None
-    except (EOFError, zlib.error) as error:
-        raise UserError(f"damaged gzip file: {error}", path=path) from None
-    try:
-        values = json.loads(content)
-    except ValueError as error:
-        raise UserError(f"not JSON: {error}", path=path) from None
-    if not isinstance(values, dict):
-        raise UserError("not a JSON object", path=path)
-    return values
+    return json_files.read(path, _SCHEMA)
 
 
 def _config_json(
@@ -291,7 +291,7 @@ def _files(folder: str) -> list[str]:
         if not isinstance(parts, dict) or not parts:
             raise UserError("no weight_map", path=index)
         for part in sorted(set(parts.values())):
-            if os.path.basename(part) != part:
+            if os.path.basename(part) != part or "\0" in part:
                 raise UserError(
                     f"names {part!r}", path=index, expected="files beside it"
                 )

@@ -2,16 +2,21 @@
 
 import dataclasses
 import glob
-import json
 import os
 from collections.abc import Iterable
 
 from common.errors import UserError
 from common.findings import SUSPICIOUS
 from common.flags import flag
+from common.formats import json_files
+from common.formats.json_files import Kind
 from common.progress import say
 from data.text import tokenization, tokenizer_files, vocabulary_checks
 from modeling.config import BertConfig
+
+TASK = "task.json"
+_TASK = {"kind": Kind(str), "labels": Kind(list, each=Kind(str))}
+_DESCRIPTION = {"settings": json_files.optional(dict)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +84,11 @@ def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
     """
     path, settings = f"{prefix}.json", {}
     if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            settings = json.load(file).get("settings", {})
+        settings = json_files.read(path, _DESCRIPTION).get("settings") or {}
+        try:
+            json_files.check(settings, tokenizer_files.CASING, "settings.")
+        except ValueError as error:
+            raise UserError(str(error), path=path) from None
     if settings.get("do_lower_case") is None:
         return tokenizer_files.read_casing(folder_of(prefix))
     return settings["do_lower_case"], settings.get("strip_accents")
@@ -98,18 +106,18 @@ def fill_casing(
 
 
 def recorded_task(folder: str) -> dict | None:
-    """Reads the `task.json` of a folder, if there is a valid one.
+    """Reads the `task.json` of a folder, if there is one.
 
     Returns:
         `kind` of the labels, and `labels`, their names in order.
+
+    Raises:
+        UserError: it is damaged.
     """
-    try:
-        with open(os.path.join(folder, "task.json"), encoding="utf-8") as file:
-            recorded = json.load(file)
-        known = recorded["kind"] and isinstance(recorded["labels"], list)
-        return recorded if known else None
-    except (OSError, ValueError, KeyError, TypeError):
+    path = os.path.join(folder, TASK)
+    if not os.path.exists(path):
         return None
+    return json_files.read(path, _TASK, fix="copy it again")
 
 
 def task_of(path: str) -> dict | None:

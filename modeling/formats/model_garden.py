@@ -13,6 +13,7 @@ import re
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf import message
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from common import tensor_files
@@ -116,6 +117,9 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
     values, poolers, skipped = {}, {}, []
     for key, array in arrays.items():
         pooler = _HEAD_POOLER.search(named[key])
+        if array.dtype.kind in "OSU":
+            skipped.append(named[key])
+            continue
         if not np.issubdtype(array.dtype, np.integer):
             array = np.asarray(array, np.float32)  # may be half precision
         if pooler:
@@ -127,7 +131,10 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
         elif key == named[key]:
             values[name] = array
         else:
-            values[name] = _original_shape(name, array)
+            try:
+                values[name] = _original_shape(name, array)
+            except (IndexError, ValueError) as error:
+                raise UserError(f"{name}: {error}", path=path) from None
     return {**values, **poolers}, sorted(skipped)
 
 
@@ -137,7 +144,7 @@ def attention_heads(path: str) -> int | None:
     shapes = reader.get_variable_to_shape_map()
     if _GRAPH in shapes:
         for key, name in _full_names(reader.get_tensor(_GRAPH)).items():
-            if name.endswith("query/kernel") and len(shapes[key]) == 3:
+            if name.endswith("query/kernel") and len(shapes.get(key, ())) == 3:
                 return shapes[key][1]
     return None
 
@@ -309,9 +316,12 @@ def _node(children: dict) -> tf.train.Checkpoint:
 
 def _full_names(serialized: bytes) -> dict[str, str]:
     """Key in the checkpoint -> full name, without optimizers."""
-    graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
-        serialized
-    )
+    try:
+        graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
+            serialized
+        )
+    except (message.DecodeError, TypeError) as error:
+        raise ValueError(f"{_GRAPH}: {error}") from None
     return {
         attribute.checkpoint_key: attribute.full_name
         for node in graph.nodes

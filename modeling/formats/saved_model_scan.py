@@ -9,7 +9,6 @@ and restored by functions that only TensorFlow's saver calls, and a table is
 read from an asset of the model.
 """
 
-import math
 import os
 
 from common.errors import UserError
@@ -52,7 +51,6 @@ _STORE = frozenset(
     "RestoreV2 SaveV2 ShardedFilename VarHandleOp VarIsInitializedOp".split()
 )
 _TABLE = "InitializeTableFromTextFileV2"
-_MAX_VALUES = 1 << 31  # of a constant; a proto has at most two gigabytes
 
 
 def scan(folder: str) -> frozenset[str]:
@@ -81,6 +79,7 @@ def scan(folder: str) -> frozenset[str]:
             "a TensorFlow 1 module",
         )
     meta = saved.meta_graphs[0]
+    saved_models.check_graph(meta, path)
     functions = {f.signature.name: f for f in meta.graph_def.library.function}
     outside = _only_for_the_saver(meta)
     found = {
@@ -101,15 +100,7 @@ def scan(folder: str) -> frozenset[str]:
             path=path,
             fix="the graph could do more than compute, so it is not loaded",
         )
-    _check_sizes(meta, path)
-    return frozenset(node.op for node in _nodes(meta))
-
-
-def _nodes(meta):
-    """Yields the nodes of the graph and of its functions."""
-    yield from meta.graph_def.node
-    for function in meta.graph_def.library.function:
-        yield from function.node_def
+    return frozenset(node.op for node in saved_models.nodes(meta))
 
 
 def _called(node) -> set[str]:
@@ -169,15 +160,3 @@ def _reads_an_asset(meta, name: str, node) -> bool:
     number = objects.nodes[which].asset.asset_file_def_index
     file = meta.asset_file_def[number].filename
     return bool(file.strip(".")) and os.path.basename(file) == file
-
-
-def _check_sizes(meta, path: str) -> None:
-    """Rejects constants that claim more than a file can hold."""
-    for node in _nodes(meta):
-        shape = node.attr["value"].tensor.tensor_shape
-        if math.prod(abs(dim.size) for dim in shape.dim) > _MAX_VALUES:
-            raise UserError(
-                f"a constant of {[dim.size for dim in shape.dim]}",
-                path=path,
-                fix="the file is damaged, or made to exhaust the memory",
-            )

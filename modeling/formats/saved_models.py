@@ -3,14 +3,32 @@
 Loading a graph can run code; reading variables and a proto cannot.
 """
 
+import math
 import os
+from collections.abc import Iterator
 
+import tensorflow as tf
 from google.protobuf import message
 from tensorflow.core.protobuf import saved_model_pb2
 
-from common import tensor_files
+from common import storage, tensor_files
 from common.errors import UserError
 from modeling.config import BertConfig
+
+_LARGEST = 1 << 27  # bytes of a graph: BERT-large has 20 million
+_MOST_FUNCTIONS, _MOST_NODES, _MOST_TABLES = 10_000, 1_000_000, 100
+# Of a constant or filled tensor; one may repeat a single value.
+_MAX_VALUES = 1 << 27
+_INTEGERS = (tf.int32.as_datatype_enum, tf.int64.as_datatype_enum)
+# Operation -> its input with the shape.
+_FILLS = {
+    "BroadcastTo": 1,
+    "Fill": 0,
+    "RandomUniform": 0,
+    "RandomUniformInt": 0,
+    "StatelessRandomUniformFullIntV2": 0,
+    "StatelessRandomUniformV2": 0,
+}
 
 
 def read_config(folder: str, values: dict, heads: int | None) -> BertConfig:
@@ -31,24 +49,29 @@ def read_config(folder: str, values: dict, heads: int | None) -> BertConfig:
     try:
         words, width = values["bert/embeddings/word_embeddings"].shape
         first = "bert/encoder/layer_0"
-        config = BertConfig(
-            vocab_size=words,
-            hidden_size=width,
-            num_hidden_layers=sum(
+        sizes = {
+            "vocab_size": words,
+            "hidden_size": width,
+            "num_hidden_layers": sum(
                 name.endswith("/attention/self/query/kernel") for name in values
             ),
-            num_attention_heads=heads or max(1, width // 64),
-            intermediate_size=len(values[f"{first}/intermediate/dense/bias"]),
-            max_position_embeddings=len(
+            "num_attention_heads": heads or max(1, width // 64),
+            "intermediate_size": len(
+                values[f"{first}/intermediate/dense/bias"]
+            ),
+            "max_position_embeddings": len(
                 values["bert/embeddings/position_embeddings"]
             ),
-            type_vocab_size=len(
+            "type_vocab_size": len(
                 values["bert/embeddings/token_type_embeddings"]
             ),
-            hidden_act=_activation(folder),
-        )
+            "hidden_act": _activation(folder),
+        }
+        config = BertConfig.from_dict(sizes)
     except KeyError as error:
         raise UserError(f"no {error}", path=folder, expected="a BERT") from None
+    except (TypeError, ValueError) as error:  # other shapes, or sizes
+        raise UserError(f"{error}", path=folder, expected="a BERT") from None
     return config
 
 
@@ -63,6 +86,7 @@ def variables_of(folder: str) -> str:
             raise UserError(
                 f"no {part}", path=folder, expected="a SavedModel's folder"
             )
+    check_files(folder)
     return os.path.join(folder, "variables", "variables")
 
 
@@ -80,7 +104,14 @@ def read_casing(path: str) -> tuple[bool | None, bool | None]:
     for name in ("do_lower_case", "strip_accents"):
         key = f"{name}/.ATTRIBUTES/VARIABLE_VALUE"
         known = reader.has_tensor(key)
-        found.append(bool(reader.get_tensor(key)) if known else None)
+        value = reader.get_tensor(key) if known else None
+        if getattr(value, "shape", ()) != ():
+            raise UserError(
+                f"{name} has the shape {list(value.shape)}",
+                path=path,
+                expected="one value",
+            )
+        found.append(bool(value) if known else None)
     return tuple(found)
 
 
@@ -91,11 +122,37 @@ def read_proto(folder: str) -> saved_model_pb2.SavedModel:
         UserError: it is missing or damaged.
     """
     path = os.path.join(folder, "saved_model.pb")
+    check_files(folder)
     try:
+        if os.path.getsize(path) > _LARGEST:
+            raise UserError(f"more than {_LARGEST:,} bytes", path=path)
         with open(path, "rb") as file:
             return saved_model_pb2.SavedModel.FromString(file.read())
     except (OSError, message.DecodeError) as error:
         raise UserError(f"cannot be read: {error}", path=path) from None
+
+
+def check_files(folder: str) -> None:
+    """Rejects what leads out of the folder, or may have no end.
+
+    TensorFlow would follow a link of an asset, or wait for a pipe.
+
+    Raises:
+        UserError: a file is a pipe, or a link to outside of the folder.
+    """
+    inside = os.path.realpath(folder)
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = os.path.join(parent, name)
+            found = os.path.realpath(path)
+            if os.path.commonpath([inside, found]) != inside:
+                raise UserError(
+                    "leads out of the folder of the model",
+                    path=path,
+                    expected="a file",
+                    fix="copy what it leads to, if you trust it",
+                )
+            storage.check_regular(path)
 
 
 def _activation(folder: str) -> str:
@@ -109,3 +166,66 @@ def _activation(folder: str) -> str:
     if used & {"Erf", "Erfc"}:
         return "gelu_erf"
     return "relu" if "Relu" in used else "gelu"
+
+
+def nodes(meta) -> Iterator:
+    """Yields the nodes of the graph and of its functions."""
+    yield from meta.graph_def.node
+    for function in meta.graph_def.library.function:
+        yield from function.node_def
+
+
+def check_graph(meta, path: str) -> None:
+    """Rejects a graph that is too large, or claims too much memory.
+
+    Raises:
+        UserError: it is, or does.
+    """
+    library = meta.graph_def.library.function
+    found = None
+    if len(library) > _MOST_FUNCTIONS:
+        found = f"{len(library):,} functions"
+    elif sum(node.op == _TABLE for node in nodes(meta)) > _MOST_TABLES:
+        found = f"more than {_MOST_TABLES} tables"
+    elif sum(1 for _ in nodes(meta)) > _MOST_NODES:
+        found = f"more than {_MOST_NODES:,} operations"
+    found = found or _large_constant(meta)
+    for part in (meta.graph_def.node, *(x.node_def for x in library)):
+        found = found or _large_fill(part)
+    if found:
+        raise UserError(
+            found,
+            path=path,
+            fix="the file is damaged, or made to exhaust the memory",
+        )
+
+
+def _large_constant(meta) -> str | None:
+    """Describes the constant that makes them all too large."""
+    total = 0
+    for node in nodes(meta):
+        if "value" not in node.attr:
+            continue
+        shape = node.attr["value"].tensor.tensor_shape
+        dims = [dim.size for dim in shape.dim]
+        total += math.prod(map(abs, dims))
+        if total > _MAX_VALUES:
+            return f"a constant of {dims!s:.200}"
+    return None
+
+
+def _large_fill(part) -> str | None:
+    """Describes a filled tensor of a known shape that is too large."""
+    fills = [node for node in part if node.op in _FILLS]
+    shapes = {
+        node.name: node.attr["value"].tensor
+        for node in (part if fills else ())
+        if node.op == "Const" and node.attr["value"].tensor.dtype in _INTEGERS
+    }
+    for node in fills:
+        name = [*node.input, ""][_FILLS[node.op]].split(":")[0]
+        if name in shapes:
+            dims = tf.make_ndarray(shapes[name]).ravel().tolist()
+            if math.prod(map(abs, dims)) > _MAX_VALUES:
+                return f"{node.op} of {dims!s:.80}"
+    return None

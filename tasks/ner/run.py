@@ -80,19 +80,14 @@ def recorded_task(settings: Settings) -> dict | None:
         if os.path.basename(folder) == output_dir.BEST:
             folders.append(os.path.dirname(folder))
     for folder in folders:
-        path = os.path.join(folder, _TASK_FILE)
-        try:
-            with open(path, encoding="utf-8") as file:
-                task = json.load(file)
-            if task["kind"] in (ENTITIES, ANY) and task["labels"]:
-                return task
-        except OSError:
+        task = model_folder.recorded_task(folder)
+        if task is None:
             continue
-        except (ValueError, KeyError, TypeError):
-            pass
+        if task["kind"] in (ENTITIES, ANY) and task["labels"]:
+            return task
         raise UserError(
             "was not written by run_ner.py",
-            path=path,
+            path=os.path.join(folder, _TASK_FILE),
             expected="labels of words",
             fix="pass another folder",
         )

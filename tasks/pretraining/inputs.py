@@ -18,6 +18,7 @@ from data.text import vocabulary
 from modeling.config import BertConfig
 from tasks.pretraining.settings import Settings
 
+_ANY_ID = 1 << 31
 _HASHED_BYTES = 4 << 30  # takes some seconds
 
 
@@ -431,6 +432,8 @@ def locating_damage(inputs: Inputs) -> Iterator[None]:
     """
     import tensorflow as tf
 
+    from data.records import reader
+
     try:
         yield
     except (
@@ -439,8 +442,11 @@ def locating_damage(inputs: Inputs) -> Iterator[None]:
         tf.errors.NotFoundError,
     ):
         for phase in inputs.phases:
-            for path, entry in phase.records.entries():
+            records = phase.records
+            for path, entry in records.entries():
                 _check_shard(path, entry)
+                if entry is None:
+                    reader.check_records(path, records.schema, _ANY_ID)
         raise
 
 

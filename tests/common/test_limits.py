@@ -25,6 +25,7 @@ def rejection(read, path, content):
 def small(monkeypatch):
     monkeypatch.setattr(limits, "LONGEST_LINE", 1009)
     monkeypatch.setattr(limits, "LARGEST_JSON", 4001)
+    monkeypatch.setattr(limits, "LARGEST_SETTINGS", 4001)
     monkeypatch.setattr(limits, "_AT_ONCE", 101)
 
 
