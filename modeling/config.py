@@ -171,8 +171,9 @@ def _check_type(key: str, value, kind: type) -> None:
 
 
 def _check_ranges(config: BertConfig) -> None:
-    for key, value in dataclasses.asdict(config).items():
-        if isinstance(value, int) and value < 1:
+    for field in dataclasses.fields(config):
+        key, value = field.name, getattr(config, field.name)
+        if field.type is int and value < 1:
             raise UserError(f"{key} is {value}", expected="1 or more")
         if key.endswith("_prob") and not 0 <= value < 1:
             raise UserError(f"{key} is {value}", expected="0 to below 1")

@@ -162,7 +162,7 @@ def write_pipeline(
 
 def _read_pipeline(path: str) -> tuple:
     """Reads tokens, lower-casing and accents; None each without a file."""
-    if not os.path.isfile(path):
+    if not os.path.lexists(path):
         return None, None, None
     pipeline = _read_json(path, _PIPELINE)
     model = _part(path, pipeline, "model", "WordPiece")
@@ -271,6 +271,6 @@ def _content(token) -> str:
 
 def _read_json(path: str, schema: dict[str, Kind] | None = None) -> dict:
     """Reads a JSON object; returns {} if there is no file."""
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
         return {}
     return json_files.read(path, schema)

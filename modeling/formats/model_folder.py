@@ -83,7 +83,7 @@ def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
         equals do_lower_case.
     """
     path, settings = f"{prefix}.json", {}
-    if os.path.exists(path):
+    if os.path.lexists(path):
         settings = json_files.read(path, _DESCRIPTION).get("settings") or {}
         try:
             json_files.check(settings, tokenizer_files.CASING, "settings.")
@@ -115,7 +115,7 @@ def recorded_task(folder: str) -> dict | None:
         UserError: it is damaged.
     """
     path = os.path.join(folder, TASK)
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
         return None
     return json_files.read(path, _TASK, fix="copy it again")
 

@@ -50,7 +50,6 @@ _STORE = frozenset(
     "Assign AssignVariableOp DisableCopyOnRead MergeV2Checkpoints Placeholder "
     "RestoreV2 SaveV2 ShardedFilename VarHandleOp VarIsInitializedOp".split()
 )
-_TABLE = "InitializeTableFromTextFileV2"
 
 
 def scan(folder: str) -> frozenset[str]:
@@ -90,7 +89,9 @@ def scan(folder: str) -> frozenset[str]:
     for name, function in functions.items():
         allowed = _COMPUTE | TEXT | (_STORE if name in outside else set())
         for node in function.node_def:
-            of_asset = node.op == _TABLE and _reads_an_asset(meta, name, node)
+            of_asset = node.op == saved_models.TABLE and _reads_an_asset(
+                meta, name, node
+            )
             if not of_asset and node.op not in allowed | functions.keys():
                 found[node.op] = name
     if found:

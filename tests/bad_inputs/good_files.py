@@ -1,0 +1,65 @@
+"""A folder of good files, which the cases replace one by one."""
+
+import json
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+
+import create_pretraining_data
+from common import tensor_files
+from data.text import tokenizer_files
+from modeling import checkpoints
+from modeling.formats import huggingface
+from modeling.models import build_pretraining_model
+from tests.helpers import small, text
+
+
+def write(folder: pathlib.Path) -> None:
+    """Writes one small file of each kind."""
+    config = small.config(
+        vocab_size=len(text.VOCABULARY), max_position_embeddings=37
+    )
+    for name in ("model", "hf", "records", "bare", "other"):
+        (folder / name).mkdir()
+    for name in ("model", "hf"):
+        text.write_vocabulary(folder / name / "vocab.txt")
+    text.write_corpus(folder / "corpus.txt", 7)
+    (folder / "corpus.jsonl").write_text('{"text": "a tree"}\n')
+    (folder / "masks.txt").write_text("the [MASK] sees a dog\n")
+    (folder / "words.txt").write_text("the O\n")
+    (folder / "model" / "bert_config.json").write_text(config.to_json())
+    labels = {"kind": "entities", "labels": ["O"]}
+    (folder / "model" / "task.json").write_text(json.dumps(labels))
+    variables = checkpoints.model_variables(build_pretraining_model(config))
+    values = {name: np.array(x) for name, x in variables.items()}
+    prefix = str(folder / "model" / "bert_model.ckpt")
+    tensor_files.write(prefix, values)
+    huggingface.write(str(folder / "hf"), config, values)
+    huggingface.write(str(folder / "other"), config, values)
+    (folder / "other" / "model.safetensors").unlink()
+    tokenizer_files.write_config(str(folder / "hf"), True, None)
+    flags = {
+        "input_file": folder / "corpus.txt",
+        "vocab_file": folder / "model" / "vocab.txt",
+        "output_file": folder / "records" / "good.tfrecord",
+        "max_seq_length": 31,
+        "max_predictions_per_seq": 5,
+        "num_processes": 1,
+    }
+    argv = [f"--{name}={value}" for name, value in flags.items()]
+    create_pretraining_data.main(["create_pretraining_data", *argv])
+    content = (folder / "records" / "good.tfrecord").read_bytes()
+    (folder / "bare" / "good.tfrecord").write_bytes(content)
+    _save(folder)
+
+
+def _save(folder: pathlib.Path) -> None:
+    asset = tf.saved_model.Asset(str(folder / "model" / "vocab.txt"))
+    root = tf.train.Checkpoint(a=tf.Variable(1.0))
+    root.asset = asset
+    serve = tf.function(
+        lambda text: {"length": tf.strings.length(text)},
+        [tf.TensorSpec([None], tf.string, name="text")],
+    )
+    tf.saved_model.save(root, str(folder / "saved"), serve)

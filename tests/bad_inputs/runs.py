@@ -1,0 +1,143 @@
+"""Scripts and their flags, over a folder of good files."""
+
+import pathlib
+
+import convert_checkpoint
+import create_pretraining_data
+import create_vocab
+import doctor
+import export_hub
+import extract_features
+import fill_mask
+import predict
+import prepare_corpus
+import run_ner
+import run_pretraining
+import run_squad
+
+CHECKPOINT = "{folder}/model/bert_model.ckpt"
+RECORDS = {"max_seq_length": 31, "max_predictions_per_seq": 5}
+CONFIG = "{folder}/model/bert_config.json"
+VOCABULARY = "{folder}/model/vocab.txt"
+
+
+def _converts(source: str, path: str) -> tuple:
+    flags = {"from": source, "input": path, "to": "google"}
+    return convert_checkpoint, {**flags, "output": "{folder}/out"}
+
+
+def _trains(path: str) -> tuple:
+    return run_pretraining, {
+        "input_file": path,
+        "output_dir": "{folder}/out",
+        "bert_config_file": CONFIG,
+        "do_train": True,
+        "num_train_steps": 1,
+        **RECORDS,
+    }
+
+
+RUNS = {  # name -> script and flags
+    "convert_google": _converts("google", CHECKPOINT),
+    "convert_hub": _converts("hub", "{folder}/saved"),
+    "convert_huggingface": _converts("huggingface", "{folder}/hf"),
+    "convert_model_garden": _converts("model_garden", CHECKPOINT),
+    "create_pretraining_data": (
+        create_pretraining_data,
+        {
+            "input_file": "{folder}/corpus.txt",
+            "vocab_file": VOCABULARY,
+            "output_file": "{folder}/out",
+            "num_processes": 1,
+        },
+    ),
+    "create_vocab": (
+        create_vocab,
+        {
+            "input_file": "{folder}/corpus.txt",
+            "output_file": "{folder}/out",
+            "num_processes": 1,
+        },
+    ),
+    "doctor_checkpoint": (doctor, {"init_checkpoint": CHECKPOINT}),
+    "doctor_config": (doctor, {"bert_config_file": CONFIG}),
+    "doctor_bare": (doctor, {"input_file": "{folder}/bare/good.tfrecord"}),
+    "doctor_records": (
+        doctor,
+        {"input_file": "{folder}/records/good.tfrecord"},
+    ),
+    "export_hub": (
+        export_hub,
+        {
+            "init_checkpoint": CHECKPOINT,
+            "bert_config_file": CONFIG,
+            "vocab_file": VOCABULARY,
+            "export_path": "{folder}/out",
+        },
+    ),
+    "extract_features": (
+        extract_features,
+        {
+            "init_checkpoint": CHECKPOINT,
+            "bert_config_file": CONFIG,
+            "vocab_file": VOCABULARY,
+            "max_seq_length": 31,
+            "input_file": "{folder}/masks.txt",
+            "output_file": "{folder}/out",
+        },
+    ),
+    "fill_mask": (
+        fill_mask,
+        {
+            "init_checkpoint": CHECKPOINT,
+            "input_file": "{folder}/masks.txt",
+        },
+    ),
+    "predict": (predict, {"model": "{folder}/saved", "trust_model": True}),
+    "prepare_corpus": (
+        prepare_corpus,
+        {
+            "input_file": "{folder}/corpus.jsonl",
+            "output_file": "{folder}/out",
+            "num_processes": 1,
+        },
+    ),
+    "run_ner": (
+        run_ner,
+        {
+            "do_predict": True,
+            "predict_file": "{folder}/words.txt",
+            "init_checkpoint": CHECKPOINT,
+            "output_dir": "{folder}/out",
+            "max_seq_length": 31,
+            "bert_config_file": CONFIG,
+            "vocab_file": VOCABULARY,
+        },
+    ),
+    "run_pretraining": _trains("{folder}/records/good.tfrecord"),
+    "run_pretraining_bare": _trains("{folder}/bare/good.tfrecord"),
+    "run_squad": (
+        run_squad,
+        {
+            "do_train": True,
+            "train_file": "{folder}/squad.json",
+            "output_dir": "{folder}/out",
+            "max_seq_length": 31,
+            "max_query_length": 7,
+            "doc_stride": 5,
+            "bert_config_file": CONFIG,
+            "vocab_file": VOCABULARY,
+            "init_checkpoint": CHECKPOINT,
+        },
+    ),
+}
+
+
+def command(name: str, folder: pathlib.Path) -> tuple:
+    """Returns the script of a run, its flags and its exit code."""
+    script, flags = RUNS[name]
+    flags = {
+        key: value.format(folder=folder) if isinstance(value, str) else value
+        for key, value in flags.items()
+    }
+    return script, flags, 1 if script is doctor else 2

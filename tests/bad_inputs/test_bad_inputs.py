@@ -1,0 +1,96 @@
+"""No stranger's file ends in a traceback: one line and an exit code."""
+
+import collections
+import io
+import shutil
+import sys
+
+import pytest
+
+from tests.bad_inputs import (
+    good_files,
+    index_cases,
+    json_cases,
+    other_cases,
+    runs,
+)
+
+CASES = [*json_cases.cases(), *index_cases.cases(), *other_cases.cases()]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("good")
+    good_files.write(folder)
+    return folder
+
+
+@pytest.fixture
+def rejects(good, tmp_path, run_script, monkeypatch):
+    """Checks the line and the code of a script for the file of a case."""
+
+    def check(case, name):
+        folder = tmp_path / "files"
+        shutil.copytree(good, folder)
+        case.write(folder)
+        before = sorted(folder.rglob("*"))
+        script, flags, code = runs.command(name, folder)
+        if case.path.startswith("other/"):
+            flags["input"] = folder / "other"
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\n")))
+        words = [f"--{key}" for key, value in flags.items() if value is True]
+        flags = {k: v for k, v in flags.items() if v is not True}
+        found, out, err = run_script(script, *words, **flags)
+        assert found == code, (out, err)
+        assert "Traceback" not in err
+        last = err.splitlines()[-1] if code == 2 else out
+        assert case.message in last
+        assert "\x1b" not in out + err
+        if code == 2:
+            assert last.startswith("error: ")
+            assert len(last) < 2100
+        assert sorted(folder.rglob("*")) == before
+
+    return check
+
+
+def ids(case):
+    return f"{case.kind}: {case.name}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_a_bad_file_is_one_line(rejects, case):
+    rejects(case, case.runs[0])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [(case, name) for case in CASES for name in case.runs[1:]],
+    ids=lambda x: x if isinstance(x, str) else ids(x),
+)
+def test_every_script_that_meets_it_says_so(rejects, case, name):
+    rejects(case, name)
+
+
+def table() -> str:
+    """The kinds of files, the number of cases and of runs, as in the docs."""
+    kinds = collections.Counter(case.kind for case in CASES)
+    scripts = collections.Counter()
+    for case in CASES:
+        scripts[case.kind] += len(case.runs)
+    rows = [
+        f"| {kind} | {count} | {scripts[kind]} |"
+        for kind, count in kinds.items()
+    ]
+    rows += [f"| all | {kinds.total()} | {scripts.total()} |"]
+    head = ["| kind of file | cases | runs of scripts |", "|---|---|---|"]
+    return "\n".join([*head, *rows])
+
+
+def test_there_are_many_cases_and_the_docs_count_them():
+    assert len(CASES) >= 150
+    names = [ids(case) for case in CASES]
+    assert len(set(names)) == len(names)
+    with open("docs/results.md", encoding="utf-8") as file:
+        assert table() in file.read()
