@@ -21,7 +21,7 @@ DAMAGED_GZIP = (gzip.BadGzipFile, zlib.error)
 # Text compresses to a third or a tenth. The ratio is checked only after many
 # bytes, as a short file may repeat one word.
 HIGHEST_RATIO = 200
-_RATIO_FROM = 1 << 30
+_RATIO_FROM = 1 << 26
 _GZIP = b"\x1f\x8b"
 _SAVE_AS = "save it as text: in a spreadsheet program, as CSV with UTF-8"
 _ICONV = "convert the file, for example with `iconv -f {} -t utf-8`"

@@ -69,7 +69,7 @@ RUNS = {  # name -> script and flags
     "export_hub": (
         export_hub,
         {
-            "init_checkpoint": CHECKPOINT,
+            "model_checkpoint_path": CHECKPOINT,
             "bert_config_file": CONFIG,
             "vocab_file": VOCABULARY,
             "export_path": "{folder}/out",
