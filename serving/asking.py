@@ -171,7 +171,7 @@ def load(settings: Settings) -> ServedModel:
         limit = bounds.deadline(settings.timeout, settings.model)
         texts = {name: tf.constant(x, tf.string) for name, x in strings.items()}
         try:
-            with quietly, limit:
+            with limit, quietly:
                 outputs = function(**texts)
         except tf.errors.OpError as error:
             raise UserError(

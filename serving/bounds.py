@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 
 from common.errors import UserError
-from common.progress import say
 
 
 def limit_memory() -> None:
@@ -37,20 +36,23 @@ def deadline(seconds: float, path: str) -> Iterator[None]:
     if not seconds:
         yield
         return
-    timer = threading.Timer(seconds, _end, (seconds, path))
+    errors = os.dup(2)  # TensorFlow's log may be held back meanwhile
+    timer = threading.Timer(seconds, _end, (seconds, path, errors))
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
+        timer.join()
+        os.close(errors)
 
 
-def _end(seconds: float, path: str) -> None:
+def _end(seconds: float, path: str, errors: int) -> None:
     error = UserError(
         f"no result after {seconds:g} seconds",
         path=path,
         fix="if the model needs longer, pass a longer --timeout, or 0",
     )
-    say(f"error: {error}")
+    os.write(errors, f"error: {error}\n".encode())
     os._exit(UserError.exit_code)
