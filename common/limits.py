@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from common import storage
 from common.errors import UserError
 
-LONGEST_LINE = 1 << 24  # bytes: 16 MiB, the text of 20 books
+LONGEST_LINE = 1 << 25  # bytes: 32 MiB, the text of 40 books
 LARGEST_JSON = 1 << 27  # bytes, decompressed: SQuAD has 42 million
 LARGEST_SETTINGS = 1 << 25  # bytes of config, manifest, tokenizer, labels
 # A value of two bytes may take 200 of memory: for each of so many bytes of the
