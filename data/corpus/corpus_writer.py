@@ -8,6 +8,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator
 
+from common import locks
 from common.errors import UserError
 from data.corpus import raw_text
 
@@ -74,6 +75,8 @@ def join_documents(
 def open_text(path: str) -> Iterator[Callable[[str], int]]:
     """Context in which a file is written; it appears at the end, whole.
 
+    Only one process at a time writes a file.
+
     Args:
         path: the file; `.gz` is compressed, always to the same bytes.
 
@@ -81,23 +84,31 @@ def open_text(path: str) -> Iterator[Callable[[str], int]]:
         a function that writes text, and returns its size in bytes.
 
     Raises:
-        UserError: the file cannot be written.
+        UserError: the file cannot be written, or another process writes it.
     """
+    folder, name = os.path.split(path)
     temporary = temporary_name(path)
-    try:
-        with open(temporary, "wb") as file:
-            with _opened(file, path) as output:
-                yield lambda text: output.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise UserError(
-            f"cannot be written: {error.strerror}", path=path
-        ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(
+                locks.hold(os.path.join(folder, f".{name}.lock"), path)
+            )
+            held.callback(_remove, temporary)
+            with open(temporary, "wb") as file:
+                with _opened(file, path) as output:
+                    yield lambda text: output.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError as error:
+            raise UserError(
+                f"cannot be written: {error.strerror}", path=path
+            ) from None
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def temporary_name(path: str) -> str:

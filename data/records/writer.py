@@ -8,12 +8,12 @@ import os
 import shutil
 import tempfile
 
-from common import storage
+from common import locks, storage
 from common.errors import UserError
 from common.processes import KilledProcess
 from common.progress import say
 from common.storage import write_whole
-from data.records import frames, locks, manifest, shuffle
+from data.records import frames, manifest, shuffle
 
 
 class ShardWriter:

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 import prepare_corpus
+from data.corpus import corpus_writer, preparation, raw_text
 from data.corpus import documents as corpus
-from data.corpus import preparation, raw_text
 
 BOOK = "The cat sleeps. It\nis old.\n\nThe dog\tsees it.\n"
 ARTICLES = [
@@ -272,9 +272,27 @@ def test_a_killed_run_leaves_the_output_as_it_was(tmp_path):
         process.kill()
         assert process.wait() == -signal.SIGKILL
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *("corpus.txt", "corpus.txt.partial", "pipe"),
+        *(".corpus.txt.lock", "corpus.txt", "corpus.txt.partial", "pipe"),
     ]
     assert output.read_text() == "precious\n"
+
+
+def test_a_second_run_into_the_same_file_ends(tmp_path, run_script):
+    """While the first one writes, which goes on as if it were alone."""
+    output = tmp_path / "corpus.txt"
+    named = {"input_file": tmp_path / "raw.txt", "output_file": output}
+    (tmp_path / "raw.txt").write_text("Three. Four.\n")
+    with corpus_writer.open_text(str(output)) as write:
+        write("One.\n")
+        code, out, err = run_script(prepare_corpus, num_processes=1, **named)
+        write("Two.\n")
+    assert (code, out) == (2, "")
+    assert f"error: {output}: in use by process {os.getpid()} on " in err
+    assert output.read_text() == "One.\nTwo.\n"
+    code, *_ = run_script(prepare_corpus, num_processes=1, **named)
+    assert code == 0
+    assert output.read_text() == "Three.\nFour.\n"
+    assert len(os.listdir(tmp_path)) == 2
 
 
 @pytest.fixture

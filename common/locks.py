@@ -34,12 +34,13 @@ def hold(path: str, what: str) -> Iterator[None]:
 
 def _locked(path: str, what: str):
     while True:
-        file = open(path, "a+")  # noqa: SIM115  open while it is held
+        # Open while it is held.
+        file = open(path, "a+", errors="replace")  # noqa: SIM115
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            owner = file.read().strip() or "another process"
+            owner = file.read(200).strip() or "another process"
             file.close()
             raise UserError(
                 f"in use by {owner}",

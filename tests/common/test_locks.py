@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
+from common import locks
 from common.errors import UserError
-from data.records import locks
 
 HOLDER = """
 import sys, threading
-from data.records import locks
+from common import locks
 from common.errors import UserError
 
 with locks.hold(sys.argv[1], "records"):
@@ -45,6 +45,26 @@ def test_a_lock_ends_with_its_process(tmp_path):
         assert content.startswith(f"process {os.getpid()} on ")
         assert content.count("process") == 1
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "owner"),
+    [
+        (b"", "another process"),
+        (b"\xff 7", "\ufffd 7"),
+        (b"7" * 999, "7" * 200),
+    ],
+)
+def test_whatever_the_file_says_is_one_short_line(tmp_path, content, owner):
+    path = tmp_path / ".a.lock"
+    with locks.hold(str(path), "records"):
+        path.write_bytes(content)
+        with (
+            pytest.raises(UserError) as error,
+            locks.hold(str(path), "records"),
+        ):
+            pass
+    assert str(error.value).startswith(f"records: in use by {owner}; ")
 
 
 def test_a_lock_whose_file_was_removed_meanwhile_is_taken_again(
