@@ -1,10 +1,18 @@
 """Entry point of scripts: one-line error messages and exit codes."""
 
+import contextlib
 import os
 from collections.abc import Callable
 
 from common import packages, tensorflow_log
 from common.progress import say
+
+_held = contextlib.ExitStack()  # by the script of this process
+
+
+def hold(context: contextlib.AbstractContextManager) -> None:
+    """Enters a context that is left when the script's `main` ends."""
+    _held.enter_context(context)
 
 
 def run(
@@ -33,7 +41,8 @@ def run(
     # TensorFlow uses them only with AVX-512.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     try:
-        code = main(argv) or 0
+        with _held:
+            code = main(argv) or 0
     except KeyboardInterrupt:
         code = 130
     except SystemExit as end:

@@ -16,6 +16,8 @@ from training import cluster, preemption, workers
 def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     """Parses the flags; of several workers, only the first writes and prints.
 
+    A run that trains claims its output_dir until the end of the script.
+
     Args:
         argv: command line of the script.
         settings_class: dataclass of the settings.
@@ -26,8 +28,8 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
 
     Raises:
         UserError: if `flags.parse` raises it, there are several workers and
-            --do_train is not set, --tpu_name is empty, or the checkpoint to
-            start from does not exist.
+            --do_train is not set, --tpu_name is empty, the checkpoint to
+            start from does not exist, or another process trains in output_dir.
     """
     settings = flags.parse(argv, settings_class, usage)
     values = flags.as_dict(settings)
@@ -42,12 +44,10 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     if values["init_checkpoint"] and not os.path.exists(begun):
         output_dir.check_checkpoint(values["init_checkpoint"])
     own = cluster.from_flags(values["distribution"], values["use_tpu"])
-    if (
-        values.get("do_train")
-        and values["report"]
-        and (own is None or own.is_chief)
-    ):
-        live_report.start(values["output_dir"])
+    if values.get("do_train") and (own is None or own.is_chief):
+        common_main.hold(output_dir.claim(values["output_dir"]))
+        if values["report"]:
+            live_report.start(values["output_dir"])
     if own is None:
         return settings
     if not values.get("do_train"):

@@ -1,12 +1,14 @@
 """The output folder of a run: its checks and its files."""
 
+import contextlib
 import glob
 import os
+import pathlib
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from common import storage
+from common import locks, storage
 from common.errors import UserError
 from common.progress import say
 from common.storage import write_whole
@@ -18,14 +20,49 @@ VOCABULARY = "vocab.txt"
 BEST = "best"  # folder of the best checkpoint
 
 
+@contextlib.contextmanager
+def claim(folder: str) -> Iterator[None]:
+    """Reserves a folder for one process that trains.
+
+    The folder is created, and removed again if it stays empty. The lock ends
+    with the process. On remote storage, which has no locks, nothing is done.
+
+    Args:
+        folder: output_dir of the run.
+
+    Raises:
+        UserError: another process trains in the folder, which the message
+            names, or the folder cannot be written.
+    """
+    if storage.is_remote(folder):
+        yield
+        return
+    _check_is_folder(folder)
+    path = pathlib.Path(folder).absolute()
+    with contextlib.ExitStack() as held:
+        try:
+            new = [x for x in (path, *path.parents) if not x.exists()]
+            for each in reversed(new):  # the last one is removed first
+                held.callback(_remove_empty, each)
+            path.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locks.hold(str(path / ".lock"), folder))
+        except OSError as error:
+            raise _cannot_write(folder, error) from None
+        yield
+
+
+def _remove_empty(folder: pathlib.Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
 def check(folder: str, config: BertConfig) -> None:
     """Rejects a folder with a run of another network.
 
     Raises:
         UserError: if the config differs, or the folder is a file.
     """
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise UserError("is a file", path=folder, expected="a folder")
+    _check_is_folder(folder)
     path = os.path.join(folder, "bert_config.json")
     if os.path.exists(path) and BertConfig.from_json_file(path) != config:
         raise UserError(
@@ -33,6 +70,11 @@ def check(folder: str, config: BertConfig) -> None:
             path=folder,
             fix="pass another --output_dir, or the config of this run",
         )
+
+
+def _check_is_folder(folder: str) -> None:
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UserError("is a file", path=folder, expected="a folder")
 
 
 def check_vocabulary(folder: str, vocab_file: str) -> None:
@@ -170,11 +212,15 @@ def prepare(folder: str, config: BertConfig, vocab_file: str | None) -> None:
                 write_whole(os.path.join(folder, VOCABULARY), file.read())
         _write_command(os.path.join(folder, "command.txt"))
     except OSError as error:
-        raise UserError(
-            f"cannot be written: {error.strerror}",
-            path=folder,
-            expected="a folder for the run",
-        ) from None
+        raise _cannot_write(folder, error) from None
+
+
+def _cannot_write(folder: str, error: OSError) -> UserError:
+    return UserError(
+        f"cannot be written: {error.strerror}",
+        path=folder,
+        expected="a folder for the run",
+    )
 
 
 def _write_command(path: str) -> None:

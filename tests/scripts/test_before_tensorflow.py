@@ -1,14 +1,17 @@
 """Mistakes that are reported before TensorFlow is imported."""
 
+import os
 import pathlib
 import subprocess
 import sys
 
 import pytest
 
+from common import locks
 from modeling.config import BertConfig
 
 ROOT = pathlib.Path(__file__).parents[2]
+TRAIN = ("pretraining", "classifier", "squad", "ner", "swag")
 # Instead of waiting seconds for it, an import of TensorFlow fails.
 PROGRAM = """
 import importlib, sys
@@ -76,3 +79,42 @@ def test_a_mistake_is_reported_before_tensorflow_is_imported(
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"error: {message}"), line
     assert done.returncode == 2
+
+
+PROGRAM_OF_ALL = """
+import importlib, sys
+sys.modules["tensorflow"] = None
+from tasks import main
+for name in sys.argv[1:]:
+    script = importlib.import_module(f"run_{name}")
+    flags = "--do_train --output_dir=run --vocab_file=vocab.txt"
+    flags += " --bert_config_file=config.json"
+    if name == "pretraining":
+        flags = flags.replace("--vocab_file=vocab.txt", "--input_file=a")
+    if name == "classifier":
+        flags += " --task_name=tsv"
+    assert main.run(script.main, [name, *flags.split()]) == 2
+"""
+
+
+def test_a_folder_in_which_another_run_trains(folder):
+    """Nothing is written to it, and TensorFlow is not imported."""
+    (folder / "run").mkdir()
+    with locks.hold(str(folder / "run" / ".lock"), "run"):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM_OF_ALL, *TRAIN],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env={"PYTHONPATH": str(ROOT), "HOME": str(folder)},
+        )
+        left = [path.name for path in (folder / "run").iterdir()]
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(TRAIN)
+    for line in lines:
+        assert line.startswith(f"error: run: in use by process {os.getpid()} ")
+        assert line.endswith(
+            "; wait until it has finished, or choose another output"
+        )
+    assert left == [".lock"]

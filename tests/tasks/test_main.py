@@ -1,20 +1,26 @@
-"""Command lines of scripts that train: who has a report."""
+"""Command lines of scripts that train: who has a folder and its report."""
 
 import json
 
 import pytest
 
+from common import locks
+from common import main as common_main
+from common.errors import UserError
 from tasks import live_report
 from tasks import main as tasks_main
 from tasks.pretraining.settings import Settings
 
 
 @pytest.fixture
-def started(monkeypatch):
+def started(monkeypatch, tmp_path):
     """Folders whose reports are kept up to date."""
     folders = []
     monkeypatch.setattr(live_report, "start", folders.append)
-    return folders
+    monkeypatch.chdir(tmp_path)
+    yield folders
+    common_main.run(lambda argv: None, [])  # the script ends
+    assert not (tmp_path / "run").exists()
 
 
 def parse(*words):
@@ -47,3 +53,33 @@ def test_of_several_workers_the_first_has_one(
     monkeypatch.setattr("sys.stdout", None)  # restored afterwards
     parse("--do_train")
     assert started == expected
+
+
+def test_a_run_that_trains_claims_its_folder(started, tmp_path):
+    parse("--do_train")
+    with pytest.raises(UserError, match=r"^run: in use by process \d+ on "):
+        parse("--do_train")
+    parse("--do_eval")
+    assert started == ["run"]
+
+
+@pytest.mark.parametrize(("index", "fails"), [(0, True), (1, False)])
+def test_of_several_workers_the_first_claims_the_folder(
+    started, monkeypatch, tmp_path, index, fails
+):
+    cluster = {
+        "cluster": {"worker": ["a:1", "b:2"]},
+        "task": {"type": "worker", "index": index},
+    }
+    monkeypatch.setenv("TF_CONFIG", json.dumps(cluster))
+    monkeypatch.setattr("sys.stdout", None)
+    (tmp_path / "run").mkdir()
+    with locks.hold(str(tmp_path / "run" / ".lock"), "run"):
+        try:
+            parse("--do_train")
+        except UserError:
+            assert fails
+        else:
+            assert not fails
+    (tmp_path / "run").rmdir()
+    assert started == []

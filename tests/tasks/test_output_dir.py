@@ -1,4 +1,4 @@
-"""Warnings about a run that is resumed with changed settings."""
+"""Claims of a folder, and warnings about a run that is resumed."""
 
 import pytest
 
@@ -87,3 +87,38 @@ def test_each_command_of_a_run_is_kept_once(tmp_path, monkeypatch):
         output_dir.prepare(folder, small.config(), None)
     text = (tmp_path / "run" / "command.txt").read_text()
     assert text == "a.py '--x=b c'\na.py\n"
+
+
+def test_a_claimed_folder_that_stays_empty_is_removed(tmp_path):
+    run = tmp_path / "a" / "b" / "run"
+    with output_dir.claim(str(run)):
+        assert [path.name for path in run.iterdir()] == [".lock"]
+    assert list(tmp_path.iterdir()) == []
+    with output_dir.claim(str(run)):
+        (run / "checkpoint").touch()
+    assert [path.name for path in run.iterdir()] == ["checkpoint"]
+    (tmp_path / "empty").mkdir()
+    with output_dir.claim(str(tmp_path / "empty")):
+        pass
+    assert (tmp_path / "empty").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("file", ": is a file; expected a folder"),
+        ("file/run", ": cannot be written: Not a directory; expected a folder"),
+    ],
+)
+def test_a_folder_that_cannot_be_claimed(tmp_path, name, message):
+    (tmp_path / "file").touch()
+    folder = str(tmp_path / name)
+    with pytest.raises(UserError) as error, output_dir.claim(folder):
+        pass
+    assert str(error.value).startswith(f"{folder}{message}")
+
+
+def test_remote_storage_has_no_locks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with output_dir.claim("gs://b/run"), output_dir.claim("gs://b/run"):
+        assert list(tmp_path.iterdir()) == []
