@@ -22,7 +22,12 @@ NONE = no Python 3.11 to 3.13 that can create environments: install python3.13 \
 and python3.13-venv (or: pyenv install 3.13), or pass PYTHON=its path
 NEW_VENV = $(if $(PYTHON),$(PYTHON) -m venv,$(error $(NONE)))
 
-.PHONY: quickstart test test-long check bench bench-peers peers backends tpu clean
+# What requirements.lock pins: all that the scripts need on a CPU.
+LOCKED = requirements.txt requirements-report.txt requirements-demo.txt \
+    requirements-parquet.txt requirements-serve.txt
+
+.PHONY: quickstart test test-long check lock bench bench-peers peers backends \
+    tpu clean
 
 quickstart: $(VENV)/run
 	examples/quickstart.sh $(BIN)/python $(OUT)
@@ -43,6 +48,13 @@ check: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not long"
+
+# Of every supported Python; UPGRADE=--upgrade takes the newest of the packages
+# that others bring.
+lock: $(VENV)/dev
+	$(BIN)/uv pip compile $(LOCKED) --universal --python-version 3.11 \
+	    --generate-hashes --no-emit-index-url --no-emit-find-links --quiet \
+	    --custom-compile-command "make lock" $(UPGRADE) -o requirements.lock
 
 bench: $(VENV)/run
 	$(BIN)/python -m benchmarks.pretraining_step configs/bert_small.json 32 128 20
