@@ -106,7 +106,8 @@ def check_kind(raw: bytes, path: str) -> None:
         (x for start, x in _OTHER_KINDS.items() if raw.startswith(start)),
         (None, None),
     )
-    if kind is None and raw[:2].count(b"\0") == 1 and raw[:2] != b"\0\n":
+    first = raw[:2].removesuffix(b"\n")
+    if kind is None and len(first) == 2 and first.count(b"\0") == 1:
         encoding = "utf-16le" if raw[1] == 0 else "utf-16be"
         kind, fix = "UTF-16", _ICONV.format(encoding)
     if kind:

@@ -83,3 +83,21 @@ def test_a_decompression_bomb_is_rejected(monkeypatch, tmp_path):
     assert ": more than 200 times as large when decompressed, " in found
     path.write_bytes(gzip.compress(b"aaaaaaaaaa\n" * 90_001))
     assert sum(1 for _ in documents.lines(str(path))) == 90_001
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        (b"\0", None),
+        (b"\0\n", None),
+        (b"\0a", "utf-16be"),
+        (b"a\0", "utf-16le"),
+        (b"\0\0", None),
+    ],
+)
+def test_one_zero_byte_of_two_is_utf_16(raw, kind):
+    if kind is None:
+        limits.check_kind(raw, "a.txt")
+        return
+    with pytest.raises(UserError, match=kind):
+        limits.check_kind(raw, "a.txt")
