@@ -6,7 +6,6 @@ import os
 import pathlib
 import random
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 
 from data.corpus import documents
 from tests.helpers import text
+from tests.helpers.process_ends import children, wait_for_end
 
 ROOT = pathlib.Path(__file__).parents[2]
 KILLS = 50
@@ -56,25 +56,6 @@ def folder(tmp_path):
     text.write_vocabulary(tmp_path / "vocab.txt")
     text.write_corpus(tmp_path / "corpus.txt", 40_000)
     return tmp_path
-
-
-def children(pid):
-    """Process ids of the children of a process."""
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == pid:
-            found.append(int(path.parent.name))
-    return found
-
-
-def wait_for_end(handle, seconds=60):
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    return bool(poll.poll(1000 * seconds))
 
 
 def test_fifty_kills_each_followed_by_another_run(folder):
