@@ -9,12 +9,11 @@ compares two texts, and shows the attention of a layer and head.
 """
 
 import dataclasses
-import glob
 import importlib.util
 import os
 import sys
 
-from common import flags
+from common import flags, storage
 from common import main as common_main
 from common.errors import UserError
 from common.flags import flag
@@ -59,11 +58,11 @@ class Settings:
                     f"{library} is not installed",
                     fix="pip install -r requirements-demo.txt",
                 )
-        if os.path.isfile(os.path.join(self.model, "saved_model.pb")):
+        if storage.is_file(os.path.join(self.model, "saved_model.pb")):
             self.of_predict().check()
             return True
-        inside = os.path.join(glob.escape(self.model), "*.index")
-        if not glob.glob(inside) and not os.path.exists(f"{self.model}.index"):
+        inside = storage.find(self.model, "*.index")
+        if not inside and not storage.exists(f"{self.model}.index"):
             raise UserError(
                 "no model",
                 path=self.model,

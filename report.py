@@ -45,7 +45,7 @@ def main(argv: list[str]) -> None:
     where = folders[0] if len(folders) == 1 else "."
     path = settings.output_file or os.path.join(where, "report.html")
     for folder in folders:
-        if not os.path.isdir(folder):
+        if not storage.is_folder(folder):
             raise UserError("no such folder", path=folder, expected="a run")
     storage.check_output_file(path, "output_file")
     try:

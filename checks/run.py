@@ -75,12 +75,12 @@ class Settings:
             )
         for name in ("vocab_file", "bert_config_file"):
             path = paths[name]
-            if path and not os.path.isfile(path):
+            if path and not storage.is_file(path):
                 raise UserError(
                     "no such file", path=path, fix=f"check --{name}"
                 )
         folder = self.output_dir
-        if folder and not os.path.isdir(folder):
+        if folder and not storage.is_folder(folder):
             raise UserError(
                 "no such folder", path=folder, fix="check --output_dir"
             )
@@ -218,7 +218,7 @@ def examine_run(
     folder = where = settings.output_dir
     found, description = check_files(folder)
     best = os.path.join(folder, output_dir.BEST)
-    if os.path.isdir(best):
+    if storage.is_folder(best):
         found += check_files(best)[0]
     made_with = description.get("settings", {})
     if description:
@@ -353,7 +353,7 @@ def objectives(
 def find(folder: str | None, name: str) -> str | None:
     """Path of a file in a folder, or None if it does not exist."""
     path = os.path.join(folder, name) if folder else ""
-    return path if os.path.isfile(path) else None
+    return path if storage.is_file(path) else None
 
 
 def check_files(folder: str) -> tuple[list[Finding], dict]:
@@ -386,7 +386,7 @@ def check_files(folder: str) -> tuple[list[Finding], dict]:
         listed = ", ".join(map(str, whole))
         found.append(fine(f"whole checkpoints: {listed}", path=folder))
     described = {f"{saver.PREFIX}-{step}.index" for step in steps}
-    for name in sorted(os.listdir(folder)):
+    for name in sorted(storage.list_folder(folder)):
         path = os.path.join(folder, name)
         if name.startswith(".partial") or name.endswith((".partial", "_temp")):
             found.append(

@@ -3,6 +3,7 @@
 import json
 import math
 
+from common import storage
 from common.errors import UserError
 
 
@@ -16,7 +17,7 @@ def read_curves(path: str) -> list[dict]:
     Raises:
         UserError: a line is not a point.
     """
-    with open(path, encoding="utf-8") as file:
+    with storage.open_text(path) as file:
         lines = file.read().split("\n")[:-1]
     points = []
     for number, line in enumerate(lines, start=1):

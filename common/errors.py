@@ -1,4 +1,4 @@
-"""The error for mistakes of the user, with a one-line message."""
+"""Errors with a one-line message and an exit code."""
 
 import re
 
@@ -51,3 +51,21 @@ class UserError(ValueError):
             half = _LONGEST // 2
             message = f"{message[:half]} ... {message[-half:]}"
         super().__init__(message)
+
+
+class StorageError(Exception):
+    """Shared storage that does not answer; the same command may succeed later.
+
+    Scripts print it on one line and exit with code 75. It is no `OSError`, so
+    that nothing takes it for a missing or damaged file.
+
+    Args:
+        message: path and cause.
+    """
+
+    exit_code = 75  # EX_TEMPFAIL
+
+    def __init__(self, message: str):
+        super().__init__(
+            f"{' '.join(message.split())}; run the same command again"
+        )

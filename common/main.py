@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from common import packages, tensorflow_log
+from common import packages, storage, tensorflow_log
 from common.progress import say
 
 _held = contextlib.ExitStack()  # by the script of this process
@@ -33,7 +33,7 @@ def run(
 
     Returns:
         the exit code: 2 after a `UserError` or without a package that the
-        script needs, 130 after Ctrl-C.
+        script needs, 75 if shared storage does not answer, 130 after Ctrl-C.
     """
     # Else TensorFlow's notes on missing devices would bury our messages.
     tensorflow_log.hold_back_import(lambda: say("loading TensorFlow ..."))
@@ -48,6 +48,7 @@ def run(
     except SystemExit as end:
         code = end.code or 0
     except Exception as error:
+        error = storage.as_storage_error(error) or error
         code = getattr(error, "exit_code", None)
         missing = isinstance(error, ModuleNotFoundError) and error.name
         if missing and not packages.is_ours(missing):

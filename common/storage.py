@@ -1,16 +1,26 @@
-"""Operations on local files and on shared storage (`gs://`, `hdfs://`).
+"""Operations on local files and on shared storage (`gs://`).
 
+Every path that a flag may hold is opened, listed, written and removed here.
 Paths with `://` use TensorFlow's file systems, which are imported only then.
+An object store has no folders and no rename: a file appears whole when it is
+closed, and of several the one that is written last makes the others count.
 """
 
+import contextlib
+import fnmatch
 import glob as local_glob
 import hashlib
+import io
 import json
 import os
 import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
 
-from common.errors import UserError
+from common.errors import StorageError, UserError
+
+_CHUNK = 1 << 20
 
 
 def is_remote(path: str) -> bool:
@@ -19,8 +29,24 @@ def is_remote(path: str) -> bool:
 
 
 def open_file(path: str, mode: str):
-    """Opens a file in a binary mode, `rb` or `wb`."""
-    return _gfile().GFile(path, mode) if is_remote(path) else open(path, mode)
+    """Opens a file in a binary mode: `rb`, `wb` or `ab`."""
+    if is_remote(path):
+        return _remote().open_file(path, mode)
+    return open(path, mode)
+
+
+def open_text(path: str, mode: str = "r", **options):
+    """Opens a file of UTF-8; `mode` is `r`, `w` or `a`.
+
+    Args:
+        path: the file.
+        mode: the mode.
+        **options: `errors` and `newline` of `open`.
+    """
+    if is_remote(path):
+        file = _remote().open_file(path, f"{mode}b")
+        return io.TextIOWrapper(file, encoding="utf-8", **options)
+    return open(path, mode, encoding="utf-8", **options)
 
 
 def errors() -> tuple[type[Exception], ...]:
@@ -30,21 +56,39 @@ def errors() -> tuple[type[Exception], ...]:
     return OSError, sys.modules["tensorflow"].errors.OpError
 
 
+def as_storage_error(error: Exception) -> StorageError | None:
+    """Converts an error of TensorFlow that a storage has caused, or None."""
+    if "tensorflow" not in sys.modules:
+        return None
+    return _remote().as_storage_error(error)
+
+
 def exists(path: str) -> bool:
     """Returns whether a file or folder exists."""
-    return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
+    if not is_remote(path):
+        return os.path.exists(path)
+    with _remote().files(path) as gfile:
+        return gfile.exists(path)
+
+
+def is_file(path: str) -> bool:
+    """Returns whether a path is a file."""
+    if not is_remote(path):
+        return os.path.isfile(path)
+    return exists(path) and not is_folder(path)
 
 
 def is_folder(path: str) -> bool:
     """Returns whether a path is a folder."""
-    return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
+    if not is_remote(path):
+        return os.path.isdir(path)
+    with _remote().files(path) as gfile:
+        return gfile.isdir(path)
 
 
 def size(path: str) -> int:
     """Returns the size of a file in bytes."""
-    if is_remote(path):
-        return _gfile().stat(path).length
-    return os.path.getsize(path)
+    return version(path)[0]
 
 
 def check_regular(path: str) -> None:
@@ -62,7 +106,8 @@ def check_regular(path: str) -> None:
 def version(path: str) -> tuple[int, int]:
     """Returns the size of a file in bytes, and when it changed, in ns."""
     if is_remote(path):
-        found = _gfile().stat(path)
+        with _remote().files(path) as gfile:
+            found = gfile.stat(path)
         return found.length, found.mtime_nsec
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns
@@ -86,8 +131,52 @@ def describe_free_space(path: str) -> str:
 
 def glob(pattern: str) -> list[str]:
     """Returns the sorted paths that match a pattern."""
-    matches = _gfile() if is_remote(pattern) else local_glob
-    return sorted(matches.glob(pattern))
+    if not is_remote(pattern):
+        return sorted(local_glob.glob(pattern))
+    with _remote().files(pattern) as gfile:
+        return sorted(gfile.glob(pattern))
+
+
+def list_folder(folder: str) -> list[str]:
+    """Returns the sorted names in a folder; none if it does not exist."""
+    try:
+        if not is_remote(folder):
+            return sorted(os.listdir(folder))
+        with _remote().files(folder) as gfile:
+            names = {name.rstrip("/") for name in gfile.listdir(folder)}
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(names - {""})
+
+
+def find(folder: str, pattern: str) -> list[str]:
+    """Returns the sorted paths in a folder whose names match a pattern."""
+    names = fnmatch.filter(list_folder(folder), pattern)
+    return [os.path.join(folder, name) for name in names]
+
+
+def any_starts_with(prefix: str) -> bool:
+    """Returns whether there is a file or folder whose path starts so."""
+    folder, start = os.path.split(prefix.rstrip("/"))
+    return any(x.startswith(start) for x in list_folder(folder or "."))
+
+
+def walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yields path, folders and files of a folder and its folders."""
+    if not is_remote(folder):
+        yield from os.walk(folder)
+        return
+    with _remote().files(folder) as gfile:
+        yield from gfile.walk(folder)
+
+
+def files_below(folder: str) -> list[str]:
+    """Returns the sorted paths of the files in a folder and its folders."""
+    return sorted(
+        os.path.join(where, name)
+        for where, _, names in walk(folder)
+        for name in names
+    )
 
 
 def name_of(files: list[str]) -> str:
@@ -98,33 +187,59 @@ def name_of(files: list[str]) -> str:
 
 def make_folder(path: str) -> None:
     """Creates a folder and its missing parents."""
-    if is_remote(path):
-        _gfile().makedirs(path)
-    else:
+    if not is_remote(path):
         os.makedirs(path, exist_ok=True)
+        return
+    with _remote().files(path) as gfile:
+        gfile.makedirs(path)
 
 
 def replace(source: str, target: str) -> None:
-    """Renames a file; replaces a file of that name."""
-    if is_remote(target):
-        _gfile().rename(source, target, overwrite=True)
-    else:
+    """Renames a file, or moves a local one to shared storage.
+
+    A file of the name is replaced.
+    """
+    if not is_remote(target):
         os.replace(source, target)
+        return
+    if not is_remote(source):
+        copy(source, target)
+        if size(target) != os.path.getsize(source):
+            raise StorageError(f"{target}: not written completely")
+        os.remove(source)
+        return
+    with _remote().files(target) as gfile:
+        gfile.rename(source, target, overwrite=True)
+
+
+def copy(source: str, target: str) -> None:
+    """Copies the content of a file; a file of the name is replaced."""
+    if not is_remote(source) and not is_remote(target):
+        shutil.copyfile(source, target)
+        return
+    with open_file(source, "rb") as read, open_file(target, "wb") as written:
+        shutil.copyfileobj(read, written, _CHUNK)
 
 
 def remove(path: str) -> None:
-    """Removes a file."""
-    (_gfile() if is_remote(path) else os).remove(path)
+    """Removes a file; on shared storage it may be gone already."""
+    if not is_remote(path):
+        os.remove(path)
+        return
+    gone = contextlib.suppress(FileNotFoundError)  # a listing may lag
+    with gone, _remote().files(path) as gfile:
+        gfile.remove(path)
 
 
 def remove_folder(path: str) -> None:
     """Removes a folder and its contents, if it exists."""
     if not is_folder(path):
         return
-    if is_remote(path):
-        _gfile().rmtree(path)
-    else:
+    if not is_remote(path):
         shutil.rmtree(path)
+        return
+    with _remote().files(path) as gfile:
+        gfile.rmtree(path)
 
 
 def absolute(path: str) -> str:
@@ -132,10 +247,77 @@ def absolute(path: str) -> str:
     return path if is_remote(path) else os.path.abspath(path)
 
 
-def _gfile():
-    import tensorflow as tf
+def parent(path: str) -> str:
+    """Returns the folder of a file; a bucket is its own."""
+    folder = os.path.dirname(absolute(path).rstrip("/"))
+    return path if folder.endswith(":") else folder or "/"
 
-    return tf.io.gfile
+
+def scratch(folder: str, name: str) -> str:
+    """Returns a local path for what belongs in a folder when it is complete.
+
+    It is in the folder itself, so that a file is renamed on its own disk; if
+    that is on shared storage, in the folder of temporary files.
+
+    Args:
+        folder: the folder.
+        name: of the unfinished file or folder.
+    """
+    if not is_remote(folder):
+        return os.path.join(folder, name)
+    digest = hashlib.sha256(folder.rstrip("/").encode()).hexdigest()[:8]
+    own = f"bert-{os.getuid()}-{digest}-{name}"
+    return os.path.join(tempfile.gettempdir(), own)
+
+
+def unfinished(path: str) -> str:
+    """Returns a local path for a file or folder until it is complete."""
+    folder, name = os.path.split(path.rstrip("/"))
+    return scratch(folder, f"{name}.partial")
+
+
+@contextlib.contextmanager
+def local_copy(path: str) -> Iterator[str]:
+    """Context with a local path of a file or of the files in a folder.
+
+    For libraries that read local files only. What is local is not copied.
+    """
+    if not is_remote(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="bert-") as temporary:
+        target = os.path.join(temporary, os.path.basename(path.rstrip("/")))
+        if is_folder(path):
+            copy_folder(path, target)
+        else:
+            copy(path, target)
+        yield target
+
+
+def copy_folder(source: str, target: str, last: str = "") -> None:
+    """Copies a folder with its folders.
+
+    Args:
+        source: the folder.
+        target: created if it does not exist.
+        last: name of the file that is copied after all others, and makes
+            them count.
+    """
+    files = files_below(source)
+    files.sort(key=lambda path: os.path.basename(path) == last)
+    make_folder(target)
+    for path in files:
+        inside = path[len(source.rstrip("/")) + 1 :]
+        copied = os.path.join(target, inside)
+        if not is_remote(target):
+            make_folder(os.path.dirname(copied))
+        copy(path, copied)
+
+
+def _remote():
+    from common import remote_files
+
+    return remote_files
 
 
 def list_files(patterns: str, flag: str) -> list[str]:
@@ -161,7 +343,9 @@ def list_files(patterns: str, flag: str) -> list[str]:
                 fix="check the path; a comma separates several",
             )
         for match in matches:
-            if is_folder(match):
+            # Asking for each of a thousand shards on a store takes minutes.
+            is_asked = match == pattern or not is_remote(match)
+            if is_asked and is_folder(match):
                 raise UserError(
                     f"--{flag} is a folder",
                     path=match,
@@ -178,10 +362,11 @@ def check_output_file(path: str, flag: str) -> None:
     Raises:
         UserError: the path is a folder, or in a folder that does not exist.
     """
-    folder = os.path.dirname(os.path.abspath(path))
-    if not path or os.path.isdir(path):
+    if not path or is_folder(path):
         raise UserError(f"--{flag}={path!r}", expected="the name of a file")
-    if not os.path.isdir(folder):
+    folder = parent(path)
+    # A store of objects has no folders.
+    if not is_remote(path) and not is_folder(folder):
         raise UserError(
             f"--{flag}={path!r}",
             expected=f"a folder {folder}",
@@ -201,7 +386,9 @@ def sync_and_hash(path: str) -> str:
 
 
 def sync_folder(path: str) -> None:
-    """Flushes the names of the files of a folder to disk."""
+    """Flushes the names of the files of a local folder to disk."""
+    if is_remote(path):
+        return
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -214,6 +401,8 @@ def write_whole(
 ) -> None:
     """Writes a file atomically: under a temporary name, then renames it.
 
+    On shared storage it appears when it is closed, as a whole.
+
     Args:
         path: the file; an existing one is replaced.
         content: bytes, or text to write as UTF-8.
@@ -222,13 +411,16 @@ def write_whole(
     """
     if isinstance(content, str):
         content = content.encode()
+    if is_remote(path):
+        with open_file(path, "wb") as file:
+            file.write(content)
+        return
     temporary = f"{path}.{suffix}"
-    with open_file(temporary, "wb") as file:
+    with open(temporary, "wb") as file:
         file.write(content)
         file.flush()
-        if not is_remote(path):
-            os.fsync(file.fileno())
-    replace(temporary, path)
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
 
 
 def to_json(value, **options) -> str:

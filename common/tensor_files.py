@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
+from common import storage
 from common.formats import checkpoint_index
 
 
@@ -48,7 +49,8 @@ def stream(
             if not name.endswith(omit):
                 yield name, reader.get_tensor(name)
     except (tf.errors.OpError, IndexError, RuntimeError) as error:
-        raise ValueError(str(error)) from None
+        gone = storage.as_storage_error(error)
+        raise gone or ValueError(str(error)) from None
 
 
 def open_reader(prefix: str):
@@ -78,8 +80,11 @@ def open_reader(prefix: str):
     for name, kind in reader.get_variable_to_dtype_map().items():
         number_size = 1 if kind == tf.string else kind.size
         sizes[name] = number_size * math.prod(shapes[name])
-    files = glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")
-    held, listed = sum(map(os.path.getsize, files)), sum(sizes.values())
+    folder, own = os.path.split(prefix)
+    files = storage.find(
+        folder or ".", f"{glob.escape(own)}.data-?????-of-?????"
+    )
+    held, listed = sum(map(storage.size, files)), sum(sizes.values())
     if listed > held:
         name = max(sizes, key=sizes.get)
         raise ValueError(

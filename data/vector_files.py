@@ -1,11 +1,11 @@
 """Writing vectors of texts as the original's JSON lines, npz or TFRecords."""
 
-import os
 import zipfile
 from typing import NamedTuple
 
 import numpy as np
 
+from common import storage
 from common.storage import sync_and_hash, to_json
 
 
@@ -47,7 +47,7 @@ class VectorWriter:
         layers: list[int] | None,
         pooled: bool,
     ):
-        self._path, self._partial = path, f"{path}.partial"
+        self._path, self._partial = path, storage.unfinished(path)
         kind = {"jsonl": _JsonLines, "npz": _Npz, "tfrecord": _TFRecords}
         self._file = kind[output_format](self._partial, layers, pooled)
         self.count = 0
@@ -59,9 +59,9 @@ class VectorWriter:
         self._file.close(kind is None)
         if kind is None:
             sync_and_hash(self._partial)
-            os.replace(self._partial, self._path)
-        elif os.path.exists(self._partial):
-            os.remove(self._partial)
+            storage.replace(self._partial, self._path)
+        elif storage.exists(self._partial):
+            storage.remove(self._partial)
 
     def write(self, vectors: Vectors) -> None:
         """Writes the vectors of the next text."""
@@ -77,9 +77,7 @@ class _JsonLines:
 
     def __init__(self, path: str, layers: list[int] | None, pooled: bool):
         self._layers, self._pooled = layers, pooled
-        self._file = open(  # noqa: SIM115 (closed by `close`)
-            path, "w", encoding="utf-8", newline="\n"
-        )
+        self._file = storage.open_text(path, "w", newline="\n")
 
     def write(self, number: int, vectors: Vectors) -> None:
         line: dict = {"linex_index": number}
@@ -125,7 +123,7 @@ class _Npz:
     def __init__(self, path: str, layers: list[int] | None, pooled: bool):
         self._path, self._layers, self._pooled = path, layers, pooled
         self._raw_path = f"{path}.values"
-        self._raw = open(self._raw_path, "wb")  # noqa: SIM115 (by `close`)
+        self._raw = storage.open_file(self._raw_path, "wb")
         self._shape: tuple[int, ...] = (0,)
         self._count = 0
         self._ids: list[np.ndarray] = []
@@ -144,7 +142,7 @@ class _Npz:
         if complete:
             with zipfile.ZipFile(self._path, "w", allowZip64=True) as archive:
                 self._write_arrays(archive)
-        os.remove(self._raw_path)
+        storage.remove(self._raw_path)
 
     def _write_arrays(self, archive: zipfile.ZipFile) -> None:
         with archive.open(_entry("values"), "w", force_zip64=True) as file:
@@ -156,7 +154,7 @@ class _Npz:
                     "shape": (self._count, *self._shape),
                 },
             )
-            with open(self._raw_path, "rb") as raw:
+            with storage.open_file(self._raw_path, "rb") as raw:
                 while chunk := raw.read(1 << 20):
                     file.write(chunk)
         arrays = {}

@@ -4,7 +4,6 @@ Only this module and `formats` know them. A checkpoint is name -> array, as
 `tf.train.load_checkpoint` reads it.
 """
 
-import glob
 import os
 import re
 
@@ -12,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from common import tensor_files
+from common import storage, tensor_files
 from common.errors import UserError
 
 OUTPUT_HEADS = {  # layer of a model -> scope of its variables
@@ -162,8 +161,8 @@ def resolve(prefix: str) -> str:
     Raises:
         UserError: there is no checkpoint.
     """
-    if os.path.isdir(prefix):
-        indexes = glob.glob(os.path.join(glob.escape(prefix), "*.index"))
+    if storage.is_folder(prefix):
+        indexes = storage.find(prefix, "*.index")
         found = [x[: -len(".index")] for x in indexes]
         # The state may be missing, or name a path of another machine.
         name = os.path.basename(_newest(prefix))
@@ -183,7 +182,7 @@ def resolve(prefix: str) -> str:
                 path=prefix,
                 fix=f"pass {prefix.removesuffix(ending)}",
             )
-    if not os.path.exists(f"{prefix}.index"):
+    if not storage.exists(f"{prefix}.index"):
         raise UserError(
             "no such checkpoint",
             path=prefix,

@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import os
 import pathlib
-import shutil
 import tempfile
 import threading
 import weakref
@@ -18,6 +17,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from common import storage
 from common.errors import UserError
 from data import features
 from modeling.formats import saved_model_scan
@@ -154,13 +154,13 @@ class HubEncoder(keras.layers.Layer):
 
     def save_assets(self, dir_path):
         """Copies the SavedModel, for `trust_models`."""
-        if not os.path.isfile(_graph(self.handle)):
+        if not storage.is_file(_graph(self.handle)):
             raise UserError(
                 "is missing, and belongs into the saved model",
                 path=self.handle,
                 expected="the SavedModel of the layer",
             )
-        shutil.copytree(self.handle, dir_path, dirs_exist_ok=True)
+        storage.copy_folder(self.handle, dir_path)
 
     def get_config(self):
         """The layer's arguments, without `trust_model`; digest of its graph."""
@@ -200,7 +200,7 @@ class _Folder:
 
     def __init__(self):
         self.path = tempfile.mkdtemp()
-        weakref.finalize(self, shutil.rmtree, self.path, True)
+        weakref.finalize(self, storage.remove_folder, self.path)
 
 
 def _unpack(path: str) -> dict[str, _Folder]:
@@ -234,7 +234,7 @@ def _graph(folder: str) -> str:
 
 def _digest(folder: str) -> str:
     """SHA-256 of a SavedModel's graph, as hexadecimal digits."""
-    with open(_graph(folder), "rb") as file:
+    with storage.open_file(_graph(folder), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -10,12 +10,12 @@ command.txt           command lines
 """
 
 import dataclasses
-import glob
 import json
 import math
 import os
 import re
 
+from common import storage
 from common.curves import read_curves
 from common.errors import UserError
 
@@ -71,7 +71,7 @@ def read_runs(folders: list[str]) -> list[RunFiles]:
 
 def _names(folders: list[str]) -> list[str]:
     """Shortest ends of the paths that tell the runs apart."""
-    parts = [os.path.abspath(folder).split(os.sep) for folder in folders]
+    parts = [storage.absolute(folder).split(os.sep) for folder in folders]
     deepest = max(map(len, parts))
     for depth in range(1, deepest + 1):
         names = [os.sep.join(x[-depth:]) for x in parts]
@@ -81,10 +81,10 @@ def _names(folders: list[str]) -> list[str]:
 
 
 def _read(folder: str, name: str) -> RunFiles:
-    if not os.path.isdir(folder):
+    if not storage.is_folder(folder):
         raise UserError("no such folder", path=folder, expected="a run")
     path = os.path.join(folder, CURVES)
-    points = _last_of_each(read_curves(path)) if os.path.exists(path) else []
+    points = _last_of_each(read_curves(path)) if storage.exists(path) else []
     results = _results(os.path.join(folder, "eval_results.txt"))
     evaluation = _json(os.path.join(folder, "eval_report.json"))
     if not points and not results and not evaluation:
@@ -123,7 +123,7 @@ def _last_of_each(points: list[dict]) -> list[dict]:
 def _description(folder: str) -> tuple[int | None, dict]:
     """Step and description of the newest checkpoint."""
     found = {}
-    for path in glob.glob(f"{glob.escape(folder)}/{_PREFIX}*.json"):
+    for path in storage.find(folder, f"{_PREFIX}*.json"):
         match = re.fullmatch(r"(\d+)\.json", path.rpartition(_PREFIX)[2])
         if match:
             found[int(match[1])] = path
@@ -181,9 +181,8 @@ def _records(patterns: str | None) -> list[dict]:
     entries = []
     for pattern in patterns.split(",") if patterns else []:
         folder = os.path.dirname(pattern)
-        shards = {os.path.basename(path) for path in glob.glob(pattern)}
-        beside = os.path.join(glob.escape(folder), _MANIFESTS)
-        for manifest in map(_json, sorted(glob.glob(beside))):
+        shards = {os.path.basename(path) for path in storage.glob(pattern)}
+        for manifest in map(_json, storage.find(folder or ".", _MANIFESTS)):
             # Earlier versions listed the runs of a folder in one file.
             for entry in manifest.get("runs", [manifest]):
                 found = shards & set(entry.get("shards", {}))
@@ -195,7 +194,7 @@ def _records(patterns: str | None) -> list[dict]:
 def _lines(path: str) -> list[str]:
     """Lines of a file; [] without the file, or if it is empty."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with storage.open_text(path) as file:
             text = file.read().removesuffix("\n")
             return text.split("\n") if text else []
     except FileNotFoundError:

@@ -8,11 +8,11 @@ Standard input is a pipe that the run holds open: its end, however the run
 ended, is the end of this process, after a last report.
 """
 
-import glob
 import os
 import select
 import sys
 
+from common import storage
 from common.errors import UserError
 from reports import page, run_files
 
@@ -45,13 +45,12 @@ def times(folder: str) -> dict[str, int]:
     names = ("eval_results.txt", "eval_report.json")
     names += (run_files.FILLED, run_files.CURVES)
     paths = [os.path.join(folder, name) for name in names]
-    folder = glob.escape(folder)
-    paths += glob.glob(f"{folder}/model.ckpt-*.json")
-    paths += glob.glob(f"{folder}/eval/*")  # the curves of evaluations
+    paths += storage.find(folder, "model.ckpt-*.json")
+    paths += storage.find(f"{folder}/eval", "*")  # the curves of evaluations
     found = {}
     for path in paths:
         try:
-            found[path] = os.stat(path).st_mtime_ns
+            found[path] = storage.version(path)[1]
         except FileNotFoundError:
             continue
     return found

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 
-from common import surrogates, tensorflow_log
+from common import storage, surrogates, tensorflow_log
 from common.errors import UserError
 from common.flags import flag
 from serving import bounds, known_exports
@@ -80,7 +80,7 @@ class Settings:
         Raises:
             UserError: if it contains no SavedModel, or one of unknown source.
         """
-        if not os.path.isfile(os.path.join(self.model, "saved_model.pb")):
+        if not storage.is_file(os.path.join(self.model, "saved_model.pb")):
             raise UserError(
                 "no saved_model.pb",
                 path=self.model,

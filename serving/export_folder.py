@@ -1,11 +1,9 @@
 """Output folder of an export: checked in advance, written atomically."""
 
-import os
-import shutil
 from collections.abc import Callable
 
+from common import storage
 from common.errors import UserError
-from common.storage import sync_and_hash
 from serving import known_exports
 
 
@@ -17,17 +15,11 @@ def check(folder: str | None, flag: str = "export_dir") -> None:
         flag: name of its flag, for messages.
 
     Raises:
-        UserError: if the folder is not empty, is a file, or is not local.
+        UserError: if the folder is not empty, or is a file.
     """
-    if folder is not None and "://" in folder:
-        raise UserError(
-            f"--{flag}={folder!r}",
-            expected="a local folder",
-            fix="export to a local folder, and copy it",
-        )
-    if folder is None or not os.path.lexists(folder):
+    if folder is None or not storage.exists(folder):
         return
-    if not os.path.isdir(folder) or os.listdir(folder):
+    if not storage.is_folder(folder) or storage.list_folder(folder):
         raise UserError(
             "already exists",
             path=folder,
@@ -38,6 +30,8 @@ def check(folder: str | None, flag: str = "export_dir") -> None:
 
 def write(folder: str, save: Callable[[str], None]) -> str:
     """Writes an export to a temporary folder, renames it, remembers it.
+
+    On shared storage the graph, which makes it an export, is written last.
 
     Args:
         folder: path of a new or empty folder.
@@ -53,23 +47,21 @@ def write(folder: str, save: Callable[[str], None]) -> str:
     import tensorflow as tf
 
     folder = folder.rstrip("/")
-    partial = f"{folder}.partial"
+    partial = storage.unfinished(folder)
     try:
-        os.makedirs(os.path.dirname(os.path.abspath(folder)), exist_ok=True)
-        if os.path.isdir(partial):  # left by an export that was killed
-            shutil.rmtree(partial)
+        storage.make_folder(storage.parent(folder))
+        storage.remove_folder(partial)  # left by an export that was killed
         save(partial)
-        for parent, _, files in os.walk(partial):
-            for file in files:
-                sync_and_hash(os.path.join(parent, file))
-        if os.path.isdir(folder):
-            os.rmdir(folder)
-        os.rename(partial, folder)
+        for file in storage.files_below(partial):
+            storage.sync_and_hash(file)
+        known_exports.remember(partial, folder)
+        if storage.is_remote(folder):
+            storage.copy_folder(partial, folder, last="saved_model.pb")
+            return folder
+        storage.replace(partial, folder)
     except (OSError, tf.errors.OpError) as error:
         why = getattr(error, "strerror", None) or error.message
         raise UserError(f"cannot be written: {why}", path=folder) from None
     finally:
-        if os.path.isdir(partial):
-            shutil.rmtree(partial)
-    known_exports.remember(folder)
+        storage.remove_folder(partial)
     return folder

@@ -2,10 +2,9 @@
 
 import dataclasses
 import os
-import shutil
 import tempfile
 
-from common import flags
+from common import flags, storage
 from common.errors import UserError
 from common.flags import flag, group
 from common.progress import say
@@ -180,7 +179,7 @@ def export_model(settings: Settings, tokens: list[str]) -> str:
     model = build_model(config, settings.precision, read, prefix)
     with tempfile.TemporaryDirectory() as folder:
         asset = os.path.join(folder, "vocab.txt")  # the name of the asset
-        shutil.copyfile(settings.files.vocab_file, asset)
+        storage.copy(settings.files.vocab_file, asset)
         length = settings.static_seq_length or None
         module = hub.build_encoder(
             model, config, asset, *casing, with_mlm, length

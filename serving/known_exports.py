@@ -10,21 +10,24 @@ import contextlib
 import hashlib
 import os
 
+from common import storage
+
 _FOLDERS = ("assets", "variables")
 _CHUNK = 1 << 20
 
 
-def remember(folder: str) -> None:
+def remember(folder: str, path: str = "") -> None:
     """Adds an export to the list, if the state folder can be written.
 
     Args:
         folder: folder of the SavedModel.
+        path: its final path, if that is another.
     """
-    path = list_file()
+    known = list_file()
     with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        line = f"{hash_of(folder)} {os.path.abspath(folder)!r}\n"
-        with open(path, "a", encoding="utf-8") as file:
+        os.makedirs(os.path.dirname(known), mode=0o700, exist_ok=True)
+        line = f"{hash_of(folder)} {storage.absolute(path or folder)!r}\n"
+        with open(known, "a", encoding="utf-8") as file:
             file.write(line)
 
 
@@ -52,16 +55,16 @@ def hash_of(folder: str) -> str:
         OSError: a file cannot be read.
     """
     digest = hashlib.sha256()
+    folder = folder.rstrip("/")
     paths = [
-        os.path.join(parent, name)
+        path
         for root in _FOLDERS
-        for parent, _, names in os.walk(os.path.join(folder, root))
-        for name in names
+        for path in storage.files_below(os.path.join(folder, root))
     ]
     for path in [os.path.join(folder, "saved_model.pb"), *sorted(paths)]:
-        name = os.path.relpath(path, folder)
+        name = path[len(folder) + 1 :]
         own = hashlib.sha256()
-        with open(path, "rb") as file:
+        with storage.open_file(path, "rb") as file:
             while chunk := file.read(_CHUNK):
                 own.update(chunk)
         digest.update(f"{name}\0{own.hexdigest()}\n".encode())

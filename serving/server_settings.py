@@ -5,6 +5,7 @@ import importlib.util
 import os
 import socket
 
+from common import storage
 from common.errors import UserError
 from common.flags import flag
 from serving import asking
@@ -52,7 +53,7 @@ class Settings:
     @property
     def name(self) -> str:
         """Name of the model in the paths."""
-        return os.path.basename(os.path.abspath(self.model))
+        return os.path.basename(storage.absolute(self.model))
 
     def find(self) -> tuple[str, int]:
         """Finds the version to serve.
@@ -69,7 +70,11 @@ class Settings:
                 f"{', '.join(missing)} not installed",
                 fix="pip install -r requirements-serve.txt",
             )
-        names = os.listdir(self.model) if os.path.isdir(self.model) else []
+        names = (
+            storage.list_folder(self.model)
+            if storage.is_folder(self.model)
+            else []
+        )
         numbers = [int(x) for x in names if x.isascii() and x.isdecimal()]
         version = max(numbers, default=1)
         folder = os.path.join(self.model, str(version) if numbers else "")

@@ -14,6 +14,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from common import main as common_main
+from common import storage
 from common.errors import UserError
 from serving import rest
 
@@ -32,7 +33,7 @@ def run(folder: str, call: Callable) -> int:
         their number.
     """
     path = os.path.join(folder, _PATH)
-    if not os.path.isfile(path):
+    if not storage.is_file(path):
         return 0
     records = list(tf.data.TFRecordDataset(path).take(_MOST))
     for record in records:
@@ -62,8 +63,8 @@ def write(folder: str, lines: list[bytes], signatures: dict) -> None:
     path = os.path.join(folder, _PATH)
     parsed = [rest.parse(line, signatures) for line in lines]
     # The name of the model is that of the folder around the versions.
-    name = os.path.basename(os.path.dirname(os.path.abspath(folder)))
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    name = os.path.basename(os.path.dirname(storage.absolute(folder)))
+    storage.make_folder(os.path.dirname(path))
     with tf.io.TFRecordWriter(f"{path}.partial") as writer:
         for one in parsed:
             log = prediction_log_pb2.PredictionLog()
@@ -74,7 +75,7 @@ def write(folder: str, lines: list[bytes], signatures: dict) -> None:
                 proto = tf.make_tensor_proto(tensor.numpy())
                 request.inputs[key].CopyFrom(proto)
             writer.write(log.SerializeToString())
-    os.replace(f"{path}.partial", path)
+    storage.replace(f"{path}.partial", path)
 
 
 def main(argv: list[str]) -> None:
@@ -82,7 +83,7 @@ def main(argv: list[str]) -> None:
     if len(argv) != 3:
         raise UserError("unexpected arguments", expected="FOLDER REQUESTS")
     _, folder, path = argv
-    with open(path, "rb") as file:
+    with storage.open_file(path, "rb") as file:
         lines = file.read().splitlines()
     write(folder, lines, rest.read_signatures(folder))
 

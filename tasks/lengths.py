@@ -41,7 +41,7 @@ class Lengths:
 def read(path: str) -> Lengths | None:
     """Reads what `write` wrote; None if it cannot be read."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with storage.open_text(path) as file:
             return Lengths(**json.load(file))
     except (OSError, ValueError, TypeError):
         return None

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+from common import storage
 from common.progress import say
 
 
@@ -20,13 +21,16 @@ def start(folder: str) -> None:
     if not all(map(importlib.util.find_spec, ("jinja2", "matplotlib"))):
         say("no report.html: pip install -r requirements-report.txt")
         return
+    if storage.is_remote(folder):
+        say(f"no live report.html: later, python report.py {folder}")
+        return
     ours, theirs = os.pipe()
-    files = os.scandir(folder) if os.path.isdir(folder) else ()
-    newest = max((file.stat().st_mtime_ns for file in files), default=0)
+    files = storage.find(folder, "*")
+    newest = max((storage.version(file)[1] for file in files), default=0)
     # `bert.` in front, if the project is installed.
     module = f"{__name__.removesuffix('tasks.live_report')}reports.watch"
     subprocess.Popen(
-        [sys.executable, "-m", module, os.path.abspath(folder), str(newest)],
+        [sys.executable, "-m", module, storage.absolute(folder), str(newest)],
         cwd=pathlib.Path(__file__).parents[__name__.count(".")],
         stdin=ours,
         stdout=subprocess.DEVNULL,

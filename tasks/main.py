@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from common import flags
+from common import flags, storage
 from common import main as common_main
 from common.errors import UserError
 from tasks import live_report, output_dir
@@ -41,7 +41,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
             fix="omit the flag on a TPU VM",
         )
     begun = os.path.join(values.get("output_dir") or "", "checkpoint")
-    if values["init_checkpoint"] and not os.path.exists(begun):
+    if values["init_checkpoint"] and not storage.exists(begun):
         output_dir.check_checkpoint(values["init_checkpoint"])
     own = cluster.from_flags(values["distribution"], values["use_tpu"])
     if values.get("do_train") and (own is None or own.is_chief):

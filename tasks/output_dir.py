@@ -1,7 +1,6 @@
 """The output folder of a run: its checks and its files."""
 
 import contextlib
-import glob
 import os
 import pathlib
 import shlex
@@ -64,7 +63,7 @@ def check(folder: str, config: BertConfig) -> None:
     """
     _check_is_folder(folder)
     path = os.path.join(folder, "bert_config.json")
-    if os.path.exists(path) and BertConfig.from_json_file(path) != config:
+    if storage.exists(path) and BertConfig.from_json_file(path) != config:
         raise UserError(
             "holds a run with another config",
             path=folder,
@@ -73,7 +72,7 @@ def check(folder: str, config: BertConfig) -> None:
 
 
 def _check_is_folder(folder: str) -> None:
-    if os.path.exists(folder) and not os.path.isdir(folder):
+    if storage.exists(folder) and not storage.is_folder(folder):
         raise UserError("is a file", path=folder, expected="a folder")
 
 
@@ -84,7 +83,7 @@ def check_vocabulary(folder: str, vocab_file: str) -> None:
         UserError: if the vocabulary differs.
     """
     path = os.path.join(folder, VOCABULARY)
-    if os.path.exists(path):
+    if storage.exists(path):
         vocabulary.check_same(
             vocab_file,
             path,
@@ -98,8 +97,7 @@ def check_checkpoint(checkpoint: str) -> None:
     Raises:
         UserError: there is no file with the name.
     """
-    is_local = not storage.is_remote(checkpoint)
-    if is_local and not glob.glob(f"{glob.escape(checkpoint)}*"):
+    if not storage.any_starts_with(checkpoint):
         raise UserError(
             "no such checkpoint",
             path=checkpoint,
@@ -205,7 +203,7 @@ def prepare(folder: str, config: BertConfig, vocab_file: str | None) -> None:
         UserError: if the folder cannot be written.
     """
     try:
-        os.makedirs(folder, exist_ok=True)
+        storage.make_folder(folder)
         write_whole(os.path.join(folder, "bert_config.json"), config.to_json())
         if vocab_file:
             with storage.open_file(vocab_file, "rb") as file:
@@ -226,8 +224,8 @@ def _cannot_write(folder: str, error: OSError) -> UserError:
 def _write_command(path: str) -> None:
     """Adds the command line of this process, unless it is the last one."""
     before, command = "", shlex.join(sys.argv) + "\n"
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
+    if storage.exists(path):
+        with storage.open_text(path) as file:
             before = file.read()
     if not before.endswith(command):
         write_whole(path, before + command)

@@ -1,11 +1,11 @@
 """Logs of a run: lines on stderr, TensorBoard, `metrics.jsonl`."""
 
-import glob
 import json
 import os
 
 import tensorflow as tf
 
+from common import storage
 from common.progress import draw, duration, say
 from common.storage import sync_and_hash, to_json, write_whole
 
@@ -40,7 +40,7 @@ class TrainingLog:
                 are not finite.
         """
         line = {"step": step, "kind": kind, **values}
-        with open(self._path, "a", encoding="utf-8") as file:
+        with storage.open_text(self._path, "a") as file:
             file.write(to_json(line) + "\n")
         if kind not in self._writers:
             self._writers[kind] = tf.summary.create_file_writer(
@@ -52,9 +52,9 @@ class TrainingLog:
         self._writers[kind].flush()
 
     def _drop_after(self, step: int) -> None:
-        if not os.path.exists(self._path):
+        if not storage.exists(self._path):
             return
-        with open(self._path, encoding="utf-8") as file:
+        with storage.open_text(self._path) as file:
             lines = [line for line in file if line.endswith("\n")]
         kept = [line for line in lines if json.loads(line)["step"] <= step]
         write_whole(self._path, "".join(kept))
@@ -65,9 +65,8 @@ def _drop_events_after(folder: str, step: int) -> None:
 
     Otherwise it would show two branches of a run as one curve.
     """
-    temporary = os.path.join(folder, "curves.partial")
-    pattern = os.path.join(glob.escape(folder), "events.out.tfevents.*")
-    for path in glob.glob(pattern):
+    temporary = storage.scratch(folder, "curves.partial")
+    for path in storage.find(folder, "events.out.tfevents.*"):
         records, kept = [], []
         try:
             for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
@@ -82,7 +81,7 @@ def _drop_events_after(folder: str, step: int) -> None:
             for record in kept:
                 writer.write(record)
         sync_and_hash(temporary)
-        os.replace(temporary, path)
+        storage.replace(temporary, path)
 
 
 def log_training(

@@ -16,7 +16,6 @@ import json
 import math
 import os
 import re
-import shutil
 
 import numpy as np
 import tensorflow as tf
@@ -38,6 +37,7 @@ _SCHEMA = {
 _FILE = {"bytes": Kind(int), "sha256": Kind(str, pattern=json_files.SHA256)}
 GLOBAL_STEP = "global_step"
 _SCRATCH = ".partial-checkpoint"
+_NAMES = "checkpoint"
 
 # Exceptions from reading a damaged checkpoint.
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
@@ -72,7 +72,8 @@ class Saver:
     def __init__(self, folder: str, keep_max: int = 5):
         self.folder = workers.chiefs_folder(folder)
         self.keep_max = keep_max
-        self._scratch = os.path.join(self.folder, _SCRATCH)
+        self._scratch = storage.scratch(self.folder, _SCRATCH)
+        self._saved: set[int] = set()
         self._writes = self.folder == folder
 
     def check_space(self, values: dict) -> None:
@@ -138,6 +139,7 @@ class Saver:
             self._write(name, {**values, GLOBAL_STEP: np.int64(step)})
             self._describe(name, description)
             self.remove_after(step)
+            self._saved = {x for x in self._saved if x < step} | {step}
             self._publish()
         except (OSError, tf.errors.OpError) as error:
             raise UserError(
@@ -150,19 +152,18 @@ class Saver:
         return path
 
     def _free_bytes(self) -> int:
-        return storage.free_space(os.path.abspath(self.folder))
+        return storage.free_space(self._scratch)
 
     def _write(self, name: str, values: dict) -> None:
-        if os.path.isdir(self._scratch):
-            shutil.rmtree(self._scratch)
-        os.makedirs(self._scratch)
+        storage.remove_folder(self._scratch)
+        storage.make_folder(self._scratch)
         tensor_files.write(os.path.join(self._scratch, name), values)
 
     def _describe(self, name: str, description: dict) -> None:
         files = {}
-        for file in sorted(os.listdir(self._scratch)):
+        for file in storage.list_folder(self._scratch):
             path = os.path.join(self._scratch, file)
-            files[file] = {"bytes": os.path.getsize(path)}
+            files[file] = {"bytes": storage.size(path)}
             files[file]["sha256"] = sync_and_hash(path)
         description = {**description, "files": files}
         description["sha256"] = _hash(description)
@@ -172,14 +173,17 @@ class Saver:
         )
 
     def _publish(self) -> None:
-        """Renames the files from the scratch folder; removes the oldest."""
-        files = os.listdir(self._scratch)
-        for file in sorted(files, key=lambda file: file.endswith(".json")):
-            os.replace(
+        """Renames the files from the scratch folder; removes the oldest.
+
+        The data are first, then the index; the description makes them count.
+        """
+        files = storage.list_folder(self._scratch)
+        for file in sorted(files, key=_order):
+            storage.replace(
                 os.path.join(self._scratch, file),
                 os.path.join(self.folder, file),
             )
-        os.rmdir(self._scratch)
+        storage.remove_folder(self._scratch)
         sync_folder(self.folder)
         self._name_newest()
         for old in self.steps()[: -self.keep_max]:
@@ -205,32 +209,47 @@ class Saver:
 
     def sweep(self) -> None:
         """Completes or removes the unfinished files of a killed run."""
-        if not self._writes or not os.path.isdir(self.folder):
+        if not self._writes or not storage.is_folder(self.folder):
             return
-        if os.path.isdir(self._scratch):
-            left = os.listdir(self._scratch)
-            if any(file.endswith(".json") for file in left):
+        if storage.is_folder(self._scratch):
+            left = storage.list_folder(self._scratch)
+            is_local = not storage.is_remote(self.folder)
+            if is_local and any(file.endswith(".json") for file in left):
                 self._publish()  # the description is written last
             else:
-                shutil.rmtree(self._scratch)
+                storage.remove_folder(self._scratch)
         steps = self.steps()
-        for file in os.listdir(self.folder):
+        for file in storage.list_folder(self.folder):
             part = re.fullmatch(rf"{re.escape(PREFIX)}-(\d+)\..+", file)
             # Of the oldest the description is removed first.
             is_old = part and steps and int(part.group(1)) < steps[0]
             if is_old or file.endswith(".partial"):
-                os.remove(os.path.join(self.folder, file))
+                storage.remove(os.path.join(self.folder, file))
 
     def steps(self) -> list[int]:
         """Steps of the complete checkpoints, ascending."""
-        return self._steps_of("json")
+        found = self._steps_of("json")
+        if not storage.is_remote(self.folder):
+            return found
+        # The listing of a store may lag behind its files.
+        other = (self._saved | self._named()) - set(found)
+        path = os.path.join(self.folder, PREFIX)
+        there = [x for x in other if storage.exists(f"{path}-{x}.json")]
+        return sorted({*found, *there})
+
+    def _named(self) -> set[int]:
+        """Steps that the file `checkpoint` names."""
+        try:
+            with storage.open_text(os.path.join(self.folder, _NAMES)) as file:
+                names = re.findall(rf'"{re.escape(PREFIX)}-(\d+)"', file.read())
+        except FileNotFoundError:
+            return set()
+        return set(map(int, names))
 
     def _steps_of(self, ending: str) -> list[int]:
         """Steps of the files with this ending, a pattern; ascending."""
-        if not os.path.isdir(self.folder):
-            return []
         pattern = re.compile(rf"{re.escape(PREFIX)}-(\d+)\.{ending}")
-        found = map(pattern.fullmatch, os.listdir(self.folder))
+        found = map(pattern.fullmatch, storage.list_folder(self.folder))
         return sorted({int(match.group(1)) for match in found if match})
 
     def restore_latest(self) -> Restored | None:
@@ -269,10 +288,10 @@ class Saver:
 
     def _name_newest(self) -> None:
         steps = self.steps()
-        path = os.path.join(self.folder, "checkpoint")
+        path = os.path.join(self.folder, _NAMES)
         if not steps:
-            if os.path.exists(path):
-                os.remove(path)
+            if storage.exists(path):
+                storage.remove(path)
             return
         names = [f"{PREFIX}-{step}" for step in steps]
         lines = [f'model_checkpoint_path: "{names[-1]}"']
@@ -281,10 +300,16 @@ class Saver:
 
     def _remove(self, step: int) -> None:
         name = f"{PREFIX}-{step}."
-        files = [x for x in os.listdir(self.folder) if x.startswith(name)]
+        files = [
+            x for x in storage.list_folder(self.folder) if x.startswith(name)
+        ]
         # Without its description it is incomplete.
         for file in sorted(files, key=lambda x: not x.endswith(".json")):
-            os.remove(os.path.join(self.folder, file))
+            storage.remove(os.path.join(self.folder, file))
+
+
+def _order(file: str) -> tuple[bool, bool]:
+    return file.endswith(".json"), file.endswith(".index")
 
 
 def check_whole(path: str) -> dict:
@@ -310,7 +335,7 @@ def check_whole(path: str) -> dict:
         )
         json_files.check(expected, _FILE, f"files[{name!r}].")
         part = os.path.join(os.path.dirname(path), name)
-        if os.path.getsize(part) != expected["bytes"]:
+        if storage.size(part) != expected["bytes"]:
             raise ValueError(f"{name} is not {expected['bytes']} bytes")
         if sync_and_hash(part) != expected["sha256"]:
             raise ValueError(f"{name} has been modified")

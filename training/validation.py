@@ -1,11 +1,11 @@
 """Validation during training, best checkpoint and early stopping."""
 
 import math
-import os
 from collections.abc import Callable
 
 import keras
 
+from common import storage
 from common.progress import say
 from training.logs import TrainingLog
 from training.preemption import Abandoned, Preemption
@@ -88,7 +88,7 @@ class Validation:
         if not (value < self._best if self._is_loss else value > self._best):
             self._waited += 1
             return
-        os.makedirs(self._saver.folder, exist_ok=True)
+        storage.make_folder(self._saver.folder)
         settings = {**settings, self._metric: value}
         self._saver.save(step, self._named, settings)
         self._best, self._waited = value, 0

@@ -8,7 +8,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from common import locks
+from common import locks, storage
 from common.errors import UserError
 from data.corpus import raw_text
 
@@ -90,16 +90,17 @@ def open_text(path: str) -> Iterator[Callable[[str], int]]:
     temporary = temporary_name(path)
     with contextlib.ExitStack() as held:
         try:
-            held.enter_context(
-                locks.hold(os.path.join(folder, f".{name}.lock"), path)
-            )
+            if not storage.is_remote(path):
+                held.enter_context(
+                    locks.hold(os.path.join(folder, f".{name}.lock"), path)
+                )
             held.callback(_remove, temporary)
-            with open(temporary, "wb") as file:
+            with storage.open_file(temporary, "wb") as file:
                 with _opened(file, path) as output:
                     yield lambda text: output.write(text.encode())
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, path)
+            storage.replace(temporary, path)
         except OSError as error:
             raise UserError(
                 f"cannot be written: {error.strerror}", path=path
@@ -108,12 +109,12 @@ def open_text(path: str) -> Iterator[Callable[[str], int]]:
 
 def _remove(path: str) -> None:
     with contextlib.suppress(OSError):
-        os.unlink(path)
+        storage.remove(path)
 
 
 def temporary_name(path: str) -> str:
     """Returns the name of a file while it is written."""
-    return f"{path}.partial"
+    return storage.unfinished(path)
 
 
 def _opened(file, path: str):

@@ -384,7 +384,7 @@ def _append(held: dict[int, list[bytes]], paths: dict[int, str]) -> None:
     for number in sorted(held):
         path = paths[number]
         try:
-            with open(path, "ab") as file:
+            with storage.open_file(path, "ab") as file:
                 file.write(b"\n".join([*held[number], b""]))
         except OSError as error:
             raise UserError(

@@ -82,7 +82,7 @@ class Settings:
         """
         storage.check_output_file(self.output_file, "output_file")
         for output in self.outputs:
-            if os.path.exists(output) and not os.path.isfile(output):
+            if storage.exists(output) and not storage.is_file(output):
                 raise UserError(  # a device, for example, would be replaced
                     "is not a regular file",
                     path=output,
@@ -156,14 +156,16 @@ def files_below(folder: str) -> list[str]:
         UserError: the folder has no file.
     """
     files = []
-    for path, folders, names in os.walk(folder):
+    for path, folders, names in storage.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         files += [
             os.path.join(path, name)
             for name in arrow_files.without_descriptions(path, names)
             if not name.startswith(".")
         ]
-    files = sorted(filter(os.path.isfile, files))
+    if not storage.is_remote(folder):
+        files = filter(storage.is_file, files)  # no pipe, no broken link
+    files = sorted(files)
     if not files:
         raise UserError("no file in this folder", path=folder)
     return files

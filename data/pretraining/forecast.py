@@ -142,8 +142,8 @@ def check_disk(
     if not storage.is_remote(writer.folder):
         needed += output
     needed -= sum(
-        os.path.getsize(os.path.join(writer.scratch, name))
-        for name in os.listdir(writer.scratch)
+        storage.size(os.path.join(writer.scratch, name))
+        for name in storage.list_folder(writer.scratch)
     )
     free = storage.free_space(writer.scratch)
     if free is not None and needed > free:

@@ -149,10 +149,11 @@ class Worker:
     def find_part(self, partition: Partition) -> Part | None:
         """Finds the records that an earlier run of the same command made."""
         try:
-            with open(f"{partition.part_path}.json", "rb") as file:
+            with storage.open_file(f"{partition.part_path}.json", "rb") as file:
                 part = Part(**json.load(file))
             for number, expected in enumerate(part.sections):
-                with open(section_path(partition, number), "rb") as file:
+                path = section_path(partition, number)
+                with storage.open_file(path, "rb") as file:
                     found = hashlib.file_digest(file, "sha256").hexdigest()
                 if found != expected:
                     return None
@@ -178,7 +179,7 @@ class Worker:
             own = f"{path}.{os.getpid()}"  # an orphan may be at work
             try:
                 hashes.append(shuffle.write_part(own, portions))
-                os.replace(own, path)
+                storage.replace(own, path)
             except OSError as error:
                 size = sum(map(len, portions))
                 raise writer.cannot_write(path, error, size) from None
@@ -188,7 +189,7 @@ class Worker:
             json.dumps(dataclasses.asdict(part)),
             f"{os.getpid()}.partial",
         )
-        os.remove(partition.text_path)
+        storage.remove(partition.text_path)
         return part
 
     def make_sections(

@@ -12,7 +12,6 @@ schema. There is no `input_mask`: it follows from the lengths.
 import dataclasses
 import itertools
 import json
-import os
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -70,10 +69,10 @@ def write(
     Raises:
         UserError: the disk is full or cannot be written.
     """
-    count, examples, temporary = 0, iter(examples), f"{path}.partial"
+    count, examples, temporary = 0, iter(examples), storage.unfinished(path)
     try:
         if storage.exists(_sidecar(path)):
-            os.remove(_sidecar(path))
+            storage.remove(_sidecar(path))
         with tf.io.TFRecordWriter(temporary) as writer:
             while batch := list(itertools.islice(examples, _AT_ONCE)):
                 arrays = _padded(batch, schema, max_seq_length)
@@ -85,7 +84,7 @@ def write(
         described = {"settings": settings, "records": count, "sha256": digest}
         write_whole(_sidecar(path), json.dumps(described, indent=2) + "\n")
     except (OSError, tf.errors.OpError) as error:
-        raise UserError(
+        raise storage.as_storage_error(error) or UserError(
             f"cannot be written: {getattr(error, 'message', error)}",
             path=path,
             fix="check the path, its permissions and the free space",
@@ -96,7 +95,7 @@ def write(
 def current_count(path: str, settings: dict) -> int | None:
     """Number of examples in a file, if it is whole and has these settings."""
     try:
-        with open(_sidecar(path), encoding="utf-8") as file:
+        with storage.open_text(_sidecar(path)) as file:
             described = json.load(file)
         if described["settings"] == json.loads(json.dumps(settings)):
             intact = sync_and_hash(path) == described["sha256"]
@@ -308,7 +307,7 @@ def _parsed(path: str, parsing: dict) -> Iterator[tuple[np.ndarray, dict]]:
     try:
         yield from dataset.as_numpy_iterator()
     except tf.errors.OpError as error:
-        raise UserError(
+        raise storage.as_storage_error(error) or UserError(
             f"cannot be read: {error.message}",
             path=path,
             fix="remove it: the next run writes it again",

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from common import storage
 from data.records import frames as framing
 
 BUCKET_BYTES = 32 << 20  # of a shard, shuffled in memory at once
@@ -49,7 +50,7 @@ def write_part(path: str, portions: list[bytes]) -> str:
     """Writes a part; returns its sha256."""
     offsets = np.cumsum([_COUNT * (len(portions) + 1), *map(len, portions)])
     digest = hashlib.sha256()
-    with open(path, "wb") as file:
+    with storage.open_file(path, "wb") as file:
         for content in (offsets.astype("<u8").tobytes(), *portions):
             digest.update(content)
             file.write(content)
@@ -85,7 +86,7 @@ class Portion:
             name, path: as the attributes.
             offset: where the portion starts in the file.
         """
-        with open(path, "rb") as file:
+        with storage.open_file(path, "rb") as file:
             file.seek(offset)
             count = int.from_bytes(file.read(_COUNT), "little")
             lengths = np.frombuffer(file.read(4 * count), "<u4")
@@ -96,14 +97,14 @@ class Portion:
         if first == last:
             return b""
         start = self.start + int(self.lengths[:first].sum(dtype=np.int64))
-        with open(self.path, "rb") as file:
+        with storage.open_file(self.path, "rb") as file:
             file.seek(start)
             return file.read(int(self.lengths[first:last].sum(dtype=np.int64)))
 
 
 def open_portion(name: str, path: str, shard: int) -> Portion:
     """Opens the portion of a shard in a part."""
-    with open(path, "rb") as file:
+    with storage.open_file(path, "rb") as file:
         file.seek(_COUNT * shard)
         offset = int.from_bytes(file.read(_COUNT), "little")
     return Portion.open(name, path, offset)

@@ -11,6 +11,7 @@ import json
 import os
 from typing import NamedTuple
 
+from common import storage
 from common.errors import UserError
 from common.formats import json_files
 from common.formats.json_files import Kind, optional
@@ -162,7 +163,7 @@ def write_pipeline(
 
 def _read_pipeline(path: str) -> tuple:
     """Reads tokens, lower-casing and accents; None each without a file."""
-    if not os.path.lexists(path):
+    if not storage.exists(path):
         return None, None, None
     pipeline = _read_json(path, _PIPELINE)
     model = _part(path, pipeline, "model", "WordPiece")
@@ -271,6 +272,6 @@ def _content(token) -> str:
 
 def _read_json(path: str, schema: dict[str, Kind] | None = None) -> dict:
     """Reads a JSON object; returns {} if there is no file."""
-    if not os.path.lexists(path):
+    if not storage.exists(path):
         return {}
     return json_files.read(path, schema)

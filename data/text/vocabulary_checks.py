@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterable
 
+from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
 from data.text import tokenization, vocabulary
@@ -26,7 +27,7 @@ def check_file(path: str) -> tuple[list[Finding], dict[str, int] | None]:
     except UserError as error:
         return [wrong(str(error))], None
     found = []
-    with open(path, "rb") as file:
+    with storage.open_file(path, "rb") as file:
         lines = file.read().split(b"\n")
     if any(line.endswith(b"\r") for line in lines):
         found.append(

@@ -3,9 +3,9 @@
 import dataclasses
 import json
 import os
-import shutil
 from collections.abc import Callable
 
+from common import storage
 from common.errors import UserError
 from common.flags import flag, group
 from common.progress import say
@@ -91,15 +91,15 @@ class Settings:
                 folder.
         """
         portable.check(self.target)
-        if not os.path.exists(self.input) and self.source in (
+        if not storage.exists(self.input) and self.source in (
             "huggingface",
             "hub",
         ):
             raise UserError("no such folder", path=self.input)
         output = self.output
-        if os.path.exists(output) and not os.path.isdir(output):
+        if storage.exists(output) and not storage.is_folder(output):
             raise UserError("is a file", path=output, expected="a folder")
-        found = os.listdir(output) if os.path.isdir(output) else []
+        found = storage.list_folder(output) if storage.is_folder(output) else []
         if set(found) - {_SCRATCH}:
             raise UserError(
                 f"holds {min(set(found) - {_SCRATCH})}",
@@ -208,7 +208,7 @@ def read_hub(path: str, config_file: str | None) -> Bert:
     casing = saved_models.read_casing(variables)
     bert = Bert(path, config, values, skipped, None, *casing)
     asset = os.path.join(path, "assets", "vocab.txt")
-    if os.path.isfile(asset):
+    if storage.is_file(asset):
         bert.tokens = list(vocabulary.read_vocabulary(asset))
     return bert
 
@@ -248,7 +248,7 @@ def find_vocabulary(bert: Bert, path: str, vocab_file: str | None) -> None:
         UserError: the vocabulary does not fit the network.
     """
     beside = os.path.join(model_folder.folder_of(path), "vocab.txt")
-    if vocab_file or (bert.tokens is None and os.path.isfile(beside)):
+    if vocab_file or (bert.tokens is None and storage.is_file(beside)):
         bert.tokens = list(vocabulary.read_vocabulary(vocab_file or beside))
     if bert.tokens is None:
         say("warning: no vocabulary beside the input, so none is written")
@@ -448,9 +448,10 @@ def convert(bert: Bert, target: str, output: str) -> float:
         UserError: it exceeds `TOLERANCE`, or the disk is full.
     """
     before = {} if target in portable.FILES else outputs_of(bert)
-    scratch = os.path.join(output, _SCRATCH)
+    scratch = storage.scratch(output, _SCRATCH)
     try:
-        os.makedirs(scratch, exist_ok=True)
+        storage.make_folder(output)
+        storage.make_folder(scratch)
         write(bert, target, scratch)
         if target in portable.FILES:
             model = portable.build(bert.config, bert.values, bert.path)
@@ -465,18 +466,20 @@ def convert(bert: Bert, target: str, output: str) -> float:
                 path=bert.path,
                 expected=f"at most {TOLERANCE:.0e}",
             )
-        for file in sorted(os.listdir(scratch)):
+        for file in sorted(storage.list_folder(scratch)):
             sync_and_hash(os.path.join(scratch, file))
-            os.replace(os.path.join(scratch, file), os.path.join(output, file))
+            storage.replace(
+                os.path.join(scratch, file), os.path.join(output, file)
+            )
     except OSError as error:
         raise UserError(
             f"cannot be written: {error.strerror}", path=output
         ) from None
     finally:
-        if os.path.isdir(scratch):
-            shutil.rmtree(scratch)
-            if not os.listdir(output):
-                os.rmdir(output)
+        if storage.is_folder(scratch):
+            storage.remove_folder(scratch)
+            if not storage.list_folder(output):
+                storage.remove_folder(output)
     return difference
 
 

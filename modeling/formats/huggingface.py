@@ -14,6 +14,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from common import storage
 from common.errors import UserError
 from common.formats import json_files
 from common.formats.json_files import Kind, optional
@@ -146,7 +147,8 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     theirs: dict[str, np.ndarray] = {}
     for path in _files(folder):
         try:
-            theirs |= safetensors.numpy.load_file(path)
+            with storage.local_copy(path) as local:
+                theirs |= safetensors.numpy.load_file(local)
         except (
             OSError,
             safetensors.SafetensorError,
@@ -230,7 +232,7 @@ def write(
             f"{len(scopes)} task heads: {names}",
             expected="one, since a folder of transformers holds one",
         )
-    with open(os.path.join(folder, CONFIG), "w", encoding="utf-8") as file:
+    with storage.open_text(os.path.join(folder, CONFIG), "w") as file:
         file.write(_config_json(config, values, task))
     theirs = {}
     for name, value in values.items():
@@ -240,7 +242,7 @@ def write(
         theirs["classifier.bias"] = np.zeros(1, np.float32)
     if architectures(values) == ["BertModel"]:
         theirs = {k.removeprefix("bert."): v for k, v in theirs.items()}
-    with open(os.path.join(folder, WEIGHTS), "wb") as file:
+    with storage.open_file(os.path.join(folder, WEIGHTS), "wb") as file:
         file.write(safetensors.numpy.save(theirs, {"format": "pt"}))
 
 
@@ -284,9 +286,9 @@ def _numbered(count: int) -> list[str]:
 
 def _files(folder: str) -> list[str]:
     single, index = (os.path.join(folder, x) for x in (WEIGHTS, _INDEX))
-    if os.path.isfile(single):
+    if storage.is_file(single):
         return [single]
-    if os.path.isfile(index):
+    if storage.is_file(index):
         parts = read_json(index).get("weight_map")
         if not isinstance(parts, dict) or not parts:
             raise UserError("no weight_map", path=index)
@@ -297,10 +299,12 @@ def _files(folder: str) -> list[str]:
                 )
         paths = [os.path.join(folder, x) for x in sorted(set(parts.values()))]
         for path in paths:
-            if not os.path.isfile(path):
+            if not storage.is_file(path):
                 raise UserError(f"names {path}, which is missing", path=index)
         return paths
-    listed = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    listed = (
+        sorted(storage.list_folder(folder)) if storage.is_folder(folder) else []
+    )
     pickles = [x for x in listed if x.endswith((".bin", ".pt", ".pth"))]
     if pickles:
         raise UserError(
@@ -323,7 +327,7 @@ def _canonical(name: str) -> str:
 
 def _config_values(folder: str) -> dict:
     path = os.path.join(folder, CONFIG)
-    return read_json(path) if os.path.isfile(path) else {}
+    return read_json(path) if storage.is_file(path) else {}
 
 
 def _classifier_scope(config: dict) -> str | None:

@@ -3,6 +3,7 @@
 import json
 import os
 
+from common import storage
 from common.errors import UserError
 from modeling.config import BertConfig
 
@@ -111,7 +112,7 @@ def _table(title: str, values: dict) -> str:
 def _training(path: str) -> dict:
     """Facts of a run, from the JSON of its checkpoint, without paths."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with storage.open_text(path) as file:
             found = json.load(file)
     except (OSError, ValueError):
         return {}
@@ -129,7 +130,7 @@ def _training(path: str) -> dict:
 def _results(path: str) -> dict:
     """Lines of `eval_results.txt`: `name = value`."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with storage.open_text(path) as file:
             lines = [line.partition(" = ") for line in file]
     except (OSError, ValueError):
         return {}

@@ -1,10 +1,10 @@
 """Files beside a checkpoint: config, vocabulary, casing and task."""
 
 import dataclasses
-import glob
 import os
 from collections.abc import Iterable
 
+from common import storage
 from common.errors import UserError
 from common.findings import SUSPICIOUS
 from common.flags import flag
@@ -43,9 +43,9 @@ class ModelFiles:
 
 def folder_of(path: str) -> str:
     """Returns the folder of a checkpoint, given as folder or prefix."""
-    if os.path.isdir(path):
+    if storage.is_folder(path):
         return path
-    return os.path.dirname(os.path.abspath(path))
+    return os.path.dirname(storage.absolute(path))
 
 
 def find(path: str, name: str, given: str | None, flag: str) -> str:
@@ -64,8 +64,8 @@ def find(path: str, name: str, given: str | None, flag: str) -> str:
         UserError: there is no such file.
     """
     found = given or os.path.join(folder_of(path), name)
-    if not os.path.isfile(found):
-        if not (given or glob.glob(f"{glob.escape(path)}*")):
+    if not storage.is_file(found):
+        if not (given or storage.any_starts_with(path)):
             raise UserError("no such checkpoint", path=path)
         raise UserError("no such file", path=found, fix=f"pass --{flag}")
     return found
@@ -83,7 +83,7 @@ def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
         equals do_lower_case.
     """
     path, settings = f"{prefix}.json", {}
-    if os.path.lexists(path):
+    if storage.exists(path):
         settings = json_files.read(path, _DESCRIPTION).get("settings") or {}
         try:
             json_files.check(settings, tokenizer_files.CASING, "settings.")
@@ -115,7 +115,7 @@ def recorded_task(folder: str) -> dict | None:
         UserError: it is damaged.
     """
     path = os.path.join(folder, TASK)
-    if not os.path.lexists(path):
+    if not storage.exists(path):
         return None
     return json_files.read(path, _TASK, fix="copy it again")
 

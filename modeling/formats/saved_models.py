@@ -83,7 +83,7 @@ def variables_of(folder: str) -> str:
         UserError: the folder is not a SavedModel.
     """
     for part in ("saved_model.pb", "variables/variables.index"):
-        if not os.path.isfile(os.path.join(folder, part)):
+        if not storage.is_file(os.path.join(folder, part)):
             raise UserError(
                 f"no {part}", path=folder, expected="a SavedModel's folder"
             )
@@ -125,9 +125,9 @@ def read_proto(folder: str) -> saved_model_pb2.SavedModel:
     path = os.path.join(folder, "saved_model.pb")
     check_files(folder)
     try:
-        if os.path.getsize(path) > _LARGEST:
+        if storage.size(path) > _LARGEST:
             raise UserError(f"more than {_LARGEST:,} bytes", path=path)
-        with open(path, "rb") as file:
+        with storage.open_file(path, "rb") as file:
             return saved_model_pb2.SavedModel.FromString(file.read())
     except (OSError, message.DecodeError) as error:
         raise UserError(f"cannot be read: {error}", path=path) from None

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from common import storage
 from common.storage import write_whole
 from tasks.classification import metrics
 from tasks.classification.examples import (
@@ -87,7 +88,7 @@ def write_submission(
         f"{key}\t{answer}\n"
         for key, answer in zip(ids, names_of(logits, labels), strict=True)
     ]
-    os.makedirs(folder, exist_ok=True)
+    storage.make_folder(folder)
     path = os.path.join(folder, f"{name}.tsv")
     write_whole(path, "".join(lines))
     return path

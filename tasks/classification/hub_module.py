@@ -2,7 +2,7 @@
 
 import os
 
-from common import flags
+from common import flags, storage
 from common.errors import UserError
 from modeling.config import BertConfig
 from tasks import output_dir
@@ -23,7 +23,7 @@ def with_vocabulary(settings: Settings) -> Settings:
                 "--init_checkpoint and --bert_hub_module_handle",
                 expected="one of them",
             )
-        if not os.path.isfile(os.path.join(handle, "saved_model.pb")):
+        if not storage.is_file(os.path.join(handle, "saved_model.pb")):
             raise UserError(
                 "no SavedModel",
                 path=handle,

@@ -4,11 +4,10 @@ Wiring: settings -> `tasks.classification.examples.Source`s -> records.
 """
 
 import dataclasses
-import glob
 import os
 from collections.abc import Iterator
 
-from common import arrow_files, flags
+from common import arrow_files, flags, storage
 from common.errors import UserError
 from common.progress import say
 from common.storage import sync_and_hash
@@ -284,7 +283,7 @@ def _own_file(settings: Settings, split: str) -> str:
         path
         for ending in _ENDINGS
         for path in (f"{folder}/{split}{ending}{x}" for x in ("", ".gz"))
-        if folder and os.path.exists(path)
+        if folder and storage.exists(path)
     ]
     if len(found) != 1:
         raise UserError(
@@ -327,7 +326,7 @@ def _sources(
         given = getattr(settings, _SPLIT_FLAGS[split])
         for index, source in enumerate(sources[: 1 if given else None]):
             path = given or _path(settings, source.path, split)
-            if index and not os.path.exists(path):
+            if index and not storage.exists(path):
                 say(f"{path} does not exist: {task.parts[index]} is skipped")
                 continue
             keep = source.keep
@@ -380,7 +379,8 @@ def check_labels(folder: str, data: Data) -> None:
         UserError: they have other labels.
     """
     recorded = model_folder.recorded_task(folder)
-    trained = glob.glob(f"{glob.escape(folder)}/**/checkpoint", recursive=True)
+    names = map(os.path.basename, storage.files_below(folder))
+    trained = "checkpoint" in names
     if recorded and trained and recorded != data.describe():
         raise UserError(
             f"holds a run with the labels {_shown(recorded)}",

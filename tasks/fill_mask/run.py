@@ -1,6 +1,6 @@
 """Most probable words for the masks of sentences."""
 
-from common import flags
+from common import flags, storage
 from common.errors import UserError
 from common.progress import say
 from data import features, sequences
@@ -43,7 +43,11 @@ def read_sentences(path: str | None) -> list[str]:
     """
     name = path or "standard input"
     try:
-        with open(path or 0, encoding="utf-8") as file:
+        with (
+            storage.open_text(path)
+            if path
+            else open(0, encoding="utf-8") as file
+        ):
             lines = [line.strip() for line in file]
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot be read: {error}", path=name) from None

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 
+from common import storage
 from common.errors import UserError
 from common.progress import say
 from common.storage import write_whole
@@ -71,7 +72,7 @@ def find_labels(settings: Settings, sentences: dict) -> tuple[str, list[str]]:
 def recorded_task(settings: Settings) -> dict | None:
     """Reads the labels of the run in output_dir, or of the checkpoint."""
     folders, training = [], settings.tuning.training
-    if os.path.exists(os.path.join(training.output_dir, "checkpoint")):
+    if storage.exists(os.path.join(training.output_dir, "checkpoint")):
         folders.append(training.output_dir)
     checkpoint = training.model.init_checkpoint
     if checkpoint and not training.do_train:

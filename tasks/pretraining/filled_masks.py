@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 import tensorflow as tf
 
+from common import storage
 from common.storage import write_whole
 from data import features
 from data.text import vocabulary
@@ -58,8 +59,8 @@ class FilledMasks:
         found = self._predict(self._inputs)
         line = {"step": step, "sentences": self._sentences(found)}
         kept = []
-        if os.path.exists(self._path):
-            with open(self._path, encoding="utf-8") as file:
+        if storage.exists(self._path):
+            with storage.open_text(self._path) as file:
                 kept = [x for x in file if json.loads(x)["step"] < step]
         write_whole(self._path, "".join([*kept, json.dumps(line) + "\n"]))
 

@@ -12,7 +12,6 @@ empty answer instead of a crash or the word "empty".
 
 import dataclasses
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -286,8 +285,8 @@ class JsonWriter:
     """
 
     def __init__(self, path: str):
-        self._path, self._partial = path, f"{path}.partial"
-        self._file = open(self._partial, "w", encoding="utf-8")  # noqa: SIM115
+        self._path, self._partial = path, storage.unfinished(path)
+        self._file = storage.open_text(self._partial, "w")  # noqa: SIM115
         self._separator = "{\n"
 
     def write(self, key: str, value) -> None:
@@ -307,7 +306,7 @@ class JsonWriter:
             storage.sync_and_hash(self._partial)
             storage.replace(self._partial, self._path)
         else:
-            os.remove(self._partial)
+            storage.remove(self._partial)
 
 
 def describe(nbest: list[Entry]) -> list[dict]:

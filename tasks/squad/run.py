@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 
-from common import flags
+from common import flags, storage
 from common.errors import UserError
 from common.progress import Progress, say
 from common.storage import sync_and_hash, to_json, write_whole
@@ -81,7 +81,7 @@ class Squad:
         self._folder = tuning.training.output_dir
         begun = os.path.join(self._folder, "checkpoint")
         init_checkpoint = tuning.training.model.init_checkpoint
-        if init_checkpoint and not os.path.exists(begun):
+        if init_checkpoint and not storage.exists(begun):
             checkpoints.resolve(init_checkpoint)  # fail before any work
         output_dir.prepare(self._folder, setup.config, None)
         self._train_path, count = None, 0
@@ -250,11 +250,11 @@ class Squad:
             not settings.version_2_with_negative
             or settings.tune_null_threshold
             or settings.is_threshold_given
-            or not os.path.exists(path)
+            or not storage.exists(path)
         ):
             return
         try:
-            with open(path, encoding="utf-8") as file:
+            with storage.open_text(path) as file:
                 kept = json.load(file)
             threshold = float(kept["null_score_diff_threshold"])
             tuned_for = int(kept["global_step"])

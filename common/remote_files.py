@@ -1,0 +1,136 @@
+"""Files on shared storage, through TensorFlow's file systems.
+
+Their errors become those of local files, so that a caller handles one kind;
+a storage that does not answer raises `StorageError`.
+"""
+
+import contextlib
+import errno
+import io
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from common.errors import StorageError, UserError
+
+_BUFFER = 1 << 20
+_OF_FILES = {
+    tf.errors.NotFoundError: FileNotFoundError,
+    tf.errors.AlreadyExistsError: FileExistsError,
+    tf.errors.PermissionDeniedError: PermissionError,
+    tf.errors.UnauthenticatedError: PermissionError,
+}
+# After TensorFlow's own attempts; ABORTED is what it says of the last one.
+_OF_STORAGE = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.InternalError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.UnavailableError,
+    tf.errors.UnknownError,
+)
+
+
+def as_storage_error(error: Exception) -> StorageError | None:
+    """Converts an error of TensorFlow that a storage has caused, or None."""
+    is_ours = isinstance(error, _OF_STORAGE) and "://" in error.message
+    return StorageError(error.message) if is_ours else None
+
+
+@contextlib.contextmanager
+def files(path: str) -> Iterator:
+    """Context with `tf.io.gfile`, whose errors are those of local files.
+
+    Args:
+        path: for the messages.
+
+    Raises:
+        OSError: the operation is not possible.
+        StorageError: the storage does not answer.
+        UserError: TensorFlow has no file system for the path.
+    """
+    try:
+        yield tf.io.gfile
+    except tf.errors.UnimplementedError as error:
+        raise UserError(
+            f"not supported: {error.message}",
+            path=path,
+            expected="a local path or gs://",
+            fix="other storage needs a file system of TensorFlow, or a mount",
+        ) from None
+    except _OF_STORAGE as error:
+        raise StorageError(f"{path}: {error.message}") from None
+    except tf.errors.OpError as error:
+        kind = _OF_FILES.get(type(error), OSError)
+        number = {
+            FileNotFoundError: errno.ENOENT,
+            FileExistsError: errno.EEXIST,
+            PermissionError: errno.EACCES,
+        }.get(kind, errno.EIO)
+        raise kind(number, error.message, path) from None
+
+
+def open_file(path: str, mode: str) -> io.BufferedIOBase:
+    """Opens a file; `mode` is `rb`, `wb` or `ab`."""
+    raw = _RawFile(path, mode)
+    if mode == "rb":
+        return io.BufferedReader(raw, _BUFFER)
+    return io.BufferedWriter(raw, _BUFFER)
+
+
+class _RawFile(io.RawIOBase):
+    """A `GFile` with the methods of Python's files.
+
+    What is written becomes a file when it is closed, all at once.
+    """
+
+    def __init__(self, path: str, mode: str):
+        self._path, self._mode, self._file = path, mode, None
+        with files(path) as gfile:
+            if mode == "rb":
+                gfile.stat(path)  # a missing file is an error now
+            self._file = gfile.GFile(path, mode)
+            if mode != "rb":
+                self._file.write(b"")  # so is a folder that cannot be written
+
+    def readable(self) -> bool:
+        return self._mode == "rb"
+
+    def writable(self) -> bool:
+        return self._mode != "rb"
+
+    def seekable(self) -> bool:
+        return self._mode == "rb"
+
+    def readinto(self, buffer) -> int:
+        with files(self._path):
+            content = self._file.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def write(self, content) -> int:
+        content = bytes(content)
+        with files(self._path):
+            self._file.write(content)
+        return len(content)
+
+    def tell(self) -> int:
+        with files(self._path):
+            return self._file.tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with files(self._path):
+            self._file.seek(offset, whence)
+            return self._file.tell()
+
+    def close(self) -> None:
+        if not self.closed and self._file is not None:
+            file, self._file = self._file, None
+            try:
+                with files(self._path):
+                    file.close()
+            finally:
+                super().close()
+        else:
+            super().close()
