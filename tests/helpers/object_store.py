@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 
 BUCKET = "b"
@@ -86,6 +87,31 @@ class Store:
         fault = Fault(*arguments, **named)
         self.faults.append(fault)
         return fault
+
+    def put(self, name: str, content: bytes) -> None:
+        """Writes an object, past the proxy."""
+        name = urllib.parse.quote(name, safe="")
+        self._ask(
+            f"/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name={name}",
+            content,
+        )
+
+    def get(self, name: str) -> bytes:
+        """Reads an object, past the proxy."""
+        name = urllib.parse.quote(name, safe="")
+        return self._ask(f"/download/storage/v1/b/{BUCKET}/o/{name}?alt=media")
+
+    def names(self, prefix: str = "") -> list[str]:
+        """Names of the objects, without those that stand for folders."""
+        found = self._ask(f"/storage/v1/b/{BUCKET}/o?prefix={prefix}")
+        names = [item["name"] for item in json.loads(found).get("items", ())]
+        return sorted(name for name in names if not name.endswith("/"))
+
+    def _ask(self, path: str, content: bytes | None = None) -> bytes:
+        url = "http://{}:{}".format(*self._emulator) + path
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(urllib.request.Request(url, content)) as answer:
+            return answer.read()
 
     def close(self) -> None:
         """Stops the thread."""
