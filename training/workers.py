@@ -95,6 +95,11 @@ def join(workers: Cluster, timeout: float):
         timer.cancel()
 
 
+def is_chief() -> bool:
+    """Whether this process writes the files of the run."""
+    return _folders is None
+
+
 def is_joined() -> bool:
     """Whether this process is one of several."""
     return _joined is not None

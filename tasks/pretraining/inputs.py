@@ -367,28 +367,17 @@ def check_text_flags(
             )
 
 
-def check_all_records(inputs: Inputs, config: BertConfig) -> list[int]:
-    """Checks all records of a run; returns the number of each phase's.
-
-    Raises:
-        UserError: as for `check_records`.
-    """
-    sets = [phase.records for phase in inputs.phases]
-    sets += [inputs.held_out] if inputs.held_out else []
-    counts = [check_records(records, config.vocab_size) for records in sets]
-    return counts[: len(inputs.phases)]
-
-
-def check_records(records: Records, vocab_size: int) -> int:
+def check_records(records: Records, vocab_size: int, known) -> int:
     """Checks and counts records before step 1.
 
     Shards in a manifest are compared with its hashes, if they have at most
-    4 GB together; otherwise only their sizes are. All others are read
-    completely.
+    4 GB together and are local; otherwise only their sizes are. All others
+    are read completely, once.
 
     Args:
         records: records of a run.
         vocab_size: ids must be below it.
+        known: `verified.Verified`; files that are read are added.
 
     Returns:
         the number of records.
@@ -403,10 +392,14 @@ def check_records(records: Records, vocab_size: int) -> int:
     count = done = 0
     for path, entry in records.entries():
         if entry is None:
-            say(f"{path}: not in a manifest, checking every record")
-            count += reader.check_records(path, records.schema, vocab_size)
+            found = known.count(path, records.schema, vocab_size)
+            if found is None:
+                say(f"{path}: not in a manifest, checking every record")
+                found = reader.check_records(path, records.schema, vocab_size)
+                known.add(path, records.schema, vocab_size, found)
+            count += found
             continue
-        if total <= _HASHED_BYTES:
+        if total <= _HASHED_BYTES and not storage.is_remote(path):
             _check_shard(path, entry)
             done += entry["bytes"]
             progress.update(done / 1e6)
