@@ -24,8 +24,8 @@ _CHUNK = 1 << 20
 
 
 def is_remote(path: str) -> bool:
-    """Returns whether a path is on shared storage."""
-    return "://" in path
+    """Returns whether a path is on shared storage; the web is not."""
+    return "://" in path and not path.startswith(("http://", "https://"))
 
 
 def open_file(path: str, mode: str):
@@ -51,14 +51,14 @@ def open_text(path: str, mode: str = "r", **options):
 
 def errors() -> tuple[type[Exception], ...]:
     """Returns the errors that operations on files raise."""
-    if "tensorflow" not in sys.modules:
+    if not sys.modules.get("tensorflow"):
         return (OSError,)
     return OSError, sys.modules["tensorflow"].errors.OpError
 
 
 def as_storage_error(error: Exception) -> StorageError | None:
     """Converts an error of TensorFlow that a storage has caused, or None."""
-    if "tensorflow" not in sys.modules:
+    if not sys.modules.get("tensorflow"):
         return None
     return _remote().as_storage_error(error)
 

@@ -66,7 +66,7 @@ def export(run_script, folder, tmp_path):
     [
         ({"export_type": "classifier"}, "export_type"),
         ({"export_path": None}, "export_path"),
-        ({"export_path": "gs://bucket/x"}, "a local folder"),
+        ({"export_path": "s3://bucket/x"}, "a local path or gs://"),
         ({"model_checkpoint_path": None}, "no --model_checkpoint_path"),
         ({"model_checkpoint_path": "no/model.ckpt"}, "no such checkpoint"),
         ({"bert_config_file": "no.json"}, "pass --bert_config_file"),
