@@ -1,0 +1,66 @@
+"""Records, a run and an export of an earlier version still load.
+
+`tests/fixtures/earlier` was made by the version before files were opened
+through `common.storage`.
+"""
+
+import json
+import pathlib
+import shutil
+
+import pytest
+
+import run_pretraining
+from common import tensor_files
+from common.storage import size
+from training import saver
+
+EARLIER = pathlib.Path(__file__).parents[1] / "fixtures" / "earlier"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shutil.copytree(EARLIER, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def test_a_run_continues_on_its_records(folder, run_script):
+    code, _, err = run_script(
+        run_pretraining,
+        "--do_train",
+        "--noreport",
+        input_file=folder / "records" / "train.tfrecord",
+        bert_config_file=folder / "run" / "bert_config.json",
+        output_dir=folder / "run",
+        num_train_steps=3,
+        num_warmup_steps=1,
+        train_batch_size=4,
+        learning_rate=1e-3,
+    )
+    assert code == 0, err
+    assert f"resuming from step 2 in {folder}/run" in err
+    assert "checking every record" not in err
+    assert "steps was 2, is 3" in err  # its settings are compared
+    assert saver.Saver(str(folder / "run")).steps() == [2, 3]
+    before, after = (
+        tensor_files.read(str(folder / "run" / f"model.ckpt-{step}"))
+        for step in (2, 3)
+    )
+    assert set(before) == set(after)
+    lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [2, 3]
+
+
+def test_an_export_answers_as_before(folder, ask):
+    shutil.unpack_archive(folder / "export.tar.xz", folder, filter="data")
+    assert size(str(folder / "export" / "saved_model.pb")) > 100_000
+    questions = b"a cat sees\tthe dog\nthe tree\ta bird finds\n"
+    code, answers, err = ask(folder / "export", questions)
+    assert code == 0, err
+    expected = (folder / "answers.jsonl").read_text().splitlines()
+    assert len(answers) == len(expected) == 2
+    for answer, line in zip(answers, map(json.loads, expected), strict=True):
+        assert answer["label"] == line["label"]
+        for label, share in line["probabilities"].items():
+            found = answer["probabilities"][label]
+            assert found == pytest.approx(share, abs=2e-6)
