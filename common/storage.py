@@ -309,8 +309,7 @@ def copy_folder(source: str, target: str, last: str = "") -> None:
     for path in files:
         inside = path[len(source.rstrip("/")) + 1 :]
         copied = os.path.join(target, inside)
-        if not is_remote(target):
-            make_folder(os.path.dirname(copied))
+        make_folder(os.path.dirname(copied))
         copy(path, copied)
 
 

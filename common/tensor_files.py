@@ -75,15 +75,16 @@ def open_reader(prefix: str):
         raise ValueError(
             f"{error.filename}: {error.strerror or error}"
         ) from None
-    reader = tf.train.load_checkpoint(prefix)
+    reader = tf.compat.v1.train.NewCheckpointReader(prefix)
     shapes, sizes = reader.get_variable_to_shape_map(), {}
     for name, kind in reader.get_variable_to_dtype_map().items():
         number_size = 1 if kind == tf.string else kind.size
         sizes[name] = number_size * math.prod(shapes[name])
     folder, own = os.path.split(prefix)
-    files = storage.find(
-        folder or ".", f"{glob.escape(own)}.data-?????-of-?????"
-    )
+    data = f"{glob.escape(own)}.data-?????-of-?????"
+    files = storage.find(folder or ".", data)
+    if not files and storage.is_remote(prefix):  # the listing may lag
+        files = [f"{prefix}.data-00000-of-00001"]
     held, listed = sum(map(storage.size, files)), sum(sizes.values())
     if listed > held:
         name = max(sizes, key=sizes.get)

@@ -70,3 +70,52 @@ def test_no_folder_is_named_by_a_tilde(home, tmp_path, run_script):
     assert code == 0, error
     assert (home / "vocab.txt").is_file()
     assert os.listdir(tmp_path) == ["home"]
+
+
+TPU = "--use_tpu=True --tpu_name=some_tpu"
+MODEL = (
+    "--vocab_file=gs://bert_large/vocab.txt "
+    "--bert_config_file=gs://bert_large/bert_config.json "
+    "--init_checkpoint=gs://bert_large/bert_model.ckpt"
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (
+            "run_classifier",
+            "--task_name=MRPC --do_train=true --do_eval=true "
+            "--data_dir=gs://glue/MRPC --max_seq_length=128 "
+            "--train_batch_size=32 --learning_rate=2e-5 "
+            "--num_train_epochs=3.0 --output_dir=gs://some_bucket/mrpc/",
+        ),
+        (
+            "run_squad",
+            "--do_train=True --train_file=gs://squad/train-v2.0.json "
+            "--do_predict=True --predict_file=gs://squad/dev-v2.0.json "
+            "--train_batch_size=24 --learning_rate=3e-5 "
+            "--num_train_epochs=2.0 --max_seq_length=384 --doc_stride=128 "
+            "--output_dir=gs://some_bucket/squad_large/ "
+            "--version_2_with_negative=True",
+        ),
+        (
+            "run_pretraining",
+            "--input_file=gs://some_bucket/tf_examples.tfrecord* "
+            "--do_train=True --do_eval=True --train_batch_size=32 "
+            "--max_seq_length=128 --max_predictions_per_seq=20 "
+            "--num_train_steps=20 --num_warmup_steps=10 --learning_rate=2e-5 "
+            "--output_dir=gs://some_bucket/pretraining_output",
+        ),
+    ],
+)
+def test_command_lines_of_the_original_for_a_tpu(script, words):
+    module = importlib.import_module(script)
+    argv = [script, *MODEL.split(), *words.split(), *TPU.split()]
+    settings = flags.parse(argv, module.Settings, "")
+    found = flags.as_dict(settings)
+    given = dict(word[2:].split("=", 1) for word in argv[1:])
+    assert found["use_tpu"] is True
+    paths = {k: x for k, x in given.items() if x.startswith("gs://")}
+    assert len(paths) >= 5
+    assert {name: found[name] for name in paths} == paths

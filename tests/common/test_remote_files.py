@@ -1,0 +1,191 @@
+"""Shared storage through TensorFlow, of which `ram://` needs no server."""
+
+import io
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from common import main as main_lib
+from common import remote_files, storage, tensor_files
+from common.errors import StorageError, UserError
+from training import saver
+
+
+@pytest.fixture
+def folder(request):
+    return f"ram://{request.node.name.replace('[', '-').rstrip(']')}"
+
+
+def test_files_are_written_read_and_listed(folder):
+    storage.make_folder(f"{folder}/a/b")
+    storage.write_whole(f"{folder}/a/x.txt", "é\n")
+    with storage.open_text(f"{folder}/a/x.txt", "a") as file:
+        file.write("more\n")
+    with storage.open_text(f"{folder}/a/x.txt") as file:
+        assert list(file) == ["é\n", "more\n"]
+    with storage.open_file(f"{folder}/a/b/y", "wb") as file:
+        file.write(b"0123456789" * 300_000)
+    with storage.open_file(f"{folder}/a/b/y", "rb") as file:
+        file.seek(-3, io.SEEK_END)
+        assert (file.tell(), file.read()) == (2_999_997, b"789")
+        file.seek(11)
+        assert file.read(3) == b"123"
+    assert storage.size(f"{folder}/a/b/y") == 3_000_000
+    assert storage.list_folder(f"{folder}/a") == ["b", "x.txt"]
+    assert storage.find(f"{folder}/a", "*.txt") == [f"{folder}/a/x.txt"]
+    assert storage.files_below(folder) == [
+        f"{folder}/a/b/y",
+        f"{folder}/a/x.txt",
+    ]
+    assert storage.is_folder(f"{folder}/a/b")
+    assert storage.is_file(f"{folder}/a/x.txt")
+    assert not storage.is_file(f"{folder}/a/b")
+    storage.remove(f"{folder}/a/x.txt")
+    storage.remove(f"{folder}/a/x.txt")  # a listing may still have it
+    storage.remove_folder(f"{folder}/a/b")
+    assert storage.files_below(folder) == []
+
+
+def test_errors_are_those_of_local_files(folder):
+    with pytest.raises(FileNotFoundError):
+        storage.open_file(f"{folder}/none", "rb")
+    with pytest.raises(FileNotFoundError):
+        storage.size(f"{folder}/none")
+    assert storage.list_folder(f"{folder}/none") == []
+    with pytest.raises(UserError, match="File system scheme 's3'"):
+        storage.exists("s3://bucket/x")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (tf.errors.AbortedError, StorageError),
+        (tf.errors.UnavailableError, StorageError),
+        (tf.errors.DeadlineExceededError, StorageError),
+        (tf.errors.NotFoundError, FileNotFoundError),
+        (tf.errors.PermissionDeniedError, PermissionError),
+        (tf.errors.InvalidArgumentError, OSError),
+    ],
+)
+def test_a_store_without_answer_is_no_missing_file(error, expected):
+    with pytest.raises(expected) as found, remote_files.files("gs://b/x"):
+        raise error(None, None, "503")
+    assert "gs://b/x" in str(found.value)
+    assert isinstance(found.value, OSError) == (expected is not StorageError)
+
+
+@pytest.mark.parametrize(
+    ("message", "code"), [("503 when reading gs://b/x", 75), ("other", None)]
+)
+def test_an_unavailable_store_ends_a_script_with_75(message, code, capsys):
+    def main(argv):
+        raise tf.errors.AbortedError(None, None, message)
+
+    if code is None:
+        with pytest.raises(tf.errors.AbortedError):
+            main_lib.run(main, [])
+        return
+    assert main_lib.run(main, []) == code
+    assert capsys.readouterr().err == (
+        f"error: {message}; run the same command again\n"
+    )
+
+
+def test_a_folder_is_copied_with_its_last_file_last(folder, monkeypatch):
+    for name in "az":
+        storage.make_folder(f"{folder}/from/{name}")
+    for name in ("a/1", "saved_model.pb", "z/2"):
+        storage.write_whole(f"{folder}/from/{name}", name)
+    order, copy = [], storage.copy
+    monkeypatch.setattr(
+        storage, "copy", lambda a, b: (order.append(a), copy(a, b))
+    )
+    storage.copy_folder(f"{folder}/from", f"{folder}/to", "saved_model.pb")
+    assert order[-1] == f"{folder}/from/saved_model.pb"
+    assert len(storage.files_below(f"{folder}/to")) == 3
+    with storage.local_copy(f"{folder}/to") as local:
+        assert storage.list_folder(local) == ["a", "saved_model.pb", "z"]
+    assert not os.path.exists(local)
+
+
+def test_an_upload_that_is_cut_is_an_error(folder, tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"abc")
+    monkeypatch.setattr(
+        storage, "copy", lambda a, b: storage.write_whole(b, b"ab")
+    )
+    with pytest.raises(StorageError, match="not written completely"):
+        storage.replace(str(tmp_path / "a"), f"{folder}/a")
+    assert (tmp_path / "a").exists()
+
+
+def values_of(step: int) -> dict:
+    return {"w": np.full([3, 5], step, "f4")}
+
+
+def test_the_description_of_a_checkpoint_is_written_last(folder, monkeypatch):
+    """Until it is there, the checkpoint is not."""
+    order, replace = [], storage.replace
+
+    def named(source, target):
+        order.append(os.path.basename(target))
+        replace(source, target)
+
+    monkeypatch.setattr(storage, "replace", named)
+    saver.Saver(folder, 2).save(3, values_of(3), {})
+    assert order == [
+        "model.ckpt-3.data-00000-of-00001",
+        "model.ckpt-3.index",
+        "model.ckpt-3.json",
+    ]
+
+    def killed(source, target):
+        if target.endswith("5.json"):
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(storage, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        saver.Saver(folder, 2).save(5, values_of(5), {})
+    monkeypatch.undo()
+    again = saver.Saver(folder, 2)
+    again.sweep()
+    restored = again.restore_latest()
+    assert restored.step == 3
+    assert restored.values["w"].tolist() == values_of(3)["w"].tolist()
+    for step in (6, 7):
+        again.save(step, values_of(step), {})
+    assert again.steps() == [6, 7]
+    assert not any("-3." in name for name in storage.list_folder(folder))
+
+
+def test_a_listing_that_lags_hides_no_checkpoint(folder, monkeypatch):
+    own = saver.Saver(folder, 2)
+    for step in (1, 2):
+        own.save(step, values_of(step), {})
+    before, listed = storage.list_folder(folder), storage.list_folder
+
+    def lagging(path):
+        return before if path == folder else listed(path)
+
+    monkeypatch.setattr(storage, "list_folder", lagging)
+    own.save(3, values_of(3), {})
+    assert own.steps()[-1] == 3
+    assert saver.Saver(folder, 2).restore_latest().step == 3
+    with storage.open_text(f"{folder}/checkpoint") as file:
+        assert 'model_checkpoint_path: "model.ckpt-3"\n' in file.read()
+
+
+def test_a_store_that_is_gone_is_no_damage(folder, monkeypatch):
+    """Else a run would go on from an earlier checkpoint."""
+    own = saver.Saver(folder, 2)
+    for step in (1, 2):
+        own.save(step, values_of(step), {})
+
+    def gone(prefix):
+        raise tf.errors.AbortedError(None, None, f"503 at {prefix}")
+
+    monkeypatch.setattr(tensor_files, "open_reader", gone)
+    with pytest.raises(StorageError, match="model.ckpt-2"):
+        own.restore_latest()
