@@ -115,6 +115,7 @@ PARSED = (
     "--runner=DataflowRunner",
 )
 TARGETS = ("make quickstart", "make tpu")
+LONG = (".venv/bin/python -m pytest -m long tests/long/test_object_store.py",)
 INSTALLS = (
     "python3 -m venv .venv",
     ".venv/bin/python -m pip install -r requirements.txt",
@@ -198,7 +199,7 @@ def cases():
     }
     named |= dict.fromkeys(PARSED, "parsed") | {CLUSTER: "cluster"}
     named |= dict.fromkeys(CALLS, "called")
-    return named | dict.fromkeys((*TARGETS, *INSTALLS), "checked")
+    return named | dict.fromkeys((*TARGETS, *LONG, *INSTALLS), "checked")
 
 
 def command_of(words):
@@ -263,6 +264,12 @@ def test_the_walk_of_the_readme_has_30_lines_at_most():
 @pytest.mark.parametrize("words", TARGETS)
 def test_make_has_the_target(words):
     subprocess.run(["make", "-n", words.split()[1]], cwd=ROOT, check=True)
+
+
+@pytest.mark.parametrize("words", LONG)
+def test_long_tests_exist(words):
+    assert command_of(words) == words
+    assert (ROOT / words.split()[-1]).is_file()
 
 
 @pytest.mark.parametrize("words", INSTALLS)

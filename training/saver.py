@@ -262,13 +262,14 @@ class Saver:
             UserError: the folder holds checkpoints and none can be read; a
                 run never silently starts over.
         """
-        for step in reversed(self.steps()):
+        steps = self.steps()
+        for step in reversed(steps):
             path = os.path.join(self.folder, f"{PREFIX}-{step}")
             try:
                 return self._restore(path, step)
             except DAMAGE as error:
                 say(f"warning: {path}: damaged, trying an earlier one: {error}")
-        if self._steps_of("(?:json|index)"):
+        if steps or self._steps_of("(?:json|index)"):
             raise UserError(
                 "no checkpoint here can be read",
                 path=self.folder,

@@ -76,6 +76,7 @@ class Store:
         return {
             "HTTPS_PROXY": f"http://127.0.0.1:{self.port}",
             "https_proxy": f"http://127.0.0.1:{self.port}",
+            "no_proxy": "localhost,127.0.0.1",  # of the workers of Beam
             "CURL_CA_BUNDLE": f"{self._folder}/cert.pem",
             "GOOGLE_AUTH_TOKEN_FOR_TESTING": "x",
             "NO_GCE_CHECK": "true",
