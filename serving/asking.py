@@ -85,7 +85,7 @@ class Settings:
                 "no saved_model.pb",
                 path=self.model,
                 expected="a folder that was written by --export_dir"
-                if os.path.isdir(self.model)
+                if storage.is_folder(self.model)
                 else "an existing folder",
             )
         if not self.trust_model and not known_exports.is_known(self.model):

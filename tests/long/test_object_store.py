@@ -202,7 +202,7 @@ def test_a_store_that_is_gone_ends_the_run_with_one_line_and_75(
     assert_same_end(store, output, straight, tmp_path)
 
 
-def test_a_lagging_listing_hides_no_checkpoint(store, scripts):
+def test_a_lagging_listing_hides_no_checkpoint(store, records, scripts):
     """The step that was saved last is found by its name."""
     argv = pretraining_flags("gs://b/lagging")
     word = "saved gs://b/lagging/model.ckpt-8"
