@@ -277,19 +277,26 @@ def unfinished(path: str) -> str:
 
 
 @contextlib.contextmanager
-def local_copy(path: str) -> Iterator[str]:
+def local_copy(path: str, names: tuple[str, ...] = ()) -> Iterator[str]:
     """Context with a local path of a file or of the files in a folder.
 
     For libraries that read local files only. What is local is not copied.
+
+    Args:
+        path: the file or folder.
+        names: of the files of the folder; default: all.
     """
     if not is_remote(path):
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="bert-") as temporary:
         target = os.path.join(temporary, os.path.basename(path.rstrip("/")))
-        if is_folder(path):
+        make_folder(target if names else temporary)
+        for name in names:
+            copy(os.path.join(path, name), os.path.join(target, name))
+        if not names and is_folder(path):
             copy_folder(path, target)
-        else:
+        elif not names:
             copy(path, target)
         yield target
 

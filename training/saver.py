@@ -280,7 +280,10 @@ class Saver:
 
     def _restore(self, path: str, step: int) -> Restored:
         description = check_whole(path)
-        values = tensor_files.read(path)
+        # TensorFlow would look for the files in a listing, which may lag.
+        names = tuple(description["files"])
+        with storage.local_copy(self.folder, names) as folder:
+            values = tensor_files.read(f"{folder}/{PREFIX}-{step}")
         if values[GLOBAL_STEP] != step:
             raise ValueError(f"global_step is {values[GLOBAL_STEP]}")
         return Restored(

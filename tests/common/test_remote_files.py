@@ -183,9 +183,19 @@ def test_a_store_that_is_gone_is_no_damage(folder, monkeypatch):
     for step in (1, 2):
         own.save(step, values_of(step), {})
 
+    def gone(path, mode):
+        with remote_files.files(path):
+            raise tf.errors.AbortedError(None, None, "503")
+
+    monkeypatch.setattr(remote_files, "open_file", gone)
+    with pytest.raises(StorageError, match=r"model.ckpt-2\S*: 503"):
+        own.restore_latest()
+
+
+def test_given_weights_of_a_store_that_is_gone_are_not_damaged(monkeypatch):
     def gone(prefix):
         raise tf.errors.AbortedError(None, None, f"503 at {prefix}")
 
     monkeypatch.setattr(tensor_files, "open_reader", gone)
-    with pytest.raises(StorageError, match="model.ckpt-2"):
-        own.restore_latest()
+    with pytest.raises(StorageError, match="503 at gs://b/model.ckpt"):
+        tensor_files.read("gs://b/model.ckpt")
