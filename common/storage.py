@@ -64,9 +64,9 @@ def as_storage_error(error: Exception) -> StorageError | None:
 
 
 def exists(path: str) -> bool:
-    """Returns whether a file or folder exists."""
+    """Returns whether a file or folder exists, or a link to nothing."""
     if not is_remote(path):
-        return os.path.exists(path)
+        return os.path.lexists(path)
     with _remote().files(path) as gfile:
         return gfile.exists(path)
 

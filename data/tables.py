@@ -3,7 +3,7 @@
     .tsv, any other extension    fields between tabs; quotes are characters
     .csv                         commas, quoted fields, also across lines
     .jsonl, .json                an object per line; its keys are the columns
-    .parquet, .arrow, folders    see `common.arrow_files`; lines are rows
+    .parquet, .arrow, folders    see `formats.arrow_files`; lines are rows
 
 Text may be compressed, with `.gz` after its extension. A byte order mark, the
 CR of CRLF and blank lines at the end are skipped; in CSV files, all blank
@@ -18,8 +18,9 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from common import arrow_files, limits, storage, surrogates
+from common import limits, storage, surrogates
 from common.errors import UserError
+from common.formats import arrow_files
 
 Column = str | int  # name, or number from 0; -1 is the last
 MAX_CHARACTERS = 1 << 24  # per field

@@ -194,11 +194,11 @@ def resolve(prefix: str) -> str:
 def _newest(folder: str) -> str:
     """Path that the file `checkpoint` names; "" if it names none."""
     path = os.path.join(folder, "checkpoint")
-    if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST_STATE:
+    if not storage.is_file(path) or storage.size(path) > _LARGEST_STATE:
         return ""
     try:
         state = tf.train.get_checkpoint_state(folder)
-    except UnicodeDecodeError:
+    except ValueError:  # damaged, or no UTF-8
         return ""
     return state.model_checkpoint_path if state else ""
 

@@ -5,7 +5,6 @@ import difflib
 import json
 from collections.abc import Collection
 
-from common import storage
 from common.errors import UserError
 from common.formats import json_files
 

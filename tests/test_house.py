@@ -47,7 +47,7 @@ OUTSIDE = {"tests", "benchmarks", "examples"}  # may import everything
 LINES_OF_A_FILE, LINES_OF_A_FUNCTION = 500, 80
 FILES_OF_A_FOLDER = 15
 FILES_OF_A_FOLDER_OF_DATA = 12
-LINES_FROM_PRETRAINING = 5990  # the aim is 3,500
+LINES_FROM_PRETRAINING = 6310  # the aim is 3,500
 # What opens, lists, writes and removes files: `common.storage` alone does, but
 # for the files of ours named below, which no flag names.
 FILE_CALLS = {
@@ -67,10 +67,12 @@ FILES_OF_NO_FLAG = {
     "common/storage.py": "",
     "common/locks.py": "locks, which are local",
     "data/records/writer.py": "the local folder of unfinished parts",
+    "modeling/formats/saved_models.py": "links and pipes, which are local",
     "modeling/precision.py": "/proc/cpuinfo",
     "serving/known_exports.py": "the list of exports in the home folder",
     "tasks/fill_mask/run.py": "standard input",
     "tasks/main.py": "/dev/null",
+    "tasks/output_dir.py": "the folder of a lock, which is local",
     "training/distribution.py": "the files of GPUs",
     "training/workers.py": "a temporary folder",
 }

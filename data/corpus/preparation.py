@@ -5,9 +5,10 @@ import dataclasses
 import os
 import zlib
 
-from common import arrow_files, storage
+from common import storage
 from common.errors import UserError
 from common.flags import flag
+from common.formats import arrow_files
 from common.progress import Progress, say
 from data.corpus import corpus_writer, raw_text
 

@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import sentencex
 
-from common import arrow_files, processes, storage, surrogates
+from common import processes, storage, surrogates
 from common.errors import UserError
+from common.formats import arrow_files
 from data.corpus import documents
 
 # Languages with rules in sentencex; it splits all others as English.

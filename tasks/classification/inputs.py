@@ -7,8 +7,9 @@ import dataclasses
 import os
 from collections.abc import Iterator
 
-from common import arrow_files, flags, storage
+from common import flags, storage
 from common.errors import UserError
+from common.formats import arrow_files
 from common.progress import say
 from common.storage import sync_and_hash
 from data import tables

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from common import arrow_files
 from common.errors import UserError
+from common.formats import arrow_files
 from tests.helpers import tables_of_arrow
 
 COLUMNS = {
