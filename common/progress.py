@@ -86,4 +86,5 @@ def draw(what: str, share: float, text: str) -> None:
 def say(message: str) -> None:
     """Prints one line to standard error, over a bar if there is one."""
     message = "\n".join(map(printable, message.split("\n")))
-    print(f"{_CLEAR * on_terminal()}{message}", file=sys.stderr, flush=True)
+    line = f"{_CLEAR * on_terminal()}{message}\n"  # whole, also of a thread
+    print(line, end="", file=sys.stderr, flush=True)

@@ -123,13 +123,14 @@ class TrainingRun:
                 training.gradient_accumulation_steps,
             )
         )
+        newest = saver.Saver(training.output_dir, training.keep_checkpoint_max)
         self.best = saver.Saver(
-            os.path.join(training.output_dir, output_dir.BEST), 1
+            os.path.join(training.output_dir, output_dir.BEST), 1, newest
         )
         self.session = session.Session(
             self.trainer,
             self.named,
-            saver.Saver(training.output_dir, training.keep_checkpoint_max),
+            newest,
             self.best,
             training.output_dir,
             self._settings,

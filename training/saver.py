@@ -10,6 +10,7 @@ The files are TensorFlow's own name-based format, which
 `tf.train.load_checkpoint` and the original release read.
 """
 
+import concurrent.futures
 import dataclasses
 import hashlib
 import json
@@ -62,16 +63,22 @@ class Restored:
 class Saver:
     """Writes and reads the checkpoints of one run.
 
-    Of several workers only the chief writes; all read its files.
+    Of several workers only the chief writes; all read its files. As a context
+    manager it waits in the end for the checkpoint that is being written.
 
     Args:
         folder: the run's output_dir.
         keep_max: number of checkpoints to keep.
+        after: its checkpoints are complete before one is written here.
     """
 
-    def __init__(self, folder: str, keep_max: int = 5):
+    def __init__(
+        self, folder: str, keep_max: int = 5, after: "Saver | None" = None
+    ):
         self.folder = workers.chiefs_folder(folder)
         self.keep_max = keep_max
+        self._after = after
+        self._pending: concurrent.futures.Future | None = None
         self._scratch = storage.scratch(self.folder, _SCRATCH)
         self._saved: set[int] = set()
         self._writes = self.folder == folder
@@ -120,15 +127,70 @@ class Saver:
             UserError: a value is not finite, or the files cannot be written;
                 earlier checkpoints are kept.
         """
+        self.wait()
         if not self._writes:
             return None
+        return self._save(step, values, settings, state)
+
+    def save_in_background(
+        self, step: int, values: dict, settings: dict, state: dict | None = None
+    ) -> None:
+        """Writes a checkpoint in a thread, and logs its path there.
+
+        Waits for the checkpoint before. The thread has a copy of the values:
+        on a CPU the variables' own memory, which they leave to it when the
+        next step assigns them; of other devices one on the host.
+
+        Args:
+            step, values, settings, state: as for `save`.
+
+        Raises:
+            UserError: the checkpoint before could not be written.
+        """
+        self.wait()
+        if not self._writes:
+            return
+        with tf.device("CPU:0"):
+            copy = {name: tf.identity(x) for name, x in values.items()}
+        thread = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
+        self._pending = thread.submit(
+            self._save_and_log, step, copy, settings, state
+        )
+        thread.shutdown(wait=False)  # it ends with the checkpoint
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.wait()
+
+    def check(self) -> None:
+        """Raises the error of a checkpoint that could not be written."""
+        if self._pending is not None and self._pending.done():
+            self.wait()
+
+    def wait(self) -> None:
+        """Waits for the checkpoint that is being written.
+
+        Raises:
+            UserError: it could not be written.
+        """
+        if self._after is not None:
+            self._after.wait()
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
+
+    def _save_and_log(self, *arguments) -> None:
+        say(f"saved {self._save(*arguments)}")
+
+    def _save(
+        self, step: int, values: dict, settings: dict, state: dict | None
+    ) -> str:
         name = f"{PREFIX}-{step}"
         path = os.path.join(self.folder, name)
         for variable, value in values.items():
-            value = tf.convert_to_tensor(value)
-            if not value.dtype.is_floating:
-                continue
-            if not tf.reduce_all(tf.math.is_finite(value)):
+            if not np.isfinite(value).all():
                 raise UserError(
                     f"not saved: {variable} has values that are not finite",
                     path=path,

@@ -65,6 +65,7 @@ class Session:
         Raises:
             UserError: it is of another network.
         """
+        self._saver.wait()
         if will_train:
             self._saver.sweep()
             self._saver.check_space(self._variables)
@@ -107,13 +108,15 @@ class Session:
         if validation and self._validation_state:
             validation.load_state_dict(self._validation_state)
         log = TrainingLog(self._folder, self.step)
-        with Preemption(train_for, not workers.is_joined()) as preemption:
+        alone = not workers.is_joined()
+        with self._saver, Preemption(train_for, alone) as preemption:
 
             def evaluate():
                 if validation:
                     validation.add(self.step, log, self._settings, preemption)
 
             def should_stop():
+                self._saver.check()
                 request = workers.all_reduce_max(strategy, preemption.request)
                 preemption.adopt(request)
                 is_over = validation is not None and validation.is_over
@@ -137,6 +140,7 @@ class Session:
                 )
             last_step = parts[-1][1].num_train_steps
             should_stop()  # all workers are here and decide alike
+            self._saver.wait()
             preemption.end(self.step, last_step)
         if validation and validation.is_over:
             say(
@@ -145,16 +149,14 @@ class Session:
             )
 
     def save(self) -> None:
-        """Writes a checkpoint and logs its path."""
+        """Writes a checkpoint in a thread."""
         validation = self._validation.state_dict() if self._validation else None
-        path = self._saver.save(
+        self._saver.save_in_background(
             self.step,
             self._variables,
             self._settings,
             {"trainer": self._trainer.state_dict(), "held_out": validation},
         )
-        if path:
-            say(f"saved {path}")
 
     def _assign(self, restored: Restored) -> None:
         """Assigns the values of a checkpoint: all of them, or an error."""

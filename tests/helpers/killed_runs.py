@@ -5,6 +5,7 @@ import json
 import os
 import pydoc
 import signal
+import threading
 
 import numpy as np
 
@@ -73,7 +74,8 @@ def pretrain_and_die(argv: list[str], function: str, word: str) -> int:
     Args:
         argv: flags.
         function: its name, with module and class.
-        word: the process dies at the first call with it in an argument.
+        word: the process dies at the first call with it in an argument. In
+            the thread of training it dies between two checkpoints.
     """
     owner, _, name = function.rpartition(".")
     owner = pydoc.locate(owner)
@@ -81,6 +83,10 @@ def pretrain_and_die(argv: list[str], function: str, word: str) -> int:
 
     def call(*args):
         if any(word in str(x) for x in args):
+            if threading.current_thread() is threading.main_thread():
+                for thread in threading.enumerate():
+                    if thread.name.startswith("checkpoint"):
+                        thread.join()
             os.kill(os.getpid(), signal.SIGKILL)
         return original(*args)
 

@@ -7,6 +7,7 @@ import pytest
 
 import create_pretraining_data
 from benchmarks import (
+    checkpoint_save,
     flops,
     guard,
     instances,
@@ -50,6 +51,14 @@ def test_both_sides_of_the_guard_take_the_same_step():
     assert sides[0][0] == sides[1][0]
     assert tiny.take(tiny.make_steps(), None)[0, -2] > 1  # its norm
     assert [kept for _, kept in sides] == [True, False]
+
+
+@pytest.mark.long
+def test_the_cost_of_a_checkpoint_is_measured(tmp_path):
+    config = small.config(max_position_embeddings=17)
+    figures = checkpoint_save.measure(config, 2, str(tmp_path))
+    assert list(map(len, figures["seconds"].values())) == [5, 2, 2, 2]
+    assert figures["more_gb_with_saves"] >= 0
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import tensorflow as tf
 
 from common import tensor_files
 from common.errors import UserError
+from tests.helpers import tiny
 from training.saver import Saver
 
 VALUES = {
@@ -268,3 +270,74 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 def test_reading_nothing_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="model.ckpt-5"):
         tensor_files.read(str(tmp_path / "model.ckpt-5"))
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """Checkpoints are written when it is set."""
+    gate, write = threading.Event(), Saver._write
+
+    def wait_and_write(saver, name, values):
+        assert gate.wait(60)
+        write(saver, name, values)
+
+    monkeypatch.setattr(Saver, "_write", wait_and_write)
+    return gate
+
+
+@pytest.mark.parametrize("use_xla", [False, True])
+def test_a_copy_is_written_while_training_goes_on(saver, gate, use_xla):
+    made = tiny.make_steps(use_xla=use_xla)
+    variables = made.task.model.trainable_variables
+    optimizer = made.optimizer
+    held = [*variables, *optimizer.adam_m, *optimizer.adam_v]
+    tiny.take(made, None)
+    before = tiny.tensors(made)
+    values = {str(i): variable for i, variable in enumerate(held)}
+    saver.save_in_background(1, values, {"seed": 3}, {"waited": 2})
+    tiny.take(made, None, None)
+    assert saver.steps() == []
+    gate.set()
+    saver.wait()
+    restored = saver.restore_latest()
+    assert (restored.step, restored.settings) == (1, {"seed": 3})
+    assert restored.state == {"waited": 2}
+    for i, value in enumerate(before):
+        np.testing.assert_array_equal(restored.values[str(i)], value)
+        assert (tiny.tensors(made)[i] != value).any()
+
+
+def test_one_checkpoint_is_written_at_a_time(saver, gate, tmp_path):
+    """The best weights wait too, and the end of the context manager."""
+    best = Saver(str(tmp_path / "best"), 1, saver)
+    os.mkdir(best.folder)
+    with saver:
+        saver.save_in_background(5, VALUES, {})
+        threading.Timer(0.2, gate.set).start()
+        saver.save_in_background(10, VALUES, {})
+        assert 5 in saver.steps()
+        gate.clear()
+        threading.Timer(0.2, gate.set).start()
+        best.save(10, VALUES, {})
+        assert saver.steps() == [5, 10]
+        gate.clear()
+        saver.save_in_background(15, VALUES, {})
+        threading.Timer(0.2, gate.set).start()
+    assert saver.steps() == [5, 10, 15]
+
+
+def test_an_error_in_the_thread_is_raised_once(saver, capsys):
+    saver.save_in_background(5, VALUES, {})
+    bad = {"c/bias": np.array([1, np.nan], "f4")}
+    for raised in (
+        lambda: saver.save_in_background(15, VALUES, {}),
+        lambda: saver.save(15, VALUES, {}),
+        saver.__exit__,
+        saver.wait,
+    ):
+        saver.save_in_background(10, bad, {})
+        with pytest.raises(UserError, match="c/bias has values that are not"):
+            raised()
+        saver.wait()
+    assert saver.steps() == [5]
+    assert capsys.readouterr().err == f"saved {saver.folder}/model.ckpt-5\n"

@@ -9,6 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
     EventAccumulator,
 )
 
+from common.errors import UserError
 from tests.helpers import tiny
 from training import logs, loop, session, validation
 from training.saver import Saver
@@ -147,3 +148,26 @@ def test_resuming_without_training_removes_nothing(tmp_path):
     other.session.resume(will_train=False)
     assert other.session.step == 3
     assert other.best.steps() == [7]
+
+
+def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
+    """After the call of steps in which it occurs, with its message."""
+    run = Run(tmp_path, 7, SCORES)
+    checkpoints, steps = run.session._saver, run.session._trainer.steps
+    train, describe = steps.train, Saver._describe
+
+    def fail(saver, *arguments):
+        if saver is checkpoints:
+            raise OSError("no room")
+        describe(saver, *arguments)
+
+    def take(*arguments):
+        if run.session.step == 3:  # whose checkpoint fails
+            assert checkpoints._pending.exception(60) is not None
+        return train(*arguments)
+
+    monkeypatch.setattr(Saver, "_describe", fail)
+    monkeypatch.setattr(steps, "train", take)
+    with pytest.raises(UserError, match="model.ckpt-3: checkpoint cannot"):
+        run.train()
+    assert run.session.step == 4
