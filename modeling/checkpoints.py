@@ -130,19 +130,20 @@ def depth(name: str) -> int | None:
     return int(found.group(1)) + 1 if found else None
 
 
-def read(prefix: str) -> dict[str, np.ndarray]:
-    """Reads the network's variables from a checkpoint, without optimizer slots.
+def read(prefix: str, with_optimizer: bool = False) -> dict[str, np.ndarray]:
+    """Reads the network's variables from a checkpoint.
 
     Args:
         prefix: such as `bert_model.ckpt`; or a folder, whose newest
             checkpoint is read.
+        with_optimizer: whether to read optimizer slots and the step, too.
 
     Raises:
         UserError: it is missing, damaged, or not a checkpoint's prefix.
     """
-    path = resolve(prefix)
+    path, omit = resolve(prefix), () if with_optimizer else _OF_TRAINING
     try:
-        return tensor_files.read(path, omit=_OF_TRAINING)
+        return tensor_files.read(path, omit)
     except ValueError as error:
         raise UserError(
             f"cannot be read: {error}",

@@ -84,6 +84,12 @@ class Training:
         None, "Stop and save after this time, such as 90m, 36h or 30s."
     )
     do_train: bool = flag(False, "Train.")
+    resume_optimizer: bool = flag(
+        False,
+        "Continue with the Adam moments and the step of --init_checkpoint, "
+        "such as a checkpoint of the original's training.",
+        topic=RARE,
+    )
     report: bool = flag(
         True,
         "Write report.html to --output_dir at each evaluation and at the end, "
@@ -214,6 +220,12 @@ class Training:
         if self.precision == "float16" and self.devices.is_tpu:
             raise UserError(
                 "--precision=float16 on a TPU", expected="bfloat16 or float32"
+            )
+        start = self.model.init_checkpoint
+        if self.resume_optimizer and not (self.do_train and start):
+            raise UserError(
+                "--resume_optimizer",
+                expected="--do_train and --init_checkpoint",
             )
         assert self.ranges_to_skip is not None
         assert self.seconds is None or self.seconds >= 0

@@ -188,7 +188,7 @@ class TrainingRun:
             return False
         if weights is None and training.model.init_checkpoint:
             path = checkpoints.resolve(training.model.init_checkpoint)
-            weights = checkpoints.read(path)
+            weights = checkpoints.read(path, training.resume_optimizer)
         if weights is None:
             if training.do_train:
                 return True
@@ -201,6 +201,8 @@ class TrainingRun:
         fresh = checkpoints.assign(self.named, weights, path, required)
         fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
         say(f"starting from {path}; {fresh}")
+        if training.resume_optimizer:
+            self.session.resume_optimizer(weights, path)
         return False
 
     def validation(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from common.errors import UserError
@@ -11,7 +12,7 @@ from training import workers
 from training.logs import TrainingLog
 from training.loop import Schedule, Trainer
 from training.preemption import Preemption
-from training.saver import Restored, Saver
+from training.saver import GLOBAL_STEP, Restored, Saver
 from training.validation import Validation
 
 # Makes the batches from the current step to the schedule's last step.
@@ -73,12 +74,32 @@ class Session:
         workers.barrier(strategy)  # until the chief has cleaned up
         restored = self._saver.restore_latest()
         if restored:
-            self._assign(restored)
+            self._assign(
+                restored, self._saver.folder, "pass another --output_dir"
+            )
         workers.check_step(strategy, self.step, self._folder)
         if restored and restored.state:
             self._trainer.load_state_dict(restored.state["trainer"])
             self._validation_state = restored.state["held_out"]
         return restored
+
+    def resume_optimizer(
+        self, values: dict[str, np.ndarray], path: str
+    ) -> None:
+        """Continues with the moments and the step of another run.
+
+        Args:
+            values: its checkpoint.
+            path: of the checkpoint, for messages.
+
+        Raises:
+            UserError: the checkpoint lacks a variable, a moment or the step.
+        """
+        fix = "omit --resume_optimizer"
+        if GLOBAL_STEP not in values:
+            raise UserError(f"has no {GLOBAL_STEP}", path=path, fix=fix)
+        step = int(values[GLOBAL_STEP])
+        self._assign(Restored(step, values, {}, {}), path, fix)
 
     def train(
         self,
@@ -158,7 +179,7 @@ class Session:
             {"trainer": self._trainer.state_dict(), "held_out": validation},
         )
 
-    def _assign(self, restored: Restored) -> None:
+    def _assign(self, restored: Restored, path: str, fix: str) -> None:
         """Assigns the values of a checkpoint: all of them, or an error."""
         for name, variable in self._variables.items():
             value = restored.values.get(name)
@@ -166,11 +187,11 @@ class Session:
                 found = "no" if value is None else f"{list(value.shape)}"
                 raise UserError(
                     f"checkpoint {restored.step} has {found} {name}",
-                    path=self._saver.folder,
+                    path=path,
                     expected=f"{list(variable.shape)}, from the config",
-                    fix="pass another --output_dir",
+                    fix=fix,
                 )
         for name, variable in self._variables.items():
             variable.assign(restored.values[name])
         self._optimizer.iterations.assign(restored.step)
-        say(f"resuming from step {restored.step} in {self._saver.folder}")
+        say(f"resuming from step {restored.step} in {path}")

@@ -106,6 +106,10 @@ def classify(folder, run_script, tmp_path):
         ),
         ({"skip_steps": "9:8"}, "--skip_steps=9:8: '9:8'; expected first:last"),
         (
+            {"resume_optimizer": True},
+            "--resume_optimizer; expected --do_train and --init_checkpoint",
+        ),
+        (
             {"precision": "float16", "use_tpu": True},
             "--precision=float16 on a TPU; expected bfloat16 or float32",
         ),
