@@ -94,6 +94,7 @@ def training_batches(
     batch_size: int,
     seed: int,
     step: int,
+    share: tuple[int, int] = (0, 1),
 ) -> tf.data.Dataset:
     """Endless shuffled batches, a function of the seed and the step.
 
@@ -104,19 +105,22 @@ def training_batches(
         batch_size: B, number of examples in a batch over all devices.
         seed: seed of the order.
         step: number of the first batch, from 0.
+        share: number of a worker and of all workers; the batches are its part
+            of the whole ones.
 
     Returns:
         Batches as `example_files.Examples.batch` returns them.
     """
+    part = pipelines.part_of_batch(batch_size, share)
 
     def batches():
         count = len(examples)
         for chosen in _choose(count, examples.lengths, batch_size, seed, step):
             longest = examples.lengths[chosen].max()
             length = next(x for x in lengths if x >= longest)
-            yield examples.batch(chosen, length)
+            yield examples.batch(chosen[part], length)
 
-    sample = examples.batch(np.zeros(batch_size, np.int64), lengths[-1])
+    sample = examples.batch(np.zeros(batch_size, np.int64)[part], lengths[-1])
     varies = len(lengths) > 1
     signature = {
         name: tf.TensorSpec(

@@ -275,6 +275,7 @@ class FineTuningRun:
             UserError: if there are too few examples for one step.
         """
         from data import batching
+        from training import workers
 
         tuning, training = self._tuning, self._training
         if not self.num_train_steps:
@@ -295,6 +296,7 @@ class FineTuningRun:
                 training.train_batch_size,
                 training.random_seed,
                 self.step,
+                workers.share(),
             )
 
         schedule = self._run.schedule(

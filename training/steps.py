@@ -14,6 +14,8 @@ So it does not depend on the distribution of the examples:
     batch           0 1 2 3 4 5 6 7
     replica         0 . . . 1 . . .
     micro-batch     0 . 1 . 0 . 1 .     --gradient_accumulation_steps=2
+
+Each of several workers has only the examples of its own replicas.
 """
 
 import dataclasses
@@ -22,7 +24,7 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from training import optimization
+from training import optimization, workers
 
 TOKENS = "tokens"
 _FIRST_LOSS_SCALE = 2.0**15
@@ -116,7 +118,8 @@ class Steps:
         """Runs training steps, each on the next batch.
 
         Args:
-            iterator: over whole batches.
+            iterator: over batches; of several workers, over this one's part
+                of each batch.
             num_steps: int32 scalar.
 
         Returns:
@@ -158,13 +161,14 @@ class Steps:
     @tf.autograph.experimental.do_not_convert  # AutoGraph takes seconds
     def _replica_step(self, batch):
         context = tf.distribute.get_replica_context()
-        weights = self.task.batch_weights(batch)
+        weights = self._weights(context, batch)
         scale = None
         if self._scaling is not None:
             scale = self._scaling[0]
             weights = {name: x / scale for name, x in weights.items()}
         replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
         replicas = context.num_replicas_in_sync
+        here = replicas // workers.share()[1]
         count = self._accumulation_steps
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
 
@@ -172,7 +176,7 @@ class Steps:
             seed = tf.random.experimental.stateless_fold_in(
                 tf.stack([self._seed, step]), replica + replicas * i
             )
-            part = _part(batch, replica * count + i, replicas * count)
+            part = _part(batch, replica % here * count + i, here * count)
             return self._gradients(part, weights, seed)
 
         gradients, sums = self._add_up(micro_batch)
@@ -187,6 +191,25 @@ class Steps:
             factor,
         )
         return row
+
+    def _weights(self, context, batch):
+        """Weights of the whole batch, also where other workers have parts."""
+        count = workers.share()[1]
+        if count == 1:
+            return self.task.batch_weights(batch)
+        replicas = context.num_replicas_in_sync
+        replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
+        part = _part(batch, replica % (replicas // count), replicas // count)
+        own = self.task.batch_weights(part)
+        # Those of no example are in each replica's: a constant such as 1e-5.
+        none = self.task.batch_weights({k: v[:0] for k, v in batch.items()})
+        total = context.all_reduce(
+            tf.distribute.ReduceOp.SUM, tf.stack(list(own.values()))
+        )
+        return {
+            name: total[i] - (replicas - 1.0) * none[name]
+            for i, name in enumerate(own)
+        }
 
     def _add_up(self, micro_batch):
         """This replica's gradients and sums, added over its micro-batches."""

@@ -105,6 +105,11 @@ def is_joined() -> bool:
     return _joined is not None
 
 
+def share() -> tuple[int, int]:
+    """Number of this process, from 0, and of all processes of the run."""
+    return (_joined.index, len(_joined.tasks)) if _joined else (0, 1)
+
+
 @contextlib.contextmanager
 def watch() -> Iterator[None]:
     """Converts errors from a lost process to one that names it.

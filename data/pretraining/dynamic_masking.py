@@ -25,6 +25,7 @@ def remask_batches(
     settings: masking.MaskSettings,
     vocabulary: masking.Vocabulary,
     step: int,
+    share: tuple[int, int] = (0, 1),
 ) -> tf.data.Dataset:
     """Draws the masks of every record again.
 
@@ -36,13 +37,15 @@ def remask_batches(
         settings: shares and seed.
         vocabulary: vocabulary of the records.
         step: number of batches that were used before.
+        share: as for `reader.training_batches`.
 
     Returns:
         The same batches with new ids, positions, labels and weights.
     """
 
     def in_numpy(number, *arrays):
-        first = int(number) * len(arrays[0])
+        worker, workers = share
+        first = (int(number) * workers + worker) * len(arrays[0])
         return remask_records(arrays, settings, vocabulary, first)
 
     def remask(number, batch):

@@ -18,3 +18,15 @@ def without_autotuning(dataset: tf.data.Dataset) -> tf.data.Dataset:
     options = tf.data.Options()
     options.autotune.enabled = False
     return dataset.with_options(options)
+
+
+def part_of_batch(batch_size: int, share: tuple[int, int]) -> slice:
+    """The examples of a batch that one of several workers computes.
+
+    Args:
+        batch_size: examples of the whole batch, a multiple of the workers.
+        share: number of the worker, from 0, and of all workers.
+    """
+    worker, workers = share
+    size = batch_size // workers
+    return slice(worker * size, (worker + 1) * size)

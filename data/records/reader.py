@@ -24,6 +24,7 @@ def training_batches(
     batch_size: int,
     seed: int,
     step: int,
+    share: tuple[int, int] = (0, 1),
 ) -> tf.data.Dataset:
     """Endless shuffled batches, from a step on.
 
@@ -38,16 +39,21 @@ def training_batches(
         batch_size: number of records in a batch.
         seed: seed of the order.
         step: number of batches that were used before.
+        share: number of a worker and of all workers; only its part of each
+            batch is parsed.
 
     Returns:
-        Dicts of the schema's features, int32 or float32 [batch_size, length],
-        and `is_real_example`, float32 [batch_size] of ones.
+        Dicts of the schema's features, int32 or float32 [N, length], and
+        `is_real_example`, float32 [N] of ones, N = batch_size / workers.
     """
+    part = pipelines.part_of_batch(batch_size, share)
     return pipelines.without_autotuning(
         _shuffled(files, num_records, seed, step * batch_size)
         .batch(batch_size, drop_remainder=True)
         .map(
-            lambda records: _parse(records, schema, batch_size),
+            lambda records: _parse(
+                records[part], schema, part.stop - part.start
+            ),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )

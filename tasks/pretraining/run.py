@@ -102,6 +102,7 @@ class Pretraining:
         from data.pretraining import dynamic_masking, masking
         from data.records import reader
         from data.text import vocabulary
+        from training import workers
 
         if len(self._inputs.phases) > 1:
             length = phase.records.schema[features.INPUT_IDS][1]
@@ -117,6 +118,7 @@ class Pretraining:
             phase.batch_size,
             self._settings.training.random_seed,
             step,
+            workers.share(),
         )
         if phase.masks is None:
             return batches
@@ -126,6 +128,7 @@ class Pretraining:
             phase.masks,
             masking.Vocabulary.of(vocab),
             step,
+            workers.share(),
         )
 
     def validation(self):

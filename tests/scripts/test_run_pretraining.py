@@ -85,9 +85,9 @@ def test_two_steps_and_two_more_are_four(
     """The first run dies after its checkpoint of step 2, in step 3."""
     make, first = reader.training_batches, []
 
-    def batches(files, num_records, schema, batch_size, seed, step):
+    def batches(files, num_records, schema, batch_size, seed, step, *rest):
         first.append(step)
-        return make(files, num_records, schema, batch_size, seed, step)
+        return make(files, num_records, schema, batch_size, seed, step, *rest)
 
     monkeypatch.setattr(reader, "training_batches", batches)
     output = tmp_path / "resumed"

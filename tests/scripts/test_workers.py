@@ -22,15 +22,22 @@ from tests.helpers.pretraining_files import (
 
 pytestmark = pytest.mark.slow
 
-# Runs the script, and keeps the weights that this worker ends with.
+# Runs the script; keeps the weights that this worker ends with, and the sizes
+# of its parts of the batches.
 PROGRAM = """
 import json, os, sys
 import numpy as np
 import run_pretraining
+from data.records import reader
 from tasks import main as tasks_main, training_run
 
-start = training_run.TrainingRun.start
-runs = []
+start, make = training_run.TrainingRun.start, reader.training_batches
+runs, sizes = [], []
+
+def batches(*args):
+    made = make(*args)
+    sizes.append(made.element_spec["input_ids"].shape[0])
+    return made
 
 def remember(run):
     runs.append(run)
@@ -40,8 +47,9 @@ def main(argv):
     run_pretraining.main(argv)
     index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
     values = {name: v.numpy() for name, v in runs[0].named.items()}
-    np.savez(f"{argv[0]}-{index}.npz", **values)
+    np.savez(f"{argv[0]}-{index}.npz", **values, sizes=sizes)
 
+reader.training_batches = batches
 training_run.TrainingRun.start = remember
 sys.exit(tasks_main.run(main, sys.argv[1:]))
 """
@@ -108,10 +116,15 @@ def ends(processes):
 
 @pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_workers_train_as_one_device_does(folder, run_script, tmp_path, count):
-    """Two of them on records without a manifest, which TensorFlow reads."""
+    """Two of them on records without a manifest, which TensorFlow reads.
+
+    Each reads its part of the batches, and sums over two micro-batches.
+    """
     records = folder / "bare" if count == 2 else folder
     flags = {"input_file": records / "train.tfrecord"}
     words = ["--do_train", "--do_eval", "--eval_steps=3"]
+    words += ["--gradient_accumulation_steps=2"]
+    words += ["--dynamic_masking"] * (count > 2)
     words += [f"--eval_input_file={folder}/held_out.tfrecord"]
     command = ["-c", PROGRAM, tmp_path / "weights", *words]
     started = workers.start(
@@ -141,6 +154,7 @@ def test_workers_train_as_one_device_does(folder, run_script, tmp_path, count):
     weights = [
         dict(np.load(f"{tmp_path}/weights-{i}.npz")) for i in range(count)
     ]
+    assert [x.pop("sizes").tolist() for x in weights] == [[12 // count]] * count
     for other in weights[1:]:
         assert_same_bits(weights[0], other)
     saved = tensors(tmp_path / "together" / "model.ckpt-4")

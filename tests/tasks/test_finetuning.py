@@ -62,9 +62,9 @@ def train(folder):
     ]
     make, first = batching.training_batches, []
 
-    def batches(rows, lengths, batch_size, seed, step):
+    def batches(rows, lengths, batch_size, seed, step, *rest):
         first.append(step)
-        return make(rows, lengths, batch_size, seed, step)
+        return make(rows, lengths, batch_size, seed, step, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batching, "training_batches", batches)

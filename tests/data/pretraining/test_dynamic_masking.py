@@ -169,3 +169,21 @@ def test_a_data_set_resumes_with_the_same_masks(plain):
     for name, values in remask(plain).items():
         if name in NAMES:
             np.testing.assert_array_equal(first[name], values)
+
+
+def test_workers_mask_their_parts_of_each_batch(plain):
+    batches = tf.data.Dataset.from_tensor_slices(plain).batch(6)
+
+    def take(part, share):
+        parts = batches.map(lambda x: {k: v[part] for k, v in x.items()})
+        remasked = dynamic_masking.remask_batches(
+            parts, OPTIONS.masks, KNOWN, 3, share
+        )
+        return list(remasked.take(2).as_numpy_iterator())
+
+    whole = take(slice(0, 6), (0, 1))
+    for worker in range(3):
+        part = slice(2 * worker, 2 * worker + 2)
+        for ours, theirs in zip(take(part, (worker, 3)), whole, strict=True):
+            for name, values in ours.items():
+                np.testing.assert_array_equal(values, theirs[name][part])

@@ -182,6 +182,23 @@ def test_batches_of_a_file_are_those_of_memory(tmp_path, monkeypatch, lengths):
             np.testing.assert_array_equal(a[name], b[name])
 
 
+def test_workers_have_their_parts_of_each_batch():
+    """Padded to the length of the whole batch."""
+    examples = example_files.Examples(make_examples(64), SCHEMA)
+    lengths = [4, 8, S]
+
+    def take(*share):
+        made = batching.training_batches(examples, lengths, 6, 5, 3, *share)
+        return list(made.take(20).as_numpy_iterator())
+
+    parts = [take((worker, 3)) for worker in range(3)]
+    for whole, *some in zip(take(), *parts, strict=True):
+        for name, values in whole.items():
+            together = [x[name] for x in some]
+            assert {len(x) for x in together} == {2}
+            np.testing.assert_array_equal(np.concatenate(together), values)
+
+
 def test_a_file_that_is_not_held_in_memory(tmp_path):
     path, count = str(tmp_path / "train.tf_record"), 20_000
     example_files.write(path, make_examples(count), SCHEMA, S, {})

@@ -118,6 +118,22 @@ def test_a_later_start_is_the_same_without_the_first_batches(tmp_path, step):
     equal(take(train(files, 23, step=step), 30 - step), everything[step:])
 
 
+def test_workers_read_their_parts_of_each_batch(tmp_path):
+    files = shards(tmp_path, [11, 7, 5])
+    whole = take(train(files, 23, batch_size=6, step=2), 9)
+    parts = []
+    for worker in range(3):
+        made = reader.training_batches(files, 23, SCHEMA, 6, 3, 2, (worker, 3))
+        sizes = {spec.shape[0] for spec in made.element_spec.values()}
+        assert sizes == {2}
+        parts.append(take(made, 9))
+    together = [
+        {name: np.concatenate([x[name] for x in some]) for name in some[0]}
+        for some in zip(*parts, strict=True)
+    ]
+    equal(together, whole)
+
+
 def test_a_far_start_takes_no_reading(tmp_path):
     files = shards(tmp_path, [11, 7, 5])
     step = 23 * 10**9
