@@ -5,29 +5,42 @@ from collections.abc import Iterator
 
 import keras
 
+from common.errors import UserError
 from common.progress import say
 
 _CPU_INFO = "/proc/cpuinfo"
 _BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16"}
-_FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability
+_FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability; TensorFloat-32 too
 
 
 def choose(precision: str, strategy) -> str:
     """Resolves the precision "auto" for the devices of a strategy.
 
     Args:
-        precision: "float32", "bfloat16", "float16" or "auto": bfloat16 if
-            the devices have instructions for it, else float32.
+        precision: "float32", "bfloat16", "float16", "tf32" or "auto":
+            bfloat16 if the devices have instructions for it, else float32.
+            With tf32 TensorFlow uses TensorFloat-32 from now on.
         strategy: the `tf.distribute.Strategy`.
 
     Returns:
-        "float32", "bfloat16" or "float16".
+        "float32", "bfloat16", "float16" or "tf32".
+
+    Raises:
+        UserError: there is no GPU with TensorFloat-32.
     """
     import tensorflow as tf
 
+    gpus = tf.config.list_physical_devices("GPU")
+    if precision == "tf32":
+        if not gpus or not all(map(_gpu_has_bfloat16, gpus)):
+            raise UserError(
+                "--precision=tf32",
+                expected="a GPU of compute capability 8.0 or higher",
+                fix="pass --precision=float32",
+            )
+        tf.config.experimental.enable_tensor_float_32_execution(True)
     if precision != "auto":
         return precision
-    gpus = tf.config.list_physical_devices("GPU")
     if isinstance(strategy, tf.distribute.TPUStrategy):
         has, where = True, "the TPU"
     elif gpus:
@@ -46,9 +59,9 @@ def computing_in(precision: str) -> contextlib.AbstractContextManager[None]:
     Their variables stay float32. Layers made later or before are not affected.
 
     Args:
-        precision: "float32", "bfloat16" or "float16".
+        precision: "float32", "bfloat16", "float16" or "tf32".
     """
-    mixed = precision != "float32"
+    mixed = precision not in ("float32", "tf32")
     return stored_in(f"mixed_{precision}" if mixed else "float32")
 
 

@@ -116,9 +116,17 @@ class Training:
     precision: str = flag(
         "float32",
         "Precision of the computation; auto selects bfloat16 if the device "
-        "supports it, else float32.",
-        choices=("float32", "bfloat16", "float16", "auto"),
+        "supports it, else float32. tf32 is float32 with products of "
+        "TensorFloat-32, on GPUs.",
+        choices=("float32", "tf32", "bfloat16", "float16", "auto"),
         resume=True,
+    )
+    deterministic: bool | None = flag(
+        None,
+        "Use only operations that give the same bits in each run; default: "
+        "with one device.",
+        resume=True,
+        topic=RARE,
     )
     skip_steps: str = flag(
         "",
@@ -217,10 +225,13 @@ class Training:
                     f"--gradient_accumulation_steps={parts}",
                     expected=f"a divisor of {batch_size}, the batch size",
                 )
-        if self.precision == "float16" and self.devices.is_tpu:
+        if self.precision in ("float16", "tf32") and self.devices.is_tpu:
             raise UserError(
-                "--precision=float16 on a TPU", expected="bfloat16 or float32"
+                f"--precision={self.precision} on a TPU",
+                expected="bfloat16 or float32",
             )
+        if self.deterministic and self.devices.is_tpu:
+            raise UserError("--deterministic on a TPU", expected="CPUs or GPUs")
         start = self.model.init_checkpoint
         if self.resume_optimizer and not (self.do_train and start):
             raise UserError(

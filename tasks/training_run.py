@@ -73,6 +73,7 @@ class TrainingRun:
         self.strategy = distribution.make_strategy(
             **dataclasses.asdict(training.devices)
         )
+        distribution.set_determinism(self.strategy, training.deterministic)
         self.learning_rate = optimization.WarmupLinearDecay(
             training.learning_rate,
             max(1, task.num_train_steps),

@@ -32,6 +32,14 @@ tf.config.set_logical_device_configuration(
 
 
 @pytest.fixture(autouse=True)
+def no_determinism():
+    """A test does not depend on the runs of those before."""
+    from tensorflow.python.framework import config
+
+    config.disable_op_determinism()
+
+
+@pytest.fixture(autouse=True)
 def no_live_report(monkeypatch):
     """Runs in this process start none that draws their report."""
     monkeypatch.setattr(live_report, "start", lambda folder: None)

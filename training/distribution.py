@@ -39,6 +39,8 @@ def make_strategy(
         UserError: there is no such device.
         cluster.WorkerLostError: a worker did not start.
     """
+    # By default TensorFlow rounds float32 to 11 bits on GPUs.
+    tf.config.experimental.enable_tensor_float_32_execution(False)
     kind = distribution
     if kind == "tpu" or (kind == "auto" and use_tpu):
         return _tpu_strategy(
@@ -87,6 +89,21 @@ def check_gpus_are_found() -> None:
             fix="install their libraries: pip install -r requirements-gpu.txt; "
             "or select the CPU: CUDA_VISIBLE_DEVICES=-1",
         )
+
+
+def set_determinism(
+    strategy: tf.distribute.Strategy, deterministic: bool | None
+) -> None:
+    """Selects operations that give the same bits in each run.
+
+    Args:
+        strategy: the devices.
+        deterministic: None: with one device; a TPU is not affected.
+    """
+    if deterministic is None:
+        deterministic = strategy.num_replicas_in_sync == 1
+    if deterministic:
+        tf.config.experimental.enable_op_determinism()
 
 
 def check_batch_size(

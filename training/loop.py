@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
+from common.errors import UserError
 from common.progress import say
 from training import logs, workers
 from training.guard import Guard
@@ -72,10 +73,32 @@ def _naming_the_step(method: Callable) -> Callable:
         try:
             return method(self, *arguments, **named)
         except tf.errors.OpError as error:
+            if "determinis" in str(error).lower():
+                raise UserError(
+                    f"no deterministic operation: {str(error).splitlines()[0]}",
+                    fix="pass --nodeterministic",
+                ) from None
             error.add_note(f"at step {self.steps.optimizer.step}")
             raise
 
     return run
+
+
+def _iterate(batches: tf.data.Dataset):
+    """Iterates over batches that are a function of the step in any case.
+
+    Under op determinism TensorFlow would make them without threads, and each
+    one only when it is asked for.
+    """
+    from tensorflow.python.framework import config  # has no public name
+
+    is_deterministic = config.is_op_determinism_enabled()
+    config.disable_op_determinism()
+    try:
+        return iter(batches)
+    finally:
+        if is_deterministic:
+            tf.config.experimental.enable_op_determinism()
 
 
 class Trainer:
@@ -115,7 +138,7 @@ class Trainer:
             should_stop: called every few seconds; if true, the loop saves
                 and returns.
         """
-        iterator = iter(batches)
+        iterator = _iterate(batches)
         throughput = Throughput(schedule.iterations_per_loop)
         step = self.steps.optimizer.step
         say("compiling the step ...")

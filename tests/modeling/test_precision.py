@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from common.errors import UserError
 from modeling import heads, losses, precision
 from modeling.models import build_pretraining_model
 from tests.helpers import small, tiny
+from training import distribution
 
 ONE = tf.distribute.OneDeviceStrategy("CPU:0")
 
@@ -62,6 +64,39 @@ def test_auto_asks_the_gpus(monkeypatch, capabilities, chosen):
         lambda gpu: {"compute_capability": gpu},
     )
     assert precision.choose("auto", ONE) == chosen
+
+
+@pytest.fixture
+def tensor_float_32():
+    """Reads the setting, which is then as before."""
+    setting = tf.config.experimental
+    before = setting.tensor_float_32_execution_enabled()
+    yield setting.tensor_float_32_execution_enabled
+    setting.enable_tensor_float_32_execution(before)
+
+
+def test_tf32_is_a_decision(monkeypatch, tensor_float_32):
+    """The wiring alone: there is no GPU here."""
+    strategy = distribution.make_strategy()
+    for kind in ("float32", "bfloat16", "auto"):
+        precision.choose(kind, strategy)
+        assert not tensor_float_32()
+    message = "--precision=tf32; expected a GPU of compute capability 8.0"
+    with pytest.raises(UserError, match=message):
+        precision.choose("tf32", strategy)
+    assert not tensor_float_32()
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [7])
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "get_device_details",
+        lambda gpu: {"compute_capability": (8, 0)},
+    )
+    assert precision.choose("tf32", strategy) == "tf32"
+    assert tensor_float_32()
+    with precision.computing_in("tf32"):
+        assert keras.layers.Dense(1).compute_dtype == "float32"
+    distribution.make_strategy()
+    assert not tensor_float_32()
 
 
 def test_a_tpu_has_bfloat16(monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 import create_pretraining_data
 from benchmarks import (
     checkpoint_save,
+    determinism,
     flops,
     guard,
     instances,
@@ -59,6 +60,13 @@ def test_the_cost_of_a_checkpoint_is_measured(tmp_path):
     figures = checkpoint_save.measure(config, 2, str(tmp_path))
     assert list(map(len, figures["seconds"].values())) == [5, 2, 2, 2]
     assert figures["more_gb_with_saves"] >= 0
+
+
+@pytest.mark.long
+def test_the_cost_of_determinism_is_measured():
+    figures = determinism.measure(small.config(), B, S, P, runs=1)
+    assert set(figures["seconds"]) == {"deterministic", "default"}
+    assert figures["ratio"] > 0
 
 
 @pytest.mark.long

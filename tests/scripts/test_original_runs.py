@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import config
 
 import run_pretraining
 from common import tensor_files
@@ -168,6 +169,7 @@ def test_the_next_steps_are_those_of_the_original(original, resume, tmp_path):
     prefix, expected = original
     assert prefix.endswith("model.ckpt-3")
     assert f"resuming from step 3 in {prefix}\n" in resume(prefix)
+    assert config.is_op_determinism_enabled()  # as for any run
     found = tensors(tmp_path / "run" / "model.ckpt-5")
     assert set(found) == set(expected)
     for name, value in found.items():

@@ -114,6 +114,10 @@ def classify(folder, run_script, tmp_path):
             "--precision=float16 on a TPU; expected bfloat16 or float32",
         ),
         (
+            {"deterministic": True, "use_tpu": True},
+            "--deterministic on a TPU; expected CPUs or GPUs",
+        ),
+        (
             {"distribution": "mirrored", "gradient_accumulation_steps": 4},
             "--train_batch_size=8; expected a multiple of 4, the number of "
             "devices, times --gradient_accumulation_steps=4",

@@ -2,6 +2,7 @@
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import config
 
 from common.errors import UserError
 from training import distribution
@@ -80,6 +81,20 @@ def test_gpus_are_described_by_their_name(monkeypatch):
         distribution.describe(four, "bfloat16", True)
         == "devices: 4 x NVIDIA H200 (mirrored), bfloat16, XLA"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "found"),
+    [
+        ("one_device", None, True),
+        ("one_device", False, False),
+        ("mirrored", None, False),
+        ("mirrored", True, True),
+    ],
+)
+def test_one_device_is_deterministic_by_default(kind, wanted, found):
+    distribution.set_determinism(distribution.make_strategy(kind), wanted)
+    assert config.is_op_determinism_enabled() == found
 
 
 @pytest.mark.parametrize(("batch", "fits"), [(8, True), (6, False)])

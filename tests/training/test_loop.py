@@ -2,14 +2,17 @@
 
 import itertools
 import json
+import threading
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import config
 
+from common.errors import UserError
 from modeling import checkpoints, losses
 from modeling.models import build_pretraining_model
-from tests.helpers import small
+from tests.helpers import small, tiny
 from tests.helpers.numpy_bert import NumpyAdam
 from tests.helpers.training_loop import (
     ROWS,
@@ -19,7 +22,7 @@ from tests.helpers.training_loop import (
     schedule,
     train,
 )
-from training import logs
+from training import logs, loop
 
 pytestmark = pytest.mark.slow
 
@@ -258,3 +261,47 @@ def test_evaluation_counts_every_row_once(replicas):
             mean = sums[f"{name}_{what}"] / sums[f"{name}_weight"]
             expected = pytest.approx(float(mean), abs=1e-5)
             assert result[f"{name}_{what}"] == expected
+
+
+def test_batches_are_made_ahead_under_determinism():
+    """TensorFlow itself would make a batch when it is asked for."""
+    fourth = threading.Event()
+
+    def make(number):
+        if number == 3:
+            fourth.set()
+        return number
+
+    numbers = tf.data.Dataset.range(5).map(
+        lambda number: tf.numpy_function(make, [number], number.dtype)
+    )
+    tf.config.experimental.enable_op_determinism()
+    iterator = loop._iterate(numbers.prefetch(3))
+    assert config.is_op_determinism_enabled()
+    assert next(iterator) == 0
+    assert fourth.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Determinism is not yet supported for Product\nin node", UserError),
+        ("no memory", tf.errors.UnimplementedError),
+    ],
+)
+def test_what_is_not_deterministic_ends_the_run(
+    tmp_path, monkeypatch, message, expected
+):
+    trainer = loop.Trainer(tiny.make_steps())
+
+    def fail(*_):
+        raise tf.errors.UnimplementedError(None, None, message)
+
+    monkeypatch.setattr(trainer.steps, "train", fail)
+    with pytest.raises(expected) as caught:
+        train(trainer, tmp_path)
+    if expected is UserError:
+        assert str(caught.value) == (
+            "no deterministic operation: Determinism is not yet supported for "
+            "Product; pass --nodeterministic"
+        )
