@@ -128,6 +128,12 @@ class Training:
         resume=True,
         topic=RARE,
     )
+    profile_steps: str | None = flag(
+        None,
+        "Profile these steps for TensorBoard, inclusive: first:last.",
+        chief=True,
+        topic=RARE,
+    )
     skip_steps: str = flag(
         "",
         "Ranges of steps whose batches are skipped, inclusive: a:b[,c:d].",
@@ -179,17 +185,21 @@ class Training:
         Raises:
             UserError: if the flag is invalid.
         """
-        ranges = []
-        for part in self.skip_steps.split(",") if self.skip_steps else []:
-            match = re.fullmatch(r"(\d+):(\d+)", part)
-            first, last = map(int, match.groups()) if match else (0, 0)
-            if not 1 <= first <= last:
-                raise UserError(
-                    f"--skip_steps={self.skip_steps}: {part!r}",
-                    expected="first:last, steps from 1, such as 70:80,95:95",
-                )
-            ranges.append((first, last))
-        return tuple(ranges)
+        parts = self.skip_steps.split(",") if self.skip_steps else []
+        return tuple(
+            _read_range(part, f"--skip_steps={self.skip_steps}")
+            for part in parts
+        )
+
+    @property
+    def steps_to_profile(self) -> tuple[int, int] | None:
+        """(first, last) of --profile_steps.
+
+        Raises:
+            UserError: if the flag is invalid.
+        """
+        steps = self.profile_steps
+        return _read_range(steps, "--profile_steps") if steps else None
 
     @property
     def seconds(self) -> float | None:
@@ -239,4 +249,17 @@ class Training:
                 expected="--do_train and --init_checkpoint",
             )
         assert self.ranges_to_skip is not None
+        assert self.steps_to_profile is None or self.steps_to_profile
         assert self.seconds is None or self.seconds >= 0
+
+
+def _read_range(text: str, flag: str) -> tuple[int, int]:
+    """Parses `first:last`; a UserError names the flag."""
+    match = re.fullmatch(r"(\d+):(\d+)", text)
+    first, last = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= first <= last:
+        raise UserError(
+            f"{flag}: {text!r}",
+            expected="first:last, steps from 1, such as 70:80",
+        )
+    return first, last

@@ -122,7 +122,8 @@ class TrainingRun:
                 training.random_seed,
                 training.use_xla,
                 training.gradient_accumulation_steps,
-            )
+            ),
+            loop.Profile(training.output_dir, training.steps_to_profile),
         )
         newest = saver.Saver(training.output_dir, training.keep_checkpoint_max)
         self.best = saver.Saver(

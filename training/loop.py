@@ -11,7 +11,7 @@ from common.progress import say
 from training import logs, workers
 from training.guard import Guard
 from training.steps import TOKENS, Steps
-from training.throughput import RunningSums, Throughput
+from training.throughput import Profile, RunningSums, Throughput
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,10 +106,12 @@ class Trainer:
 
     Args:
         steps: computes training and evaluation steps.
+        profile: of some steps.
     """
 
-    def __init__(self, steps: Steps):
+    def __init__(self, steps: Steps, profile: Profile | None = None):
         self.steps = steps
+        self.profile = profile or Profile()
         self._guard = Guard(steps)
         self.objectives = steps.task.objectives
         self._sums = RunningSums(steps.sum_names)  # since the last report
@@ -145,11 +147,16 @@ class Trainer:
         while step < schedule.num_train_steps:
             stop = schedule.next_stop(step)
             limit = min(stop - step, schedule.steps_to_skip(step))
+            limit = min(limit, self.profile.steps_per_call(step) or limit)
             if limit:
                 count = workers.all_reduce_min(
                     self.steps.strategy, throughput.steps_per_call(limit)
                 )
-                sums = self.steps.train(iterator, tf.constant(count)).numpy()
+                with tf.profiler.experimental.Trace(
+                    "train", step_num=step + 1, _r=1
+                ):
+                    sums = self.steps.train(iterator, tf.constant(count))
+                    sums = sums.numpy()
                 throughput.count_call(count)
                 sums = self._guard.check(step, sums, schedule.records_of)
                 self._sums.add(sums)

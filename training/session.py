@@ -129,8 +129,11 @@ class Session:
         if validation and self._validation_state:
             validation.load_state_dict(self._validation_state)
         log = TrainingLog(self._folder, self.step)
-        alone = not workers.is_joined()
-        with self._saver, Preemption(train_for, alone) as preemption:
+        with (
+            self._saver,
+            self._trainer.profile,
+            Preemption(train_for, not workers.is_joined()) as preemption,
+        ):
 
             def evaluate():
                 if validation:

@@ -1,8 +1,12 @@
-"""Throughput of a run, and means of its metrics since the last report."""
+"""Throughput of a run, its profile, and means of its metrics."""
 
 import collections
 import statistics
 import time
+
+import tensorflow as tf
+
+from common.progress import say
 
 _SECONDS_A_CALL = 2.0
 _SECONDS_BETWEEN_LINES = 10.0
@@ -114,3 +118,40 @@ class Throughput:
         )
         counted = [x for x in self._last if x[0] <= most * x[1]]
         return sum(x for x, _ in counted) / sum(steps for _, steps in counted)
+
+
+class Profile:
+    """Profiles some steps for TensorBoard; as a context manager it ends.
+
+    Args:
+        folder: the run's output_dir; receives `plugins/profile`.
+        steps: the first and the last step, from 1; None: nothing is profiled.
+    """
+
+    def __init__(self, folder: str = "", steps: tuple[int, int] | None = None):
+        self._folder = folder
+        self._first, self._last = steps or (0, 0)
+        self._is_on = False
+
+    def steps_per_call(self, step: int) -> int | None:
+        """Starts or ends after a step; returns the limit of the next call.
+
+        A call has one step of the profile; None: there is no limit.
+        """
+        if self._is_on and step >= self._last:
+            self.__exit__()
+        if self._first <= step + 1 <= self._last:
+            if not self._is_on:
+                tf.profiler.experimental.start(self._folder)
+                self._is_on = True
+            return 1
+        return self._first - 1 - step if step < self._first else None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self._is_on:
+            self._is_on = False
+            tf.profiler.experimental.stop()
+            say(f"profiled {self._folder}: tensorboard --logdir shows it")

@@ -10,6 +10,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import (
     EventAccumulator,
 )
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 import run_pretraining
 from data.records import reader
@@ -79,6 +80,22 @@ def four_steps(straight, tmp_path):
     return shutil.copytree(straight, tmp_path / "straight")
 
 
+def profiled_steps(output):
+    """Numbers of the steps in the profile, which TensorBoard shows."""
+    (path,) = output.glob("plugins/profile/*/*.xplane.pb")
+    space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    found = set()
+    for plane in space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                if plane.event_metadata[event.metadata_id].name == "train":
+                    for stat in event.stats:
+                        name = plane.stat_metadata[stat.metadata_id].name
+                        if name == "step_num":
+                            found.add(stat.int64_value or stat.uint64_value)
+    return sorted(found)
+
+
 def test_two_steps_and_two_more_are_four(
     pretrain, four_steps, tmp_path, monkeypatch
 ):
@@ -92,7 +109,11 @@ def test_two_steps_and_two_more_are_four(
     monkeypatch.setattr(reader, "training_batches", batches)
     output = tmp_path / "resumed"
     flags = {"num_train_steps": 4, "save_checkpoints_steps": 2}
-    pretrain(output, "--do_train", **flags)
+    flags["profile_steps"] = "2:3"
+    _, err = pretrain(output, "--do_train", **flags)
+    assert f"profiled {output}" in err
+    assert profiled_steps(output) == [2, 3]
+    shutil.rmtree(output / "plugins")
     for path in output.glob("model.ckpt-4*"):
         path.unlink()
     lines = (output / "metrics.jsonl").read_text().splitlines(keepends=True)
@@ -100,6 +121,7 @@ def test_two_steps_and_two_more_are_four(
     _, err = pretrain(output, "--do_train", **flags)
     assert f"resuming from step 2 in {output}" in err
     assert first == [0, 2]
+    assert profiled_steps(output) == [3]
     assert losses(output) == losses(four_steps)
     assert_same_bits(
         tensors(output / "model.ckpt-4"), tensors(four_steps / "model.ckpt-4")

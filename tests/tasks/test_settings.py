@@ -106,6 +106,10 @@ def classify(folder, run_script, tmp_path):
         ),
         ({"skip_steps": "9:8"}, "--skip_steps=9:8: '9:8'; expected first:last"),
         (
+            {"profile_steps": "0:8"},
+            "--profile_steps: '0:8'; expected first:las",
+        ),
+        (
             {"resume_optimizer": True},
             "--resume_optimizer; expected --do_train and --init_checkpoint",
         ),
