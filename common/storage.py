@@ -25,6 +25,7 @@ _CHUNK = 1 << 20
 
 def is_remote(path: str) -> bool:
     """Returns whether a path is on shared storage; the web is not."""
+    path = os.fspath(path)
     return "://" in path and not path.startswith(("http://", "https://"))
 
 
