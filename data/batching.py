@@ -30,6 +30,22 @@ def bucket_lengths(max_seq_length: int) -> list[int]:
     return [x for x in lengths if x < max_seq_length] + [max_seq_length]
 
 
+def compiled_lengths(lengths: list[int]) -> list[int]:
+    """Those of the lengths that are worth a program: 32, 64, 128, ..., S.
+
+    GPUs and TPUs compile the whole step for each length, which takes a minute
+    or more for large networks.
+
+    Args:
+        lengths: from `bucket_lengths`.
+    """
+    return [
+        x
+        for x in lengths
+        if x == lengths[-1] or (x >= 32 and x.bit_count() == 1)
+    ]
+
+
 def pad(examples: list[EncodedExample], length: int) -> dict[str, np.ndarray]:
     """Pads examples to the encoder's inputs, int32 [N, length] each."""
     columns = {

@@ -289,10 +289,14 @@ class FineTuningRun:
             training.output_dir, self.step, self._run.learning_rate
         )
 
+        lengths = self._setup.lengths
+        if self._run.use_xla:
+            lengths = batching.compiled_lengths(lengths)
+
         def batches():
             return batching.training_batches(
                 examples,
-                self._setup.lengths,
+                lengths,
                 training.train_batch_size,
                 training.random_seed,
                 self.step,
@@ -373,7 +377,9 @@ class FineTuningRun:
                 self._run.model, self._run.strategy, batch_size
             )
         predictor = self._predictors[batch_size]
-        choices = self._choices
+        lengths, choices = self._setup.lengths, self._choices
+        if predictor.is_static:
+            lengths = batching.compiled_lengths(lengths)
         progress, done = Progress(what, total, "examples"), 0
 
         def pad(some, length):
@@ -398,7 +404,7 @@ class FineTuningRun:
         return batching.in_order(
             examples,
             run,
-            self._setup.lengths,
+            lengths,
             batch_size,
             _WINDOW * batch_size,
             pad,

@@ -95,9 +95,9 @@ class Training:
         "Write report.html to --output_dir at each evaluation and at the end, "
         "in another process.",
     )
-    use_xla: bool = flag(
-        False,
-        "Compile forward and backward pass with XLA.",
+    use_xla: bool | None = flag(
+        None,
+        "Compile the whole step with XLA; by default on GPUs; TPUs always do.",
         resume=True,
         topic=RARE,
     )

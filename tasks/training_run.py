@@ -50,6 +50,7 @@ class TrainingRun:
 
     Attributes:
         strategy: the devices.
+        use_xla: whether the step is compiled with XLA.
         model: the Keras model.
         named: original name -> variable.
         learning_rate: step -> learning rate.
@@ -80,7 +81,8 @@ class TrainingRun:
             task.num_warmup_steps,
         )
         computed_in = precision.choose(training.precision, self.strategy)
-        say(distribution.describe(self.strategy, computed_in, training.use_xla))
+        self.use_xla = distribution.use_xla(self.strategy, training.use_xla)
+        say(distribution.describe(self.strategy, computed_in, self.use_xla))
         with self.strategy.scope():
             with precision.computing_in(computed_in):
                 self.model = task.build_model()
@@ -97,9 +99,11 @@ class TrainingRun:
         from training import distribution, loop, saver, session, steps
 
         training, task = self._training, self._task
-        self._decisive = flags.as_dict(everything, "resume")
+        chosen = {"use_xla": self.use_xla}
+        self._decisive = flags.as_dict(everything, "resume") | chosen
         self._settings = {
             **flags.as_dict(everything),
+            **chosen,
             "records": task.records,
             "environment": distribution.environment(self.strategy),
         }
@@ -109,7 +113,7 @@ class TrainingRun:
             task.batch_weights,
             task.batch_sums,
             fused_ops.step_scope(
-                self._config, not training.use_xla, training.remat
+                self._config, not self.use_xla, training.remat
             ),
             losses.batch_tokens,
             task.measures,
@@ -120,7 +124,7 @@ class TrainingRun:
                 self.optimizer,
                 self.strategy,
                 training.random_seed,
-                training.use_xla,
+                self.use_xla,
                 training.gradient_accumulation_steps,
             ),
             loop.Profile(training.output_dir, training.steps_to_profile),

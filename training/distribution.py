@@ -133,16 +133,50 @@ def check_batch_size(
         raise UserError(f"--{flag}={batch_size}", expected=expected)
 
 
+def is_tpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether the devices are TPUs, which run static programs only."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
+def use_xla(strategy: tf.distribute.Strategy, asked: bool | None) -> bool:
+    """Whether steps are compiled with XLA.
+
+    Args:
+        strategy: the devices.
+        asked: --use_xla; None: on GPUs. TPUs run nothing else.
+    """
+    if asked is None or is_tpu(strategy):
+        return _kinds(strategy) != {"CPU"}
+    return asked
+
+
+def can_compile_whole(strategy: tf.distribute.Strategy) -> bool:
+    """Whether `tf.function` compiles a replica's step with its all-reduce.
+
+    It compiles collective operations for GPUs only; `TPUStrategy` itself
+    compiles all that it runs.
+    """
+    kinds = _kinds(strategy)
+    return "TPU" not in kinds and (
+        "CPU" not in kinds or strategy.num_replicas_in_sync == 1
+    )
+
+
+def _kinds(strategy: tf.distribute.Strategy) -> set[str]:
+    """Types of the devices."""
+    return {
+        tf.DeviceSpec.from_string(device).device_type
+        for device in strategy.extended.worker_devices
+    }
+
+
 def environment(strategy: tf.distribute.Strategy) -> dict[str, str | int]:
     """Versions and devices that decide the last bits of a run.
 
     Measured: on CPUs the version of TensorFlow, the number of threads and
     oneDNN change them; the number of devices changes them everywhere.
     """
-    kinds = {
-        tf.DeviceSpec.from_string(device).device_type
-        for device in strategy.extended.worker_devices
-    }
+    kinds = _kinds(strategy)
     found = {
         "tensorflow": tf.__version__,
         "device": ", ".join(sorted(kinds)),

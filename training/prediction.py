@@ -5,18 +5,23 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from training import distribution
+
 
 class Predictor:
     """Runs a function over batches, on all devices of a strategy.
 
     A batch is filled up with copies of its first example until it divides
-    evenly over the devices; on a TPU, which compiles every shape, all batches
-    have the full size.
+    evenly over the devices. On a TPU, which compiles a program for each shape,
+    all batches have the full size, and every shape is static.
 
     Args:
         function: dict of tensors [B, ...] -> dict of tensors [B, ...].
         strategy: the devices, which share each batch.
         batch_size: examples of a full batch.
+
+    Attributes:
+        is_static: whether each shape of a batch is a program of its own.
     """
 
     def __init__(
@@ -27,10 +32,11 @@ class Predictor:
     ):
         self._strategy = strategy
         self._multiple = strategy.num_replicas_in_sync
-        if isinstance(strategy, tf.distribute.TPUStrategy):
-            self._multiple = batch_size
+        self.is_static = distribution.is_tpu(strategy)
+        if self.is_static:
+            self._multiple = -(-batch_size // self._multiple) * self._multiple
 
-        @tf.function(reduce_retracing=True)
+        @tf.function(reduce_retracing=not self.is_static)
         def run(batch):
             outputs = strategy.run(function, args=(batch,))
             return {

@@ -24,7 +24,7 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from training import optimization, workers
+from training import distribution, optimization, workers
 
 TOKENS = "tokens"
 _FIRST_LOSS_SCALE = 2.0**15
@@ -69,7 +69,10 @@ class Steps:
         optimizer: built in the strategy's scope.
         strategy: the devices.
         seed: of dropout.
-        use_xla: whether to compile the forward and backward pass.
+        use_xla: whether to compile the step: forward and backward pass,
+            all-reduce, clipping and update in place as one program. Several
+            CPUs, which compiled programs cannot sum over, compile the
+            forward and backward pass.
         accumulation_steps: micro-batches of a replica, computed one after
             the other.
 
@@ -101,9 +104,16 @@ class Steps:
         )
         if task.batch_tokens is not None:
             self.sum_names += (TOKENS,)
-        self._gradients = tf.function(
-            self._gradients, jit_compile=use_xla, autograph=False
-        )
+        self._use_xla = use_xla
+        if use_xla and distribution.can_compile_whole(strategy):
+            self._replica_step = tf.function(
+                self._replica_step, jit_compile=True, autograph=False
+            )
+        elif use_xla and not distribution.is_tpu(strategy):
+            self._gradients = tf.function(
+                self._gradients, jit_compile=True, autograph=False
+            )
+        self._whole_step = tf.function(self._step, autograph=False)
         self._scaling = None  # scale of the loss, and steps since it changed
         if task.model.compute_dtype == "float16":
             with strategy.scope():
@@ -113,9 +123,11 @@ class Steps:
                     aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
                 )
 
-    @tf.function
     def train(self, iterator, num_steps):
         """Runs training steps, each on the next batch.
+
+        Programs have static shapes: if those of the batches vary, the host
+        reads each batch, and runs the program of its shape.
 
         Args:
             iterator: over batches; of several workers, over this one's part
@@ -127,16 +139,31 @@ class Steps:
             batch, the gradient norm, and the loss scale. They are added up
             outside, so that the number of steps in a call changes no bit.
         """
+        specs = tf.nest.flatten(iterator.element_spec)
+        if self._use_xla and not all(
+            spec.shape.is_fully_defined() for spec in specs
+        ):
+            return tf.stack(
+                [self._whole_step(next(iterator)) for _ in range(num_steps)]
+            )
+        return self._train(iterator, num_steps)
+
+    @tf.function
+    def _train(self, iterator, num_steps):
         sums = tf.TensorArray(tf.float32, num_steps)
         for i in tf.range(num_steps):
-            batch = next(iterator)
-            row = self.strategy.run(self._replica_step, args=(batch,))
-            row = self.strategy.experimental_local_results(row)[0]
-            sums = sums.write(i, row)
-            if self._scaling is not None:
-                self._rescale(row)
-            self.optimizer.iterations.assign_add(1)
+            sums = sums.write(i, self._step(next(iterator)))
         return sums.stack()
+
+    @tf.autograph.experimental.do_not_convert  # AutoGraph takes seconds
+    def _step(self, batch):
+        """A step on a whole batch, on all devices."""
+        row = self.strategy.run(self._replica_step, args=(batch,))
+        row = self.strategy.experimental_local_results(row)[0]
+        if self._scaling is not None:
+            self._rescale(row)
+        self.optimizer.iterations.assign_add(1)
+        return row
 
     def skip(self, iterator) -> None:
         """Counts a step and drops its batch."""

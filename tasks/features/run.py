@@ -154,13 +154,16 @@ def extract(
     """Yields the vectors of each line, in the order of the input."""
     settings = extraction.settings
     predictor = make_predictor(extraction)
+    lengths = batching.bucket_lengths(settings.max_seq_length)
+    if predictor.is_static:
+        lengths = batching.compiled_lengths(lengths)
     tokens = list(extraction.vocab)
 
     def run(batch):
         found = predictor(batch)["vectors"]
-        lengths = batch[features.INPUT_MASK].sum(1)
+        sizes = batch[features.INPUT_MASK].sum(1)
         results = []
-        for ids, length, x in zip(batch[features.INPUT_IDS], lengths, found):
+        for ids, length, x in zip(batch[features.INPUT_IDS], sizes, found):
             ids = ids[:length].tolist()
             x = x if settings.pooling != "none" else x[:length].copy()
             results.append(
@@ -171,7 +174,7 @@ def extract(
     return batching.in_order(
         reader.read(),
         run,
-        batching.bucket_lengths(settings.max_seq_length),
+        lengths,
         settings.batch_size,
         window(extraction),
     )

@@ -73,6 +73,32 @@ def test_the_devices_are_described():
     )
 
 
+@pytest.mark.parametrize(
+    ("kinds", "tpu", "asked", "expected"),
+    [
+        ("CPU", False, None, False),
+        ("GPU", False, None, True),
+        ("CPU", False, True, True),
+        ("GPU", False, False, False),
+        ("TPU", True, None, True),
+        ("TPU", True, False, True),
+    ],
+)
+def test_the_device_decides_on_xla(monkeypatch, kinds, tpu, asked, expected):
+    monkeypatch.setattr(distribution, "_kinds", lambda strategy: {kinds})
+    monkeypatch.setattr(distribution, "is_tpu", lambda strategy: tpu)
+    strategy = distribution.make_strategy()
+    assert distribution.use_xla(strategy, asked) == expected
+    whole = distribution.can_compile_whole(strategy)
+    assert whole == (kinds != "TPU")
+
+
+def test_several_cpus_compile_no_all_reduce():
+    four = distribution.make_strategy("mirrored")
+    assert not distribution.can_compile_whole(four)
+    assert distribution.use_xla(four, None) is False
+
+
 def test_gpus_are_described_by_their_name(monkeypatch):
     found = {"device": "NVIDIA H200", "replicas": 4}
     monkeypatch.setattr(distribution, "environment", lambda strategy: found)

@@ -1,12 +1,15 @@
 """A step's arithmetic: micro-batches, and numbers that are not finite."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from common.errors import UserError
 from tests.helpers import tiny
-from training import distribution
+from tensorflow.python.distribute import mirrored_run, mirrored_strategy
+from training import distribution, steps
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +21,14 @@ def whole():
 
 @pytest.mark.parametrize(
     ("replicas", "accumulation_steps", "use_xla"),
-    [(1, 4, False), (1, 2, True), (2, 1, False), (2, 2, False), (2, 4, True)],
+    [
+        (1, 4, False),
+        (1, 1, True),
+        (1, 2, True),
+        (2, 1, False),
+        (2, 2, False),
+        (2, 4, True),
+    ],
 )
 def test_micro_batches_give_the_update_of_the_whole_batch(
     whole, replicas, accumulation_steps, use_xla
@@ -87,3 +97,79 @@ def test_parts_of_a_batch_must_divide_over_the_devices():
     distribution.check_batch_size(strategy, 24, "train_batch_size", 3)
     with pytest.raises(UserError, match="--train_batch_size=20; expected a mu"):
         distribution.check_batch_size(strategy, 20, "train_batch_size", 3)
+
+
+@pytest.fixture
+def as_gpus(monkeypatch):
+    """TensorFlow takes the CPUs for GPUs while it traces."""
+    for owner, name in (
+        (mirrored_run, "_is_gpu_device"),
+        (mirrored_strategy, "_is_gpu_device"),
+        (distribution, "can_compile_whole"),
+    ):
+        monkeypatch.setattr(owner, name, lambda device: True)
+
+
+@pytest.mark.parametrize("replicas", [1, 4])
+def test_the_whole_step_is_one_program_of_each_gpu(as_gpus, replicas):
+    """Its update is in place: it assigns the variables inside."""
+    made = tiny.make_steps(replicas, accumulation_steps=2, use_xla=True)
+    train = made._train.get_concrete_function(
+        tiny.batches(None), tf.constant(1)
+    )
+    called = {f.name: f.graph for f in train.graph._functions.values()}
+    (body,) = [
+        graph
+        for graph in called.values()
+        if any(op.type == "IteratorGetNext" for op in graph.get_operations())
+    ]
+    programs = [
+        op for op in body.get_operations() if op.type.endswith("PartitionedCall")
+    ]
+    assert len(programs) == replicas
+    assert all(op.get_attr("_XlaMustCompile") for op in programs)
+    variables = 3 * len(made.task.model.trainable_variables)
+    outside = [op.type for op in body.get_operations()]
+    assert outside.count("AssignVariableOp") == replicas  # number of the step
+    assert not [name for name in outside if name.startswith("Collective")]
+    for op in programs:
+        inside = body._get_function(op.get_attr("f").name).graph
+        kinds = [op.type for op in inside.get_operations()]
+        assert kinds.count("AssignVariableOp") == variables
+        assert ("CollectiveReduceV2" in kinds) == (replicas > 1)
+
+
+def lengths_of(lengths, seen):
+    """Batches whose weights have these lengths, and steps that see them."""
+    made = tiny.make_steps(use_xla=True)
+    weigh = made.task.batch_weights
+
+    def watched(batch):
+        seen.append(batch["weight"].shape.as_list())
+        return weigh(batch)
+
+    task = dataclasses.replace(made.task, batch_weights=watched)
+    batch = tiny.batch(0)
+    spec = {k: tf.TensorSpec(v.shape, v.dtype) for k, v in batch.items()}
+    spec["weight"] = tf.TensorSpec([tiny.ROWS, None])
+    data = tf.data.Dataset.from_generator(
+        lambda: (
+            batch | {"weight": batch["weight"] * np.ones([1, n], "f4")}
+            for n in lengths
+        ),
+        output_signature=spec,
+    )
+    again = steps.Steps(task, made.optimizer, made.strategy, 3, use_xla=True)
+    return again, iter(data)
+
+
+def test_each_length_of_a_batch_is_a_static_program():
+    seen = []
+    made, data = lengths_of([2, 3, 2, 2, 3], seen)
+    rows = made.train(data, tf.constant(4)).numpy()
+    assert seen == [[tiny.ROWS, 2], [tiny.ROWS, 3]]
+    weights = rows[:, made.sum_names.index("error_weight")]
+    np.testing.assert_allclose(weights / weights[0], [1, 1.5, 1, 1], rtol=1e-6)
+    assert made.optimizer.step == 4
+    assert made.train(data, tf.constant(1)).shape == rows[:1].shape
+    assert len(seen) == 2
