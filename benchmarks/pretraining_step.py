@@ -52,7 +52,7 @@ def make_training(
             losses.OBJECTIVES,
             losses.pretraining_weights,
             losses.pretraining_sums,
-            fused_ops.step_scope(config, fused and not use_xla, remat),
+            fused_ops.step_scope(config, fused, remat, use_xla),
         ),
         optimizer,
         tf.distribute.OneDeviceStrategy("CPU:0"),

@@ -30,24 +30,29 @@ class StepOptions:
     Attributes:
         fused: whether elementwise operations are compiled, see `elementwise`.
         remat: whether layers keep their input only, see `recomputed`.
+        compiled: whether XLA compiles the whole step, see `keeping_inputs`.
     """
 
     fused: bool = False
     remat: bool = False
+    compiled: bool = False
 
 
 _PLAIN = StepOptions()
 _scope = threading.local()
 
 
-def step_scope(config: BertConfig, fused: bool, remat: bool) -> Callable:
+def step_scope(
+    config: BertConfig, fused: bool, remat: bool, compiled: bool = False
+) -> Callable:
     """`training_step` with the options for the available devices.
 
     Args:
         config: sizes of the network.
         fused: whether to fuse elementwise operations on CPUs; on GPUs and
-            TPUs --use_xla compiles the whole step instead.
+            TPUs XLA compiles the whole step instead.
         remat: whether the backward pass recomputes the layers.
+        compiled: whether XLA compiles the whole step.
 
     Returns:
         seed -> context in which a step runs.
@@ -58,7 +63,8 @@ def step_scope(config: BertConfig, fused: bool, remat: bool) -> Callable:
         if device.device_type != "CPU"
     ]
     large = config.hidden_size >= SMALLEST_HIDDEN_SIZE
-    options = StepOptions(fused and large and not accelerators, remat)
+    fused = fused and large and not accelerators and not compiled
+    options = StepOptions(fused, remat, compiled)
     return functools.partial(training_step, options=options)
 
 
@@ -70,11 +76,16 @@ def training_step(seed: "tf.Tensor", options: StepOptions = _PLAIN):
         seed: int32 [2], for dropout.
         options: options of this step.
     """
+    with _using(options), dropout.dropout_seed(seed):
+        yield
+
+
+@contextlib.contextmanager
+def _using(options: StepOptions):
     outer = _options()
     _scope.options = options
     try:
-        with dropout.dropout_seed(seed):
-            yield
+        yield
     finally:
         _scope.options = outer
 
@@ -92,9 +103,32 @@ def elementwise(function: Callable, *tensors, **settings):
         tensors: its inputs; integer ones get no gradient.
         settings: hashable; each combination compiles a program.
     """
+    if _options().compiled:
+        return keeping_inputs(functools.partial(function, **settings), *tensors)
     if not _options().fused:
         return function(*tensors, **settings)
     return _fused(function, **settings)(*map(tf.convert_to_tensor, tensors))
+
+
+def keeping_inputs(function: Callable, *tensors):
+    """`function(*tensors)`; compiled, only the tensors are kept for backward.
+
+    XLA keeps what the backward pass needs, often in float32. Computed again
+    from its inputs, attention keeps nothing of [B, A, S, S], as FlashAttention
+    does (Dao et al. 2022, arXiv:2205.14135).
+
+    Args:
+        function: without side effects and variables of its own.
+        tensors: its inputs; integer ones get no gradient.
+    """
+    if not _options().compiled:
+        return function(*tensors)
+
+    def plain(*tensors):  # what it calls is not computed a third time
+        with _using(_PLAIN):
+            return function(*tensors)
+
+    return _recomputing(plain)(*map(tf.convert_to_tensor, tensors))
 
 
 def recomputed(function: Callable, x):
@@ -112,11 +146,41 @@ def recomputed(function: Callable, x):
         with training_step(seed, options):
             return function(x)
 
-    return tf.recompute_grad(again)(x)
+    return (_recomputing if options.compiled else tf.recompute_grad)(again)(x)
 
 
 def _options() -> StepOptions:
     return getattr(_scope, "options", _PLAIN)
+
+
+def _recomputing(function: Callable) -> Callable:
+    """The function; its gradient computes it again, behind a barrier.
+
+    XLA removes what `tf.recompute_grad` recomputes, as it has it already.
+    """
+    # Has no public name.
+    from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+
+    @tf.custom_gradient
+    def run(*tensors):
+        def gradient(upstream, variables=()):
+            *held, upstream = gen_xla_ops.xla_optimization_barrier(
+                input=[*tensors, upstream]
+            )
+            real = [x for x in held if x.dtype.is_floating]
+            with tf.GradientTape() as tape:
+                tape.watch(real)
+                again = function(*held)
+            found = tape.gradient(again, [*real, *variables], upstream)
+            inputs = iter(found[: len(real)])
+            inputs = [
+                next(inputs) if x.dtype.is_floating else None for x in tensors
+            ]
+            return (inputs, found[len(real) :]) if variables else inputs
+
+        return function(*tensors), gradient
+
+    return run
 
 
 @functools.cache

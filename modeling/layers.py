@@ -281,13 +281,18 @@ class SelfAttention(keras.layers.Layer):
         q = split_heads(self.query(queries), queries, heads)  # [B, A, Q, D]
         k = split_heads(self.key(x), x, heads)  # [B, A, S, D]
         v = split_heads(self.value(x), x, heads)  # [B, A, S, D]
-        scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))  # [B, A, Q, S]
         key, rate = self.dropout.draw(training)
         scale = 1.0 / math.sqrt(q.shape[-1])
-        probs = fused_ops.elementwise(
-            _attention_probs, scores, bias, key, rate=rate, scale=scale
-        )
-        context = ops.transpose(ops.matmul(probs, v), (0, 2, 1, 3))
+
+        def attend(q, k, v, bias, key):
+            scores = ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))
+            probs = fused_ops.elementwise(
+                _attention_probs, scores, bias, key, rate=rate, scale=scale
+            )  # [B, A, Q, S]
+            return ops.matmul(probs, v)
+
+        context = fused_ops.keeping_inputs(attend, q, k, v, bias, key)
+        context = ops.transpose(context, (0, 2, 1, 3))
         return ops.reshape(context, ops.shape(queries))
 
 

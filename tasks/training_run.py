@@ -113,7 +113,7 @@ class TrainingRun:
             task.batch_weights,
             task.batch_sums,
             fused_ops.step_scope(
-                self._config, not self.use_xla, training.remat
+                self._config, not self.use_xla, training.remat, self.use_xla
             ),
             losses.batch_tokens,
             task.measures,

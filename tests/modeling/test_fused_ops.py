@@ -17,6 +17,8 @@ FUSED, REMAT = (
     fused_ops.StepOptions(remat=True),
 )
 BOTH = fused_ops.StepOptions(fused=True, remat=True)
+COMPILED = fused_ops.StepOptions(compiled=True)
+ALL_COMPILED = fused_ops.StepOptions(remat=True, compiled=True)
 SEED = tf.constant([5, 7])
 FUNCTIONS = {
     "attention_probs": (
@@ -134,8 +136,10 @@ def plain(model):
     [
         *[(FUSED, False), (REMAT, False), (BOTH, False)],
         pytest.param(BOTH, True, marks=pytest.mark.long),
+        (COMPILED, True),
+        pytest.param(ALL_COMPILED, True, marks=pytest.mark.long),
     ],
-    ids=["fused", "remat", "both", "one program"],
+    ids=["fused", "remat", "both", "one program", "compiled", "all compiled"],
 )
 def test_all_options_give_the_plain_loss_and_gradients(
     model, plain, options, xla
@@ -216,25 +220,27 @@ def test_unread_positions_of_the_last_layer_change_nothing(model):
 
 
 @pytest.mark.parametrize(
-    ("width", "wanted", "device", "fused"),
+    ("width", "wanted", "device", "compiled", "fused"),
     [
-        (128, True, "CPU", True),
-        (128, False, "CPU", False),
-        (127, True, "CPU", False),
-        (128, True, "GPU", False),
-        (128, True, "TPU", False),
+        (128, True, "CPU", False, True),
+        (128, False, "CPU", False, False),
+        (127, True, "CPU", False, False),
+        (128, True, "CPU", True, False),
+        (128, True, "GPU", False, False),
+        (128, True, "TPU", True, False),
     ],
 )
 def test_fused_operations_are_for_large_networks_on_cpus(
-    monkeypatch, width, wanted, device, fused
+    monkeypatch, width, wanted, device, compiled, fused
 ):
     found = [
         tf.config.LogicalDevice(f"/device:{x}:0", x) for x in ("CPU", device)
     ]
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda: found)
     config = small.config(hidden_size=width, num_attention_heads=1)
-    with fused_ops.step_scope(config, wanted, True)(SEED):
-        assert fused_ops._options() == fused_ops.StepOptions(fused, True)
+    expected = fused_ops.StepOptions(fused, True, compiled)
+    with fused_ops.step_scope(config, wanted, True, compiled)(SEED):
+        assert fused_ops._options() == expected
         assert dropout.current_seed() is SEED
 
 

@@ -124,7 +124,9 @@ def test_the_whole_step_is_one_program_of_each_gpu(as_gpus, replicas):
         if any(op.type == "IteratorGetNext" for op in graph.get_operations())
     ]
     programs = [
-        op for op in body.get_operations() if op.type.endswith("PartitionedCall")
+        op
+        for op in body.get_operations()
+        if op.type.endswith("PartitionedCall")
     ]
     assert len(programs) == replicas
     assert all(op.get_attr("_XlaMustCompile") for op in programs)

@@ -58,7 +58,7 @@ def pretraining(packed, remat=False):
         losses.OBJECTIVES,
         losses.pretraining_weights,
         losses.pretraining_sums,
-        fused_ops.step_scope(CONFIG, fused=False, remat=remat),
+        fused_ops.step_scope(CONFIG, False, remat, compiled=True),
         losses.batch_tokens,
     )
     return task, reader.training_batches(["none"], 1, schema, ROWS, 3, 0)
@@ -79,7 +79,7 @@ def classifier():
         (task_losses.LABELS,),
         task_losses.label_weights,
         task_losses.class_sums,
-        fused_ops.step_scope(CONFIG, fused=False, remat=False),
+        fused_ops.step_scope(CONFIG, False, False, compiled=True),
         losses.batch_tokens,
     )
     return task, batching.training_batches(rows, [small.S], ROWS, 3, 0)
