@@ -27,7 +27,7 @@ LOCKED = requirements.txt requirements-report.txt requirements-demo.txt \
     requirements-parquet.txt requirements-serve.txt
 
 .PHONY: quickstart test test-long check lock bench bench-peers peers backends \
-    tpu clean
+    tpu gpu clean
 
 quickstart: $(VENV)/run
 	examples/quickstart.sh $(BIN)/python $(OUT)
@@ -81,9 +81,15 @@ bench-peers: $(VENV)/run peers
 	RUNS=1 $(TURNS) alone configs/bert_base.json 32 128 20
 	$(TURNS) infer configs/bert_small.json 32 16,32,64,128,256,512
 
-# Compiles a training step for a TPU v5e ahead of time.
+# Compile training steps ahead of time for eight TPU v5e cores; for one and
+# eight H100. STEP="configs/bert_base.json 256 128 20" compiles a single one.
+AHEAD = $(BIN)/python -m benchmarks.ahead_of_time $(PEERS)
 tpu: $(VENV)/run $(PEERS)/tpu/done
-	$(BIN)/python -m benchmarks.tpu_compile $(PEERS)/tpu/bin/python
+	$(AHEAD)/tpu/bin/python v5e 8 $(STEP)
+
+gpu: $(VENV)/run $(PEERS)/gpu/done
+	$(AHEAD)/gpu/bin/python h100 1 $(STEP)
+	$(AHEAD)/gpu/bin/python h100 8 $(STEP)
 
 # Other systems to compare with, each in its own environment.
 peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done \
@@ -140,7 +146,7 @@ $(PEERS)/keras_backends/done: benchmarks/peers/keras_backends.txt
 	$(PEERS)/keras_backends/bin/python -m pip install --quiet -r $<
 	touch $@
 
-$(PEERS)/tpu/done: benchmarks/peers/tpu.txt
-	$(NEW_VENV) $(PEERS)/tpu
-	$(PEERS)/tpu/bin/python -m pip install --quiet -r $<
+$(PEERS)/tpu/done $(PEERS)/gpu/done: $(PEERS)/%/done: benchmarks/peers/%.txt
+	$(NEW_VENV) $(PEERS)/$*
+	$(PEERS)/$*/bin/python -m pip install --quiet -r $<
 	touch $@

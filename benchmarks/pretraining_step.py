@@ -34,6 +34,7 @@ def make_training(
     remat: bool = False,
     use_xla: bool = False,
     packed: bool = False,
+    accumulation_steps: int = 1,
 ) -> steps.Steps:
     """Creates training steps on one device.
 
@@ -42,6 +43,7 @@ def make_training(
         fused: elementwise operations are fused, as on any CPU.
         remat, use_xla: flags of run_pretraining.py.
         packed: rows hold several sequences.
+        accumulation_steps: micro-batches of a batch.
     """
     model = models.build_pretraining_model(config, packed=packed)
     optimizer = AdamWeightDecay(1e-4)
@@ -58,6 +60,7 @@ def make_training(
         tf.distribute.OneDeviceStrategy("CPU:0"),
         1,
         use_xla,
+        accumulation_steps,
     )
 
 

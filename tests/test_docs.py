@@ -114,7 +114,7 @@ PARSED = (
     "--runner=SparkRunner",
     "--runner=DataflowRunner",
 )
-TARGETS = ("make quickstart", "make tpu")
+TARGETS = ("make quickstart", "make tpu", "make gpu")
 LONG = (".venv/bin/python -m pytest -m long tests/long/test_object_store.py",)
 INSTALLS = (
     "python3 -m venv .venv",

@@ -8,12 +8,12 @@ import pytest
 
 import run_classifier
 from benchmarks import (
+    ahead_of_time,
     finetuning,
     glue,
     serving,
     serving_load,
     squad,
-    tpu_compile,
     transformers_trainer,
 )
 from data import features
@@ -120,15 +120,40 @@ def test_a_server_is_loaded_beside_the_bare_model(tmp_path):
         assert 0 < figures["p50_ms"] <= figures["p99_ms"]
 
 
-def test_a_step_is_a_program_for_the_compiler(tmp_path):
-    """The result is the last line that the compiler prints."""
-    config = small.config(num_hidden_layers=1)
-    program = tpu_compile.program(config, small.B, small.S, small.P, "bfloat16")
+def test_a_step_is_a_program_for_the_compiler(tmp_path, monkeypatch):
+    """With its sums over eight replicas; the compiler is a stand-in."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(vars(small.config(num_hidden_layers=1))))
     python = tmp_path / "python"
+    figures = {
+        "product_flops": 197e9,
+        "argument_bytes": 3e9,
+        "alias_bytes": 1e8,
+        "temporary_bytes": 5e8,
+        "words": "$3 $4 $5",
+    }
+    text = "\nENTRY %main {\n  %a.1 = f32[7]{0} all-reduce(%b)\n}\n"
     python.write_text(
-        '#!/bin/sh\necho noise\necho "{\\"topology\\": \\"$3\\"}"\n'
+        "#!/bin/sh\n"
+        f"cp $2 {tmp_path}/module.hlo\nprintf '{text}' > $6\n"
+        f"echo noise\ncat <<END\n{json.dumps(figures)}\nEND\n"
     )
     python.chmod(0o755)
-    found = tpu_compile.measure(str(python), "v5e:2x2", program)
-    assert found == {"topology": "v5e:2x2"}
-    assert len(program) > 10_000
+    found = ahead_of_time.measure(
+        str(python),
+        "v5e",
+        8,
+        str(path),
+        (16, small.S, small.P),
+        "bfloat16",
+        ["remat", "parts=2"],
+    )
+    assert found["words"] == "tpu v5e:2x4 8"
+    assert found["gigabytes"] == 3.5
+    # Two parts; 100 MB read and written take less.
+    assert found["least_milliseconds"] == 2.0
+    assert found["all_reduces"] == 1
+    program = (tmp_path / "module.hlo").read_bytes()
+    assert program.count(b"all-reduce") > 1
+    assert program.count(b"opt-barrier") > 1
+    assert b"f64" not in program

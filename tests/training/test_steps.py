@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.distribute import mirrored_run, mirrored_strategy
 
 from common.errors import UserError
 from tests.helpers import tiny
-from tensorflow.python.distribute import mirrored_run, mirrored_strategy
 from training import distribution, steps
 
 

@@ -6,6 +6,7 @@ the pipelines give them, in the scope of a run on an accelerator, as one
 replica of several. No TPU ran here.
 """
 
+import functools
 import re
 
 import keras
@@ -17,12 +18,12 @@ from data import batching, features
 from data.records import example_files, reader
 from modeling import fused_ops, losses, models, task_losses, task_models
 from tasks.classification import examples
+from tasks.squad import windows
 from tests.helpers import small
 from training import optimization, steps
 
 pytestmark = pytest.mark.slow
-ROWS, REPLICAS = 4, 2
-LABELS = examples.Labels("classes", ("a", "b", "c", "d", "e"))
+ROWS, REPLICAS, CHOICES = 16, 8, 3
 CONFIG = small.config(
     num_hidden_layers=1,
     hidden_dropout_prob=0.1,
@@ -64,32 +65,112 @@ def pretraining(packed, remat=False):
     return task, reader.training_batches(["none"], 1, schema, ROWS, 3, 0)
 
 
-def classifier():
-    """The task of run_classifier and its batches."""
-    row = {"input_ids": [1], "segment_ids": [0], "label_ids": [0]}
-    schema = {
+def labelled(labels):
+    return {
         name: example_files.Feature(kind, size=size)
-        for name, (kind, size) in examples.label_schema(LABELS).items()
+        for name, (kind, size) in examples.label_schema(labels).items()
     }
-    rows = example_files.Examples(
-        [{name: [1] for name in schema} | row] * ROWS, schema
-    )
-    task = steps.StepTask(
-        task_models.build_classifier(CONFIG, len(LABELS.names)),
-        (task_losses.LABELS,),
+
+
+def of(kind, names=("a", "b", "c", "d", "e")):
+    return examples.Labels(kind, names)
+
+
+CLASSES = of("classes")
+NER = {
+    features.LABEL_IDS: example_files.Feature(sequence=True),
+    features.LABEL_WEIGHTS: example_files.Feature("float32", sequence=True),
+}
+SWAG = {
+    features.LABEL_IDS: example_files.Feature(),
+    features.CHOICE_WEIGHTS: example_files.Feature("float32", size=CHOICES),
+}
+# Schema, network, objective, weights and sums of each fine-tuning task.
+FINE_TUNING = {
+    "classes": (
+        labelled(CLASSES),
+        lambda: task_models.build_classifier(CONFIG, 5),
+        task_losses.LABELS,
         task_losses.label_weights,
         task_losses.class_sums,
+    ),
+    "multi_label": (
+        labelled(of("multi_label")),
+        lambda: task_models.build_classifier(CONFIG, 5),
+        task_losses.LABELS,
+        task_losses.label_weights,
+        task_losses.multi_label_sums,
+    ),
+    "regression": (
+        labelled(of("regression", ())),
+        lambda: task_models.build_classifier(CONFIG, 1),
+        task_losses.LABELS,
+        task_losses.label_weights,
+        task_losses.number_sums,
+    ),
+    "squad": (
+        windows.TRAINING_SCHEMA,
+        lambda: task_models.build_span_model(CONFIG),
+        task_losses.SPAN,
+        task_losses.span_weights,
+        task_losses.span_sums,
+    ),
+    "ner": (
+        NER,
+        lambda: task_models.build_token_classifier(CONFIG, 5),
+        task_losses.TOKEN,
+        task_losses.token_weights,
+        task_losses.token_sums,
+    ),
+    "swag": (
+        SWAG,
+        lambda: task_models.build_choice_model(CONFIG),
+        task_losses.CHOICE,
+        task_losses.choice_weights,
+        task_losses.choice_sums,
+    ),
+}
+
+
+def fine_tuning_batches(name, lengths, sizes=(1,) * ROWS):
+    """The pipeline of a fine-tuning task."""
+    schema = FINE_TUNING[name][0]
+    choices = CHOICES if name == "swag" else 1
+
+    def example(length):
+        ids = [1] * length
+        row = {
+            key: ids if feature.sequence else [1] * feature.size
+            for key, feature in schema.items()
+        }
+        return row | {
+            key: ids if choices == 1 else [ids] * choices
+            for key in ("input_ids", "segment_ids")
+        }
+
+    rows = example_files.Examples(map(example, sizes), schema, choices)
+    return batching.training_batches(rows, lengths, ROWS, 3, 0)
+
+
+def fine_tuning(name):
+    """A fine-tuning task and its batches."""
+    _, build, objective, weights, sums = FINE_TUNING[name]
+    task = steps.StepTask(
+        build(),
+        (objective,),
+        weights,
+        sums,
         fused_ops.step_scope(CONFIG, False, False, compiled=True),
         losses.batch_tokens,
     )
-    return task, batching.training_batches(rows, [small.S], ROWS, 3, 0)
+    return task, fine_tuning_batches(name, [small.S])
 
 
 CASES = {
     "padded": lambda: pretraining(False),
     "packed": lambda: pretraining(True),
     "remat": lambda: pretraining(False, remat=True),
-    "classes": classifier,
+    **{name: functools.partial(fine_tuning, name) for name in FINE_TUNING},
 }
 
 
@@ -162,7 +243,10 @@ def assert_static(text):
         ("packed", "mixed_bfloat16"),
         pytest.param("remat", "float32", marks=pytest.mark.long),
         ("classes", "float32"),
-        pytest.param("classes", "mixed_bfloat16", marks=pytest.mark.long),
+        *[
+            pytest.param(name, "mixed_bfloat16", marks=pytest.mark.long)
+            for name in FINE_TUNING
+        ],
     ],
 )
 def test_the_whole_step_is_one_static_program(
@@ -187,7 +271,7 @@ def test_the_whole_step_is_one_static_program(
         pytest.param(name, steps, marks=pytest.mark.long)
         if (name, steps) != ("classes", 2)
         else (name, steps)
-        for name in CASES
+        for name in ("padded", "packed", "remat", "classes")
         for steps in (1, 2)
     ],
 )
@@ -201,6 +285,24 @@ def test_the_whole_step_compiles_and_runs(whole_step, name, accumulation_steps):
     assert optimizer.step == REPLICAS
 
 
+@pytest.mark.parametrize("name", FINE_TUNING)
+def test_batches_of_each_task_are_static(name):
+    """With several lengths each batch has one of those that are compiled."""
+    spec = fine_tuning_batches(name, [small.S]).element_spec
+    assert all(x.shape.is_fully_defined() for x in spec.values())
+    assert features.INPUT_IDS in spec
+    lengths = batching.compiled_lengths(batching.bucket_lengths(128))
+    assert lengths == [32, 64, 128]
+    sizes = [7, 31, 33, 64, 65, 127, 128] * ROWS
+    batches = fine_tuning_batches(name, lengths, sizes)
+    axis = 2 if name == "swag" else 1
+    found = set()
+    for batch in batches.take(len(sizes) // ROWS):
+        found.add(batch[features.INPUT_IDS].shape[axis])
+        assert {len(x) for x in batch.values()} == {ROWS}
+    assert found == set(lengths)
+
+
 def test_labels_are_as_the_pipeline_gives_them():
-    _, dataset = classifier()
-    assert dataset.element_spec[features.LABEL_IDS].shape == [ROWS]
+    spec = fine_tuning_batches("classes", [small.S]).element_spec
+    assert spec[features.LABEL_IDS].shape == [ROWS]
