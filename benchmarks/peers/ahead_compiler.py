@@ -35,23 +35,24 @@ def remove_copies(module: ir.Module) -> None:
 def product_flops(module: ir.Module) -> int:
     """FLOPs of the module's matrix products; of those in loops, once."""
     found = 0
-    for product in operations(module, "stablehlo.dot_general"):
+    for product in operations(module, "stablehlo.dot", "stablehlo.dot_general"):
         left = ir.RankedTensorType(product.operands[0].type).shape
         result = ir.RankedTensorType(product.results[0].type).shape
-        dimensions = stablehlo.DotDimensionNumbers(
-            product.attributes["dot_dimension_numbers"]
-        )
-        summed = [left[i] for i in dimensions.lhs_contracting_dimensions]
-        found += 2 * math.prod(result) * math.prod(summed)
+        summed = [len(left) - 1]
+        if product.name == "stablehlo.dot_general":
+            summed = stablehlo.DotDimensionNumbers(
+                product.attributes["dot_dimension_numbers"]
+            ).lhs_contracting_dimensions
+        found += 2 * math.prod(result) * math.prod(left[i] for i in summed)
     return found
 
 
-def operations(module: ir.Module, name: str) -> list:
-    """The operations of a name."""
+def operations(module: ir.Module, *names: str) -> list:
+    """The operations of these names."""
     found = []
 
     def collect(operation):
-        if operation.name == name:
+        if operation.name in names:
             found.append(operation)
         return ir.WalkResult.ADVANCE
 
