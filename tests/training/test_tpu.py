@@ -162,6 +162,7 @@ def fine_tuning(name):
         sums,
         fused_ops.step_scope(CONFIG, False, False, compiled=True),
         losses.batch_tokens,
+        ("loss",) if name == "regression" else ("loss", "accuracy"),
     )
     return task, fine_tuning_batches(name, [small.S])
 
