@@ -133,9 +133,10 @@ def test_a_step_is_a_program_for_the_compiler(tmp_path, monkeypatch):
         "words": "$3 $4 $5",
     }
     text = "\nENTRY %main {\n  %a.1 = f32[7]{0} all-reduce(%b)\n}\n"
+    (tmp_path / "text").write_text(text)
     python.write_text(
         "#!/bin/sh\n"
-        f"cp $2 {tmp_path}/module.hlo\nprintf '{text}' > $6\n"
+        f"cp $2 {tmp_path}/module.hlo\ncp {tmp_path}/text $6\n"
         f"echo noise\ncat <<END\n{json.dumps(figures)}\nEND\n"
     )
     python.chmod(0o755)
