@@ -56,7 +56,9 @@ COMMANDS = {
         "doctor.py": "",
     },
     "pretraining": {
-        "configs/bert_quickstart.json": f"{STEPS} {EVALUATE} --eval_steps=1",
+        "--input_file=quickstart/train.tfrecord": (
+            f"{STEPS} {EVALUATE} --eval_steps=1"
+        ),
         "python fill_mask.py --init_checkpoint=quickstart/run": "",
     },
     "classification": {
@@ -75,7 +77,7 @@ COMMANDS = {
     },
     "ner": {"run_ner.py": FIT},
     "swag": {"run_swag.py": FIT},
-    "weights": {
+    "long_weights": {
         "--output_file=vectors.jsonl": "",
         "--output_file=vectors.npz": "",
         "--to=huggingface": "",
@@ -90,6 +92,17 @@ COMMANDS = {
         "python report.py quickstart/run": "",
         "python report.py run_a run_b": "",
     },
+    "long_own_texts": {
+        "--input_file=my_texts": "",
+        "--output_file=mine/vocab.txt": (
+            f"--vocab_size={docs_files.VOCABULARY}"
+        ),
+        "--output_file=mine/train.tfrecord": RECORDS,
+        "--output_file=mine/held_out.tfrecord": RECORDS,
+        "--output_dir=mine/run": f"{STEPS} {EVALUATE}",
+        "--output_dir=mine/labels": FIT,
+        "python predict.py --model=mine/labels_export": "",
+    },
     "long_pretraining": {"--phases=": STEPS},
     "long_squad": {
         "--version_2_with_negative": (
@@ -99,11 +112,12 @@ COMMANDS = {
     "long_ner": {"python -m examples.feature_ner": ""},
     "long_beam": {"--runner=DirectRunner": RECORDS},
 }
-LAYERS = {"weights": 5, "long_ner": 5}  # these read the last four layers
+LAYERS = {"long_weights": 5, "long_ner": 5}  # these read the last four layers
 # Needs machines, storage, engines or a reader: flags only.
 PARSED = (
     "python serve.py",
     "python demo.py --model=quickstart/run",
+    "python demo.py --model=mine/labels_export",
     "--to=onnx",  # its packages are an extra
     "until python run_pretraining.py",
     "--output_dir=/shared/run",
@@ -134,7 +148,7 @@ PROGRAMS = ("library", "coming_from")  # the snippets of a page are one program
 # Group -> part of a snippet of the other pages, in order.
 SNIPPETS = {
     "squad": ['load("squad_export")'],
-    "weights": [
+    "long_weights": [
         'load("preprocessor")',
         'KerasLayer("preprocessor")',
         'bert.load_encoder("minilm_google")',
@@ -151,7 +165,8 @@ FILES = {
     "long_ner": docs_files.ner,
     "swag": docs_files.swag,
     "reports": docs_files.reports,
-    "weights": docs_files.weights,
+    "long_weights": docs_files.weights,
+    "long_own_texts": docs_files.own_texts,
     "long_beam": lambda folder: None,
 }
 

@@ -367,7 +367,7 @@ def check_text_flags(
             )
 
 
-def check_records(records: Records, vocab_size: int, known) -> int:
+def check_records(records: Records, vocab_size: int, known=None) -> int:
     """Checks and counts records before step 1.
 
     Shards in a manifest are compared with its hashes, if they have at most
@@ -377,7 +377,8 @@ def check_records(records: Records, vocab_size: int, known) -> int:
     Args:
         records: records of a run.
         vocab_size: ids must be below it.
-        known: `verified.Verified`; files that are read are added.
+        known: `verified.Verified`; files that are read are added. None:
+            nothing is known.
 
     Returns:
         the number of records.
@@ -392,11 +393,12 @@ def check_records(records: Records, vocab_size: int, known) -> int:
     count = done = 0
     for path, entry in records.entries():
         if entry is None:
-            found = known.count(path, records.schema, vocab_size)
+            found = known and known.count(path, records.schema, vocab_size)
             if found is None:
                 say(f"{path}: not in a manifest, checking every record")
                 found = reader.check_records(path, records.schema, vocab_size)
-                known.add(path, records.schema, vocab_size, found)
+                if known:
+                    known.add(path, records.schema, vocab_size, found)
             count += found
             continue
         if total <= _HASHED_BYTES and not storage.is_remote(path):

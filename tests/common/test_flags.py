@@ -182,8 +182,8 @@ def test_values_by_mark():
 def test_what_only_the_first_worker_writes_is_marked():
     settings = [script.Settings for script in (run_classifier, run_squad)]
     assert [set(flags.as_dict(x(), "chief")) for x in settings] == [
-        {"export_dir", "glue_dir"},
-        {"export_dir"},
+        {"export_dir", "glue_dir", "profile_steps"},
+        {"export_dir", "profile_steps"},
     ]
 
 

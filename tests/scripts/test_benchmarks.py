@@ -27,6 +27,7 @@ from tests.helpers import small, text, tiny
 from tests.helpers.small import B, P, S, V
 
 
+@pytest.mark.long
 def test_a_step_is_timed():
     config = small.config()
     figures = pretraining_step.measure(config, B, S, P, size=13, runs=1)
@@ -38,6 +39,7 @@ def test_a_step_is_timed():
         assert 0 < found["executed_share"] < found["nominal_share"]
 
 
+@pytest.mark.long
 def test_both_sides_of_the_guard_take_the_same_step():
     """The bare one always updates; both clip the gradient."""
     sides = []
@@ -77,6 +79,7 @@ def test_the_guards_cost_is_measured():
     assert figures["ratio"] > 0
 
 
+@pytest.mark.long
 def test_tokenization_is_timed(tmp_path):
     text.write_vocabulary(tmp_path / "vocab.txt")
     figures = tokenization.measure(

@@ -26,7 +26,9 @@ def good(tmp_path_factory):
     (folder / "run" / "task.json").write_text(json.dumps(task))
     (folder / "other").mkdir()
     (folder / "other" / "checkpoint").write_text("")
-    (folder / "other" / "task.json").write_text('{"labels": ["0", "1"]}')
+    (folder / "other" / "task.json").write_text(
+        '{"kind": "classes", "labels": ["0", "1"]}'
+    )
     (folder / "full").mkdir()
     (folder / "full" / "file").write_text("")
     return folder

@@ -10,12 +10,14 @@ from common.errors import UserError
 from tasks import live_report
 from tasks import main as tasks_main
 from tasks.pretraining.settings import Settings
+from training import workers
 
 
 @pytest.fixture
 def started(monkeypatch, tmp_path):
     """Folders whose reports are kept up to date."""
     folders = []
+    monkeypatch.setattr(workers, "_folders", None)  # of other workers
     monkeypatch.setattr(live_report, "start", folders.append)
     monkeypatch.chdir(tmp_path)
     yield folders

@@ -269,13 +269,12 @@ def test_the_whole_step_is_one_static_program(
 @pytest.mark.parametrize(
     ("name", "accumulation_steps"),
     [
-        pytest.param(name, steps, marks=pytest.mark.long)
-        if (name, steps) != ("classes", 2)
-        else (name, steps)
+        (name, steps)
         for name in ("padded", "packed", "remat", "classes")
         for steps in (1, 2)
     ],
 )
+@pytest.mark.long
 def test_the_whole_step_compiles_and_runs(whole_step, name, accumulation_steps):
     step, batch, optimizer = whole_step(name, accumulation_steps)
     number = tf.constant(1)
