@@ -93,9 +93,10 @@ COMMANDS = {
         "python report.py run_a run_b": "",
     },
     "long_own_texts": {
+        "mkdir -p mine": "",
         "--input_file=my_texts": "",
         "--output_file=mine/vocab.txt": (
-            f"--vocab_size={docs_files.VOCABULARY}"
+            f"--vocab_size={docs_files.VOCABULARY} --num_unused=3"
         ),
         "--output_file=mine/train.tfrecord": RECORDS,
         "--output_file=mine/held_out.tfrecord": RECORDS,
