@@ -50,6 +50,11 @@ def read_signatures(folder: str) -> dict[str, dict[str, tf.TensorSpec]]:
         name -> specs of the inputs by name.
     """
     (meta,) = saved_models.read_proto(folder).meta_graphs
+    return signatures_of(meta)
+
+
+def signatures_of(meta) -> dict[str, dict[str, tf.TensorSpec]]:
+    """The signatures of a MetaGraphDef, as for `read_signatures`."""
     return {
         name: {
             key: tf.TensorSpec(tf.TensorShape(x.tensor_shape), x.dtype)

@@ -45,12 +45,19 @@ class Servable:
     ):
         self._loaded = hub.load(folder, trust_model=True)  # variables
         self._functions = self._loaded.signatures
-        self.signatures = rest.read_signatures(folder)
+        (meta,) = saved_models.read_proto(folder).meta_graphs
+        self.signatures = rest.signatures_of(meta)
+        self._metadata = {
+            name: json_format.MessageToDict(
+                meta.signature_def[name], preserving_proto_field_name=True
+            )
+            for name in self.signatures
+        }
         self._batched = {
             name: _batched(function, self.signatures[name], settings, on_batch)
             for name, function in self._functions.items()
         }
-        self._folder, self._one_at_a_time = folder, threading.Lock()
+        self._one_at_a_time = threading.Lock()
 
     def call(
         self, signature: str, tensors: dict[str, tf.Tensor]
@@ -80,13 +87,7 @@ class Servable:
 
     def metadata(self) -> dict:
         """Describes the signatures, as protos in JSON."""
-        (meta,) = saved_models.read_proto(self._folder).meta_graphs
-        return {
-            name: json_format.MessageToDict(
-                meta.signature_def[name], preserving_proto_field_name=True
-            )
-            for name in self.signatures
-        }
+        return self._metadata
 
 
 def _batched(function, specs: dict, settings: Settings, on_batch: Callable):
