@@ -14,8 +14,8 @@ from common.errors import UserError
 LONGEST_LINE = 1 << 25  # bytes: 32 MiB, the text of 40 books
 LARGEST_JSON = 1 << 27  # bytes, decompressed: SQuAD has 42 million
 LARGEST_SETTINGS = 1 << 25  # bytes of config, manifest, tokenizer, labels
-# A value of two bytes may take 200 of memory: for each of so many bytes of the
-# limit, the JSON may have an object or list, and a number or string.
+# A value of two bytes may use 200 bytes of memory: for each of so many bytes
+# of the limit, the JSON may have an object or list, and a number or string.
 _BYTES_OF_OBJECT, _BYTES_OF_VALUE = 64, 16
 DAMAGED_GZIP = (gzip.BadGzipFile, zlib.error)
 # Text compresses to a third or a tenth. The ratio is checked only after many

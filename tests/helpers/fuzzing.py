@@ -117,7 +117,7 @@ def _one_child(target, end, finds, folder, number, report, known) -> None:
 
 
 def _watch(child: subprocess.Popen, status: pathlib.Path, end: float) -> str:
-    """Waits for the end of a child; returns what is wrong with it, or ""."""
+    """Waits for the end of a child; returns its error, or ""."""
     last, began, moved = "", 0.0, time.monotonic()
     while child.poll() is None:
         time.sleep(0.1)
