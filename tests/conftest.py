@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 import tensorflow as tf
 
+import convert_checkpoint
 import predict
 from common import main as main_lib
 from tasks import live_report
@@ -80,5 +81,20 @@ def ask(run_script, monkeypatch):
             predict, "--trust_model", *words, model=model, **named
         )
         return code, [json.loads(line) for line in out.splitlines()], err
+
+    return run
+
+
+@pytest.fixture
+def convert(run_script):
+    """Converts a model; returns the output, or with a code the error."""
+
+    def run(source, path, target, output, code=0, **named):
+        named = {"input": path, "to": target, "output": output, **named}
+        found, out, err = run_script(
+            convert_checkpoint, **{"from": source, **named}
+        )
+        assert found == code, err
+        return out if code == 0 else err
 
     return run

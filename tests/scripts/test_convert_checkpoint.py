@@ -71,19 +71,6 @@ def google(tmp_path, good):
     return shutil.copytree(good / "google", tmp_path / "google")
 
 
-@pytest.fixture
-def convert(run_script):
-    def run(source, path, target, output, code=0, **named):
-        named = {"input": path, "to": target, "output": output, **named}
-        found, out, err = run_script(
-            convert_checkpoint, **{"from": source, **named}
-        )
-        assert found == code, err
-        return out if code == 0 else err
-
-    return run
-
-
 def bytes_of(folder):
     return {p.name: p.read_bytes() for p in sorted(folder.iterdir())}
 

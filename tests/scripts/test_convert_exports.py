@@ -8,26 +8,12 @@ import pytest
 import tensorflow as tf
 import tokenizers
 
-import convert_checkpoint
 from common import tensor_files
 from data.text import tokenization, tokenizer_files
 from modeling import checkpoints, task_models
 from tests.helpers import classifier_files, small, text
 
 SIZE = len(text.VOCABULARY)
-
-
-@pytest.fixture
-def convert(run_script):
-    def run(source, path, target, output, code=0, **named):
-        named = {"input": path, "to": target, "output": output, **named}
-        found, out, err = run_script(
-            convert_checkpoint, **{"from": source, **named}
-        )
-        assert found == code, err
-        return out if code == 0 else err
-
-    return run
 
 
 def classifier_folder(folder, size):
