@@ -15,12 +15,12 @@ import math
 import struct
 from collections.abc import Iterator
 
-import google_crc32c
 from google.protobuf import message
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import tensor_bundle_pb2
 
 from common import storage
+from common.formats import checksums
 
 _LARGEST = 1 << 26  # bytes of an index: BERT-large with Adam has 100,000
 _FOOTER, _TRAILER = 48, 5
@@ -96,6 +96,29 @@ def check(prefix: str) -> None:
                 wrong = _wrong_strings(entry, file)
         if wrong:
             raise ValueError(f"{name:.80} {wrong}")
+    _check_total(tensors, sum(sizes.values()))
+
+
+def _check_total(tensors: dict, held: int) -> None:
+    """Compares the size of all tensors, which may overlap, with the data."""
+    listed = {}
+    for key, entry in tensors.items():
+        if key[:1] != _SLICE:
+            dims = [dim.size for dim in entry.shape.dim]
+            listed[key] = math.prod(dims) * (_SIZES[_kind(entry)] or 1), dims
+    total = sum(size for size, _ in listed.values())
+    if total > held:
+        key = max(listed, key=listed.get)
+        raise ValueError(
+            f"{key.decode()} {listed[key][1]}: the index lists tensors of "
+            f"{total:,} bytes; the data files have {held:,}"
+        )
+
+
+def _kind(entry) -> str:
+    """Name of the type of a tensor, or its number."""
+    kinds = types_pb2.DataType.DESCRIPTOR.values_by_number
+    return kinds[entry.dtype].name if entry.dtype in kinds else str(entry.dtype)
 
 
 def _regular(path: str) -> str:
@@ -121,8 +144,7 @@ def _mistake(entry, data_size: int | None) -> str | None:
         entry.slices or not count
     ):
         return f"has the shape {dims!s:.80}, more than memory holds"
-    kinds = types_pb2.DataType.DESCRIPTOR.values_by_number
-    kind = kinds[entry.dtype].name if entry.dtype in kinds else str(entry.dtype)
+    kind = _kind(entry)
     if kind not in _SIZES:
         return f"has the type {kind}, which no BERT needs"
     for part in entry.slices:
@@ -190,8 +212,7 @@ def _block(
     if end + _TRAILER > limit or size < 4:
         raise ValueError("a block outside of the index")
     kind, checksum = struct.unpack_from("<BI", content, end)
-    crc = google_crc32c.value(content[offset : end + 1])
-    if ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF != checksum:
+    if checksums.masked_crc32c(content[offset : end + 1]) != checksum:
         raise ValueError("the checksum of a block of the index differs")
     if kind:
         raise ValueError("the index is compressed")

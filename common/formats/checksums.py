@@ -1,4 +1,4 @@
-"""Checksums of TFRecord files (tensorflow/core/lib/hash/crc32c.h)."""
+"""Checksums of TFRecords and checkpoints (tensorflow/core/lib/hash)."""
 
 import google_crc32c
 import numpy as np

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import google_crc32c
 import numpy as np
 
-from data.records import checksums
+from common.formats import checksums
 
 _HEADER = np.dtype([("length", "<u8"), ("checksum", "<u4")])
 

@@ -6,8 +6,8 @@ import struct
 import google_crc32c
 
 from common import storage
+from common.formats import checksums
 from common.storage import sync_and_hash
-from data.records import checksums
 
 _HEADER, _FRAME = 12, 16  # bytes before the data, and around it
 _BLOCK = 1 << 24  # bytes of a record that are read at once

@@ -9,7 +9,7 @@ import numpy as np
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import tensor_bundle_pb2
 
-from data.records import checksums
+from common.formats import checksums
 from tests.bad_inputs.case import Case
 
 PATH = "model/bert_model.ckpt.index"

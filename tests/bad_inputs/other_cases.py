@@ -11,7 +11,7 @@ import struct
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from data.records import checksums
+from common.formats import checksums
 from tests.bad_inputs.case import Case
 
 BARE = ("run_pretraining_bare", "doctor_bare")

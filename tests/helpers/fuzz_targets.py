@@ -122,8 +122,9 @@ def manifest(folder: pathlib.Path) -> list[Case]:
 def records(folder: pathlib.Path) -> list[Case]:
     import tensorflow as tf
 
+    from common.formats import checksums
     from data import features
-    from data.records import checksums, frames, reader, shard_check
+    from data.records import frames, reader, shard_check
 
     schema = features.pretraining_schema(7, 2)
     example = tf.train.Example()
@@ -170,7 +171,7 @@ def checkpoint_index(folder: pathlib.Path) -> list[Case]:
     import numpy as np
     from tensorflow.core.protobuf import tensor_bundle_pb2
 
-    from data.records import checksums
+    from common.formats import checksums
     from modeling import checkpoints
     from tests.helpers import sorted_table
 

@@ -6,7 +6,7 @@ file: block of the entries, empty block, block that names the first, footer
 
 import struct
 
-from data.records import checksums
+from common.formats import checksums
 
 _MAGIC = 0xDB4775248B80FB57
 

@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from data.records import checksums, shard_check
+from common.formats import checksums
+from data.records import shard_check
 from data.records import writer as records
 from data.records.shard_check import check_shard
 

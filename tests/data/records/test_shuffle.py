@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.records import checksums, frames, shuffle
+from common.formats import checksums
+from data.records import frames, shuffle
 
 
 def tf_frames(path, records):

@@ -10,7 +10,7 @@ import tensorflow as tf
 from checks import model
 from common import tensor_files
 from common.errors import UserError
-from data.records import checksums
+from common.formats import checksums
 from modeling import checkpoints
 from modeling.formats import huggingface, model_garden
 
