@@ -71,8 +71,7 @@ def drop(x, key, rate: float):
     """
     if not ON_TENSORFLOW:
         return keras.random.dropout(x, rate, seed=key) if rate else x
-    threshold = round(rate * 2**32)
-    if threshold == 0:
+    if not (threshold := round(rate * 2**32)):
         return x
     shape = tf.shape(x)
     # Two short ranges: TensorFlow computes ranges on the host, even for a GPU.
@@ -82,7 +81,9 @@ def drop(x, key, rate: float):
         for part in (rows[:, None], tf.range(shape[-1]), shape[-1])
     )
     key = tf.bitcast(key, tf.uint32)
-    bits = (rows * last + columns) * _uint32(0x9E3779B9) + key[0]
+    step = _uint32(0x9E3779B9)
+    # The key comes before the sum: compilers compute a constant of any size.
+    bits = rows * (last * step) + key[0] + columns * step
     bits = _fold(bits, 16) * _uint32(0x85EBCA6B)
     bits = _fold(tf.bitwise.bitwise_xor(bits, key[1]), 13)
     bits = _fold(bits * _uint32(0xC2B2AE35), 16)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from modeling import dropout
 from modeling.dropout import Dropout, dropout_seed
 
 ONES = tf.ones([101, 103])
@@ -91,6 +92,36 @@ def test_compiled_and_plain_draw_the_same():
     compiled = tf.function(call, jit_compile=True)
     seed = tf.constant([1, 2])
     np.testing.assert_array_equal(compiled(seed), call(seed))
+
+
+def test_the_mask_is_the_documented_hash_of_index_and_key():
+    key = np.array([123456789, -5], "int32")
+    a, b = key.view("uint32")
+    bits = np.arange(7 * 5 * 11, dtype="uint32") * np.uint32(0x9E3779B9) + a
+    bits = (bits ^ bits >> 16) * np.uint32(0x85EBCA6B) ^ b
+    bits = (bits ^ bits >> 13) * np.uint32(0xC2B2AE35)
+    kept = (bits ^ bits >> 16) >= np.uint32(2**32 // 4)
+    found = dropout.drop(tf.ones([7, 5, 11]), tf.constant(key), 0.25)
+    np.testing.assert_array_equal(found != 0, kept.reshape(7, 5, 11))
+
+
+def test_no_constant_is_as_large_as_the_mask():
+    """A compiler would compute it at once: gigabytes for a large network."""
+    x, key = tf.TensorSpec([30, 20, 10]), tf.TensorSpec([2], tf.int32)
+    step = tf.function(lambda x, key: dropout.drop(x, key, 0.1))
+    graph = step.get_concrete_function(x, key).graph
+    depends = {tensor.op for tensor in graph.inputs}
+    for operation in graph.get_operations():
+        inputs = {tensor.op for tensor in operation.inputs}
+        if inputs & depends and operation.type != "Shape":
+            depends.add(operation)
+    constants = [
+        tensor.shape.num_elements()
+        for operation in graph.get_operations()
+        if operation not in depends
+        for tensor in operation.outputs
+    ]
+    assert constants and max(constants) == 30 * 20
 
 
 def test_the_config_makes_the_layer_again():
