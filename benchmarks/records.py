@@ -1,9 +1,13 @@
 """Speed and memory of create_pretraining_data on a corpus.
 
-    python -m benchmarks.records CORPUS VOCABULARY [PROCESSES ...]
+    python -m benchmarks.records CORPUS VOCABULARY [ORIGINAL] [PROCESSES ...] \
+        [--FLAG=VALUE ...]
 
 Runs the script once for each number of processes (1 and 2) into a temporary
-folder, and prints a digest of the records.
+folder, and prints a digest of the records. ORIGINAL is a folder with
+`create_pretraining_data.py` and `tokenization.py` of bert-tensorflow 1.0.4,
+which import `tensorflow.compat.v1`: its script runs before and after ours,
+with the same flags except `--do_whole_word_mask`, which it does not have.
 """
 
 import hashlib
@@ -16,54 +20,72 @@ import tempfile
 import time
 
 from data.corpus import documents
+from data.records import shard_check
 
 ROOT = pathlib.Path(__file__).parents[1]
 
 
-def measure(source: str, vocab_file: str, processes: int, folder: str) -> dict:
-    """Times one run; the memory is that of its largest process."""
-    output = f"{folder}/{processes}.tfrecord"
+def measure(
+    script: pathlib.Path, source: str, words: list[str], output: str
+) -> dict:
+    """Times one run.
+
+    Args:
+        script: create_pretraining_data.py, ours or the original's.
+        source: the corpus.
+        words: flags of the script.
+        output: path of the records.
+
+    Returns:
+        seconds, rates, the memory of the largest process, and a digest.
+    """
     command = [
         sys.executable,
-        str(ROOT / "create_pretraining_data.py"),
+        str(script),
         f"--input_file={source}",
-        f"--vocab_file={vocab_file}",
         f"--output_file={output}",
-        f"--num_processes={processes}",
+        *words,
     ]
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - start
     if status:
         raise SystemExit(f"{command} ended with status {status}")
-    listed = pathlib.Path(f"{output}.manifest.json").read_text()
-    counts = json.loads(listed)["statistics"]
+    instances, damage = shard_check.scan(output)
+    assert damage is None, damage
     with open(output, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
+    size = documents.scan([source]).num_bytes
     return {
-        "what": "create_pretraining_data",
-        "processes": processes,
         "seconds": round(seconds, 1),
-        "instances": counts["instances"],
-        "instances_per_second": round(counts["instances"] / seconds),
-        "megabytes_per_second": round(
-            documents.scan([source]).num_bytes / 1e6 / seconds, 3
-        ),
+        "instances": instances,
+        "instances_per_second": round(instances / seconds),
+        "megabytes_per_second": round(size / 1e6 / seconds, 3),
         "peak_megabytes_of_a_process": usage.ru_maxrss // 1024,
         "sha256": digest,
     }
 
 
 def main() -> None:
-    """Prints one JSON line for each number of processes."""
-    source, vocab_file, *processes = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as folder:
-        for number in map(int, processes or ["1", "2"]):
-            print(
-                json.dumps(measure(source, vocab_file, number, folder)),
-                flush=True,
-            )
+    """Prints one JSON line for each run."""
+    source, vocab_file, *words = sys.argv[1:]
+    flags = [f"--vocab_file={os.path.abspath(vocab_file)}"]
+    flags += [word for word in words if word.startswith("--")]
+    processes = [word for word in words if word.isdigit()] or ["1", "2"]
+    folders = [word for word in words if word not in (*flags, *processes)]
+    known = [word for word in flags if "whole_word" not in word]
+    runs = [(ROOT, [*flags, f"--num_processes={n}"]) for n in processes]
+    original = [(pathlib.Path(folder), known) for folder in folders]
+    with tempfile.TemporaryDirectory() as temporary:
+        for folder, own in (*original, *runs, *original):
+            script = folder.resolve() / "create_pretraining_data.py"
+            output = f"{temporary}/records.tfrecord"
+            found = measure(script, source, own, output)
+            shown = {"what": " ".join([str(folder), *own[1:]]), **found}
+            print(json.dumps(shown), flush=True)
 
 
 if __name__ == "__main__":

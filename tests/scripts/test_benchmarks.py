@@ -122,10 +122,10 @@ def test_records_are_timed(tmp_path):
     text.write_vocabulary(tmp_path / "vocab.txt")
     text.write_corpus(tmp_path / "corpus.txt", 7)
     figures = records.measure(
+        records.ROOT / "create_pretraining_data.py",
         str(tmp_path / "corpus.txt"),
-        str(tmp_path / "vocab.txt"),
-        1,
-        str(tmp_path),
+        [f"--vocab_file={tmp_path / 'vocab.txt'}"],
+        str(tmp_path / "records.tfrecord"),
     )
     assert figures["instances_per_second"] > 0
     assert figures["peak_megabytes_of_a_process"] > 0
