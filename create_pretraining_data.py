@@ -31,16 +31,18 @@ def main(argv: list[str]) -> None:
     if settings.runner:
         runners.check_beam(settings.runner)
     if settings.dry_run:
-        print(creation.forecast_report(settings, inputs))
-        return
-    counts = creation.create(settings, inputs, beam_options)
+        lines, counts = creation.make_forecast(settings, inputs)
+        print(lines)
+    else:
+        counts = creation.create(settings, inputs, beam_options)
     print(creation.report(counts, settings.instances))
     for line in partitions.warnings(counts, settings.instances):
         say(f"warning: {line}")
-    print(
-        f"wrote {counts['records']:,} records to "
-        f"{', '.join(settings.output_files)}"
-    )
+    if not settings.dry_run:
+        print(
+            f"wrote {counts['records']:,} records to "
+            f"{', '.join(settings.output_files)}"
+        )
 
 
 if __name__ == "__main__":

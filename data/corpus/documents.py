@@ -358,6 +358,11 @@ def split_partition(content: bytes) -> list[list[str]]:
     return [document.split("\n") for document in documents]
 
 
+def number_of(files: list[str]) -> str:
+    """Formats the number of files for a message: `1 file`, `1,200 files`."""
+    return f"{len(files):,} file{'s' * (len(files) != 1)}"
+
+
 def file_size(path: str) -> int:
     """Returns the size of a file in bytes.
 

@@ -10,7 +10,7 @@ from common.errors import UserError
 from common.flags import flag
 from common.formats import arrow_files
 from common.progress import Progress, say
-from data.corpus import corpus_writer, raw_text
+from data.corpus import corpus_writer, documents, raw_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +188,7 @@ def prepare(
         UserError: a file cannot be read or written, there is no text, or
             --held_out chooses no document, or all.
     """
-    say(f"reading {len(files):,} file{'s' * (len(files) != 1)}")
+    say(f"reading {documents.number_of(files)}")
     progress = Progress("corpus", sum(map(storage.size, files)) / 1e6, "MB")
     outputs = settings.outputs
     every = [corpus_writer.CorpusCounts() for _ in outputs]
@@ -214,11 +214,11 @@ def prepare(
             sentences, every, settings.file_of, settings.input_file
         ):
             sizes[i] += write[i](text)
-        documents = [x.documents for x in every]
-        if not all(documents):
+        found = [x.documents for x in every]
+        if not all(found):
             raise UserError(
-                f"--held_out={settings.held_out}: {documents[1]} of "
-                f"{sum(documents)} documents",
+                f"--held_out={settings.held_out}: {found[1]} of "
+                f"{sum(found)} documents",
                 expected="at least one in each file",
                 fix="pass another share, more documents, or "
                 "--document_boundary=blank_line",
@@ -232,7 +232,7 @@ def prepare(
         )
     if empty:
         say(
-            f"note: {empty:,} of {sum(documents) + empty:,} "
+            f"note: {empty:,} of {sum(found) + empty:,} "
             "documents have no text and are dropped"
         )
     for line in warnings(counts):

@@ -51,8 +51,8 @@ class Settings:
     )
     dry_run: bool = flag(
         False,
-        "Read a sample of the corpus and print what the records will be, "
-        "without writing any.",
+        "Forecast the number and size of the records, the time and the disk "
+        "from some megabytes of the corpus, without writing any.",
     )
     runner: str | None = flag(
         None,
@@ -228,8 +228,13 @@ def create(
     return totals
 
 
-def forecast_report(settings: Settings, inputs: dict[str, list[str]]) -> str:
-    """Forecasts the records from a sample of the corpus; some lines.
+def make_forecast(
+    settings: Settings, inputs: dict[str, list[str]]
+) -> tuple[str, dict[str, int]]:
+    """Forecasts the records from a sample of the corpus.
+
+    Returns:
+        some lines, and the counts as `create` returns them.
 
     Raises:
         UserError: a file cannot be read, or a group has too few documents.
@@ -244,7 +249,7 @@ def forecast_report(settings: Settings, inputs: dict[str, list[str]]) -> str:
     lines = forecast.report(
         found, len(settings.output_files), settings.processes
     )
-    return f"{lines}\n{report(found.counts, settings.instances)}"
+    return lines, found.counts
 
 
 def describe_inputs(
@@ -276,7 +281,8 @@ def scan(
     """
     corpora = {}
     for name, files in inputs.items():
-        say(f"reading {len(files)} files{f' of {name}' if name else ''}")
+        of_group = f" of {name}" if name else ""
+        say(f"reading {corpus_lib.number_of(files)}{of_group}")
         corpora[name] = corpus_lib.scan(files, max_document_mb)
     return corpora
 

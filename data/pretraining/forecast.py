@@ -36,11 +36,14 @@ class Forecast:
     """The result of a run.
 
     Attributes:
+        sample_bytes, text_bytes: size of the text that was read, and of all.
         counts: with the names of `partitions.Part`, of all records.
         record_bytes: bytes of all shards.
         seconds: time of the run on this machine.
     """
 
+    sample_bytes: float
+    text_bytes: int
     counts: dict[str, int]
     record_bytes: int
     seconds: float
@@ -106,19 +109,28 @@ def make(
         seconds += 2 * sample.seconds + work / num_processes
     seconds += _shard_seconds(size) / min(num_processes, plan.recipe.num_shards)
     whole = {name: round(count) for name, count in counts.items()}
-    return Forecast(whole, round(size), seconds)
+    text = [(x.share, x.corpus.num_bytes) for x in samples.values()]
+    return Forecast(
+        sum(min(1, share) * total for share, total in text),
+        sum(total for _, total in text),
+        whole,
+        round(size),
+        seconds,
+    )
 
 
 def report(forecast: Forecast, num_shards: int, num_processes: int) -> str:
-    """Two lines: instances and disk; time."""
-    counts = forecast.counts
+    """Three lines: what was read; instances and disk; time."""
+    counts, size = forecast.counts, forecast.record_bytes / 1e6
     return (
+        f"forecast from {forecast.sample_bytes / 1e6:,.1f} of "
+        f"{forecast.text_bytes / 1e6:,.1f} MB of text; nothing is written\n"
         f"about {counts['instances']:,} instances in {counts['records']:,} "
-        f"records: {forecast.record_bytes / 1e6:,.1f} MB in {num_shards} "
-        f"files, and {2 * forecast.record_bytes / 1e6:,.1f} MB of disk while "
+        f"records: {size:,.1f} MB in {num_shards} "
+        f"file{'s' * (num_shards != 1)}, and {2 * size:,.1f} MB of disk while "
         "they are made\n"
-        f"about {duration(forecast.seconds)} with {num_processes} processes "
-        "on this machine"
+        f"about {duration(forecast.seconds)} with {num_processes} "
+        f"process{'es' * (num_processes != 1)} on this machine; of all text:"
     )
 
 
@@ -175,7 +187,10 @@ def estimate_bytes(
     return instances * size
 
 
-_ONCE = ("documents", "sentences", "tokens", "unknown_tokens")
+_ONCE = (
+    *("documents", "sentences", "continued_lines"),
+    *("tokens", "unknown_tokens"),
+)
 
 
 def _make_sample(
@@ -196,7 +211,7 @@ def _make_sample(
     encoded, counts = worker.make_pass(documents, 1, 0, 2.0)
     portions = shuffle.distribute(encoded.to_list(), 1, "forecast")
     end = time.perf_counter()
-    counts |= worker.count_documents(documents)
+    counts |= worker.count_documents(documents, sample.texts)
     counts["records"] = len(encoded.ends)
     size = sum(map(len, portions)) - 4 * counts["records"]
     return counts, size, tokenized - start, end - made

@@ -7,6 +7,7 @@ process or the machine that makes them.
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -206,7 +207,7 @@ class Worker:
             the portions of all shards, and counts.
         """
         documents = self.tokenize(texts)
-        counts = self.count_documents(documents)
+        counts = self.count_documents(documents, texts)
         held: list[encoding.EncodedRecords] = []
         sections = 0
         last = math.ceil(passes) - 1
@@ -268,7 +269,9 @@ class Worker:
         )
 
     def count_documents(
-        self, documents: pretraining.TokenizedDocuments
+        self,
+        documents: pretraining.TokenizedDocuments,
+        texts: list[list[str]],
     ) -> dict[str, int]:
         """Counts the documents, sentences and tokens of a partition."""
         unknown_id = self._tokenizer.vocab[vocabulary.UNK]
@@ -279,6 +282,7 @@ class Worker:
             "sentences": len(documents.sentence_ends),
             "tokens": len(documents.ids),
             "unknown_tokens": int(np.count_nonzero(unknown)),
+            "continued_lines": count_continued(texts),
         }
 
     def write_shard(self, shard: Shard) -> dict:
@@ -321,8 +325,25 @@ def check_documents(count: int, source: str) -> None:
             path=source,
             expected="at least 2: a random next sentence comes from another "
             "document",
-            fix="put a blank line between documents",
+            fix="put a blank line between documents; prepare_corpus.py makes "
+            "a corpus of raw text",
         )
+
+
+def count_continued(texts: list[list[str]]) -> int:
+    """Counts the lines that continue the one before, as in wrapped prose.
+
+    They start with a lower-case letter, and the one before ends without the
+    end of a sentence. In a corpus of one sentence per line there are few.
+
+    Args:
+        texts: documents, each as its lines.
+    """
+    return sum(
+        line[:1].islower() and (before[-1:].isalnum() or before[-1:] == ",")
+        for text in texts
+        for before, line in itertools.pairwise(text)
+    )
 
 
 def add_counts(counts: dict[str, int], more: dict[str, int]) -> None:
@@ -341,6 +362,8 @@ def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:
         "masked": counts["predictions_masked"] / predictions,
         "random": counts["predictions_random"] / predictions,
         "random_next": counts["random_next"] / counts["instances"],
+        # Manifests of earlier versions do not have it.
+        "continued": counts.get("continued_lines", 0) / counts["sentences"],
     }
 
 
@@ -354,20 +377,30 @@ def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
             f"{share['unknown']:.1%} of the tokens are [UNK]: does the "
             "vocabulary match the language and the casing?"
         )
+    layout = []
     if per_document < 2:
-        found.append(
-            f"{per_document:.1f} sentences per document: put blank lines "
-            "between documents, not between sentences"
+        layout.append(f"{per_document:.1f} lines per document")
+    if share["continued"] > 0.25:
+        layout.append(
+            f"{share['continued']:.0%} of the lines continue the one before"
         )
     if share["random_next"] > 0.65:
-        found.append(
-            f"{share['random_next']:.0%} of the pairs are random (usual: "
-            "50 %): are there documents of one sentence?"
+        layout.append(
+            f"{share['random_next']:.0%} of the pairs are random (usual: 50 %)"
         )
-    if share["fill"] < 0.5:
+    is_empty = share["fill"] < 0.5
+    if is_empty and layout:
+        layout.append(f"the records are {share['fill']:.0%} full")
+    elif is_empty:
         found.append(
             f"the records are {share['fill']:.0%} full: a smaller "
             "--max_seq_length or --pack_sequences wastes less"
+        )
+    if layout:
+        found.append(
+            f"{', '.join(layout)}: the corpus needs one sentence per line and "
+            "a blank line between documents; if it is raw text, run "
+            "prepare_corpus.py first"
         )
     if share["predicted"] < 0.8 * settings.masked_lm_prob:
         found.append(

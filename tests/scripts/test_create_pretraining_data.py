@@ -297,7 +297,10 @@ def test_a_corpus_that_looks_wrong_is_reported(create, folder):
     lines = (folder / "corpus.txt").read_text().split("\n")
     (folder / "corpus.txt").write_text("\n\n".join(filter(None, lines)))
     _, out, err = create("out")
-    assert "warning: 1.0 sentences per document: put blank lines between" in err
+    warning = "warning: 1.0 lines per document, 100% of the pairs are random "
+    assert warning in err and "run prepare_corpus.py first" in err
+    _, _, err = create("out", "--dry_run")
+    assert warning in err
     assert "100.0% random next" in out
 
 
@@ -365,9 +368,11 @@ def test_a_dry_run_forecasts_the_records(create, folder, packed):
     _, out, _ = create("out", "--dry_run", **flags)
     assert not (folder / "out").exists()
     found = re.match(
+        r"forecast from (?:[\d.]+) of [\d.]+ MB of text; nothing is written\n"
         r"about ([\d,]+) instances in ([\d,]+) records: ([\d.,]+) MB in 1 "
-        r"files, and [\d.,]+ MB of disk while they are made\n"
-        r"about .+ with 1 processes on this machine\n1,500 documents",
+        r"file, and [\d.,]+ MB of disk while they are made\n"
+        r"about .+ with 1 process on this machine; of all text:\n"
+        r"1,500 documents",
         out,
     )
     instances, count, megabytes = (

@@ -21,6 +21,7 @@ GOOD = {
     "predictions": 200,
     "predictions_masked": 160,
     "predictions_random": 20,
+    "continued_lines": 3,
 }
 
 
@@ -42,19 +43,33 @@ def test_documents_become_flat_arrays(worker):
     assert found.ids.tolist() == [*ids, unknown, *others]
     assert found.sentence_ends.tolist() == [2, 4, 5, 7]
     assert found.document_ends.tolist() == [2, 4]
-    assert worker.count_documents(found) == {
+    assert worker.count_documents(found, texts) == {
         "documents": 2,
         "sentences": 4,
         "tokens": 7,
         "unknown_tokens": 1,
+        "continued_lines": 1,
     }
+
+
+def test_lines_that_continue_the_one_before():
+    """Not after the end of a sentence, nor in another document."""
+    wrapped = [
+        "It was",
+        "the best of times,",
+        "it was the",
+        "worst. He",
+        "ran.",
+    ]
+    whole = ["it was .", "the best", "\u6211\u4eec", "\u4f7f\u7528"]
+    assert partitions.count_continued([wrapped, ["on"], whole]) == 4
 
 
 def test_marked_ids_of_unknown_words_are_counted(worker):
     size, unknown = len(text.VOCABULARY), text.VOCABULARY.index("[UNK]")
     ids = np.array([unknown, unknown + size, 7, 7 + size], np.int32)
     found = instances.TokenizedDocuments(ids, np.array([2, 4]), np.array([2]))
-    assert worker.count_documents(found)["unknown_tokens"] == 2
+    assert worker.count_documents(found, [])["unknown_tokens"] == 2
 
 
 def make_part(worker, folder):
@@ -95,6 +110,7 @@ def test_shares():
             "masked": 0.8,
             "random": 0.1,
             "random_next": 0.52,
+            "continued": 0.03,
         }
     )
 
@@ -107,8 +123,13 @@ def test_a_good_corpus_has_no_warning():
     ("changed", "message"),
     [
         ({"unknown_tokens": 21}, "1.1% of the tokens are [UNK]"),
-        ({"documents": 60}, "1.7 sentences per document"),
-        ({"random_next": 33}, "66% of the pairs are random"),
+        ({"documents": 60}, "1.7 lines per document: the corpus needs one"),
+        ({"random_next": 33}, "66% of the pairs are random (usual: 50 %): the"),
+        ({"continued_lines": 26}, "26% of the lines continue the one before: "),
+        (
+            {"continued_lines": 26, "row_tokens": 770, "predictions": 110},
+            "26% of the lines continue the one before, the records are 50%",
+        ),
         ({"row_tokens": 770, "predictions": 110}, "the records are 50% full"),
         ({"predictions": 160}, "11.4% of the tokens are predicted"),
     ],
