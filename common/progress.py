@@ -49,9 +49,11 @@ class Progress:
         self._last = now
         spent = now - self._start
         rate = done / spent if spent else 0.0
-        left = duration((self._total - done) / rate) if rate else "unknown"
         of_total = f"{done:.4g} of {self._total:.4g} {self._unit}"
-        rate_and_left = f"{rate:.3g} {self._unit}/s, {left} left"
+        rate_and_left = f"none finished in {duration(spent)}"
+        if rate:
+            left = duration((self._total - done) / rate)
+            rate_and_left = f"{rate:.3g} {self._unit}/s, {left} left"
         if on_terminal():
             share = done / self._total if self._total else 1.0
             draw(self._what, share, f"{of_total}, {rate_and_left}")

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from common.progress import Progress
+
 _PREFIX = "##"
 _CODE_POINTS = 0x110000
 
@@ -40,7 +42,9 @@ def merge_pairs(
     tokens = list(alphabet)
     ids = {token: i for i, token in enumerate(tokens)}
     text = _Text(words, ids, max(size, len(tokens)))
+    progress = Progress("merging", size - len(alphabet), "tokens")
     while len(tokens) < size:
+        progress.update(len(tokens) - len(alphabet))
         pair = text.most_frequent(max(min_frequency, 1))
         if pair is None:
             break

@@ -8,7 +8,12 @@ from common import flags, storage
 from common.errors import UserError
 from common.flags import flag, group
 from common.progress import say
-from data.corpus import vocabulary_fit, vocabulary_learner, word_counts
+from data.corpus import (
+    documents,
+    vocabulary_fit,
+    vocabulary_learner,
+    word_counts,
+)
 from data.text import tokenization, vocabulary, vocabulary_slots
 from data.text.settings import Casing
 
@@ -125,6 +130,7 @@ def read_base(settings: Settings) -> list[str] | None:
 
 def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
     """Counts the words of the corpus; logs if rare words were dropped."""
+    say(f"counting the words of {documents.number_of(files)}")
     counts = word_counts.count_corpus(
         files,
         settings.casing.do_lower_case,
@@ -155,6 +161,7 @@ def extend(
     Raises:
         UserError: there is no word to add.
     """
+    say(f"tokenizing {len(counts.words):,} different words")
     words = vocabulary_fit.missing_words(
         counts.words, base, settings.min_frequency
     )[: settings.num_new_tokens]
@@ -172,6 +179,7 @@ def extend(
 
 def learn(counts: word_counts.WordCounts, settings: Settings) -> list[str]:
     """Learns a new vocabulary; warns if it is smaller than requested."""
+    say(f"merging tokens of {len(counts.words):,} different words")
     tokens = vocabulary_learner.learn_vocabulary(
         counts.words,
         min_frequency=settings.min_frequency,

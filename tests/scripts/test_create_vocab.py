@@ -220,9 +220,9 @@ def test_a_vocabulary_of_the_other_case_is_reported(extended):
 def test_these_extensions_are_rejected(extended, changed, message):
     code, out, err, _ = extended(**changed)
     assert code == 2, out
-    assert err.startswith("error: ")
-    assert message in err
-    assert err.count("\n") == 1
+    *before, last = err.splitlines()
+    assert last.startswith("error: ") and message in last
+    assert not before or "min_frequency" in changed  # the words are counted
 
 
 def test_broken_and_full_base_vocabularies_are_rejected(extended, tmp_path):
@@ -242,7 +242,7 @@ def test_invalid_utf_8_is_reported_while_others_count(extended, large):
         file.write(b"a\n\xe9\n")
     code, _, err, _ = extended(num_processes=2)
     assert code == 2
-    assert err.startswith(f"error: {large}:")
+    assert err.splitlines()[-1].startswith(f"error: {large}:")
     assert err.endswith(
         ": invalid UTF-8 byte 0xe9 at column 1; convert the file to UTF-8\n"
     )
