@@ -18,7 +18,7 @@ from common import main as common_main
 from common.errors import UserError
 from common.flags import flag
 from common.progress import say
-from serving import asking
+from serving import answer_lines, asking
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,24 +52,24 @@ class Settings:
             UserError: it is no model, a SavedModel of unknown source, or a
                 library of the page is missing.
         """
-        for library in ("flask", "matplotlib"):
-            if not importlib.util.find_spec(library):
-                raise UserError(
-                    f"{library} is not installed",
-                    fix="pip install -r requirements-demo.txt",
-                )
-        if storage.is_file(os.path.join(self.model, "saved_model.pb")):
+        is_export = storage.is_file(os.path.join(self.model, "saved_model.pb"))
+        is_run = storage.find(self.model, "*.index")
+        if is_export:
             self.of_predict().check()
-            return True
-        inside = storage.find(self.model, "*.index")
-        if not inside and not storage.exists(f"{self.model}.index"):
+        elif not is_run and not storage.exists(f"{self.model}.index"):
             raise UserError(
                 "no model",
                 path=self.model,
                 expected="the folder of a SavedModel or of a run with a "
                 "checkpoint",
             )
-        return False
+        for library in ("flask", "matplotlib"):
+            if not importlib.util.find_spec(library):
+                raise UserError(
+                    f"{library} is not installed",
+                    fix="pip install -r requirements-demo.txt",
+                )
+        return is_export
 
 
 def main(argv: list[str]) -> None:
@@ -113,7 +113,7 @@ def forms_of_export(settings: Settings) -> tuple[list, str]:
                 raise UserError("no choices", expected="one per line")
         fields = [texts[name] for name in served.inputs]
         (found,) = asking.answer(served, [fields], 1)
-        asking.to_json(found, 1)  # rejects numbers that are not finite
+        answer_lines.to_json(found, 1)  # rejects numbers that are not finite
         return answers.view(found, texts)
 
     fields = [
@@ -133,6 +133,7 @@ def forms_of_run(settings: Settings) -> tuple[list, str]:
 
     files = masks.find_files(MaskSettings(init_checkpoint=settings.model))
     config, tokenizer, path = masks.read_files(files)
+    say(f"loading {path} ...")
     inspector = inspection.Inspector(config, tokenizer, path)
 
     def similarity(values):

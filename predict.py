@@ -1,5 +1,6 @@
 """Predicts with an exported SavedModel: a line of JSON for each line of text.
 
+    python predict.py --model=export --input_file=lines.txt
     python predict.py --model=export < lines.txt
 
 Tabs separate the texts of a line, including each choice:
@@ -17,10 +18,10 @@ another program can keep this one open and send it one line at a time.
 import os
 import sys
 
-from common import flags
+from common import flags, storage
 from common import main as common_main
 from common.progress import say
-from serving import asking, bounds
+from serving import answer_lines, asking, bounds
 from serving.asking import Settings
 
 
@@ -33,21 +34,25 @@ def main(argv: list[str]) -> None:
     from training import distribution
 
     say(distribution.describe(distribution.make_strategy("one_device")))
-    printer = asking.AnswerPrinter(
-        model, settings.json, settings.batch_size, settings.strict
+    path = settings.input_file
+    printer = answer_lines.AnswerPrinter(
+        model,
+        settings.json,
+        settings.batch_size,
+        settings.strict,
+        path or answer_lines.STDIN,
     )
-    if sys.stdin.isatty():
+    if not path and sys.stdin.isatty():
         say(f"reading {', '.join(model.inputs)}, separated by tabs; ^D ends")
+    opened = storage.open_file(path, "rb") if path else sys.stdin.buffer
     try:
-        for lines in asking.read_lines(sys.stdin.buffer):
-            printer.print_answers(lines)
+        with opened as stream:
+            for lines in answer_lines.read_lines(stream):
+                printer.print_answers(lines)
     except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if printer.errors:
-        say(
-            f"warning: {printer.errors:,} of {printer.count:,} lines have an "
-            "error instead of an answer"
-        )
+    for line in printer.notes():
+        say(line)
 
 
 if __name__ == "__main__":

@@ -1,24 +1,21 @@
-"""Answers of an exported SavedModel to lines of text, as lines of JSON.
+"""Answers of an exported SavedModel to texts.
 
-load -> ServedModel
-read_lines -> lines -> AnswerPrinter.print_answers
+load -> ServedModel -> answer
 """
 
 import contextlib
 import dataclasses
-import json
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
-from common import storage, surrogates, tensorflow_log
+import numpy as np
+
+from common import storage, tensorflow_log
 from common.errors import UserError
 from common.flags import flag
+from common.progress import say
 from serving import bounds, known_exports
 
-_STDIN = "stdin"
-_CHUNK = 1 << 18  # maximum number of bytes read at once
-_LONGEST = 1 << 24  # maximum number of bytes of a line
 _RECORDS = "examples"  # an input of serialized records, not of text
 _ORDER = ("text", "text_b", "question", "context")  # of the fields in a line
 
@@ -53,6 +50,9 @@ class Settings:
         "Load a model that you did not export yourself: loading a SavedModel "
         "runs it as a program.",
     )
+    input_file: str | None = flag(
+        None, "One text per line. Default: standard input.", path=True
+    )
     signature: str = flag(
         "serving_default", "Signature to call; all its inputs must be text."
     )
@@ -75,10 +75,11 @@ class Settings:
     )
 
     def check(self) -> None:
-        """Checks the folder of the model.
+        """Checks the folder of the model, and the input file.
 
         Raises:
-            UserError: if it contains no SavedModel, or one of unknown source.
+            UserError: if it contains no SavedModel, or one of unknown source;
+                or there is no such file.
         """
         if not storage.is_file(os.path.join(self.model, "saved_model.pb")):
             raise UserError(
@@ -95,6 +96,10 @@ class Settings:
                 fix="loading a SavedModel runs it as a program: if you trust "
                 "its source, pass --trust_model",
             )
+        if self.input_file and not storage.is_file(self.input_file):
+            raise UserError(
+                "no such file", path=self.input_file, fix="check --input_file"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,11 +111,14 @@ class ServedModel:
         inputs: names of the inputs, in the order of the fields of a line.
         has_choices: whether the last input is [B, C]; it takes all remaining
             fields of a line, padded with "".
+        count_tokens: inputs as of `call` -> the model's maximum number of
+            tokens, and that of each text, int32 [B]; None if unknown.
     """
 
     call: Callable[[dict], dict]
     inputs: list[str]
     has_choices: bool = False
+    count_tokens: Callable[[dict], tuple[int, np.ndarray]] | None = None
 
 
 def load(settings: Settings) -> ServedModel:
@@ -126,6 +134,7 @@ def load(settings: Settings) -> ServedModel:
 
     from modeling import hub
 
+    say(f"loading {settings.model} ...")
     with bounds.deadline(settings.timeout, settings.model):
         loaded = hub.load(settings.model, trust_model=True)
     texts = {}
@@ -182,7 +191,23 @@ def load(settings: Settings) -> ServedModel:
             for name, value in outputs.items()
         }
 
-    return ServedModel(call, inputs, has_choices)
+    return ServedModel(call, inputs, has_choices, _counter(loaded, inputs))
+
+
+def _counter(loaded, inputs: list[str]) -> Callable | None:
+    """Finds the function of our exports that counts tokens."""
+    import tensorflow as tf
+
+    function = getattr(loaded, "count_tokens", None)
+    specs = getattr(function, "structured_input_signature", ((), {}))[1]
+    if sorted(specs) != sorted(inputs):
+        return None
+
+    def count(strings):
+        found = function(**{k: tf.constant(x) for k, x in strings.items()})
+        return int(found["max_seq_length"]), found["tokens"].numpy()
+
+    return count
 
 
 def _rows(name: str, value, count: int, settings: Settings):
@@ -200,93 +225,6 @@ def _order_of(name: str) -> int:
     return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
-def read_lines(stream) -> Iterator[list[bytes]]:
-    """Yields all available lines, as soon as there are any.
-
-    Of a line of more than _LONGEST bytes, only a prefix is yielded, which is
-    still too long, so that `fields_of` rejects it.
-    """
-    rest, is_cut = b"", False
-    while chunk := stream.read1(_CHUNK):
-        *lines, rest = (rest + chunk).split(b"\n")
-        if is_cut and lines:
-            del lines[0]  # the end of the cut line
-            is_cut = False
-        if is_cut:
-            rest = b""
-        elif len(rest) > _LONGEST:
-            lines.append(rest)
-            rest, is_cut = b"", True
-        if lines:
-            yield lines
-    if rest:
-        yield [rest]
-
-
-def fields_of(
-    line: bytes, number: int, model: ServedModel, is_json: bool
-) -> list:
-    """Parses the texts of a line.
-
-    Args:
-        line: without its newline.
-        number: line number, for messages.
-        model: the model to call.
-        is_json: whether the line is a JSON object.
-
-    Returns:
-        a text for each input of the model; a list of texts for choices.
-
-    Raises:
-        UserError: if the line is not valid.
-    """
-
-    def wrong(found: str, expected: str) -> UserError:
-        return UserError(found, path=_STDIN, line=number, expected=expected)
-
-    if len(line) > _LONGEST:
-        raise wrong(
-            f"more than {_LONGEST:,} bytes without a newline",
-            "one text per line",
-        )
-    try:
-        text = line.decode("utf-8").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        byte = line[error.start]
-        raise wrong(f"invalid UTF-8 byte 0x{byte:02x}", "UTF-8") from None
-    if not is_json:
-        count = len(model.inputs)
-        fields = [text] if count == 1 else text.split("\t")
-        found = len(fields)
-        if found < count or (found > count and not model.has_choices):
-            raise wrong(
-                f"{found} field{'s' * (found != 1)}",
-                f"{count} separated by tabs: {', '.join(model.inputs)}",
-            )
-        if model.has_choices:
-            fields[count - 1 :] = [fields[count - 1 :]]
-        return fields
-    try:
-        found = json.loads(text)
-        fields = [found[name] for name in model.inputs]
-        texts = fields
-        if model.has_choices:
-            texts = [*fields[:-1], *fields[-1]]
-            if not (fields[-1] and isinstance(fields[-1], list)):
-                raise TypeError
-        if not all(isinstance(field, str) for field in texts):
-            raise TypeError
-    except (ValueError, KeyError, TypeError, RecursionError):
-        names = ", ".join(model.inputs)
-        expected = f"an object with strings: {names}"
-        if model.has_choices:
-            expected += ", the last a list of strings"
-        raise wrong(text[:60], expected) from None
-    for name, field in zip(model.inputs, fields, strict=True):
-        surrogates.check(field, name, _STDIN, number)
-    return fields
-
-
 def answer(
     model: ServedModel, examples: list[list], batch_size: int
 ) -> list[dict]:
@@ -294,7 +232,7 @@ def answer(
 
     Args:
         model: the model to call.
-        examples: fields of each line, from `fields_of`.
+        examples: fields of each line, from `answer_lines.fields_of`.
         batch_size: maximum number of examples of a batch.
 
     Returns:
@@ -304,11 +242,7 @@ def answer(
     answers: list = [None] * len(examples)
     for start in range(0, len(order), batch_size):
         chosen = order[start : start + batch_size]
-        columns = list(zip(*(examples[i] for i in chosen), strict=True))
-        if model.has_choices:
-            count = max(map(len, columns[-1]))
-            columns[-1] = [x + [""] * (count - len(x)) for x in columns[-1]]
-        outputs = model.call(dict(zip(model.inputs, columns, strict=True)))
+        outputs = model.call(columns_of(model, [examples[i] for i in chosen]))
         for position, index in enumerate(chosen):
             found = {name: value[position] for name, value in outputs.items()}
             if model.has_choices:  # drop the padding
@@ -318,6 +252,15 @@ def answer(
                 }
             answers[index] = to_values(found)
     return answers
+
+
+def columns_of(model: ServedModel, examples: list[list]) -> dict[str, list]:
+    """The inputs of a model, by name; choices are padded with ""."""
+    columns = list(zip(*examples, strict=True))
+    if model.has_choices:
+        count = max(map(len, columns[-1]))
+        columns[-1] = [x + [""] * (count - len(x)) for x in columns[-1]]
+    return dict(zip(model.inputs, columns, strict=True))
 
 
 def to_values(outputs: dict) -> dict:
@@ -356,76 +299,3 @@ def _decoded(value):
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return round(value, 6) if isinstance(value, float) else value
-
-
-def to_json(found: dict, number: int) -> str:
-    """Formats an answer as JSON.
-
-    Raises:
-        UserError: if it contains a number that is not finite.
-    """
-    try:
-        return json.dumps(found, ensure_ascii=False, allow_nan=False)
-    except (ValueError, TypeError):
-        raise UserError(
-            f"the answer is {json.dumps(found, default=str)[:60]}",
-            path=_STDIN,
-            line=number,
-            expected="finite numbers",
-            fix="check the training of the model, and the text",
-        ) from None
-
-
-class AnswerPrinter:
-    """Prints the answer to each line, or the error in the line.
-
-    Args:
-        model: the model to call.
-        is_json: whether lines are JSON objects.
-        batch_size: maximum number of lines of a batch.
-        strict: whether to raise the first error instead of printing it.
-
-    Attributes:
-        count: number of lines so far.
-        errors: number of lines with an error instead of an answer.
-    """
-
-    def __init__(
-        self, model: ServedModel, is_json: bool, batch_size: int, strict: bool
-    ):
-        self._model, self._is_json = model, is_json
-        self._batch_size, self._strict = batch_size, strict
-        self.count = self.errors = 0
-
-    def print_answers(self, lines: list[bytes]) -> None:
-        """Answers the next lines.
-
-        Raises:
-            UserError: with `strict`, after the answers to the lines before.
-        """
-        found: list = []  # fields or error of each line
-        first = self.count + 1
-        for number, line in enumerate(lines, first):
-            try:
-                fields = fields_of(line, number, self._model, self._is_json)
-                found.append(fields)
-            except UserError as error:
-                found.append(error)
-                if self._strict:
-                    break
-        self.count += len(found)
-        valid = [x for x in found if not isinstance(x, UserError)]
-        answers = iter(answer(self._model, valid, self._batch_size))
-        for number, fields in enumerate(found, first):
-            try:
-                if isinstance(fields, UserError):
-                    raise fields
-                print(to_json(next(answers), number))
-            except UserError as error:
-                if self._strict:
-                    raise
-                self.errors += 1
-                message = str(error).removeprefix(f"{_STDIN}:{number}: ")
-                failure = {"error": message, "line": number}
-                print(json.dumps(failure, ensure_ascii=False))
-        sys.stdout.flush()

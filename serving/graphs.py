@@ -94,6 +94,28 @@ def pack(
     )
 
 
+def lengths_before_packing(
+    segments: list[tf.RaggedTensor], max_seq_length: int
+) -> dict[str, tf.Tensor]:
+    """Counts tokens of sequences, with [CLS] and a [SEP] for each segment.
+
+    Args:
+        segments: one or two, see `text_ops.pack_inputs`; an empty second one
+            has no [SEP].
+        max_seq_length: S of the sequences; what is longer is cut.
+
+    Returns:
+        tokens, int32 [B]; max_seq_length, int32 [].
+    """
+    tokens = 2 + segments[0].row_lengths()
+    for x in segments[1:]:
+        tokens += x.row_lengths() + tf.cast(x.row_lengths() > 0, tf.int64)
+    return {
+        "tokens": tf.cast(tokens, tf.int32),
+        "max_seq_length": tf.constant(max_seq_length),
+    }
+
+
 def signature(function: Callable, inputs: dict[str, tf.TensorSpec]):
     """Traces a function of named tensors.
 

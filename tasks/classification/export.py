@@ -50,6 +50,7 @@ class Classifier(tf.train.Checkpoint):
 
     Attributes:
         serve: text, string [B] (and text_b, string [B]) -> outputs.
+        count_tokens: text, and text_b -> `graphs.lengths_before_packing`.
         tokens: the encoder's inputs, int32 [B, S] -> outputs.
         examples: serialized records, string [B] -> outputs.
         vocab_file: the vocabulary, as an asset.
@@ -83,6 +84,10 @@ class Classifier(tf.train.Checkpoint):
             ),
             {name: tf.TensorSpec([None], tf.string) for name in texts},
         )
+        self.count_tokens = graphs.signature(
+            lambda **strings: self._count([strings[name] for name in texts]),
+            {name: tf.TensorSpec([None], tf.string) for name in texts},
+        )
         self.tokens = graphs.signature(
             lambda **inputs: self._answer(inputs),
             {
@@ -95,10 +100,18 @@ class Classifier(tf.train.Checkpoint):
             {"examples": tf.TensorSpec([None], tf.string)},
         )
 
+    def _segments(self, strings: list[tf.Tensor]) -> list[tf.RaggedTensor]:
+        return [self._tokenizer.tokenize(x).merge_dims(1, 2) for x in strings]
+
+    def _count(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Counts the tokens of texts, before they are cut."""
+        segments = self._segments(strings)
+        length = self._settings.run.tuning.max_seq_length
+        return graphs.lengths_before_packing(segments, length)
+
     def _pack(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
         """Converts texts to the encoder's inputs."""
-        tokenizer = self._tokenizer
-        segments = [tokenizer.tokenize(x).merge_dims(1, 2) for x in strings]
+        tokenizer, segments = self._tokenizer, self._segments(strings)
 
         def pack(some):
             length = self._settings.run.tuning.max_seq_length

@@ -224,6 +224,8 @@ def test_without_the_library_one_line_tells_how_to_get_it(
         "find_spec",
         lambda name: None if name == "flask" else find(name),
     )
+    code, _, err = run_script(demo, model="nix")  # the model comes first
+    assert code == 2 and "nix: no model" in err
     code, _, err = run_script(demo, model=checkpoint)
     assert (code, err) == (
         2,

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import predict
 from common.errors import UserError
-from serving import asking, known_exports
+from serving import answer_lines, asking, known_exports
 from tasks.classification.examples import MULTI_LABEL, REGRESSION
 from tests.helpers.classifier_files import write_export
 
@@ -107,7 +107,8 @@ def test_what_is_wrong_is_one_line_behind_the_answers(
     assert code == 2 and len(answers) == bool(content)
     *first, last = err.splitlines()
     assert last.startswith("error: ") and found in last
-    assert len(first) == bool(content)  # the devices
+    assert first[0] == f"loading {pair} ..."
+    assert len(first) == 1 + bool(content)  # the devices
 
 
 def half(model, rows, batch_size):
@@ -125,8 +126,8 @@ MIXED += [b'{"text": "\\ud83d\\ude00"}', b'{"text": "' + b"4" * 97 + b'"}']
 
 def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
     monkeypatch.setattr(asking, "answer", half)
-    monkeypatch.setattr(asking, "_LONGEST", 89)
-    printer = asking.AnswerPrinter(
+    monkeypatch.setattr(answer_lines, "_LONGEST", 89)
+    printer = answer_lines.AnswerPrinter(
         LENGTHS, is_json=True, batch_size=2, strict=False
     )
     printer.print_answers(MIXED[:2])
@@ -154,7 +155,7 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
 @pytest.mark.parametrize("bad", [1, 3, 4])
 def test_strict_ends_at_the_first_bad_line(monkeypatch, capsys, bad):
     monkeypatch.setattr(asking, "answer", half)
-    printer = asking.AnswerPrinter(
+    printer = answer_lines.AnswerPrinter(
         LENGTHS, is_json=True, batch_size=2, strict=True
     )
     lines = [MIXED[0], MIXED[2], MIXED[bad], MIXED[1]]
@@ -172,9 +173,36 @@ def test_bad_lines_are_counted_and_are_no_failure(single, ask):
         "error": "invalid UTF-8 byte 0xe9; expected UTF-8",
         "line": 4,
     }
-    assert err.splitlines()[1:] == [
-        "warning: 1 of 5 lines have an error instead of an answer"
+    assert err.splitlines()[2:] == [
+        "warning: 1 of 5 lines have an error instead of an answer",
+        "note: 1 of 5 lines are empty, and are answered like others",
     ]
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_texts_that_are_cut_are_counted(single, pair, ask, tmp_path, pairs):
+    """Of 13 tokens, three or two are special; the answers do not change."""
+    longest = "cat " * (5 if pairs else 11)
+    second = "\t" + "dog " * 5 if pairs else ""
+    path = tmp_path / "lines.txt"
+    path.write_text(f"{longest}{second}\n{longest}cat{second}\n")
+    model = pair if pairs else single
+    code, answers, err = ask(model, b"no", "--batch_size=1", input_file=path)
+    assert (code, len(answers)) == (0, 2)
+    assert err.splitlines()[2:] == [
+        "note: 1 of 2 lines are longer than the model's 13 tokens and were cut"
+    ]
+
+
+def test_a_file_is_read_instead_of_standard_input(single, ask, tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"a tree\n\xe9\n")
+    code, answers, err = ask(single, b"no", "--strict", input_file=path)
+    assert (code, len(answers)) == (2, 1)
+    assert f"error: {path}:2: invalid UTF-8 byte 0xe9" in err
+    code, _, err = ask(single, b"no", input_file=tmp_path / "none")
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{tmp_path}/none: no such file; check --input_file" in err
 
 
 CHOOSER = asking.ServedModel(lambda x: {}, ["context", "choices"], True)
@@ -188,7 +216,7 @@ CHOOSER = asking.ServedModel(lambda x: {}, ["context", "choices"], True)
     ],
 )
 def test_choices_are_all_fields_that_are_left(line, is_json, fields):
-    assert asking.fields_of(line, 1, CHOOSER, is_json) == fields
+    assert answer_lines.fields_of(line, 1, CHOOSER, is_json) == fields
 
 
 @pytest.mark.parametrize(
@@ -203,7 +231,7 @@ def test_choices_are_all_fields_that_are_left(line, is_json, fields):
 )
 def test_a_line_without_choices_is_rejected(line, is_json):
     with pytest.raises(UserError, match="stdin:1: "):
-        asking.fields_of(line, 1, CHOOSER, is_json)
+        answer_lines.fields_of(line, 1, CHOOSER, is_json)
 
 
 def test_only_own_exports_are_loaded_without_trust(
@@ -227,12 +255,14 @@ def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
         def read1(self, _):
             return self.parts.pop(0)
 
-    lines = asking.read_lines(Stream())
+    lines = answer_lines.read_lines(Stream())
     assert list(lines) == [[b"one", b"two"], [b"three"]]
-    monkeypatch.setattr(asking, "_LONGEST", 13)
-    monkeypatch.setattr(asking, "_CHUNK", 5)
+    monkeypatch.setattr(answer_lines, "_LONGEST", 13)
+    monkeypatch.setattr(answer_lines, "_CHUNK", 5)
     stream = io.BytesIO(b"one\n" + b"2" * 97 + b"\nthree\n" + b"4" * 31)
-    found = [line for lines in asking.read_lines(stream) for line in lines]
+    found = [
+        line for lines in answer_lines.read_lines(stream) for line in lines
+    ]
     assert [line[:5] for line in found] == [
         b"one",
         b"22222",

@@ -1,0 +1,226 @@
+"""Lines of text, or of JSON, answered by lines of JSON.
+
+read_lines -> lines -> AnswerPrinter.print_answers
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+
+from common import surrogates
+from common.errors import UserError
+from serving import asking
+
+STDIN = "stdin"  # in messages
+_CHUNK = 1 << 18  # maximum number of bytes read at once
+_LONGEST = 1 << 24  # maximum number of bytes of a line
+
+
+def read_lines(stream) -> Iterator[list[bytes]]:
+    """Yields all available lines, as soon as there are any.
+
+    Of a line of more than _LONGEST bytes, only a prefix is yielded, which is
+    still too long, so that `fields_of` rejects it.
+    """
+    rest, is_cut = b"", False
+    while chunk := stream.read1(_CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if is_cut and lines:
+            del lines[0]  # the end of the cut line
+            is_cut = False
+        if is_cut:
+            rest = b""
+        elif len(rest) > _LONGEST:
+            lines.append(rest)
+            rest, is_cut = b"", True
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
+def fields_of(
+    line: bytes,
+    number: int,
+    model: asking.ServedModel,
+    is_json: bool,
+    source: str = STDIN,
+) -> list:
+    """Parses the texts of a line.
+
+    Args:
+        line: without its newline.
+        number: line number, for messages.
+        model: the model to call.
+        is_json: whether the line is a JSON object.
+        source: name of the input, for messages.
+
+    Returns:
+        a text for each input of the model; a list of texts for choices.
+
+    Raises:
+        UserError: if the line is not valid.
+    """
+
+    def wrong(found: str, expected: str) -> UserError:
+        return UserError(found, path=source, line=number, expected=expected)
+
+    if len(line) > _LONGEST:
+        raise wrong(
+            f"more than {_LONGEST:,} bytes without a newline",
+            "one text per line",
+        )
+    try:
+        text = line.decode("utf-8").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        byte = line[error.start]
+        raise wrong(f"invalid UTF-8 byte 0x{byte:02x}", "UTF-8") from None
+    if not is_json:
+        count = len(model.inputs)
+        fields = [text] if count == 1 else text.split("\t")
+        found = len(fields)
+        if found < count or (found > count and not model.has_choices):
+            raise wrong(
+                f"{found} field{'s' * (found != 1)}",
+                f"{count} separated by tabs: {', '.join(model.inputs)}",
+            )
+        if model.has_choices:
+            fields[count - 1 :] = [fields[count - 1 :]]
+        return fields
+    try:
+        found = json.loads(text)
+        fields = [found[name] for name in model.inputs]
+        texts = fields
+        if model.has_choices:
+            texts = [*fields[:-1], *fields[-1]]
+            if not (fields[-1] and isinstance(fields[-1], list)):
+                raise TypeError
+        if not all(isinstance(field, str) for field in texts):
+            raise TypeError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        names = ", ".join(model.inputs)
+        expected = f"an object with strings: {names}"
+        if model.has_choices:
+            expected += ", the last a list of strings"
+        raise wrong(text[:60], expected) from None
+    for name, field in zip(model.inputs, fields, strict=True):
+        surrogates.check(field, name, source, number)
+    return fields
+
+
+def to_json(found: dict, number: int, source: str = STDIN) -> str:
+    """Formats an answer, to line `number` of `source`, as JSON.
+
+    Raises:
+        UserError: if it contains a number that is not finite.
+    """
+    try:
+        return json.dumps(found, ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError):
+        raise UserError(
+            f"the answer is {json.dumps(found, default=str)[:60]}",
+            path=source,
+            line=number,
+            expected="finite numbers",
+            fix="check the training of the model, and the text",
+        ) from None
+
+
+class AnswerPrinter:
+    """Prints the answer to each line, or the error in the line.
+
+    Args:
+        model: the model to call.
+        is_json: whether lines are JSON objects.
+        batch_size: maximum number of lines of a batch.
+        strict: whether to raise the first error instead of printing it.
+        source: name of the input, for messages.
+
+    Attributes:
+        count: number of lines so far.
+        errors: number of lines with an error instead of an answer.
+        empty: number of lines without a text.
+        cut: number of lines that are longer than the model's sequences.
+        max_seq_length: tokens of these, if any line was longer.
+    """
+
+    def __init__(
+        self,
+        model: asking.ServedModel,
+        is_json: bool,
+        batch_size: int,
+        strict: bool,
+        source: str = STDIN,
+    ):
+        self._model, self._is_json, self._source = model, is_json, source
+        self._batch_size, self._strict = batch_size, strict
+        self.count = self.errors = self.empty = self.cut = 0
+        self.max_seq_length = 0
+
+    def print_answers(self, lines: list[bytes]) -> None:
+        """Answers the next lines.
+
+        Raises:
+            UserError: with `strict`, after the answers to the lines before.
+        """
+        found: list = []  # fields or error of each line
+        first = self.count + 1
+        for number, line in enumerate(lines, first):
+            try:
+                fields = fields_of(
+                    line, number, self._model, self._is_json, self._source
+                )
+                found.append(fields)
+            except UserError as error:
+                found.append(error)
+                if self._strict:
+                    break
+        self.count += len(found)
+        valid = [x for x in found if not isinstance(x, UserError)]
+        self._count_lengths(valid)
+        answers = iter(asking.answer(self._model, valid, self._batch_size))
+        for number, fields in enumerate(found, first):
+            try:
+                if isinstance(fields, UserError):
+                    raise fields
+                print(to_json(next(answers), number, self._source))
+            except UserError as error:
+                if self._strict:
+                    raise
+                self.errors += 1
+                message = str(error).removeprefix(f"{self._source}:{number}: ")
+                failure = {"error": message, "line": number}
+                print(json.dumps(failure, ensure_ascii=False))
+        sys.stdout.flush()
+
+    def notes(self) -> list[str]:
+        """Notes on the lines so far, for the user."""
+        found = []
+        if self.errors:
+            found.append(
+                f"warning: {self.errors:,} of {self.count:,} lines have an "
+                "error instead of an answer"
+            )
+        if self.empty:
+            found.append(
+                f"note: {self.empty:,} of {self.count:,} lines are empty, and "
+                "are answered like others"
+            )
+        if self.cut:
+            found.append(
+                f"note: {self.cut:,} of {self.count:,} lines are longer than "
+                f"the model's {self.max_seq_length:,} tokens and were cut"
+            )
+        return found
+
+    def _count_lengths(self, examples: list[list]) -> None:
+        """Counts empty and long examples."""
+        model = self._model
+        self.empty += sum(not "".join(x[0]).strip() for x in examples)
+        for start in range(0, len(examples), self._batch_size):
+            if model.count_tokens:
+                some = examples[start : start + self._batch_size]
+                self.max_seq_length, counts = model.count_tokens(
+                    asking.columns_of(model, some)
+                )
+                self.cut += int((counts > self.max_seq_length).sum())
