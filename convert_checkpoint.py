@@ -35,6 +35,10 @@ def main(argv: list[str]) -> None:
         say(f"skipped variables: {', '.join(bert.skipped)}")
     if not any(name.startswith("bert/pooler/") for name in bert.values):
         say("warning: the input has no pooler; fine-tuning adds a new one")
+    from training import distribution
+
+    one = distribution.make_strategy("one_device")
+    say(distribution.describe(one, "float32"))
     difference = conversion.convert(bert, settings.target, settings.output)
     say(f"largest difference of the outputs of both models: {difference:.1e}")
     count = sum(value.size for value in bert.values.values())

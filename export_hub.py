@@ -13,6 +13,7 @@ import sys
 
 from common import flags
 from common import main as common_main
+from common.progress import say
 from data.text import vocabulary, vocabulary_checks
 from serving import export_hub
 from serving.export_hub import Settings
@@ -31,7 +32,12 @@ def main(argv: list[str]) -> None:
         vocabulary_checks.check_exportable(settings.files.vocab_file, vocab)
         print(export_hub.export_preprocessor(settings, list(vocab)))
     else:
-        print(export_hub.export_model(settings, list(vocab)))
+        config = export_hub.read_config(settings, list(vocab))
+        from training import distribution
+
+        one = distribution.make_strategy("one_device")
+        say(distribution.describe(one, settings.precision))
+        print(export_hub.export_model(settings, config, list(vocab)))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ def main(argv: list[str]) -> None:
     with settings.listen() as opened:
         from serving import servable, server, warm_up
 
+        say(f"loading {folder} ...")
         metrics = server.Metrics()
         model = servable.Servable(folder, settings, metrics.batches.observe)
         count = warm_up.run(folder, model.call)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from common import storage
 from common.errors import UserError
+from common.progress import say
 from serving import known_exports
 
 
@@ -47,6 +48,7 @@ def write(folder: str, save: Callable[[str], None]) -> str:
     import tensorflow as tf
 
     folder = folder.rstrip("/")
+    say(f"exporting to {folder} ...")
     partial = storage.unfinished(folder)
     try:
         storage.make_folder(storage.parent(folder))

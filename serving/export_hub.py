@@ -4,7 +4,7 @@ import dataclasses
 import os
 import tempfile
 
-from common import flags, storage
+from common import flags, storage, tensorflow_log
 from common.errors import UserError
 from common.flags import flag, group
 from common.progress import say
@@ -140,18 +140,19 @@ def find_casing(
     return lower, tokenization.strips_accents(lower, strip)
 
 
-def export_model(settings: Settings, tokens: list[str]) -> str:
+def export_model(
+    settings: Settings, config: BertConfig, tokens: list[str]
+) -> str:
     """Exports an encoder.
 
     Args:
         settings: from `check`.
+        config: from `read_config`.
         tokens: tokens of the vocabulary.
 
     Returns:
         a log line about the export.
     """
-    config = read_config(settings, tokens)
-
     from modeling import checkpoints
     from serving import hub
 
@@ -296,7 +297,7 @@ def compare(
 
 
 def export_preprocessor(settings: Settings, tokens: list[str]) -> str:
-    """Exports a preprocessor; arguments and result as in `export_model`."""
+    """Exports a preprocessor, from `check` and the tokens; a log line."""
     prefix = None
     if settings.model_checkpoint_path:
         from modeling import checkpoints
@@ -321,7 +322,8 @@ def export_preprocessor(settings: Settings, tokens: list[str]) -> str:
 
         hub.save(module, folder)
         loaded = loader.load(folder, trust_model=True)
-        found = loaded(list(_TEXTS))
+        with tensorflow_log.held_back():  # when the graph is optimized
+            found = loaded(list(_TEXTS))
         for index, text in enumerate(_TEXTS):
             expected = inputs_of(reference, text, length)
             for name, values in expected.items():

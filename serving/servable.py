@@ -4,6 +4,7 @@ Warm-up requests are in the version's folder, where TF Serving has them:
 assets.extra/tf_serving_warmup_requests, written by `serving.warm_up`.
 """
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
+from common import tensorflow_log
 from modeling import hub
 from modeling.formats import saved_models
 from serving import rest
@@ -58,6 +60,26 @@ class Servable:
             for name, function in self._functions.items()
         }
         self._one_at_a_time = threading.Lock()
+        self._call_once()
+
+    def _call_once(self) -> None:
+        """Calls the default signature with zeros or "".
+
+        TensorFlow then optimizes the graph before the first request, and
+        writes notes on it.
+        """
+        specs = self.signatures.get(rest.DEFAULT)
+        if specs is None:
+            return
+        with (
+            tensorflow_log.held_back(),
+            contextlib.suppress(tf.errors.OpError, ValueError),
+        ):
+            zeros = {
+                name: tf.zeros([n or 1 for n in spec.shape], spec.dtype)
+                for name, spec in specs.items()
+            }
+            self._functions[rest.DEFAULT](**zeros)
 
     def call(
         self, signature: str, tensors: dict[str, tf.Tensor]

@@ -64,12 +64,6 @@ class Settings:
         Raises:
             UserError: there is none, or packages are missing.
         """
-        missing = [x for x in _NEEDED if not importlib.util.find_spec(x)]
-        if missing:
-            raise UserError(
-                f"{', '.join(missing)} not installed",
-                fix="pip install -r requirements-serve.txt",
-            )
         names = (
             storage.list_folder(self.model)
             if storage.is_folder(self.model)
@@ -79,6 +73,12 @@ class Settings:
         version = max(numbers, default=1)
         folder = os.path.join(self.model, str(version) if numbers else "")
         asking.Settings(model=folder, trust_model=self.trust_model).check()
+        missing = [x for x in _NEEDED if not importlib.util.find_spec(x)]
+        if missing:
+            raise UserError(
+                f"{', '.join(missing)} not installed",
+                fix="pip install -r requirements-serve.txt",
+            )
         return folder, version
 
     def listen(self) -> socket.socket:

@@ -6,9 +6,26 @@ import sys
 
 import pytest
 
-from tests.helpers import classifier_files
+from tests.helpers import classifier_files, text
 
 ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.mark.long
+def test_a_preprocessor_is_exported_without_a_line_of_tensorflow(tmp_path):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    done = subprocess.run(
+        [sys.executable, ROOT / "export_hub.py", "--export_type=preprocessing"]
+        + [f"--vocab_file={tmp_path}/vocab.txt", "--do_lower_case"]
+        + [f"--export_path={tmp_path}/export"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.splitlines() == [
+        "loading TensorFlow ...",
+        f"exporting to {tmp_path}/export ...",
+    ]
 
 
 @pytest.mark.slow
@@ -24,6 +41,7 @@ def test_an_export_is_asked_without_a_line_of_tensorflow(tmp_path):
         check=True,
     )
     assert done.stdout.count("\n") == 1
-    first, second = done.stderr.splitlines()
+    first, second, third = done.stderr.splitlines()
     assert first == "loading TensorFlow ..."
-    assert second.startswith("device: CPU, ")
+    assert second == f"loading {export} ..."
+    assert third.startswith("device: CPU, ")

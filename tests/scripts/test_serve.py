@@ -42,7 +42,10 @@ def test_missing_packages_are_named(run_script, monkeypatch, tmp_path):
         return None if name == "flask" else found(name)
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
-    code, _, err = run_script(serve, model=tmp_path)
+    code, _, err = run_script(serve, model=tmp_path)  # the model comes first
+    assert code == 2 and "no saved_model.pb" in err
+    (tmp_path / "saved_model.pb").write_text("none")
+    code, _, err = run_script(serve, "--trust_model", model=tmp_path)
     assert code == 2
     assert err == (
         "error: flask not installed; pip install -r requirements-serve.txt\n"

@@ -3,8 +3,10 @@
 import base64
 import concurrent.futures
 import json
+import os
 import re
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -79,6 +81,34 @@ def test_rows_and_columns_are_answered_as_by_the_bare_model(client, signatures):
     np.testing.assert_allclose(
         found["probabilities"], bare["probabilities"], atol=2e-6
     )
+
+
+def test_a_first_call_comes_before_requests_and_is_quiet(
+    export, monkeypatch, capfd
+):
+    """TensorFlow writes notes on a graph when it is first called."""
+    load, calls = servable.hub.load, []
+
+    def load_loudly(path, trust_model):
+        loaded = load(path, trust_model)
+        functions = dict(loaded.signatures)
+        quiet = functions["serving_default"]
+
+        def loud(**tensors):
+            if tf.executing_eagerly():
+                os.write(2, b"E0000 noise\n")
+                calls.append(tensors["text"].numpy().tolist())
+            return quiet(**tensors)
+
+        loud.structured_outputs = quiet.structured_outputs
+        functions["serving_default"] = loud
+        return types.SimpleNamespace(signatures=functions, of=loaded)
+
+    monkeypatch.setattr(servable.hub, "load", load_loudly)
+    sizes = []
+    servable.Servable(export, settings_of(), sizes.append)
+    assert (calls, sizes) == ([[b""]], [])
+    assert "noise" not in capfd.readouterr().err
 
 
 def test_an_export_needs_one_operation_of_tensorflow_text(export):
