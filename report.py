@@ -9,6 +9,7 @@ Scripts that train write it themselves, unless --noreport is given.
 """
 
 import dataclasses
+import importlib.util
 import os
 import sys
 
@@ -16,6 +17,8 @@ from common import flags, storage
 from common import main as common_main
 from common.errors import UserError
 from common.flags import flag
+from common.progress import say
+from reports import run_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,8 +27,8 @@ class Settings:
 
     runs: str | None = flag(
         None,
-        "Folders of the runs, separated by commas; or arguments without a "
-        "flag.",
+        "Folders of the runs: arguments without a flag, as above, or separated "
+        "by commas.",
         required=True,
         path=True,
         positional=True,
@@ -48,14 +51,17 @@ def main(argv: list[str]) -> None:
         if not storage.is_folder(folder):
             raise UserError("no such folder", path=folder, expected="a run")
     storage.check_output_file(path, "output_file")
-    try:
-        from reports import page
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"{error.name} is not installed",
-            fix="pip install -r requirements-report.txt",
-        ) from None
-    page.write(folders, path)
+    for library in ("jinja2", "matplotlib"):
+        if not importlib.util.find_spec(library):
+            raise UserError(
+                f"{library} is not installed",
+                fix="pip install -r requirements-report.txt",
+            )
+    runs = run_files.read_runs(folders)
+    say(f"drawing the report to {path} ...")
+    from reports import page  # loads matplotlib, which takes seconds
+
+    page.write(runs, path)
     print(f"wrote {path}")
 
 

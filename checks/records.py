@@ -10,8 +10,9 @@ from checks.record_statistics import Counter, Statistics
 from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
-from common.progress import Progress
+from common.progress import Progress, say
 from data import features
+from data.corpus import documents
 from data.pretraining import partitions
 from data.pretraining.settings import InstanceSettings
 from data.records import manifest
@@ -270,6 +271,7 @@ def scan(
         vocab: token -> id, for records without a vocabulary in a manifest.
         vocab_size: V of the config, if known; all ids must be below it.
     """
+    say(f"reading the records of {documents.number_of(files)}")
     from data.records import reader  # noqa: F401  imported before the progress starts
 
     result = Scan(files, check_listing(files), _listed(files))

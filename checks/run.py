@@ -12,6 +12,7 @@ from common.curves import read_curves
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
 from common.flags import flag
+from common.progress import say
 from data.records import manifest
 from data.text import vocabulary_checks
 from modeling.config import BertConfig
@@ -195,6 +196,7 @@ def examine_checkpoint(
     prefix: str, config: BertConfig | None, config_file: str | None
 ) -> list[Finding]:
     """Checks a checkpoint, and compares it with the config."""
+    say(f"checking {prefix}")
     from checks import model as model_checks
     from modeling import checkpoints, models
 

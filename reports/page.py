@@ -14,22 +14,14 @@ import markupsafe
 
 from common.storage import write_whole
 from reports import contents, figures
-from reports.run_files import RunFiles, is_number, read_runs
+from reports.run_files import RunFiles, is_number
 
 REPORT = "report.html"
 
 
-def write(folders: list[str], path: str) -> None:
-    """Writes the report of runs.
-
-    Args:
-        folders: their output folders.
-        path: of the page.
-
-    Raises:
-        UserError: a folder is not that of a run, or a file is damaged.
-    """
-    write_whole(path, render(read_runs(folders)))
+def write(runs: list[RunFiles], path: str) -> None:
+    """Writes the report of runs."""
+    write_whole(path, render(runs))
 
 
 def render(runs: list[RunFiles]) -> str:

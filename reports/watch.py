@@ -35,7 +35,8 @@ def main(argv: list[str]) -> None:
         ):
             written = found
             try:
-                page.write([folder], os.path.join(folder, page.REPORT))
+                runs = run_files.read_runs([folder])
+                page.write(runs, os.path.join(folder, page.REPORT))
             except UserError:  # such as no point of a curve yet
                 continue
 

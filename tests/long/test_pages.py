@@ -20,7 +20,7 @@ import run_squad
 from common import tensor_files
 from modeling import checkpoints
 from modeling.models import build_pretraining_model
-from reports import demo_page, page
+from reports import demo_page, page, run_files
 from tests.helpers import (
     browser,
     docs_files,
@@ -106,7 +106,8 @@ def reports(tmp_path_factory):
     second = report_files.write_classifier(folder / "packages")
     runs = {"one": [first], "errors": [second], "both": [first, second]}
     for name, some in runs.items():
-        page.write(list(map(str, some)), str(folder / f"{name}.html"))
+        found = run_files.read_runs(list(map(str, some)))
+        page.write(found, str(folder / f"{name}.html"))
     return {name: folder / f"{name}.html" for name in runs}
 
 
