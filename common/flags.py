@@ -28,10 +28,10 @@ from common.errors import UserError
 _FLAG, _GROUP = "flag", "group"  # keys of a field's metadata
 DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"
 RARE, TPU = "Rare", "TPU and clusters"
-_REQUIRED = "Required"
-_SHORT = (_REQUIRED, DATA, MODEL, TRAINING, OUTPUT, RARE)  # without --helpfull
-_HELP = {"-h": _SHORT, "-help": _SHORT, "--help": _SHORT}
-_HELP |= dict.fromkeys(("-helpfull", "--helpfull"), (*_SHORT, TPU))
+REQUIRED = "Required"
+_SHORT = (REQUIRED, DATA, MODEL, TRAINING, OUTPUT, RARE)  # without --helpfull
+HELP = {"-h": _SHORT, "-help": _SHORT, "--help": _SHORT}
+HELP |= dict.fromkeys(("-helpfull", "--helpfull"), (*_SHORT, TPU))
 GIVEN = "given"  # field of a settings class that receives the names given
 
 _DEFINE = {
@@ -166,8 +166,8 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     for one in declared:
         _define(one, values)
     for word in argv[1:]:
-        if word in _HELP:
-            print(f"{usage}{describe(declared, _HELP[word])}", end="")
+        if word in HELP:
+            print(f"{usage}{describe(declared, HELP[word])}", end="")
             raise SystemExit(0)
     positional = [one.name for one in declared if one.positional]
     values.set_gnu_getopt(bool(positional))  # flags may follow arguments
@@ -177,7 +177,12 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
             values[positional[0]].parse(",".join(rest[1:]))
             del rest[1:]
     except absl_flags.Error as error:
-        raise UserError(str(error), fix="see --help") from None
+        unknown = getattr(error, "flagname", " ")
+        near = [f"--{x.name}" for x in declared if unknown in x.name][:3]
+        if getattr(error, "suggestions", None) or not near:
+            raise UserError(str(error), fix="see --help") from None
+        fix = f"did you mean {' or '.join(near)}?"
+        raise UserError(str(error), fix=fix) from None
     if len(rest) > 1:
         raise UserError(
             f"unexpected argument {rest[1]!r}",
@@ -210,7 +215,7 @@ def describe(declared: list[Flag], topics: tuple[str, ...]) -> str:
         some = [
             one
             for one in declared
-            if topic == (_REQUIRED if one.required else one.topic)
+            if topic == (REQUIRED if one.required else one.topic)
         ]
         lines += ["", f"{topic}:"] * bool(some)
         for one in some:

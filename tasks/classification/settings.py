@@ -3,7 +3,15 @@
 import dataclasses
 
 from common.errors import UserError
-from common.flags import MODEL, OUTPUT, RARE, TRAINING, flag, group
+from common.flags import (
+    MODEL,
+    OUTPUT,
+    RARE,
+    REQUIRED,
+    TRAINING,
+    flag,
+    group,
+)
 from tasks import finetuning
 from tasks.finetuning_settings import FineTuning
 
@@ -60,12 +68,31 @@ class Settings:
     # A hub module may contain the config and the vocabulary.
     tuning: FineTuning = group(
         FineTuning,
-        vocab_file={"required": False},
-        bert_config_file={"required": False},
+        vocab_file={
+            "required": False,
+            "topic": REQUIRED,
+            "help": "Vocabulary, one token per line; default: that of "
+            "--bert_hub_module_handle.",
+        },
+        bert_config_file={
+            "required": False,
+            "topic": REQUIRED,
+            "help": "JSON file with the sizes of the network; default: that "
+            "of --bert_hub_module_handle.",
+        },
     )
-    data_dir: str | None = flag(None, "Folder of the task's files.", path=True)
     task_name: str | None = flag(
-        None, "cola, mnli, mrpc, xnli, sst2, ...; tsv or csv for your own."
+        None,
+        "cola, mnli, mrpc, xnli, sst2, ...; tsv, csv, jsonl or txt for your "
+        "own tables, to which the flags marked `tsv:` apply.",
+        topic=REQUIRED,
+    )
+    data_dir: str | None = flag(
+        None,
+        "Folder of the task's files; or pass --train_file, --eval_file and "
+        "--predict_file, as far as they are used.",
+        path=True,
+        topic=REQUIRED,
     )
     train_file: str | None = flag(
         None, "Instead of the task's file in --data_dir.", path=True

@@ -151,6 +151,28 @@ def test_an_unknown_flag_suggests_the_nearest():
         parse("--max_seq_lenght=7")
 
 
+@pytest.mark.parametrize(
+    ("word", "end"),
+    [
+        ("length", "; did you mean --max_seq_length?"),
+        ("case", "; did you mean --do_lower_case?"),
+        ("zzz", "; see --help"),
+    ],
+)
+def test_an_unknown_flag_suggests_those_that_contain_it(word, end):
+    with pytest.raises(UserError) as error:
+        parse(f"--{word}=7")
+    assert str(error.value) == f"Unknown command line flag {word!r}{end}"
+
+
+def test_a_flag_that_is_not_enforced_may_be_listed_as_required(capsys):
+    with pytest.raises(SystemExit):
+        flags.parse(["script", "--help"], run_classifier.Settings, "")
+    required = capsys.readouterr().out.split("\n\n")[0]
+    for name in ("task_name", "data_dir", "vocab_file", "output_dir"):
+        assert f"  --{name}: " in required
+
+
 def test_home_is_expanded_in_paths_alone(monkeypatch):
     monkeypatch.setenv("HOME", "/home/anna")
     settings = flags.parse(

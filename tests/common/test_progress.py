@@ -44,6 +44,15 @@ def test_a_log_has_a_line_every_ten_seconds(seconds, capsys):
     ]
 
 
+def test_nothing_has_no_rate(seconds, capsys):
+    bar = progress.Progress("records", 11, "partitions")
+    bar.update(0)
+    bar.update(0)
+    assert capsys.readouterr().err == (
+        "records: 0 of 11 partitions (none finished in 14 s)\n"
+    )
+
+
 def test_a_terminal_has_one_line_with_a_bar(seconds, terminal):
     bar = progress.Progress("vectors", 4.0, "MB")
     bar.update(1)

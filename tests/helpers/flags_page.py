@@ -58,8 +58,13 @@ def page() -> str:
 
 
 def rows(group: type) -> dict[str, str]:
-    """Flag -> its line of a table."""
-    return {one.name: row(one) for one in flags.flags_of(group)}
+    """Flag -> its line of a table, in the order of `--helpfull`."""
+    topics = flags.HELP["--helpfull"]
+    declared = sorted(
+        flags.flags_of(group),
+        key=lambda x: topics.index(flags.REQUIRED if x.required else x.topic),
+    )
+    return {one.name: row(one) for one in declared}
 
 
 def row(one: flags.Flag) -> str:
