@@ -20,6 +20,7 @@ from common import limits, storage
 from common.errors import UserError
 from common.formats import json_files
 from common.formats.json_files import Kind
+from data.records import shard_check
 
 SUFFIX = ".manifest.json"
 EARLIER = "manifest.json"  # written by earlier versions, for a whole folder
@@ -83,9 +84,16 @@ def manifests_of(paths: list[str]) -> list[dict | None]:
         if no manifest lists the file.
 
     Raises:
-        UserError: a manifest is damaged, or the size of a file differs.
+        UserError: a manifest is damaged, the size of a file differs, or the
+            first file without a manifest is text.
     """
     runs = listed_runs(paths)
+    if None in runs:
+        path = paths[runs.index(None)]
+        with storage.open_file(path, "rb") as file:
+            if shard_check.is_text(file.read(8)):
+                fix = "make TFRecords of it with create_pretraining_data.py"
+                raise UserError("is text, not TFRecords", path=path, fix=fix)
     for path, run in zip(paths, runs):
         if run is None:
             continue

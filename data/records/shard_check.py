@@ -65,6 +65,11 @@ def scan(path: str, longest: float = math.inf) -> tuple[int, str | None]:
     return count, None
 
 
+def is_text(header: bytes) -> bool:
+    """Whether the first bytes of a file are text: TFRecords have NULs there."""
+    return b"\x1f" not in header and min(header[:8], default=0) > 8
+
+
 def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:
     """Reads a frame; returns the length of its record, and its damage.
 
@@ -77,6 +82,8 @@ def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:
     if checksums.masked_crc32c(header[:8]) != checksum:
         if is_first and header.startswith(b"\x1f\x8b"):
             return 0, "this is a gzip file"
+        if is_first and is_text(header):
+            return 0, "this is text, not TFRecords"
         other = ", or not a TFRecord file" if is_first else ""
         return 0, f"checksum of the length differs{other}"
     if left < length + _FRAME:

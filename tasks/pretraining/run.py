@@ -35,10 +35,13 @@ class Pretraining:
 
         self._settings, self._config, self._inputs = settings, config, inputs
         self._filled = None
+        schema = inputs.phases[-1].records.schema  # not the flags' defaults
         everything = dataclasses.replace(
             settings,
             do_lower_case=inputs.do_lower_case,
             strip_accents=inputs.strip_accents,
+            max_seq_length=schema[features.INPUT_IDS][1],
+            max_predictions_per_seq=schema[features.MASKED_LM_POSITIONS][1],
         )
         self.run = training_run.TrainingRun(
             everything,

@@ -61,7 +61,6 @@ class Settings:
         128,
         "Maximum number of tokens of a sequence, with [CLS] and [SEP].",
         at_least=5,
-        resume=True,
     )
     max_predictions_per_seq: int = flag(
         20, "Maximum number of masked tokens of a sequence.", at_least=1

@@ -269,6 +269,8 @@ def test_config_and_vocabulary_are_copied_to_the_run(folder, four_steps):
     assert vocab == (folder / "vocab.txt").read_text()
     description = json.loads((four_steps / "model.ckpt-4.json").read_text())
     assert description["settings"]["do_lower_case"] is False
+    assert description["settings"]["max_seq_length"] == S
+    assert description["settings"]["max_predictions_per_seq"] == P
 
 
 def test_init_checkpoint_gives_weights_but_no_step(pretrain, four_steps):

@@ -219,7 +219,7 @@ def test_configs(refused, good, tmp_path, changed, message):
     ("content", "message"),
     [
         (b"", ": no records; expected TFRecords"),
-        (b"not a TFRecord file at all", ": cannot be read after record 0"),
+        (b"not a TFRecord file at all", ": is text, not TFRecords; make"),
     ],
 )
 def test_records(refused, tmp_path, content, message):

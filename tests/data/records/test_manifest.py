@@ -166,10 +166,19 @@ def test_manifests_of_earlier_versions_are_read(folder):
 
 
 def test_files_that_no_manifest_lists_have_none(folder):
-    (folder / "old.tfrecord").write_bytes(b"xyz")
+    (folder / "old.tfrecord").write_bytes(b"xy\0")
     assert of(folder, "old.tfrecord") is None
     write(folder, {"a.tfrecord": b"xyz"})
     assert of(folder, "old.tfrecord") is None
+
+
+def test_text_that_no_manifest_lists_is_rejected(folder):
+    for content in (b"", b"\x1f\x8b\x08 a gzip file"):
+        (folder / "old.tfrecord").write_bytes(content)
+        assert of(folder, "old.tfrecord") is None
+    (folder / "old.tfrecord").write_text("One sentence a line.\n")
+    with pytest.raises(UserError, match="old.tfrecord: is text, not TFRecor"):
+        of(folder, "old.tfrecord")
 
 
 @pytest.mark.parametrize("content", [b"", b"xy", b"xyzz"])

@@ -134,9 +134,11 @@ def test_a_long_record_is_read_in_blocks(tmp_path, monkeypatch):
 def test_other_kinds_of_files_are_reported(check, whole):
     at = "record 0 at byte 0: "
     assert check(gzip.compress(whole[0])) == f"{at}this is a gzip file"
-    assert check(b"One sentence a line.\n") == (
+    assert check(b"\0" * 31) == (
         f"{at}checksum of the length differs, or not a TFRecord file"
     )
+    for line in ("One sentence a line.\n", "\u6211\u4eec \u4f7f\u7528"):
+        assert check(line.encode()) == f"{at}this is text, not TFRecords"
 
 
 def report_random_faults(check, content, count):
