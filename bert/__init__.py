@@ -5,8 +5,12 @@
     encoder, tokenizer = bert.load_encoder("uncased_L-12_H-768_A-12")
     vectors = encoder(tokenizer(["The cat sees the old house."]))
 
-TensorFlow is imported when one of the names of `__all__` is first used.
+TensorFlow is imported when one of the names of `__all__` is first used. If
+`import bert` comes before `import tensorflow` and `import keras`, they load
+without their notes on missing devices.
 """
+
+from common import packages, tensorflow_log
 
 __all__ = [
     "AdamWeightDecay",
@@ -32,10 +36,18 @@ def __getattr__(name: str):
     """Returns a function or class of the library, imported late."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from bert import library
-
+    try:
+        from bert import library
+    except ModuleNotFoundError as error:
+        if packages.is_ours(error.name):
+            raise
+        missing = packages.describe_missing(error.name)
+        raise ModuleNotFoundError(missing, name=error.name) from None
     return getattr(library, name)
 
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
+
+
+tensorflow_log.hold_back_import()

@@ -1,6 +1,8 @@
 import inspect
 import re
 import runpy
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -51,6 +53,29 @@ def test_the_example_of_the_docstring_runs(name, folder, tmp_path, monkeypatch):
     (tmp_path / "example.py").write_text(code)
     modules = {"bert": bert, "keras": keras, "np": np}
     runpy.run_path("example.py", given | modules)
+
+
+def _run(code, *options):
+    return subprocess.run(
+        [sys.executable, *options, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=locations.SCRIPTS,
+    )
+
+
+@pytest.mark.long
+def test_tensorflow_is_quiet_after_the_library():
+    done = _run("import bert, keras, tensorflow")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_missing_package_is_named_with_the_remedy():
+    done = _run("import bert; bert.new_encoder", "-S")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"ModuleNotFoundError: {sys.executable} has no pack")
+    assert "activate" in last or "requirements.txt" in last
+    assert "During handling" not in done.stderr
 
 
 def test_the_names_are_the_same_in_both_modules():
