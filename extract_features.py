@@ -1,8 +1,9 @@
 r"""Extracts contextual vectors of tokens, or of lines, from a checkpoint.
 
     python extract_features.py --input_file=lines.txt \
-        --output_file=vectors.jsonl --vocab_file=vocab.txt \
-        --bert_config_file=bert_config.json --init_checkpoint=bert_model.ckpt
+        --output_file=vectors.jsonl --init_checkpoint=bert_model.ckpt
+
+The config and the vocabulary are searched beside the checkpoint.
 
 A line is a text, or a pair: `first ||| second`. For sentence vectors:
 

@@ -71,6 +71,26 @@ def find(path: str, name: str, given: str | None, flag: str) -> str:
     return found
 
 
+def find_files(
+    path: str, config_file: str | None, vocab_file: str | None
+) -> dict[str, str]:
+    """Finds config and vocabulary beside a checkpoint, unless given.
+
+    Returns:
+        flag -> path.
+
+    Raises:
+        UserError: one is missing.
+    """
+    return {
+        flag: find(path, name, given, flag)
+        for flag, name, given in (
+            ("bert_config_file", "bert_config.json", config_file),
+            ("vocab_file", "vocab.txt", vocab_file),
+        )
+    }
+
+
 def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
     """Reads the casing that a checkpoint was trained with.
 

@@ -3,12 +3,13 @@
 import dataclasses
 import re
 
-from common import storage
+from common import flags, storage
 from common.errors import UserError
 from common.flags import OUTPUT, RARE, flag, group
 from data.text import vocabulary
 from data.text.settings import Text
 from modeling.config import BertConfig
+from modeling.formats import model_folder
 from tasks import output_dir
 from tasks.settings import Devices, Model
 
@@ -32,8 +33,18 @@ class Settings:
             "required": True,
             "help": "Prefix or folder of the checkpoint.",
         },
+        bert_config_file={
+            "required": False,
+            "help": "Default: bert_config.json beside the checkpoint.",
+        },
     )
-    text: Text = group(Text)
+    text: Text = group(
+        Text,
+        vocab_file={
+            "required": False,
+            "help": "Default: vocab.txt beside the checkpoint.",
+        },
+    )
     devices: Devices = group(Devices)
     layers: tuple[str, ...] = flag(
         ("-1", "-2", "-3", "-4"),
@@ -50,7 +61,9 @@ class Settings:
     )
     output_format: str = flag(
         "jsonl",
-        "Format of the output.",
+        "Format of the output. npz: values [N, K, D] pooled, else [tokens of "
+        "all texts, K, D] with input_ids and row_splits [N + 1]; N texts, K "
+        "--layers, no K if mixed, D numbers of a vector.",
         choices=("jsonl", "npz", "tfrecord"),
         topic=OUTPUT,
     )
@@ -101,6 +114,12 @@ def check(settings: Settings) -> Extraction:
     """
     storage.check_output_file(settings.output_file, "output_file")
     storage.list_files(settings.input_file, "input_file")
+    found = model_folder.find_files(
+        settings.model.init_checkpoint,
+        settings.model.bert_config_file,
+        settings.text.vocab_file,
+    )
+    settings = flags.replace(settings, **found)
     config_file = settings.model.bert_config_file
     config = BertConfig.from_json_file(config_file)
     vocab_file = settings.text.vocab_file

@@ -10,6 +10,9 @@ from modeling.formats import model_folder
 from tasks import output_dir
 from tasks.fill_mask.settings import Settings
 
+_HEAD = b"predictions/output_bias"
+_LARGEST_INDEX = 1 << 26  # bytes
+
 
 def find_files(settings: Settings) -> Settings:
     """Completes the settings with the files beside the checkpoint.
@@ -19,17 +22,44 @@ def find_files(settings: Settings) -> Settings:
             checkpoint.
     """
     output_dir.check_checkpoint(settings.init_checkpoint)
-    found = {
-        flag: model_folder.find(
-            settings.init_checkpoint, name, getattr(settings.files, flag), flag
-        )
-        for flag, name in (
-            ("bert_config_file", "bert_config.json"),
-            ("vocab_file", "vocab.txt"),
-        )
-    }
+    found = model_folder.find_files(
+        settings.init_checkpoint,
+        settings.files.bert_config_file,
+        settings.files.vocab_file,
+    )
     output_dir.check_beside(settings.init_checkpoint, found["vocab_file"])
     return flags.replace(settings, **found)
+
+
+def check_head(checkpoint: str) -> None:
+    """Rejects a checkpoint without a masked-LM head, without TensorFlow.
+
+    Args:
+        checkpoint: prefix or folder, of whose checkpoints all have the same
+            variables.
+
+    Raises:
+        UserError: no index holds the name of a variable of the head.
+    """
+    indexes = [f"{checkpoint}.index"]
+    if storage.is_folder(checkpoint):
+        indexes = storage.find(checkpoint, "*.index")
+    for path in filter(storage.is_file, indexes):
+        with storage.open_file(path, "rb") as file:
+            # Its names are sorted; each omits what it shares with the last.
+            if _HEAD in file.read(_LARGEST_INDEX):
+                return
+    if any(map(storage.is_file, indexes)):
+        raise no_head(checkpoint)
+
+
+def no_head(path: str) -> UserError:
+    """The error of a model that cannot fill masks."""
+    return UserError(
+        "no masked-LM head",
+        path=path,
+        expected="a checkpoint of pre-training",
+    )
 
 
 def read_sentences(path: str | None) -> list[str]:
@@ -194,6 +224,7 @@ def print_words(settings: Settings) -> None:
     Raises:
         UserError: if a sentence or a file is invalid.
     """
+    check_head(settings.init_checkpoint)
     files, sentences = settings.files, read_sentences(settings.input_file)
     config, tokenizer, path = read_files(settings)
     tokenized = [tokenize(sentence, tokenizer) for sentence in sentences]
