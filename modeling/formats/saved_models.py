@@ -153,7 +153,7 @@ def check_files(folder: str) -> None:
                     expected="a file",
                     fix="copy what it leads to, if you trust it",
                 )
-            storage.check_regular(path)
+            storage.regular(path)
 
 
 def _activation(folder: str) -> str:

@@ -100,12 +100,12 @@ TEXTS = {
     "empty": ("corpus.txt", b"", ""),
 }
 JSON_LINES = {
-    "nested": (b"[" * 100_000 + b"\n", "JSON that"),
+    "nested": (b"[" * 100_000 + b"\n", "not JSON: nested too deep"),
     "half a pair": (rb'{"text": "a \ud83d"}' + b"\n", "half of a surrogate"),
-    "a list": (b"[]\n", "not an object"),
-    "no text": (b'{"a": 1}\n', "no field 'text'"),
-    "a text that is a number": (b'{"text": 1}\n', "not a string"),
-    "cut": (b'{"text": "a', "invalid JSON"),
+    "a list": (b"[]\n", "not an object: []"),
+    "no text": (b'{"a": 1}\n', "text is missing"),
+    "a text that is a number": (b'{"text": 1}\n', "text is a whole number"),
+    "cut": (b'{"text": "a', "not JSON"),
 }
 
 
@@ -121,8 +121,8 @@ def _squad(**changed) -> bytes:
 
 
 SQUAD = {
-    "nested": (b'{"data": ' + b"[" * 100_000, "no JSON"),
-    "cut": (_squad()[:-9], "no JSON"),
+    "nested": (b'{"data": ' + b"[" * 100_000, "not JSON"),
+    "cut": (_squad()[:-9], "not JSON"),
     "a list of numbers": (b"[1, 2]", "record 0"),
     "no data": (b"{}", 'without a list "data"'),
     "data that are text": (b'{"data": "a"}', 'without a list "data"'),
@@ -136,7 +136,7 @@ SQUAD = {
     "an id that is a list": (_squad(id=[]), "id"),
     "a question that is a number": (_squad(question=1), "question"),
     "answers that are text": (_squad(answers="a"), "answers"),
-    "an answer that is text": (_squad(answers=["a"]), "found a string"),
+    "an answer that is text": (_squad(answers=["a"]), "answer is a string"),
     "a start of 10**30": (
         _squad(answers=[{"text": "a", "answer_start": 10**30}]),
         "answer",
@@ -285,9 +285,9 @@ def cases() -> list[Case]:
         ),
         "a name that is a list": (
             b'{"weight_map": {"a": []}}',
-            "weight_map['a'] is of type list",
+            "weight_map['a'] is a list",
         ),
-        "a list": (b'{"weight_map": []}', "weight_map is of type list"),
+        "a list": (b'{"weight_map": []}', "weight_map is a list"),
     }
     vocab_runs = ("create_pretraining_data", "extract_features")
     return [
