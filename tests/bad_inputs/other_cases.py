@@ -53,7 +53,14 @@ RECORDS = {
     "another proto": (_frame(b"\x0a\x05\xff\xff\xff\xff\xff"), "record 0"),
     "no proto": (_frame(b"\xff" * 9), "record 0"),
     "an empty record": (_frame(b""), "record 0"),
-    "a short record": (_example(input_ids=[1]), "record 0"),
+    "a short record": (
+        _example(input_ids=[1]),
+        "record 0: input_ids has 1 values; expected 31; pass the --max_seq",
+    ),
+    "a record of another kind": (
+        _example(other=[1]),
+        "record 0: no input_ids; expected records of create_pretraining_data",
+    ),
     "text": (b"One sentence a line.\n" * 9, "record 0"),
     "gzip": (gzip.compress(_frame(b"")), "record 0"),
 }
@@ -257,6 +264,11 @@ SAVED_MODELS = {
     ),
     "no graph": (PROTO, _no_graph, "not one graph with objects"),
     "no proto": (PROTO, b"\xff" * 9, "cannot be read"),
+    "no fingerprint": (
+        "saved/fingerprint.pb",
+        b"\xff" * 99,
+        "fingerprint.pb: not a fingerprint; copy the model again",
+    ),
 }
 
 

@@ -123,6 +123,16 @@ def test_a_folder_that_cannot_be_claimed(tmp_path, capsys, name, message):
     assert capsys.readouterr().err.startswith(f"error: {folder}: {message}")
 
 
+def test_a_missing_vocabulary_is_not_blamed_on_the_folder(tmp_path, capsys):
+    run, path = tmp_path / "run", tmp_path / "vocab.txt"
+
+    def prepare(argv):
+        output_dir.prepare(str(run), small.config(), str(path))
+
+    assert common_main.run(prepare, []) == 2
+    assert capsys.readouterr().err.startswith(f"error: {path}: cannot be read")
+
+
 def test_remote_storage_has_no_locks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with output_dir.claim("gs://b/run"), output_dir.claim("gs://b/run"):
