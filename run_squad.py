@@ -24,15 +24,16 @@ def main(argv: list[str]) -> None:
     settings.check()
     setup = finetuning.check(settings.tuning, in_graph=True)
     version_2 = settings.version_2_with_negative
+    most = settings.max_json_mb
     train = predict = None
     if settings.tuning.training.do_train:
         train = examples.read_for(
-            settings.train_file, "train_file", examples.SPANS, version_2
+            settings.train_file, "train_file", examples.SPANS, version_2, most
         )
     if settings.needs_predictions:
         needed = examples.TEXTS if settings.needs_labels else examples.NOTHING
         predict = examples.read_for(
-            settings.predict_file, "predict_file", needed, version_2
+            settings.predict_file, "predict_file", needed, version_2, most
         )
     finetuning.warn_vocabulary(
         settings.tuning,

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from common import tensor_files
+from common import storage, tensor_files
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
 from modeling import checkpoints
@@ -42,8 +42,9 @@ def examine(
                 step = int(value)
             elif value.dtype.kind == "f":
                 found += check_values(name, value, path)
-    except UserError as error:
-        return [wrong(str(error))]
+    except (UserError, OSError) as error:
+        error = storage.as_user_error(error) or error
+        return [*found, wrong(str(error))]
     except ValueError as error:
         damage = wrong(f"cannot be read: {error}", path=path, fix=_DAMAGED)
         return [*found, damage]

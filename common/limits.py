@@ -1,28 +1,19 @@
-"""Limits on the size of inputs, which may be corrupt or untrusted.
+"""Limits on the size of text, which may be corrupt or untrusted.
 
-Text is read by lines, JSON as a whole. Inputs beyond the limits end in an
-error message instead of exhausted memory.
+Text is read by lines. Beyond the limits it ends in an error message instead of
+exhausted memory. For JSON, see `formats.json_files`.
 """
 
-import gzip
-import zlib
 from collections.abc import Iterator
 
 from common import storage
 from common.errors import UserError
 
 LONGEST_LINE = 1 << 25  # bytes: 32 MiB, the text of 40 books
-LARGEST_JSON = 1 << 27  # bytes, decompressed: SQuAD has 42 million
-LARGEST_SETTINGS = 1 << 25  # bytes of config, manifest, tokenizer, labels
-# A value of two bytes may use 200 bytes of memory: for each of so many bytes
-# of the limit, the JSON may have an object or list, and a number or string.
-_BYTES_OF_OBJECT, _BYTES_OF_VALUE = 64, 16
-DAMAGED_GZIP = (gzip.BadGzipFile, zlib.error)
 # Text compresses to a third or a tenth. The ratio is checked only after many
 # bytes, as a short file may repeat one word.
 HIGHEST_RATIO = 200
 _RATIO_FROM = 1 << 26
-_GZIP = b"\x1f\x8b"
 _SAVE_AS = "save it as text: in a spreadsheet program, as CSV with UTF-8"
 _ICONV = "convert the file, for example with `iconv -f {} -t utf-8`"
 _OTHER_KINDS = {  # first bytes -> kind, and what to do
@@ -32,9 +23,11 @@ _OTHER_KINDS = {  # first bytes -> kind, and what to do
     b"\xd0\xcf\x11\xe0": ("an Office file, such as .xls or .doc", _SAVE_AS),
     b"%PDF": ("a PDF", "extract its text, for example with `pdftotext`"),
     b"PAR1": ("a Parquet file", "rename it: its name must end in .parquet"),
-    _GZIP: ("compressed with gzip", "rename it: its name must end in .gz"),
+    b"\x1f\x8b": (
+        "compressed with gzip",
+        "rename it: its name must end in .gz",
+    ),
 }
-_AT_ONCE = 1 << 20
 
 
 def lines(text, path: str, packed=None) -> Iterator[tuple[int, bytes]]:
@@ -64,6 +57,7 @@ def lines(text, path: str, packed=None) -> Iterator[tuple[int, bytes]]:
                 path=path,
                 line=number,
                 expected="text in lines",
+                fix="break it into shorter ones, for example with `fold -s`",
             )
         if packed:
             check_ratio(size, packed, path, number)
@@ -114,46 +108,3 @@ def check_kind(raw: bytes, path: str) -> None:
         raise UserError(
             f"is {kind}", path=path, line=1, expected="UTF-8", fix=fix
         )
-
-
-def read_json(file, path: str, largest: int | None = None) -> bytes:
-    """Reads a whole JSON file, plain or compressed with gzip.
-
-    Args:
-        file: open for reading in binary mode.
-        path: for messages.
-        largest: maximum number of bytes; None: LARGEST_JSON.
-
-    Returns:
-        the decompressed bytes.
-
-    Raises:
-        UserError: the file is too large.
-        OSError, EOFError, zlib.error: the file cannot be read.
-    """
-    largest = largest or LARGEST_JSON
-    is_packed = file.read(len(_GZIP)) == _GZIP
-    file.seek(0)
-    text = gzip.GzipFile(fileobj=file) if is_packed else file
-    parts, size, objects, values = [], 0, 0, 0
-    while part := text.read(_AT_ONCE):
-        parts.append(part)
-        size += len(part)
-        objects += part.count(b"{") + part.count(b"[")
-        values += part.count(b",")
-        found = None
-        if size > largest:
-            decompressed = " when decompressed" * is_packed
-            found = f"more than {largest:,} bytes{decompressed}"
-        elif objects > largest // _BYTES_OF_OBJECT:
-            found = f"more than {largest // _BYTES_OF_OBJECT:,} objects"
-        elif values > largest // _BYTES_OF_VALUE:
-            found = f"more than {largest // _BYTES_OF_VALUE:,} values"
-        if found:
-            raise UserError(
-                found,
-                path=path,
-                expected="JSON that fits into memory",
-                fix="split the file",
-            )
-    return b"".join(parts)

@@ -22,7 +22,8 @@ def run(
 ) -> int:
     """Runs a script's `main`.
 
-    Prints an error that has an `exit_code`, such as `UserError`, on one line.
+    Prints an error that has an `exit_code`, such as `UserError`, on one line,
+    and one of a file that nothing else has caught.
 
     Args:
         main: function of the command line; returns an exit code, or None
@@ -32,8 +33,9 @@ def run(
             is alive; returns the code, or ends the process.
 
     Returns:
-        the exit code: 2 after a `UserError` or without a package that the
-        script needs, 75 if shared storage does not answer, 130 after Ctrl-C.
+        the exit code: 2 after a `UserError`, the error of a file, or without
+        a package that the script needs; 75 if shared storage does not answer,
+        130 after Ctrl-C.
     """
     # Else TensorFlow's notes on missing devices would bury our messages.
     tensorflow_log.hold_back_import(lambda: say("loading TensorFlow ..."))
@@ -48,7 +50,11 @@ def run(
     except SystemExit as end:
         code = end.code or 0
     except Exception as error:
-        error = storage.as_storage_error(error) or error
+        error = (
+            storage.as_storage_error(error)
+            or storage.as_user_error(error)
+            or error
+        )
         code = getattr(error, "exit_code", None)
         missing = isinstance(error, ModuleNotFoundError) and error.name
         if missing and not packages.is_ours(missing):

@@ -7,6 +7,7 @@ closed, and of several the one that is written last makes the others count.
 """
 
 import contextlib
+import errno
 import fnmatch
 import glob as local_glob
 import hashlib
@@ -64,6 +65,23 @@ def as_storage_error(error: Exception) -> StorageError | None:
     return _remote().as_storage_error(error)
 
 
+def as_user_error(error: Exception) -> UserError | None:
+    """Converts the error of a file, such as one in a removed folder, or None.
+
+    An error that names no file is one of the disk only if the disk is full.
+    """
+    if not isinstance(error, OSError) or not (
+        error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)
+    ):
+        return None
+    return UserError(
+        f"cannot be read or written: {error.strerror}",
+        path=error.filename,
+        fix="check that its folder is still there, its permissions and the "
+        "free space",
+    )
+
+
 def exists(path: str) -> bool:
     """Returns whether a file or folder exists, or a link to nothing."""
     if not is_remote(path):
@@ -92,8 +110,8 @@ def size(path: str) -> int:
     return version(path)[0]
 
 
-def check_regular(path: str) -> None:
-    """Rejects a pipe or device, which may have no end.
+def regular(path: str) -> str:
+    """Returns a path; rejects a pipe or device, which may have no end.
 
     Raises:
         UserError: the path is neither a file nor a folder nor missing.
@@ -102,6 +120,7 @@ def check_regular(path: str) -> None:
         os.path.isfile(path) or os.path.isdir(path)
     ):
         raise UserError("is a pipe or device", path=path, expected="a file")
+    return path
 
 
 def version(path: str) -> tuple[int, int]:

@@ -31,7 +31,8 @@ def read(prefix: str, omit: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
         name -> array.
 
     Raises:
-        ValueError: a file is missing or damaged.
+        ValueError: a file is damaged.
+        OSError: a file is missing or cannot be opened.
     """
     return dict(stream(prefix, omit))
 
@@ -63,13 +64,9 @@ def open_reader(prefix: str):
 
     Raises:
         ValueError: the tensors are larger than the data files.
+        OSError: a file is missing or cannot be opened.
         tf.errors.OpError, IndexError, RuntimeError: the checkpoint cannot be
             read.
     """
-    try:
-        checkpoint_index.check(prefix)
-    except OSError as error:
-        raise ValueError(
-            f"{error.filename}: {error.strerror or error}"
-        ) from None
+    checkpoint_index.check(prefix)
     return tf.compat.v1.train.NewCheckpointReader(prefix)

@@ -12,15 +12,13 @@ lines.
 
 import csv
 import gzip
-import json
-import os
 import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from common import limits, storage, surrogates
+from common import limits, storage
 from common.errors import UserError
-from common.formats import arrow_files
+from common.formats import arrow_files, json_data
 
 Column = str | int  # name, or number from 0; -1 is the last
 MAX_CHARACTERS = 1 << 24  # per field
@@ -306,8 +304,9 @@ def _json_rows(
                     expected=f"one of {', '.join(list(value)[:20])}",
                 )
         values = [value[column] for column in columns]
-        for column, found in zip(columns, values, strict=True):
-            surrogates.check(found, repr(column), path, line)
+        with json_data.reported(path, line=line):
+            for column, found in zip(columns, values, strict=True):
+                json_data.check_text(found, column)
         texts = [x for x in values if isinstance(x, str)]
         _check_sizes(texts, path, line, long)
         yield TableRow(line, values)
@@ -315,20 +314,6 @@ def _json_rows(
 
 def _json_objects(path: str) -> Iterator[tuple[int, dict]]:
     for line, text in _lines(path):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise UserError(
-                f"is not JSON: {error}",
-                path=path,
-                line=line,
-                expected=f"an object per line ({os.path.basename(path)})",
-            ) from None
-        if not isinstance(value, dict):
-            raise UserError(
-                f"{type(value).__name__} {text[:40].strip()!r}",
-                path=path,
-                line=line,
-                expected="an object",
-            )
+        with json_data.reported(path, "an object per line", line=line):
+            value = json_data.parse_line(text)
         yield line, value

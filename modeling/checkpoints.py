@@ -144,6 +144,8 @@ def read(prefix: str, with_optimizer: bool = False) -> dict[str, np.ndarray]:
     path, omit = resolve(prefix), () if with_optimizer else _OF_TRAINING
     try:
         return tensor_files.read(path, omit)
+    except OSError as error:
+        raise storage.as_user_error(error) or error from None
     except ValueError as error:
         raise UserError(
             f"cannot be read: {error}",

@@ -7,8 +7,9 @@ import json
 import sys
 from collections.abc import Iterator
 
-from common import surrogates
 from common.errors import UserError
+from common.formats import json_data
+from common.formats.json_files import Kind
 from serving import asking
 
 STDIN = "stdin"  # in messages
@@ -87,25 +88,17 @@ def fields_of(
         if model.has_choices:
             fields[count - 1 :] = [fields[count - 1 :]]
         return fields
-    try:
-        found = json.loads(text)
-        fields = [found[name] for name in model.inputs]
-        texts = fields
-        if model.has_choices:
-            texts = [*fields[:-1], *fields[-1]]
-            if not (fields[-1] and isinstance(fields[-1], list)):
-                raise TypeError
-        if not all(isinstance(field, str) for field in texts):
-            raise TypeError
-    except (ValueError, KeyError, TypeError, RecursionError):
-        names = ", ".join(model.inputs)
-        expected = f"an object with strings: {names}"
-        if model.has_choices:
-            expected += ", the last a list of strings"
-        raise wrong(text[:60], expected) from None
-    for name, field in zip(model.inputs, fields, strict=True):
-        surrogates.check(field, name, source, number)
-    return fields
+    expected = f"an object with strings: {', '.join(model.inputs)}"
+    schema = dict.fromkeys(model.inputs, Kind(str))
+    if model.has_choices:
+        expected += ", the last a list of strings"
+        schema[model.inputs[-1]] = Kind(list, each=Kind(str))
+    with json_data.reported(source, expected, line=number):
+        found = json_data.parse_line(text)
+        json_data.check(found, schema)
+        if model.has_choices and not found[model.inputs[-1]]:
+            raise ValueError("no choices")
+    return [found[name] for name in model.inputs]
 
 
 def to_json(found: dict, number: int, source: str = STDIN) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from common.errors import UserError
+from common.formats import json_data
 from modeling.formats import saved_models
 from serving import asking
 
@@ -75,10 +76,8 @@ def parse(body: bytes, signatures: dict[str, dict]) -> Request:
     Raises:
         UserError: it does not fit a signature.
     """
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"no JSON: {error!s:.90}") from None
+    with json_data.reported(None):
+        found = json_data.parse(body)
     forms = [x for x in _ANSWERS if isinstance(found, dict) and x in found]
     if len(forms) != 1:
         expected = 'an object with "instances" or "inputs"'

@@ -31,7 +31,8 @@ def claim(folder: str) -> Iterator[None]:
 
     Raises:
         UserError: another process trains in the folder, which the message
-            names, or the folder cannot be written.
+            names.
+        OSError: the folder cannot be written.
     """
     if storage.is_remote(folder):
         yield
@@ -39,14 +40,11 @@ def claim(folder: str) -> Iterator[None]:
     _check_is_folder(folder)
     path = pathlib.Path(folder).absolute()
     with contextlib.ExitStack() as held:
-        try:
-            new = [x for x in (path, *path.parents) if not x.exists()]
-            for each in reversed(new):  # the last one is removed first
-                held.callback(_remove_empty, each)
-            path.mkdir(parents=True, exist_ok=True)
-            held.enter_context(locks.hold(str(path / ".lock"), folder))
-        except OSError as error:
-            raise _cannot_write(folder, error) from None
+        new = [x for x in (path, *path.parents) if not x.exists()]
+        for each in reversed(new):  # the last one is removed first
+            held.callback(_remove_empty, each)
+        path.mkdir(parents=True, exist_ok=True)
+        held.enter_context(locks.hold(str(path / ".lock"), folder))
         yield
 
 
@@ -200,25 +198,14 @@ def prepare(folder: str, config: BertConfig, vocab_file: str | None) -> None:
     """Creates the folder; writes config, vocabulary and command to it.
 
     Raises:
-        UserError: if the folder cannot be written.
+        OSError: the folder cannot be written.
     """
-    try:
-        storage.make_folder(folder)
-        write_whole(os.path.join(folder, "bert_config.json"), config.to_json())
-        if vocab_file:
-            with storage.open_file(vocab_file, "rb") as file:
-                write_whole(os.path.join(folder, VOCABULARY), file.read())
-        _write_command(os.path.join(folder, "command.txt"))
-    except OSError as error:
-        raise _cannot_write(folder, error) from None
-
-
-def _cannot_write(folder: str, error: OSError) -> UserError:
-    return UserError(
-        f"cannot be written: {error.strerror}",
-        path=folder,
-        expected="a folder for the run",
-    )
+    storage.make_folder(folder)
+    write_whole(os.path.join(folder, "bert_config.json"), config.to_json())
+    if vocab_file:
+        with storage.open_file(vocab_file, "rb") as file:
+            write_whole(os.path.join(folder, VOCABULARY), file.read())
+    _write_command(os.path.join(folder, "command.txt"))
 
 
 def _write_command(path: str) -> None:

@@ -47,9 +47,10 @@ OUTSIDE = {"tests", "benchmarks", "examples"}  # may import everything
 LINES_OF_A_FILE, LINES_OF_A_FUNCTION = 500, 80
 FILES_OF_A_FOLDER = 15
 FILES_OF_A_FOLDER_OF_DATA = 12
-LINES_FROM_PRETRAINING = 6589  # the aim is 3,500
+LINES_FROM_PRETRAINING = 6550  # the aim is 3,500
 # What opens, lists, writes and removes files: `common.storage` alone does, but
-# for the files of ours named below, which no flag names.
+# for the files of ours named below, which no flag names: in a whole file, or in
+# one function of it.
 FILE_CALLS = {
     "open",
     *map("os.path.{}".format, ("exists", "lexists", "isfile", "isdir")),
@@ -67,12 +68,12 @@ FILES_OF_NO_FLAG = {
     "common/storage.py": "",
     "common/locks.py": "locks, which are local",
     "data/records/writer.py": "the local folder of unfinished parts",
-    "modeling/formats/saved_models.py": "links and pipes, which are local",
+    "modeling/formats/saved_models.py:check_files": "links, which are local",
     "modeling/precision.py": "/proc/cpuinfo",
     "serving/known_exports.py": "the list of exports in the home folder",
     "tasks/fill_mask/run.py": "standard input",
     "tasks/main.py": "/dev/null",
-    "tasks/output_dir.py": "the folder of a lock, which is local",
+    "tasks/output_dir.py:claim": "the folder of a lock, which is local",
     "training/distribution.py": "the files of GPUs",
     "training/workers.py": "a temporary folder",
 }
@@ -302,17 +303,23 @@ def test_files_of_flags_are_opened_by_storage_alone():
     for path in sources(*PACKAGES, *scripts):
         name = path.relative_to(ROOT).as_posix()
         name = "bert" if name.startswith("bert/") else name
-        for node in ast.walk(tree_of(path)):
-            if not isinstance(node, ast.Name | ast.Attribute | ast.Call):
-                continue
-            text = ast.unparse(node)
-            is_path = text.startswith("pathlib.Path(") and (
-                not text.startswith("pathlib.Path(__file__)")
-            )
-            if text in FILE_CALLS or is_path:
-                assert name in FILES_OF_NO_FLAG, f"{path}:{node.lineno}"
-                found.add(name)
+        for outer in tree_of(path).body:
+            names = {name, f"{name}:{getattr(outer, 'name', '')}"}
+            for node in filter(_is_file_call, ast.walk(outer)):
+                excused = names & set(FILES_OF_NO_FLAG)
+                assert excused, f"{path}:{node.lineno}"
+                found |= excused
     assert found == set(FILES_OF_NO_FLAG)
+
+
+def _is_file_call(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Name | ast.Attribute | ast.Call):
+        return False
+    text = ast.unparse(node)
+    return text in FILE_CALLS or (
+        text.startswith("pathlib.Path(")
+        and not text.startswith("pathlib.Path(__file__)")
+    )
 
 
 def test_graphs_are_loaded_in_one_module_behind_the_scan():

@@ -82,6 +82,7 @@ class Saver:
         self._scratch = storage.scratch(self.folder, _SCRATCH)
         self._saved: set[int] = set()
         self._writes = self.folder == folder
+        self._is_there = storage.is_folder(self.folder)
 
     def check_space(self, values: dict) -> None:
         """Checks that the disk has space for two checkpoints.
@@ -218,7 +219,10 @@ class Saver:
 
     def _write(self, name: str, values: dict) -> None:
         storage.remove_folder(self._scratch)
+        if self._is_there and not storage.is_folder(self.folder):
+            raise FileNotFoundError(f"{self.folder} has been removed")
         storage.make_folder(self._scratch)
+        self._is_there = True
         tensor_files.write(os.path.join(self._scratch, name), values)
 
     def _describe(self, name: str, description: dict) -> None:
@@ -330,7 +334,7 @@ class Saver:
             try:
                 return self._restore(path, step)
             except DAMAGE as error:
-                say(f"warning: {path}: damaged, trying an earlier one: {error}")
+                say(f"warning: {path}: unreadable, trying an earlier: {error}")
         if steps or self._steps_of("(?:json|index)"):
             raise UserError(
                 "no checkpoint here can be read",

@@ -147,7 +147,9 @@ def _opened(path: str, names: list[str] | None) -> Iterator[tuple]:
         raise UserError(
             f"cannot be read: {str(error)[:200] or 'out of memory'}",
             path=path,
-            fix="the file is damaged or of another format: copy it again",
+            fix=None
+            if isinstance(error, PermissionError)
+            else "the file is damaged or of another format: copy it again",
         ) from None
 
 

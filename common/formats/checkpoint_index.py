@@ -56,7 +56,7 @@ def check(prefix: str) -> None:
         ValueError: the index is damaged, or does not fit the data.
         OSError: a file cannot be read.
     """
-    with storage.open_file(_regular(f"{prefix}.index"), "rb") as file:
+    with storage.open_file(storage.regular(f"{prefix}.index"), "rb") as file:
         content = file.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         raise ValueError(f"an index of more than {_LARGEST:,} bytes")
@@ -79,7 +79,7 @@ def check(prefix: str) -> None:
         if 0 <= i < header.num_shards
     ]
     sizes = {
-        int(path.rsplit("-", 3)[1]): storage.size(_regular(path))
+        int(path.rsplit("-", 3)[1]): storage.size(storage.regular(path))
         for path in files
     }
     for key, entry in tensors.items():
@@ -119,13 +119,6 @@ def _kind(entry) -> str:
     """Name of the type of a tensor, or its number."""
     kinds = types_pb2.DataType.DESCRIPTOR.values_by_number
     return kinds[entry.dtype].name if entry.dtype in kinds else str(entry.dtype)
-
-
-def _regular(path: str) -> str:
-    """Rejects a pipe or device, which may have no end."""
-    if not storage.is_remote(path):
-        storage.check_regular(path)
-    return path
 
 
 def _mistake(entry, data_size: int | None) -> str | None:

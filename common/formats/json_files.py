@@ -2,17 +2,27 @@
 
 _SCHEMA = {"kind": Kind(str), "labels": Kind(list, each=Kind(str))}
 task = json_files.read(path, _SCHEMA)
+
+For data, which are larger and less strict, see `json_data`.
 """
 
 import dataclasses
+import gzip
 import json
 import math
 import re
+import zlib
 from typing import Any
 
-from common import limits, storage
+from common import storage
 from common.errors import UserError
 
+LARGEST = 1 << 25  # bytes of config, manifest, tokenizer, labels
+# A value of two bytes may use 200 bytes of memory: for each of so many bytes
+# of the limit, the JSON may have an object or list, and a number or string.
+_BYTES_OF_OBJECT, _BYTES_OF_VALUE = 64, 16
+_GZIP = b"\x1f\x8b"
+_AT_ONCE = 1 << 20
 NAME = "a name without a folder"
 SHA256 = "64 hexadecimal digits"
 _PATTERNS = {
@@ -21,6 +31,14 @@ _PATTERNS = {
     SHA256: "[0-9a-f]{64}",
 }
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_NAMES = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +47,7 @@ class Kind:
 
     Attributes:
         type: its type; an int is a float, too.
-        at_least, at_most: range of a number.
+        at_least, at_most: range of a number, which must be finite then.
         pattern: NAME or SHA256, for a str.
         each: kind of the elements of a list, or of the values of a dict.
         is_required: whether the key must be there.
@@ -73,30 +91,70 @@ def read(
             has a duplicate key, half of a surrogate pair, or another value
             than the schema expects.
     """
+    content = read_bytes(path, LARGEST, expected)
     try:
-        if not storage.is_remote(path):
-            storage.check_regular(path)
-        with storage.open_file(path, "rb") as file:
-            content = limits.read_json(file, path, limits.LARGEST_SETTINGS)
         value = parse(content, has_nan)
         if not isinstance(value, dict):
             raise ValueError("not a JSON object")
         check(value, schema or {})
-        return value
-    except UserError:
-        raise
-    except storage.errors() as error:
-        found = getattr(error, "strerror", None) or error
-        raise UserError(
-            f"{found}", path=path, expected=expected, fix=fix
-        ) from None
-    except (ValueError, EOFError, *limits.DAMAGED_GZIP) as error:
+    except ValueError as error:
         raise UserError(
             f"{error}", path=path, expected=expected, fix=fix
         ) from None
+    return value
 
 
-def parse(content: str | bytes, has_nan: bool = False) -> Any:
+def read_bytes(
+    path: str, largest: int, expected: str | None = None, fix: str | None = None
+) -> bytes:
+    """Reads a whole JSON file, plain or compressed with gzip.
+
+    Args:
+        path: the file.
+        largest: maximum number of bytes, decompressed.
+        expected: for the message.
+        fix: for the message of a file that is too large.
+
+    Raises:
+        UserError: the file cannot be read, or is too large.
+    """
+    try:
+        with storage.open_file(storage.regular(path), "rb") as file:
+            return _read(file, path, largest, fix)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        found = f"damaged gzip file: {error}"
+    except storage.errors() as error:
+        found = getattr(error, "strerror", None) or f"{error}"
+    raise UserError(found, path=path, expected=expected)
+
+
+def _read(file, path: str, largest: int, fix: str | None) -> bytes:
+    is_packed = file.read(len(_GZIP)) == _GZIP
+    file.seek(0)
+    text = gzip.GzipFile(fileobj=file) if is_packed else file
+    parts, size, objects, values = [], 0, 0, 0
+    while part := text.read(_AT_ONCE):
+        parts.append(part)
+        size += len(part)
+        objects += part.count(b"{") + part.count(b"[")
+        values += part.count(b",")
+        for name, found, most in (
+            ("bytes", size, largest),
+            ("objects", objects, largest // _BYTES_OF_OBJECT),
+            ("values", values, largest // _BYTES_OF_VALUE),
+        ):
+            if found > most:
+                raise UserError(
+                    f"more than {most:,} {name}"
+                    f"{' when decompressed' * is_packed}",
+                    path=path,
+                    expected="JSON that fits into memory",
+                    fix=fix,
+                )
+    return b"".join(parts)
+
+
+def parse(content: bytes, has_nan: bool = False) -> Any:
     """Parses strict JSON; for `has_nan`, see `read`.
 
     Raises:
@@ -105,7 +163,7 @@ def parse(content: str | bytes, has_nan: bool = False) -> Any:
     """
     try:
         value = json.loads(
-            content,
+            content.decode("utf-8-sig"),
             object_pairs_hook=_unique,
             parse_constant=None if has_nan else _reject,
         )
@@ -113,8 +171,7 @@ def parse(content: str | bytes, has_nan: bool = False) -> Any:
         raise ValueError("not JSON: nested too deep") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"not JSON: {error}") from None
-    raw = content.encode() if isinstance(content, str) else content
-    if _SURROGATE.search(raw):
+    if _SURROGATE.search(content):
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
@@ -137,7 +194,10 @@ def check(value: Any, schema: dict[str, Kind], where: str = "") -> None:
         ValueError: a value is missing, or another than expected.
     """
     if not isinstance(value, dict):
-        raise ValueError(f"{where or 'a run'} is no object")
+        raise ValueError(
+            f"{where.rstrip('.: ') or 'a run'} is {describe(value)}, "
+            "expected an object"
+        )
     for name, kind in schema.items():
         if name in value:
             check_value(value[name], kind, f"{where}{name}")
@@ -152,13 +212,16 @@ def check_value(value: Any, kind: Kind, where: str) -> None:
     accepted = (int, float) if kind.type is float else kind.type
     is_bool = isinstance(value, bool)  # which is an int, too
     if not isinstance(value, accepted) or is_bool != (kind.type is bool):
-        found = f"of type {type(value).__name__}"
-        raise ValueError(f"{where} is {found}, expected {kind.type.__name__}")
+        raise ValueError(
+            f"{where} is {describe(value)}, expected {_NAMES[kind.type]}"
+        )
     limit = None
     if kind.pattern and not re.fullmatch(_PATTERNS[kind.pattern], value):
         limit = kind.pattern
     if kind.at_least is not None:
-        if not kind.at_least <= value < math.inf:
+        if not -math.inf < value < math.inf:
+            limit = "a finite number"
+        elif value < kind.at_least:
             limit = f"at least {kind.at_least}"
         elif value > kind.at_most:
             limit = f"at most {kind.at_most:,}"
@@ -168,6 +231,12 @@ def check_value(value: Any, kind: Kind, where: str) -> None:
         parts = value.items() if kind.type is dict else enumerate(value)
         for key, part in parts:
             check_value(part, kind.each, f"{where}[{key!r:.50}]")
+
+
+def describe(value: Any) -> str:
+    """Describes the type of a value for a message."""
+    is_word = value is None or isinstance(value, bool)
+    return json.dumps(value) if is_word else _NAMES[type(value)]
 
 
 def _unique(pairs: list[tuple]) -> dict:

@@ -15,15 +15,15 @@ are processed in parts, so that memory and time are bounded.
 
 import functools
 import itertools
-import json
 import operator
 from collections.abc import Callable, Iterable, Iterator
 
 import sentencex
 
-from common import processes, storage, surrogates
+from common import processes, storage
 from common.errors import UserError
-from common.formats import arrow_files
+from common.formats import arrow_files, json_data
+from common.formats.json_files import Kind
 from data.corpus import documents
 
 # Languages with rules in sentencex; it splits all others as English.
@@ -248,34 +248,16 @@ def _column_paragraphs(path: str, column: str) -> Iterator[Paragraph]:
 
 
 def _json_text(line: str, path: str, number: int, text_field: str) -> str:
-    def mistake(found: str, fix: str | None = None) -> UserError:
-        expected = f"a JSON object per line, with the text in {text_field!r}"
-        return UserError(
-            found, path=path, line=number, expected=expected, fix=fix
-        )
-
-    try:
-        found = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise mistake(
-            f"invalid JSON at column {error.colno}: {error.msg}"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise mistake(f"JSON that cannot be parsed: {error}") from None
-    if not isinstance(found, dict):
-        raise mistake(f"JSON that is not an object: {line[:40]}")
-    if text_field not in found:
+    expected = f"a JSON object per line, with the text in {text_field!r}"
+    with json_data.reported(path, expected, line=number):
+        found = json_data.parse_line(line)
+    fix = None
+    if not isinstance(found.get(text_field), str):
         fields = ", ".join(map(repr, list(found)[:20])) or "none"
-        raise mistake(
-            f"no field {text_field!r}; the fields are {fields}",
-            fix="pass --text_field",
-        )
-    text = found[text_field]
-    if not isinstance(text, str):
-        value = json.dumps(text)[:40]
-        raise mistake(f"{text_field!r} is not a string: {value}")
-    surrogates.check(text, repr(text_field), path, number)
-    return text
+        fix = f"the fields are {fields}: pass --text_field"
+    with json_data.reported(path, expected, fix, number):
+        json_data.check(found, {text_field: Kind(str)})
+    return found[text_field]
 
 
 def _chunks(paragraphs: Iterable[Paragraph]) -> Iterator[list[Paragraph]]:

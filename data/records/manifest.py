@@ -16,7 +16,7 @@ import glob
 import os
 import re
 
-from common import limits, storage
+from common import storage
 from common.errors import UserError
 from common.formats import json_files
 from common.formats.json_files import Kind
@@ -160,7 +160,7 @@ def read_manifest(path: str) -> list[dict] | None:
     content = b""
     try:
         with storage.open_file(path, "rb") as file:
-            content = file.read(limits.LARGEST_SETTINGS)
+            content = file.read(json_files.LARGEST)
         value = json_files.parse(content)
         if not isinstance(value, dict) or not {"format", marker} <= set(value):
             return None

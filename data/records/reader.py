@@ -280,6 +280,12 @@ def _raise_mismatch(records, schema, path: str, first: int) -> None:
             values = (
                 feature.int64_list if kind == "int64" else feature.float_list
             )
+            if not values.value:
+                raise UserError(
+                    f"record {first + row}: no {name}",
+                    path=path,
+                    expected="records of create_pretraining_data.py",
+                )
             if len(values.value) != length:
                 raise UserError(
                     f"record {first + row}: {name} has "

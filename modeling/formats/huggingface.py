@@ -159,7 +159,9 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
             raise UserError(
                 f"cannot be read: {error}",
                 path=path,
-                fix="the file is damaged: copy it again",
+                fix=None
+                if isinstance(error, PermissionError)
+                else "the file is damaged: copy it again",
             ) from None
     theirs = {_canonical(name): value for name, value in theirs.items()}
     _check_tied(theirs, folder)

@@ -16,7 +16,7 @@ import tensorflow as tf
 from google.protobuf import message
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from common import tensor_files
+from common import storage, tensor_files
 from common.errors import UserError
 from modeling import checkpoints
 from modeling.config import BertConfig
@@ -108,6 +108,8 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
         else:
             named = _full_names(reader.get_tensor(_GRAPH))
         arrays = {k: reader.get_tensor(k) for k in named if k in keys}
+    except OSError as error:
+        raise storage.as_user_error(error) or error from None
     except (tf.errors.OpError, ValueError, IndexError, RuntimeError) as error:
         raise UserError(
             f"cannot be read: {error}",

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 from google.protobuf import message
-from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2
 
 from common import storage, tensor_files
 from common.errors import UserError
 from modeling.config import BertConfig
 
 TABLE = "InitializeTableFromTextFileV2"  # its file may be any
+_LARGEST_FINGERPRINT = 1 << 20  # bytes: others have 100
 _LARGEST = 1 << 27  # bytes of a graph: BERT-large has 20 million
 _MOST_FUNCTIONS, _MOST_NODES, _MOST_TABLES = 10_000, 1_000_000, 100
 # Of a constant or filled tensor; one may repeat a single value.
@@ -127,10 +128,25 @@ def read_proto(folder: str) -> saved_model_pb2.SavedModel:
     try:
         if storage.size(path) > _LARGEST:
             raise UserError(f"more than {_LARGEST:,} bytes", path=path)
+        _check_fingerprint(folder)
         with storage.open_file(path, "rb") as file:
             return saved_model_pb2.SavedModel.FromString(file.read())
     except (OSError, message.DecodeError) as error:
         raise UserError(f"cannot be read: {error}", path=path) from None
+
+
+def _check_fingerprint(folder: str) -> None:
+    """Rejects a fingerprint at which TensorFlow would log a traceback."""
+    path = os.path.join(folder, "fingerprint.pb")
+    try:
+        if storage.is_file(path):
+            with storage.open_file(path, "rb") as file:
+                content = file.read(_LARGEST_FINGERPRINT)
+            fingerprint_pb2.FingerprintDef.FromString(content)
+    except message.DecodeError:
+        raise UserError(
+            "not a fingerprint", path=path, fix="copy the model again"
+        ) from None
 
 
 def check_files(folder: str) -> None:
@@ -153,7 +169,7 @@ def check_files(folder: str) -> None:
                     expected="a file",
                     fix="copy what it leads to, if you trust it",
                 )
-            storage.check_regular(path)
+            storage.regular(path)
 
 
 def _activation(folder: str) -> str:

@@ -17,20 +17,33 @@ Errors are reported as `file: qa id: problem`.
 """
 
 import dataclasses
-import gzip
-import json
-import zlib
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from common import limits, storage, surrogates
+from common import storage
 from common.errors import UserError
+from common.formats import json_data, json_files
+from common.formats.json_files import Kind
 from common.progress import say
 
 NOTHING = "nothing"  # only questions, for prediction
 TEXTS = "texts"  # and texts of answers, for evaluation
 SPANS = "spans"  # and starts of answers, for training
+
+_ARTICLE = {"paragraphs": Kind(list)}
+_PARAGRAPH = {"context": Kind(str), "qas": Kind(list)}
+_RECORD = {"context": Kind(str)}
+_ID = {"id": Kind(str)}
+_QUESTION = {
+    "question": Kind(str),
+    "is_impossible": Kind(bool, is_required=False),
+}
+_ANSWERS = {"answers": Kind(list)}
+_LISTS = {"text": Kind(list), "answer_start": Kind(list)}
+_TEXT = {"text": Kind(str)}
+_SPAN = {"text": Kind(str), "answer_start": Kind(int)}
 
 WHITE_SPACE = " \t\r\n\u202f"  # between words, as in the original
 
@@ -83,21 +96,28 @@ class Dataset:
     has_impossible: bool
 
 
-def read(path: str, needed: str = NOTHING) -> Dataset:
+def read(
+    path: str,
+    needed: str = NOTHING,
+    max_json_mb: int = json_data.LARGEST_MB,
+) -> Dataset:
     """Reads a file, plain or compressed with gzip.
 
     Args:
         path: the file.
         needed: the labels to read and check: `NOTHING`, `TEXTS` or `SPANS`.
+        max_json_mb: megabytes of the largest file, decompressed.
 
     Raises:
         UserError: the file cannot be read or is invalid.
     """
-    reader = _Reader(path, needed)
-    content, is_flat = _parse(path)
-    return reader.dataset(
-        reader.records(content) if is_flat else reader.questions(content)
-    )
+    content = json_data.read(path, max_json_mb)
+    reader = _Reader(needed)
+    with json_data.reported(path):
+        examples = [reader.example(*found) for found in _questions(content)]
+        if not examples:
+            raise ValueError("no question")
+    return Dataset(path, examples, reader.has_impossible)
 
 
 def check_version(dataset: Dataset, version_2: bool) -> None:
@@ -126,59 +146,6 @@ def check_version(dataset: Dataset, version_2: bool) -> None:
         )
 
 
-def read_json(path: str):
-    """Reads a JSON file or JSON lines, plain or compressed with gzip.
-
-    Args:
-        path: the file.
-
-    Returns:
-        the value; for JSON lines, the list of values.
-
-    Raises:
-        UserError: the file cannot be read or is not JSON.
-    """
-    try:
-        with storage.open_file(path, "rb") as file:
-            raw = limits.read_json(file, path)
-        text = raw.decode("utf-8-sig")
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(
-            f"damaged gzip file: {error}", path=path, fix="download it again"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"invalid UTF-8 byte {raw[error.start]:#04x} at byte {error.start}",
-            path=path,
-            fix="convert the file to UTF-8",
-        ) from None
-    except OSError as error:
-        raise UserError(
-            f"cannot be read: {error.strerror or error}", path=path
-        ) from None
-    passed = 0
-    try:
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
-            if error.msg != "Extra data":
-                raise
-        values = []
-        for line in text.split("\n"):
-            if line.strip():
-                values.append(json.loads(line))
-            passed += 1
-        return values
-    except json.JSONDecodeError as error:
-        raise UserError(
-            f"no JSON: {error.msg}, column {error.colno}",
-            path=path,
-            line=passed + error.lineno,
-        ) from None
-    except (RecursionError, ValueError) as error:
-        raise UserError(f"no JSON: {error}", path=path) from None
-
-
 def word_numbers(context: str) -> np.ndarray:
     """The index of the word of each character; words end at white space.
 
@@ -196,194 +163,113 @@ def word_numbers(context: str) -> np.ndarray:
     return np.cumsum(begins) - 1
 
 
-def _parse(path: str) -> tuple[list, bool]:
-    """Articles or records of `datasets`, and whether they are records."""
-    content = read_json(path)
-    if isinstance(content, list):
-        return content, True
-    if isinstance(content, dict):
-        if isinstance(content.get("data"), list):
-            return content["data"], False
-        if "context" in content:  # a single line
-            return [content], True
-    raise UserError(
-        f'found {_kind(content)} without a list "data"',
-        path=path,
-        expected='{"data": [{"paragraphs": [...]}]}, as in SQuAD, or JSON '
-        "lines with id, context, question and answers",
-    )
+def _questions(content: Any) -> Iterator[tuple[str, dict, str]]:
+    """Yields context, question and its location in a file of either format."""
+    if isinstance(content, dict) and isinstance(content.get("data"), list):
+        for i, article in enumerate(content["data"]):
+            json_data.check(article, _ARTICLE, f"data[{i}].")
+            for j, paragraph in enumerate(article["paragraphs"]):
+                location = f"data[{i}].paragraphs[{j}]."
+                json_data.check(paragraph, _PARAGRAPH, location)
+                for k, qa in enumerate(paragraph["qas"]):
+                    yield paragraph["context"], qa, f"{location}qas[{k}]."
+        return
+    if isinstance(content, dict) and "context" in content:  # a single line
+        content = [content]
+    if not isinstance(content, list):
+        raise ValueError(
+            f'found {json_files.describe(content)} without a list "data"; '
+            'expected {"data": [{"paragraphs": [...]}]}, as in SQuAD, or JSON '
+            "lines with id, context, question and answers"
+        )
+    for i, record in enumerate(content):
+        json_data.check(record, _RECORD, f"record {i}: ")
+        yield record["context"], record, f"record {i}: "
 
 
 class _Reader:
-    """Reads one file; keeps track of the location for messages."""
+    """Reads the questions of one file; its errors are `ValueError`s."""
 
-    def __init__(self, path: str, needed: str):
-        self._path, self._needed = path, needed
+    def __init__(self, needed: str):
+        self._needed = needed
         self._seen: set[str] = set()
-        self._has_impossible = False
+        self.has_impossible = False
 
-    def dataset(self, questions: Iterator[tuple[str, dict, str]]) -> Dataset:
-        examples = [
-            self._example(qa, context, location)
-            for context, qa, location in questions
-        ]
-        if not examples:
-            raise UserError("no question", path=self._path)
-        return Dataset(self._path, examples, self._has_impossible)
-
-    def records(self, data: list) -> Iterator[tuple[str, dict, str]]:
-        """As `questions`, for records that each have a context."""
-        for i, record in enumerate(data):
-            location = f"record {i}"
-            yield (
-                self._field(record, "context", str, location),
-                record,
-                location,
-            )
-
-    def questions(self, data: list) -> Iterator[tuple[str, dict, str]]:
-        """Yields context, question and its location in the file."""
-        for i, article in enumerate(data):
-            location = f"data[{i}]"
-            paragraphs = self._field(article, "paragraphs", list, location)
-            for j, paragraph in enumerate(paragraphs):
-                location = f"data[{i}].paragraphs[{j}]"
-                context = self._field(paragraph, "context", str, location)
-                qas = self._field(paragraph, "qas", list, location)
-                for k, qa in enumerate(qas):
-                    yield context, qa, f"{location}.qas[{k}]"
-
-    def _example(self, qa, context: str, location: str) -> SquadExample:
-        key = self._id(qa, location)
-        location = f"qa {key}"
+    def example(self, context: str, qa: Any, location: str) -> SquadExample:
+        if isinstance(qa, dict) and type(qa.get("id")) is int:
+            qa = {**qa, "id": str(qa["id"])}  # like a JSON key
+        json_data.check(qa, _ID, location)
+        key = qa["id"]
+        location = f"qa {key}: "
         if key in self._seen:
-            raise self._error(location, "duplicate id")
+            raise ValueError(f"{location}duplicate id")
         self._seen.add(key)
-        self._check_unicode(context, "context", location)
-        question = self._field(qa, "question", str, location)
-        self._check_unicode(question, "question", location)
-        impossible = qa.get("is_impossible", False)
-        if not isinstance(impossible, bool):
-            raise self._error(
-                location,
-                f"is_impossible is {_kind(impossible)}",
-                "true or false",
-            )
-        self._has_impossible |= "is_impossible" in qa
+        json_data.check(qa, _QUESTION, location)
+        question, impossible = qa["question"], qa.get("is_impossible", False)
+        self.has_impossible |= "is_impossible" in qa
         if self._needed == NOTHING:
             return SquadExample(key, question, context, (), impossible)
         found = qa.get("answers")
         if isinstance(found, dict):
-            found = self._pairs(found, location)
+            found = _pairs(found, location)
             if not found and "is_impossible" not in qa:
-                self._has_impossible = impossible = True
+                self.has_impossible = impossible = True
         else:
-            found = self._field(qa, "answers", list, location)
-        answers = self._answers(found, context, impossible, location)
-        return SquadExample(key, question, context, answers, impossible)
-
-    def _id(self, qa, location: str) -> str:
-        """The id of a question; a number becomes text, like a JSON key."""
-        if isinstance(qa, dict) and type(qa.get("id")) is int:
-            return str(qa["id"])
-        key = self._field(qa, "id", str, location)
-        self._check_unicode(key, "id", location)
-        return key
-
-    def _pairs(self, lists: dict, location: str) -> list[dict]:
-        """Converts lists of texts and starts to a list of answers."""
-        texts = self._field(lists, "text", list, location)
-        starts = self._field(lists, "answer_start", list, location)
-        if len(texts) != len(starts):
-            raise self._error(
-                location,
-                f"answer_start has {len(starts)} entries",
-                f"{len(texts)}, as text",
-            )
-        return [
-            {"text": text, "answer_start": start}
-            for text, start in zip(texts, starts, strict=True)
-        ]
-
-    def _answers(
-        self, found: list, context: str, impossible: bool, location: str
-    ) -> tuple[Answer, ...]:
+            json_data.check(qa, _ANSWERS, location)
         if impossible and found:
-            raise self._error(
-                location,
-                f"is_impossible is true, and there are {len(found)} answers",
-                "one or the other",
+            raise ValueError(
+                f"{location}is_impossible is true, and there are {len(found)} "
+                "answers; expected one or the other"
             )
         if not found and not impossible and self._needed == SPANS:
-            raise self._error(
-                location,
-                "no answer",
-                "one to train on, or is_impossible: true",
+            raise ValueError(
+                f"{location}no answer; expected one to train on, or "
+                "is_impossible: true"
             )
-        return tuple(self._answer(x, context, location) for x in found)
+        answers = tuple(self._answer(x, context, location) for x in found)
+        return SquadExample(key, question, context, answers, impossible)
 
-    def _answer(self, answer, context: str, location: str) -> Answer:
-        text = self._field(answer, "text", str, location)
-        self._check_unicode(text, "an answer", location)
+    def _answer(self, answer: Any, context: str, location: str) -> Answer:
+        location = f"{location}answer."
         if self._needed == TEXTS:
-            return Answer(text)
-        start = self._field(answer, "answer_start", int, location)
+            json_data.check(answer, _TEXT, location)
+            return Answer(answer["text"])
+        json_data.check(answer, _SPAN, location)
+        text, start = answer["text"], answer["answer_start"]
         if not text.strip():
-            raise self._error(location, "an answer without text")
+            raise ValueError(f"{location}text has no text")
         if not 0 <= start < len(context):
-            raise self._error(
-                location,
-                f"answer_start {start} is outside of the context",
-                f"at least 0 and less than {len(context)}",
+            raise ValueError(
+                f"{location}answer_start {start} is outside of the context; "
+                f"expected at least 0 and less than {len(context)}"
             )
         return Answer(text, start)
 
-    def _field(self, record, name: str, kind: type, location: str):
-        """A field of a JSON object; checks its type."""
-        if not isinstance(record, dict):
-            raise self._error(location, f"found {_kind(record)}", "an object")
-        if name not in record:
-            raise self._error(location, f"no {name}")
-        value = record[name]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise self._error(
-                location, f"{name} is {_kind(value)}", _NAMES[kind]
-            )
-        return value
 
-    def _check_unicode(self, text: str, name: str, location: str) -> None:
-        surrogates.check(text, f"{location}: {name}", self._path)
-
-    def _error(
-        self, location: str, found: str, expected: str | None = None
-    ) -> UserError:
-        return UserError(
-            f"{location}: {found}", path=self._path, expected=expected
+def _pairs(lists: dict, location: str) -> list[dict]:
+    """Converts lists of texts and starts to a list of answers."""
+    json_data.check(lists, _LISTS, location)
+    texts, starts = lists["text"], lists["answer_start"]
+    if len(texts) != len(starts):
+        raise ValueError(
+            f"{location}answer_start has {len(starts)} entries; expected "
+            f"{len(texts)}, as text"
         )
+    return [
+        {"text": text, "answer_start": start}
+        for text, start in zip(texts, starts, strict=True)
+    ]
 
 
-_NAMES = {
-    str: "a string",
-    int: "a whole number",
-    list: "a list",
-    dict: "an object",
-    bool: "true or false",
-    float: "a number",
-    type(None): "null",
-}
-
-
-def _kind(value) -> str:
-    return _NAMES[type(value)]
-
-
-def read_for(path: str, flag: str, needed: str, version_2: bool) -> Dataset:
+def read_for(
+    path: str, flag: str, needed: str, version_2: bool, max_json_mb: int
+) -> Dataset:
     """Reads the questions of a file that a flag names.
 
     Args:
         path: one file.
         flag: the name of the flag, for messages.
-        needed: see `read`.
+        needed, max_json_mb: see `read`.
         version_2: whether --version_2_with_negative is set.
 
     Raises:
@@ -391,7 +277,7 @@ def read_for(path: str, flag: str, needed: str, version_2: bool) -> Dataset:
     """
     if len(storage.list_files(path, flag)) != 1:
         raise UserError(f"--{flag}={path!r}", expected="one file")
-    dataset = read(path, needed)
+    dataset = read(path, needed, max_json_mb)
     if needed != NOTHING:
         check_version(dataset, version_2)
     elif not version_2 and any(x.impossible for x in dataset.examples):

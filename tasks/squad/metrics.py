@@ -15,10 +15,14 @@ import string
 import sys
 
 from common.errors import UserError
+from common.formats import json_data, json_files
+from common.formats.json_files import Kind
 from tasks.squad import examples as squad
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
+
+_ODDS = Kind(float, at_least=-math.inf)
 
 Scores = dict[str, float]  # id of a question -> score from 0 to 1
 
@@ -292,6 +296,12 @@ def main(argv: list[str]) -> int:
         default="auto",
         help="version of the metrics; auto: 2.0 if there is is_impossible",
     )
+    parser.add_argument(
+        "--max_json_mb",
+        type=int,
+        default=json_data.LARGEST_MB,
+        help="megabytes of the largest file (default: %(default)s)",
+    )
     arguments = parser.parse_args(argv[1:])
     try:
         result, indent = _score(arguments)
@@ -304,8 +314,11 @@ def main(argv: list[str]) -> int:
 
 def _score(arguments: argparse.Namespace) -> tuple[dict, int | None]:
     """The metrics, and the JSON indent of the official script."""
-    dataset = squad.read(arguments.dataset, squad.TEXTS)
-    predictions = _read_values(arguments.predictions, str, "an answer")
+    most = arguments.max_json_mb
+    dataset = squad.read(arguments.dataset, squad.TEXTS, most)
+    predictions = _read_values(
+        arguments.predictions, Kind(str), "an answer", most
+    )
     version_2 = arguments.version == "2.0" or (
         arguments.version == "auto" and dataset.has_impossible
     )
@@ -313,7 +326,7 @@ def _score(arguments: argparse.Namespace) -> tuple[dict, int | None]:
         return _score_1(dataset, predictions), None
     odds = None
     if arguments.na_prob_file:
-        odds = _read_values(arguments.na_prob_file, float, "a number")
+        odds = _read_values(arguments.na_prob_file, _ODDS, "a number", most)
         known = {x.id for x in dataset.examples}
         odds = {key: value for key, value in odds.items() if key in known}
     needed = {"predictions": predictions, "na_prob_file": odds}
@@ -353,18 +366,11 @@ def _score_1(dataset: squad.Dataset, predictions: dict[str, str]) -> dict:
     return scores_1(dataset.examples, predictions)
 
 
-def _read_values(path: str, kind: type, what: str) -> dict:
+def _read_values(path: str, kind: Kind, what: str, max_json_mb: int) -> dict:
     """Reads a JSON object whose values all have the same type."""
-    values = squad.read_json(path)
-    if not isinstance(values, dict):
-        raise UserError("not an object", path=path, expected=f"id -> {what}")
-    for key, value in values.items():
-        fits = isinstance(value, (int, float) if kind is float else kind)
-        is_finite = not isinstance(value, float) or math.isfinite(value)
-        if not fits or isinstance(value, bool) or not is_finite:
-            raise UserError(
-                f"qa {key}: {json.dumps(value)[:40]}", path=path, expected=what
-            )
+    values = json_data.read(path, max_json_mb)
+    with json_data.reported(path, f"id -> {what}"):
+        json_files.check_value(values, Kind(dict, each=kind), "the file")
     return values
 
 

@@ -4,6 +4,7 @@ import dataclasses
 
 from common.errors import UserError
 from common.flags import OUTPUT, RARE, flag, group
+from common.formats import json_data
 from tasks import finetuning
 from tasks.finetuning_settings import FineTuning
 
@@ -59,6 +60,13 @@ class Settings:
     verbose_logging: bool = flag(
         False,
         "Log each answer that --answer_text=original cannot align.",
+        topic=RARE,
+    )
+    max_json_mb: int = flag(
+        json_data.LARGEST_MB,
+        "Megabytes of the largest SQuAD JSON, decompressed. Reading takes "
+        "some times as much memory.",
+        at_least=1,
         topic=RARE,
     )
     answer_text: str = flag(

@@ -81,9 +81,22 @@ def _strings(data: bytes, path: pathlib.Path) -> None:
     path.write_bytes(_index(entry((2,), types_pb2.DT_STRING, size)))
 
 
+def _overlap(path: pathlib.Path) -> None:
+    """Two tensors of the same bytes: together they are larger than the file."""
+    values = struct.pack("<2f", 1, 2)
+    path.with_suffix(".data-00000-of-00001").write_bytes(values)
+    more = {"dims": (2,), "size": 8, "crc32c": checksums.masked_crc32c(values)}
+    path.write_bytes(_plain((0, b"a", entry(**more)), (0, b"b", entry(**more))))
+
+
 def _pipe(path: pathlib.Path) -> None:
     path.unlink()
     os.mkfifo(path)
+
+
+def _folder(path: pathlib.Path) -> None:
+    path.unlink()
+    path.mkdir()
 
 
 def _pipe_of_data(path: pathlib.Path) -> None:
@@ -141,6 +154,10 @@ INDEXES = {
     "short data": (_index(entry((2,))), "4 bytes of DT_FLOAT"),
     "a negative offset": (_index(entry(offset=-8)), "ends at byte -4"),
     "a far offset": (_index(entry(offset=2**60)), "ends at byte 1152"),
+    "tensors that overlap": (
+        _overlap,
+        "the index lists tensors of 16 bytes; the data files have 8",
+    ),
     "a negative length": (_index(entry(size=-4)), "ends at byte -4"),
     "data file 7": (_index(entry(shard_id=7)), "is in data file 7"),
     "data file -1": (_index(entry(shard_id=-1)), "is in data file -1"),
@@ -229,6 +246,10 @@ INDEXES = {
     ),
     "a pipe": (_pipe, "is a pipe or device"),
     "data from a pipe": (_pipe_of_data, "is a pipe or device"),
+    "a folder": (
+        _folder,
+        f"{PATH}: cannot be read or written: Is a directory; check",
+    ),
 }
 
 

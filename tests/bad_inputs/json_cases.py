@@ -68,7 +68,10 @@ ANY = {
         rb'{%s, "\uDE00": 1}' % MARKED,
         r"half of a surrogate pair, \ude00",
     ),
-    "invalid UTF-8": (b'{%s, "a": "\xff"}' % MARKED, "not JSON: 'utf-8'"),
+    "invalid UTF-8": (
+        b'{%s, "a": "\xff"}' % MARKED,
+        "not JSON: 'utf-8'",
+    ),
     "a long number": (b'{%s, "a": %s}' % (MARKED, b"1" * 5000), "digits"),
 }
 # A manifest of these would be a file of another program.
@@ -133,26 +136,26 @@ LABELS = {
     "no kind": (b'{"labels": []}', "kind is missing"),
     "labels that are text": (
         b'{"kind": "classes", "labels": "ab"}',
-        "labels is of type str, expected list",
+        "labels is a string, expected a list",
     ),
     "labels that are numbers": (
         b'{"kind": "any", "labels": ["a", 1]}',
-        "labels[1] is of type int, expected str",
+        "labels[1] is a whole number, expected a string",
     ),
     "a kind that is a list": (
         b'{"kind": [], "labels": []}',
-        "kind is of type list, expected str",
+        "kind is a list, expected a string",
     ),
 }
 DESCRIPTIONS = {
-    "settings that are a list": (b'{"settings": []}', "settings is of type"),
+    "settings that are a list": (b'{"settings": []}', "settings is a list"),
     "a casing that is text": (
         b'{"settings": {"do_lower_case": "no"}}',
-        "settings.do_lower_case is of type str, expected bool",
+        "settings.do_lower_case is a string, expected true or false",
     ),
     "accents that are a number": (
         b'{"settings": {"strip_accents": 1}}',
-        "settings.strip_accents is of type int, expected bool",
+        "settings.strip_accents is a whole number, expected true or false",
     ),
 }
 
@@ -171,15 +174,15 @@ PIPELINES = {
     "a token with a return": (_pipeline({"a\r": 0}), "the token 'a\\r'"),
     "an empty token": (_pipeline({"": 0}), "the token ''"),
     "a token with a blank": (_pipeline({" a": 0}), "the token ' a'"),
-    "tokens in a list": (_pipeline(["a"]), "vocab is of type list"),
-    "ids that are text": (_pipeline({"a": "0"}), "vocab['a'] is of type str"),
-    "ids that are true": (_pipeline({"a": True}), "vocab['a'] is of type bool"),
+    "tokens in a list": (_pipeline(["a"]), "vocab is a list"),
+    "ids that are text": (_pipeline({"a": "0"}), "vocab['a'] is a string"),
+    "ids that are true": (_pipeline({"a": True}), "vocab['a'] is true"),
     "a negative id": (_pipeline({"a": -1}), "expected at least 0"),
     "ids with gaps": (_pipeline({"a": 0, "b": 2}), "ids with gaps"),
     "an id twice": (_pipeline({"a": 0, "b": 0}), "ids with gaps"),
     "added tokens of text": (
         _pipeline({}, added_tokens=["a"]),
-        "added_tokens[0] is of type str",
+        "added_tokens[0] is a string",
     ),
     "an added token": (
         _pipeline({"a": 0}, added_tokens=[{"content": ["a"]}]),
@@ -195,11 +198,11 @@ TOKENIZERS = {
     "a casing that is text": (b'{"do_lower_case": "no"}', "do_lower_case is"),
     "special tokens that are a number": (
         b'{"additional_special_tokens": 3}',
-        "additional_special_tokens is of type int",
+        "additional_special_tokens is a whole number",
     ),
     "added tokens in a list": (
         b'{"added_tokens_decoder": [1]}',
-        "added_tokens_decoder is of type list",
+        "added_tokens_decoder is a list",
     ),
     "a class that is a list": (b'{"tokenizer_class": []}', "tokenizer_class"),
     "another mask": (b'{"mask_token": ["[MASK]"]}', "mask_token is"),
@@ -207,16 +210,16 @@ TOKENIZERS = {
 THEIR_CONFIGS = {
     "an activation that is a list": (
         b'{"hidden_act": ["gelu"]}',
-        "hidden_act is of type list",
+        "hidden_act is a list",
     ),
     "a width that is text": (b'{"hidden_size": "15"}', "hidden_size is '15'"),
     "a class that is a number": (
         b'{"architectures": [1]}',
-        "architectures[0] is of type int",
+        "architectures[0] is a whole number",
     ),
     "a problem that is a list": (
         b'{"problem_type": []}',
-        "problem_type is of type list",
+        "problem_type is a list",
     ),
     "another model": (b'{"model_type": {}}', "model_type is {}"),
     "many layers": (b'{"num_hidden_layers": 1000000000}', "parameters"),
@@ -254,10 +257,10 @@ MANIFESTS = {
     "no vocabulary": (_manifest(vocab_file=None), "vocab_file is missing"),
     "another hash": (_manifest(vocab_sha256="x"), "64 hexadecimal digits"),
     "a negative length": (_manifest(max_seq_length=-1), "at least 1"),
-    "a length of text": (_manifest(max_seq_length="31"), "of type str"),
-    "a casing of 1": (_manifest(do_lower_case=1), "of type int"),
+    "a length of text": (_manifest(max_seq_length="31"), "a string"),
+    "a casing of 1": (_manifest(do_lower_case=1), "a whole number"),
     "a share of text": (_manifest(shares={"a": "x"}), "shares['a']"),
-    "a shard of text": (_manifest("x"), "is no object"),
+    "a shard of text": (_manifest("x"), "expected an object"),
     "a shard without records": (
         _manifest({"bytes": 1, "sha256": "0" * 64}),
         "records is missing",

@@ -53,7 +53,14 @@ RECORDS = {
     "another proto": (_frame(b"\x0a\x05\xff\xff\xff\xff\xff"), "record 0"),
     "no proto": (_frame(b"\xff" * 9), "record 0"),
     "an empty record": (_frame(b""), "record 0"),
-    "a short record": (_example(input_ids=[1]), "record 0"),
+    "a short record": (
+        _example(input_ids=[1]),
+        "record 0: input_ids has 1 values; expected 31; pass the --max_seq",
+    ),
+    "a record of another kind": (
+        _example(other=[1]),
+        "record 0: no input_ids; expected records of create_pretraining_data",
+    ),
     "text": (b"One sentence a line.\n" * 9, "record 0"),
     "gzip": (gzip.compress(_frame(b"")), "record 0"),
 }
@@ -100,12 +107,12 @@ TEXTS = {
     "empty": ("corpus.txt", b"", ""),
 }
 JSON_LINES = {
-    "nested": (b"[" * 100_000 + b"\n", "JSON that"),
+    "nested": (b"[" * 100_000 + b"\n", "not JSON: nested too deep"),
     "half a pair": (rb'{"text": "a \ud83d"}' + b"\n", "half of a surrogate"),
-    "a list": (b"[]\n", "not an object"),
-    "no text": (b'{"a": 1}\n', "no field 'text'"),
-    "a text that is a number": (b'{"text": 1}\n', "not a string"),
-    "cut": (b'{"text": "a', "invalid JSON"),
+    "a list": (b"[]\n", "not an object: []"),
+    "no text": (b'{"a": 1}\n', "text is missing"),
+    "a text that is a number": (b'{"text": 1}\n', "text is a whole number"),
+    "cut": (b'{"text": "a', "not JSON"),
 }
 
 
@@ -121,8 +128,8 @@ def _squad(**changed) -> bytes:
 
 
 SQUAD = {
-    "nested": (b'{"data": ' + b"[" * 100_000, "no JSON"),
-    "cut": (_squad()[:-9], "no JSON"),
+    "nested": (b'{"data": ' + b"[" * 100_000, "not JSON"),
+    "cut": (_squad()[:-9], "not JSON"),
     "a list of numbers": (b"[1, 2]", "record 0"),
     "no data": (b"{}", 'without a list "data"'),
     "data that are text": (b'{"data": "a"}', 'without a list "data"'),
@@ -136,7 +143,7 @@ SQUAD = {
     "an id that is a list": (_squad(id=[]), "id"),
     "a question that is a number": (_squad(question=1), "question"),
     "answers that are text": (_squad(answers="a"), "answers"),
-    "an answer that is text": (_squad(answers=["a"]), "found a string"),
+    "an answer that is text": (_squad(answers=["a"]), "answer is a string"),
     "a start of 10**30": (
         _squad(answers=[{"text": "a", "answer_start": 10**30}]),
         "answer",
@@ -257,6 +264,11 @@ SAVED_MODELS = {
     ),
     "no graph": (PROTO, _no_graph, "not one graph with objects"),
     "no proto": (PROTO, b"\xff" * 9, "cannot be read"),
+    "no fingerprint": (
+        "saved/fingerprint.pb",
+        b"\xff" * 99,
+        "fingerprint.pb: not a fingerprint; copy the model again",
+    ),
 }
 
 
@@ -285,9 +297,9 @@ def cases() -> list[Case]:
         ),
         "a name that is a list": (
             b'{"weight_map": {"a": []}}',
-            "weight_map['a'] is of type list",
+            "weight_map['a'] is a list",
         ),
-        "a list": (b'{"weight_map": []}', "weight_map is of type list"),
+        "a list": (b'{"weight_map": []}', "weight_map is a list"),
     }
     vocab_runs = ("create_pretraining_data", "extract_features")
     return [

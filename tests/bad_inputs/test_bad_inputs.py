@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from tests.bad_inputs import (
-    good_files,
     index_cases,
     json_cases,
     other_cases,
@@ -16,13 +15,6 @@ from tests.bad_inputs import (
 )
 
 CASES = [*json_cases.cases(), *index_cases.cases(), *other_cases.cases()]
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("good")
-    good_files.write(folder)
-    return folder
 
 
 @pytest.fixture

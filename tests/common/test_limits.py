@@ -1,15 +1,17 @@
 """Oversized inputs are rejected before they fill the memory."""
 
+import functools
 import gzip
 
 import pytest
 
 from common import limits
 from common.errors import UserError
+from common.formats import json_data, json_files
 from data import tables
 from data.corpus import documents
 from modeling.formats import huggingface
-from tasks.squad import examples
+from tasks.squad import examples, metrics
 
 BOMB = b"a" * 4099
 
@@ -24,9 +26,8 @@ def rejection(read, path, content):
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(limits, "LONGEST_LINE", 1009)
-    monkeypatch.setattr(limits, "LARGEST_JSON", 4001)
-    monkeypatch.setattr(limits, "LARGEST_SETTINGS", 4001)
-    monkeypatch.setattr(limits, "_AT_ONCE", 101)
+    monkeypatch.setattr(json_files, "LARGEST", 4001)
+    monkeypatch.setattr(json_files, "_AT_ONCE", 101)
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
@@ -38,8 +39,9 @@ def test_a_line_without_an_end_is_rejected(small, tmp_path, pack, scheme):
         path,
         pack(b"a\n" + BOMB),
     ).removeprefix(f"{scheme}{path}")
-    assert (
-        found == ":2: a line of more than 1,009 bytes; expected text in lines"
+    assert found == (
+        ":2: a line of more than 1,009 bytes; expected text in lines; break it "
+        "into shorter ones, for example with `fold -s`"
     )
     path.write_bytes(pack(b"b" * 1008 + b"\n" + b"a" * 1009))
     assert len(list(documents.lines(str(path)))) == 2
@@ -54,15 +56,32 @@ def test_a_row_without_an_end_is_rejected(small, tmp_path):
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_json_that_is_too_large_is_rejected(small, tmp_path, pack):
-    found = rejection(
-        examples.read_json, tmp_path / "a.json", pack(b"[" + BOMB)
-    )
+def test_json_that_is_too_large_is_rejected(tmp_path, pack):
+    path = tmp_path / "a.json"
+    one = b'["' + b"a" * 999_996 + b'"]'  # 1 MB
+    read = functools.partial(json_data.read, max_json_mb=1)
+    found = rejection(read, path, pack(one + b"\n"))
     decompressed = " when decompressed" * (pack is gzip.compress)
     assert found == (
-        f": more than 4,001 bytes{decompressed}; expected JSON that fits into "
-        "memory; split the file"
+        f": more than 1,000,000 bytes{decompressed}; expected JSON that fits "
+        "into memory; split the file, or pass a larger --max_json_mb"
     )
+    path.write_bytes(pack(one))
+    assert len(read(str(path))[0]) == 999_996
+    path.write_bytes(pack(one + b"\n"))
+    assert len(json_data.read(str(path), 2)[0]) == 999_996
+
+
+def test_the_megabytes_of_squad_are_a_flag(tmp_path):
+    path = tmp_path / "a.json"
+    content = b'["' + b"a" * 1_000_000 + b'"]'
+    for read in (
+        lambda path: examples.read(path, max_json_mb=1),
+        lambda path: examples.read_for(path, "x", examples.SPANS, False, 1),
+    ):
+        assert ": more than 1,000,000 bytes" in rejection(read, path, content)
+    path.write_text("{}")
+    assert metrics.main(["a", str(path), str(path), "--max_json_mb=0"]) == 2
 
 
 def test_a_tokenizer_that_is_too_large_is_rejected(small, tmp_path):

@@ -429,19 +429,11 @@ def saved_model(folder: pathlib.Path) -> list[Case]:
     from tensorflow.core.protobuf import saved_model_pb2
 
     from modeling.formats import saved_model_scan, saved_models
+    from tests.helpers import lookup
 
     (folder.parent / "vocab.txt").write_bytes(vocabulary_text())
     root = tf.train.Checkpoint(variable=tf.Variable([1.0, 2.0]))
-    root.table = tf.lookup.StaticHashTable(
-        tf.lookup.TextFileInitializer(
-            str(folder.parent / "vocab.txt"),
-            tf.string,
-            tf.lookup.TextFileIndex.WHOLE_LINE,
-            tf.int64,
-            tf.lookup.TextFileIndex.LINE_NUMBER,
-        ),
-        -1,
-    )
+    root.table = lookup.text_file_table(folder.parent / "vocab.txt")
     root.call = tf.function(
         lambda x: (root.table.lookup(x), root.variable),
         [tf.TensorSpec([None], tf.string)],

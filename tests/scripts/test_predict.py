@@ -94,7 +94,11 @@ def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
     [
         (b"a\tb\na\n", [], "stdin:2: 1 field; expected 2 separated by tabs"),
         (b"a\tb\n\xe9\tb\n", [], "stdin:2: invalid UTF-8 byte 0xe9"),
-        (b'{"text": "a", "text_b": "b"}\n[]\n', ["--json"], "stdin:2: []"),
+        (
+            b'{"text": "a", "text_b": "b"}\n[]\n',
+            ["--json"],
+            "stdin:2: not an object: []",
+        ),
         (b"", ["--inputs=text"], "--inputs=text; expected text, text_b"),
         (b"", ["--signature=tokens"], "no signature 'tokens' with text inputs"),
         (b"", ["--signature=examples"], "no signature 'examples' with text"),
@@ -135,8 +139,8 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     found = [json.loads(x, parse_constant=pytest.fail) for x in lines]
     wrong = {
-        2: "[]; expected an object with strings: text",
-        4: "text holds half of a surrogate pair, \\ud800; expected both",
+        2: "not an object: []; expected an object with strings: text",
+        4: "text holds half of a surrogate pair, \\ud800; expected an object",
         5: 'the answer is {"value": [NaN]}; expected finite numbers',
         6: "invalid UTF-8 byte 0xe9; expected UTF-8",
         7: 'the answer is {"value": [-Infinity]}; expected finite numbers',

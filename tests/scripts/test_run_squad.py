@@ -325,10 +325,10 @@ def content(*qas, context="Anna lives in Rome."):
 BROKEN = {
     "a string": ("q1", 'found a string without a list "data"'),
     "no question": (content(), "no question"),
-    "no paragraphs": ({"data": [{}]}, "data[0]: no paragraphs"),
+    "no paragraphs": ({"data": [{}]}, "data[0].paragraphs is missing"),
     "no id": (
         content({"question": ""}),
-        "data[0].paragraphs[0].qas[0]: no id",
+        "data[0].paragraphs[0].qas[0].id is missing",
     ),
     "an id twice": (
         content(question(), question()),
@@ -345,23 +345,23 @@ BROKEN = {
     "no answer": (content(question(answers=[])), "qa q1: no answer"),
     "an empty answer": (
         content(answer(text="")),
-        "qa q1: an answer without text",
+        "qa q1: answer.text has no text",
     ),
     "an answer without a start": (
         content(question(answers=[{"text": "Rome"}])),
-        "qa q1: no answer_start",
+        "qa q1: answer.answer_start is missing",
     ),
     "behind the text": (
         content(answer(answer_start=400)),
-        "qa q1: answer_start 400 is outside of the context",
+        "qa q1: answer.answer_start 400 is outside of the context",
     ),
     "before the text": (
         content(answer(answer_start=-1)),
-        "qa q1: answer_start -1 is outside of the context",
+        "qa q1: answer.answer_start -1 is outside of the context",
     ),
     "an empty context": (
         content(question(), context=""),
-        "qa q1: answer_start 14 is outside of the context",
+        "qa q1: answer.answer_start 14 is outside of the context",
     ),
     "version 2": (
         content(question(), question(id="q2", answers=[], is_impossible=True)),

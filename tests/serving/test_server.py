@@ -139,9 +139,9 @@ def test_bytes_and_numbers_reach_other_signatures(client, signatures):
 @pytest.mark.parametrize(
     ("body", "part"),
     [
-        (b"{'a'", "no JSON: Expecting property name"),
-        (b"[" * 100_000, "no JSON"),
-        (b"\xff", "no JSON"),
+        (b"{'a'", "not JSON: Expecting property name"),
+        (b"[" * 100_000, "not JSON"),
+        (b"\xff", "not JSON"),
         (b"[1]", '"instances" or "inputs"'),
         (b'{"instances": [], "inputs": []}', '"instances" or "inputs"'),
         (b'{"instances": []}', "0 examples"),

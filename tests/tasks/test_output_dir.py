@@ -3,6 +3,7 @@
 import pytest
 
 from common import flags
+from common import main as common_main
 from common.errors import UserError
 from tasks import output_dir
 from tasks.pretraining.settings import Settings
@@ -106,16 +107,30 @@ def test_a_claimed_folder_that_stays_empty_is_removed(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("file", ": is a file; expected a folder"),
-        ("file/run", ": cannot be written: Not a directory; expected a folder"),
+        ("file", "is a file; expected a folder"),
+        ("file/run", "cannot be read or written: Not a directory; check that"),
     ],
 )
-def test_a_folder_that_cannot_be_claimed(tmp_path, name, message):
+def test_a_folder_that_cannot_be_claimed(tmp_path, capsys, name, message):
     (tmp_path / "file").touch()
     folder = str(tmp_path / name)
-    with pytest.raises(UserError) as error, output_dir.claim(folder):
-        pass
-    assert str(error.value).startswith(f"{folder}{message}")
+
+    def claim(argv):
+        with output_dir.claim(folder):
+            pass
+
+    assert common_main.run(claim, []) == 2
+    assert capsys.readouterr().err.startswith(f"error: {folder}: {message}")
+
+
+def test_a_missing_vocabulary_is_not_blamed_on_the_folder(tmp_path, capsys):
+    run, path = tmp_path / "run", tmp_path / "vocab.txt"
+
+    def prepare(argv):
+        output_dir.prepare(str(run), small.config(), str(path))
+
+    assert common_main.run(prepare, []) == 2
+    assert capsys.readouterr().err.startswith(f"error: {path}: cannot be read")
 
 
 def test_remote_storage_has_no_locks(tmp_path, monkeypatch):

@@ -155,7 +155,7 @@ def test_a_damaged_one_gives_way_to_the_one_before(saver, capsys, part, change):
     damage(path + part, change)
     assert saver.restore_latest().step == 5
     err = capsys.readouterr().err
-    assert err.startswith(f"warning: {path}: damaged, trying an earlier one: ")
+    assert err.startswith(f"warning: {path}: unreadable, trying an earlier: ")
     assert len(err.splitlines()) == 1
 
 
@@ -190,7 +190,7 @@ def test_every_flipped_bit_is_detected(saver, capsys):
                 restored.values["a/kernel"], VALUES["a/kernel"]
             )
         damage(path, lambda content: flip(content, bit))  # noqa: B023
-    assert capsys.readouterr().err.count("model.ckpt-10: damaged") > 190
+    assert capsys.readouterr().err.count("model.ckpt-10: unreadable") > 190
     assert saver.restore_latest().step == 10
 
 
@@ -268,7 +268,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_reading_nothing_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="model.ckpt-5"):
+    with pytest.raises(FileNotFoundError, match="model.ckpt-5"):
         tensor_files.read(str(tmp_path / "model.ckpt-5"))
 
 

@@ -1,6 +1,7 @@
 """Corpora: documents, rejected files, and partitions."""
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +164,17 @@ def test_a_document_that_is_too_long_is_named(tmp_path, content, line):
         "--max_document_mb"
     )
     assert corpus.scan([path], max_document_mb=3).num_documents >= 1
+
+
+def test_short_lines_of_a_long_document_need_little_memory(tmp_path):
+    """As strings of their own they need 15 times their bytes."""
+    path = write(tmp_path / "a.txt", b"a b\n" * 2_000_003)
+    tracemalloc.start()
+    (text,) = corpus.documents(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(text) == 8_000_012
+    assert peak < 64e6
 
 
 def test_reading_stops_at_the_limit(tmp_path):

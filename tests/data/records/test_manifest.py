@@ -235,27 +235,33 @@ BAD = [
     ({"vocab_file": "/etc/passwd"}, "vocab_file is '/etc/passwd', expected"),
     ({"vocab_file": ".."}, "vocab_file is '..', expected a name"),
     ({"vocab_file": "a\0b"}, "vocab_file is 'a\\x00b', expected a name"),
-    ({"vocab_file": 3}, "vocab_file is of type int, expected str"),
+    ({"vocab_file": 3}, "vocab_file is a whole number, expected a string"),
     ({"vocab_file": ...}, "vocab_file is missing"),
     ({"vocab_sha256": "0" * 63}, "vocab_sha256 is '000"),
     ({"vocab_sha256": ...}, "vocab_sha256 is missing"),
-    ({"vocab_size": True}, "vocab_size is of type bool, expected int"),
+    ({"vocab_size": True}, "vocab_size is true, expected a whole number"),
     ({"vocab_size": 0}, "vocab_size is 0, expected at least 1"),
-    ({"max_seq_length": "128"}, "max_seq_length is of type str, expected int"),
+    (
+        {"max_seq_length": "128"},
+        "max_seq_length is a string, expected a whole number",
+    ),
     ({"max_predictions_per_seq": ...}, "max_predictions_per_seq is missing"),
-    ({"do_lower_case": 1}, "do_lower_case is of type int, expected bool"),
-    ({"masked_lm_prob": "x"}, "masked_lm_prob is of type str, expected float"),
+    (
+        {"do_lower_case": 1},
+        "do_lower_case is a whole number, expected true or false",
+    ),
+    ({"masked_lm_prob": "x"}, "masked_lm_prob is a string, expected a number"),
     ({"max_ngram": 0}, "max_ngram is 0, expected at least 1"),
-    ({"shards": []}, "shards is of type list, expected dict"),
+    ({"shards": []}, "shards is a list, expected an object"),
     ({"shards": {"../a": {}}}, "shards is '../a', expected a name without"),
-    ({"shards": {"a": 1}}, "shards['a']. is no object"),
+    ({"shards": {"a": 1}}, "shards['a'] is a whole number, expected an object"),
     ({"shards": {"a": {}}}, "shards['a'].records is missing"),
     (
         {"shares": {"unknown": "x"}},
-        "shares['unknown'] is of type str, expected",
+        "shares['unknown'] is a string, expected",
     ),
     ({"shares": {"unknown": float("nan")}}, "NaN is no number"),
-    ({"statistics": [1]}, "statistics is of type list, expected dict"),
+    ({"statistics": [1]}, "statistics is a list, expected an object"),
 ]
 
 
@@ -282,7 +288,7 @@ def test_a_number_beyond_float64_is_found(folder):
     write(folder, {"a.tfrecord": b"xyz"}, smoothing=0.25)
     path = folder / "a.tfrecord.manifest.json"
     path.write_text(path.read_text().replace("0.25", "1e999"))
-    with pytest.raises(UserError, match="smoothing is inf, expected at least"):
+    with pytest.raises(UserError, match="smoothing is inf, expected a finite"):
         of(folder, "a.tfrecord")
 
 

@@ -14,6 +14,7 @@ import convert_checkpoint
 from common.errors import UserError
 from modeling import hub
 from modeling.formats import conversion, saved_model_scan
+from tests.helpers import lookup
 
 SPEC = [tf.TensorSpec([None], tf.float32)]
 
@@ -118,18 +119,8 @@ def table_of_any_file(folder, marker):
 
 
 def good_table(folder, marker=None):
-    """A table like that of published preprocessors."""
     (folder.parent / "vocab.txt").write_text("a\nb\n")
-    table = tf.lookup.StaticHashTable(
-        tf.lookup.TextFileInitializer(
-            str(folder.parent / "vocab.txt"),
-            tf.string,
-            tf.lookup.TextFileIndex.WHOLE_LINE,
-            tf.int64,
-            tf.lookup.TextFileIndex.LINE_NUMBER,
-        ),
-        -1,
-    )
+    table = lookup.text_file_table(folder.parent / "vocab.txt")
     root = tf.train.Checkpoint(table=table)
     strings = [tf.TensorSpec([None], tf.string)]
     root.__call__ = tf.function(table.lookup, strings)

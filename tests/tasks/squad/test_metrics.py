@@ -284,10 +284,16 @@ def test_the_command_chooses_the_version(files, capsys):
 @pytest.mark.parametrize(
     ("predictions", "message"),
     [
-        ('{"a": 1}', "qa a: 1; expected an answer"),
-        ("[]", "not an object; expected id -> an answer"),
+        (
+            '{"a": 1}',
+            "the file['a'] is a whole number, expected a string; ",
+        ),
+        (
+            "[]",
+            "the file is a list, expected an object; expected id -> an answer",
+        ),
         ('{"a": "x"}', "qa b: missing; expected all 5 questions"),
-        ("{", "no JSON"),
+        ("{", "not JSON"),
     ],
 )
 def test_the_command_reports_errors(
@@ -310,7 +316,7 @@ def test_odds_are_finite(files, tmp_path, capsys, odds):
     assert metrics.main(argv) == 2
     found = capsys.readouterr()
     assert found.out == "" and len(found.err.splitlines()) == 1
-    assert "qa a: " in found.err and "expected a number" in found.err
+    assert "['a'] is" in found.err and "expected a finite number" in found.err
 
 
 def test_missing_predictions_of_version_1_are_logged(files, tmp_path, capsys):

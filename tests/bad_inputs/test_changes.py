@@ -1,0 +1,150 @@
+"""Files that are removed, replaced or forbidden during a run: one line."""
+
+import shutil
+
+import pytest
+import safetensors.numpy
+import tensorflow as tf
+
+from common import storage
+from common.errors import UserError
+from common.formats import arrow_files
+from data.pretraining import runners
+from data.records import frames
+from tasks.features import run as features_run
+from tests.bad_inputs import runs
+from training import logs, saver
+
+OUTPUTS = {
+    "create_pretraining_data": ("output_file", "a.tfrecord"),
+    "extract_features": ("output_file", "a.jsonl"),
+    "run_pretraining": ("output_dir", ""),
+}
+
+
+@pytest.fixture
+def rejects(monkeypatch, run_script, good, tmp_path):
+    """Runs a script; a function of it removes the folder first."""
+
+    def check(name, module, function, **more):
+        folder = tmp_path / "made"
+        folder.mkdir()
+        original = getattr(module, function)
+
+        def remove(*arguments, **named):
+            shutil.rmtree(folder)
+            return original(*arguments, **named)
+
+        monkeypatch.setattr(module, function, remove)
+        script, flags, _ = runs.command(name, good)
+        flag, file = OUTPUTS[name]
+        flags |= {flag: folder / file, **more}
+        code, _, err = run_script(script, **flags)
+        last = err.splitlines()[-1]
+        assert code == 2, err
+        assert last.startswith(f"error: {folder}/")
+        assert not folder.exists()
+        return last
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("function", "processes"),
+    [
+        ("_write_texts", 1),
+        ("_make_parts", 1),
+        ("_make_parts", 2),
+        ("_write_shards", 1),
+    ],
+)
+def test_records(rejects, function, processes):
+    line = rejects(
+        "create_pretraining_data", runners, function, num_processes=processes
+    )
+    assert "No such file or directory; " in line
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "message"),
+    [
+        pytest.param(
+            logs,
+            "log_training",
+            "metrics.jsonl: cannot be read or written: No such file or "
+            "directory; check that its folder is still there",
+            marks=pytest.mark.long,
+        ),
+        (saver.Saver, "_write", "has been removed; check permissions"),
+    ],
+)
+def test_runs(rejects, module, function, message):
+    assert message in rejects("run_pretraining", module, function)
+
+
+def test_vectors(rejects):
+    line = rejects("extract_features", features_run, "extract", layers=-1)
+    assert line.endswith(
+        "a.jsonl: cannot be written: No such file or directory"
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "path", "message"),
+    [
+        (
+            "run_pretraining",
+            "records/good.tfrecord",
+            "not the records that were written (sha256 differs); ",
+        ),
+        (
+            "run_pretraining_bare",
+            "bare/good.tfrecord",
+            "record 0: no input_ids; ",
+        ),
+    ],
+)
+def test_records_that_are_replaced(
+    monkeypatch, run_script, good, tmp_path, name, path, message
+):
+    folder = tmp_path / "files"
+    shutil.copytree(good, folder)
+    path = folder / path
+    other = tf.train.Example()
+    other.features.feature["other"].int64_list.value.append(1)
+    count = sum(1 for _ in tf.data.TFRecordDataset(str(path)))
+    log = logs.log_training
+
+    def replace(*arguments):
+        log(*arguments)
+        empty = other.SerializeToString()
+        path.write_bytes(b"".join(frames.frame([empty] * count)))
+
+    monkeypatch.setattr(logs, "log_training", replace)
+    script, flags, _ = runs.command(name, folder)
+    del flags["do_train"]
+    flags |= {"num_train_steps": 999, "log_steps": 2, "train_batch_size": 31}
+    code, _, err = run_script(script, "--do_train", **flags)
+    assert code == 2, err
+    last = err.splitlines()[-1]
+    assert last.startswith(f"error: {path}: ") and message in last
+
+
+def forbid(*_, **__):
+    raise PermissionError(13, "Permission denied")
+
+
+def test_files_that_may_not_be_read_are_not_damaged(
+    monkeypatch, run_script, good, tmp_path
+):
+    monkeypatch.setattr(safetensors.numpy, "load_file", forbid)
+    script, flags, _ = runs.command("convert_huggingface", good)
+    code, _, err = run_script(script, **flags | {"output": tmp_path / "out"})
+    assert code == 2
+    assert err.splitlines()[-1].endswith("Permission denied")
+    path = tmp_path / "a.parquet"
+    path.touch()
+    monkeypatch.setattr(storage, "open_file", forbid)
+    with pytest.raises(UserError, match="Permission denied$"):
+        arrow_files.columns(str(path))
