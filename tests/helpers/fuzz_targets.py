@@ -418,7 +418,7 @@ def conll(folder: pathlib.Path) -> list[Case]:
     path = folder / "train.txt"
 
     def read():
-        sentences = conll.read(str(path), conll.Columns())
+        sentences = conll.SentenceFile(str(path), conll.Columns())
         conll.has_entities(sentences, str(path))
 
     return [of_bytes(path, text, read)]
