@@ -6,7 +6,6 @@ process or the machine that makes them.
 
 import dataclasses
 import functools
-import hashlib
 import itertools
 import json
 import math
@@ -152,15 +151,13 @@ class Worker:
         try:
             with storage.open_file(f"{partition.part_path}.json", "rb") as file:
                 part = Part(**json.load(file))
-            for number, expected in enumerate(part.sections):
-                path = section_path(partition, number)
-                with storage.open_file(path, "rb") as file:
-                    found = hashlib.file_digest(file, "sha256").hexdigest()
-                if found != expected:
-                    return None
         except (OSError, ValueError, TypeError):
             return None
-        return part
+        whole = all(
+            writer.has_digest(section_path(partition, number), expected)
+            for number, expected in enumerate(part.sections)
+        )
+        return part if whole else None
 
     def make_part(self, partition: Partition) -> Part:
         """Writes the records of a partition, and removes its text.
