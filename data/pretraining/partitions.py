@@ -216,13 +216,10 @@ class Worker:
             size = sum(len(x.data) for x in held)
             if size < _SECTION_BYTES and index < last:
                 continue
-            serialized = [record for x in held for record in x.to_list()]
             key = f"{self._recipe.settings.random_seed}/{number}/{sections}"
+            portions = shuffle.distribute(held, self._recipe.num_shards, key)
             held.clear()
-            yield (
-                shuffle.distribute(serialized, self._recipe.num_shards, key),
-                counts,
-            )
+            yield portions, counts
             counts = {}
             sections += 1
 

@@ -212,7 +212,7 @@ def write_records(path: str, records: list[bytes]) -> dict:
     Raises:
         UserError: the disk is full or cannot be written.
     """
-    content = b"".join(frames.frame(records))
+    content = frames.join(records)
     try:
         with storage.open_file(path, "wb") as file:
             file.write(content)
