@@ -61,13 +61,26 @@ def distribute(
 
 def write_part(path: str, portions: list[bytes]) -> str:
     """Writes a part; returns its sha256."""
+    with storage.open_file(path, "wb") as file:
+        return write_portions(file, portions)
+
+
+def write_portions(file, portions: list[bytes]) -> str:
+    """Writes a part to a file that is open; returns its sha256."""
     offsets = np.cumsum([_COUNT * (len(portions) + 1), *map(len, portions)])
     digest = hashlib.sha256()
-    with storage.open_file(path, "wb") as file:
-        for content in (offsets.astype("<u8").tobytes(), *portions):
-            digest.update(content)
-            file.write(content)
+    for content in (offsets.astype("<u8").tobytes(), *portions):
+        digest.update(content)
+        file.write(content)
     return digest.hexdigest()
+
+
+def read_portion(file, shard: int) -> bytes:
+    """Reads the portion of a shard in a part, a file that is open."""
+    file.seek(_COUNT * shard)
+    start, end = np.frombuffer(file.read(2 * _COUNT), "<u8").tolist()
+    file.seek(start)
+    return file.read(end - start)
 
 
 @dataclasses.dataclass(frozen=True)
