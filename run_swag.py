@@ -13,7 +13,6 @@ Files are SWAG's CSV, or JSON lines with two or more choices:
 
 import sys
 
-from common.errors import UserError
 from common.progress import say
 from tasks import finetuning
 from tasks import main as tasks_main
@@ -30,9 +29,7 @@ def main(argv: list[str]) -> None:
     examples = {}
     for name, path in paths.items():
         labelled = name != "predict_file"
-        examples[name] = list(swag.read(path, labelled, say))
-        if not examples[name]:
-            raise UserError("no examples", path=path, expected="one per line")
+        examples[name] = swag.ChoiceFile(path, labelled, say)
     finetuning.warn_vocabulary(
         settings.tuning,
         setup,

@@ -318,7 +318,7 @@ def write_partitions(
     seed: int,
     paths: dict[int, str],
     max_document_mb: int = MAX_DOCUMENT_MB,
-) -> None:
+) -> dict[int, str]:
     """Writes the documents of each partition to a separate file.
 
     Args:
@@ -327,10 +327,14 @@ def write_partitions(
         paths: files of the partitions to write, by number; none exists.
         max_document_mb: as for `documents`.
 
+    Returns:
+        the sha256 of each file, by number.
+
     Raises:
         UserError: the disk is full, or a file has changed since the scan.
     """
     held: dict[int, list[bytes]] = {}
+    digests = {number: hashlib.sha256() for number in paths}
     held_bytes = first = 0
     progress = Progress("partitions", corpus.num_bytes / 1e6, "MB")
     done = 0
@@ -346,10 +350,11 @@ def write_partitions(
                 held.setdefault(number, []).append(text)
                 held_bytes += len(text)
             if held_bytes > _FLUSH_BYTES:
-                _append(held, paths)
+                _append(held, paths, digests)
                 held_bytes = 0
                 progress.update(done / 1e6)
-    _append(held, paths)
+    _append(held, paths, digests)
+    return {number: x.hexdigest() for number, x in digests.items()}
 
 
 def read_partition(path: str) -> list[list[str]]:
@@ -391,12 +396,16 @@ def _unreadable(path: str, error: Exception) -> UserError:
     )
 
 
-def _append(held: dict[int, list[bytes]], paths: dict[int, str]) -> None:
+def _append(
+    held: dict[int, list[bytes]], paths: dict[int, str], digests: dict
+) -> None:
     for number in sorted(held):
         path = paths[number]
+        content = b"\n".join([*held[number], b""])
+        digests[number].update(content)
         try:
             with storage.open_file(path, "ab") as file:
-                file.write(b"\n".join([*held[number], b""]))
+                file.write(content)
         except OSError as error:
             raise UserError(
                 f"cannot be written: {error.strerror}",

@@ -1,10 +1,12 @@
 """Creation of records with Apache Beam; the bytes are those of `runners`.
 
-files -> documents -> partitions -> portions of shards -> shards
+files -> documents -> partitions -> parts of the records -> shards
          (key: partition)           (key: shard)
 
-Beam's workers read the corpus, and exchange text and records among themselves.
-The process that launches them sees counts and file names only.
+Beam's workers read the corpus and exchange its text among themselves; records
+go through files beside the shards, of which Beam shuffles the names. So a
+runner that shuffles in memory holds the text only. The process that launches
+the workers sees counts and file names.
 """
 
 import dataclasses
@@ -13,6 +15,7 @@ import json
 import os
 import tempfile
 import uuid
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -99,7 +102,7 @@ def run(
     launch(
         list(enumerate(placed)),
         _ReadDocuments(plan, corpora, max_document_mb),
-        _MakePortions(plan),
+        _MakeParts(plan, writer.staging),
         _WriteShards(plan, writer.staging, counts_path),
     )
     counts = _read_counts(counts_path)
@@ -143,7 +146,7 @@ class _WriteCounts(beam.DoFn):
 
 
 class _ReadDocuments(beam.DoFn):
-    """number, [file] -> partition, (number of a document, documents)."""
+    """number, [file] -> partition, (number of a document, packed text)."""
 
     def __init__(
         self,
@@ -178,21 +181,24 @@ class _ReadDocuments(beam.DoFn):
             batches.setdefault(number, (first + i, []))[1].append(text)
         for number, (document, some) in batches.items():
             partition = self._plan.groups[group].first + number
-            yield partition, (document, b"\n".join([*some, b""]))
+            content = zlib.compress(b"\n".join([*some, b""]), 1)
+            yield partition, (document, content)
 
 
-class _MakePortions(beam.DoFn):
-    """partition, documents -> shard, (partition, section, portion); counts."""
+class _MakeParts(beam.DoFn):
+    """partition, packed text -> shard, (partition, section, file); counts."""
 
-    def __init__(self, plan: partitions.Plan):
-        self._plan = plan
+    def __init__(self, plan: partitions.Plan, folder: str):
+        self._plan, self._folder = plan, folder
 
     def setup(self):
         self._worker = partitions.Worker(self._plan.recipe)
 
     def process(self, element):
         number, batches = element
-        content = b"".join(text for _, text in sorted(dict(batches).items()))
+        content = b"".join(
+            zlib.decompress(text) for _, text in sorted(dict(batches).items())
+        )
         totals: dict[str, int] = {}
         error = None
         sections = self._worker.make_sections(
@@ -203,15 +209,19 @@ class _MakePortions(beam.DoFn):
         try:
             for section, (portions, counts) in enumerate(sections):
                 partitions.add_counts(totals, counts)
-                for shard, portion in enumerate(portions):
-                    yield shard, (number, section, portion)
+                # Of this attempt: Beam may make a part several times.
+                path = f"{self._folder}/part-{uuid.uuid4().hex}"
+                with _open(path, "wb") as file:
+                    shuffle.write_portions(file, portions)
+                for shard in range(len(portions)):
+                    yield shard, (number, section, path)
         except UserError as found:
             error = str(found)
         yield _COUNTS, (number, totals, error)
 
 
 class _WriteShards(beam.DoFn):
-    """shard, [(partition, section, portion)] -> its file; counts -> theirs."""
+    """shard, [(partition, section, file)] -> its file; counts -> theirs."""
 
     def __init__(self, plan: partitions.Plan, folder: str, counts_path: str):
         self._worker = partitions.Worker(plan.recipe)
@@ -226,7 +236,8 @@ class _WriteShards(beam.DoFn):
         own = f"{path}.{uuid.uuid4().hex}"  # of this attempt
         with tempfile.NamedTemporaryFile() as spool, _open(own, "wb") as file:
             key = self._worker.shard_key(shard)
-            entry = shuffle.write_shard(_spool(values, spool), key, file)
+            portions = _spool(shard, values, spool)
+            entry = shuffle.write_shard(portions, key, file)
         _rename(own, path)
         _write(f"{path}.json", json.dumps(entry))
 
@@ -248,13 +259,14 @@ def _launch(
 
 
 def _spool(
-    values: Iterable[tuple[int, int, bytes]], spool
+    shard: int, values: Iterable[tuple[int, int, str]], spool
 ) -> list[shuffle.Portion]:
-    """Keeps the portions of a shard in a local file, not in memory."""
+    """Copies the portions of a shard to a local file."""
     offsets = {}
-    for number, section, portion in values:
+    for number, section, path in values:
         offsets[number, section] = spool.tell()
-        spool.write(portion)
+        with _open(path, "rb") as file:
+            spool.write(shuffle.read_portion(file, shard))
     spool.flush()
     return [
         shuffle.Portion.open(

@@ -6,6 +6,8 @@ import json
 import os
 import re
 
+import numpy as np
+
 from common import storage
 from common.errors import UserError
 from common.flags import flag, group
@@ -18,6 +20,8 @@ from data.records import manifest
 from data.records import writer as records
 from data.text import tokenization, vocabulary
 from data.text.settings import Text
+
+_SCAN = "scan"  # note: documents and bytes of each file of the corpus
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,7 +205,7 @@ def create(
                 settings.max_document_mb,
             )
         else:
-            corpora = scan(inputs, settings.max_document_mb)
+            corpora = scan(inputs, settings.max_document_mb, writer)
             plan = make_plan(settings, corpora)
             forecast.check_disk(plan, corpora, writer)
             counts, entries = runners.run_local(
@@ -272,18 +276,32 @@ def describe_inputs(
 
 
 def scan(
-    inputs: dict[str, list[str]], max_document_mb: int
+    inputs: dict[str, list[str]],
+    max_document_mb: int,
+    writer: records.ShardWriter,
 ) -> dict[str, corpus_lib.Corpus]:
-    """Scans the corpus, group by group.
+    """Scans the corpus, group by group, unless a killed run has done so.
 
     Raises:
         UserError: a file cannot be read.
     """
+    note = writer.read_note(_SCAN) or {}
+    if note.get("max_document_mb") == max_document_mb:
+        return {
+            name: corpus_lib.Corpus(files, *np.array(note["files"][name]).T)
+            for name, files in inputs.items()
+        }
     corpora = {}
     for name, files in inputs.items():
         of_group = f" of {name}" if name else ""
         say(f"reading {corpus_lib.number_of(files)}{of_group}")
         corpora[name] = corpus_lib.scan(files, max_document_mb)
+    counted = {
+        name: np.transpose([x.documents, x.sizes]).tolist()
+        for name, x in corpora.items()
+    }
+    note = {"max_document_mb": max_document_mb, "files": counted}
+    writer.write_note(_SCAN, note)
     return corpora
 
 

@@ -209,7 +209,7 @@ def _make_sample(
     made = time.perf_counter()
     # The first pass also fills tables; the others count.
     encoded, counts = worker.make_pass(documents, 1, 0, 2.0)
-    portions = shuffle.distribute(encoded.to_list(), 1, "forecast")
+    portions = shuffle.distribute([encoded], 1, "forecast")
     end = time.perf_counter()
     counts |= worker.count_documents(documents, sample.texts)
     counts["records"] = len(encoded.ends)

@@ -6,7 +6,6 @@ process or the machine that makes them.
 
 import dataclasses
 import functools
-import hashlib
 import itertools
 import json
 import math
@@ -152,15 +151,13 @@ class Worker:
         try:
             with storage.open_file(f"{partition.part_path}.json", "rb") as file:
                 part = Part(**json.load(file))
-            for number, expected in enumerate(part.sections):
-                path = section_path(partition, number)
-                with storage.open_file(path, "rb") as file:
-                    found = hashlib.file_digest(file, "sha256").hexdigest()
-                if found != expected:
-                    return None
         except (OSError, ValueError, TypeError):
             return None
-        return part
+        whole = all(
+            writer.has_digest(section_path(partition, number), expected)
+            for number, expected in enumerate(part.sections)
+        )
+        return part if whole else None
 
     def make_part(self, partition: Partition) -> Part:
         """Writes the records of a partition, and removes its text.
@@ -219,13 +216,10 @@ class Worker:
             size = sum(len(x.data) for x in held)
             if size < _SECTION_BYTES and index < last:
                 continue
-            serialized = [record for x in held for record in x.to_list()]
             key = f"{self._recipe.settings.random_seed}/{number}/{sections}"
+            portions = shuffle.distribute(held, self._recipe.num_shards, key)
             held.clear()
-            yield (
-                shuffle.distribute(serialized, self._recipe.num_shards, key),
-                counts,
-            )
+            yield portions, counts
             counts = {}
             sections += 1
 

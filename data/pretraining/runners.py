@@ -9,6 +9,8 @@ from data.corpus import documents as corpus_lib
 from data.pretraining import partitions
 from data.records import writer as records
 
+_TEXTS = "texts"  # note: number of a partition -> sha256 of its text
+
 
 def run_local(
     plan: partitions.Plan,
@@ -56,7 +58,7 @@ def run_local(
                 f"continuing: {len(units) - len(missing)} of {len(units)} "
                 "partitions are finished"
             )
-        _write_texts(plan, corpora, missing, max_document_mb)
+        _write_texts(plan, corpora, missing, max_document_mb, writer)
         for unit, part in zip(missing, _make_parts(pool, missing)):
             parts[unit.number] = part
         sections = [
@@ -115,15 +117,23 @@ def _write_texts(
     corpora: dict[str, corpus_lib.Corpus],
     missing: list[partitions.Partition],
     max_document_mb: int,
+    writer: records.ShardWriter,
 ) -> None:
-    """Writes the text of the partitions that are made."""
-    paths = {unit.number: unit.text_path for unit in missing}
-    for path in paths.values():  # of an earlier run
+    """Writes the text of partitions, unless a killed run has left it."""
+    digests = writer.read_note(_TEXTS) or {}
+    paths = {
+        unit.number: unit.text_path
+        for unit in missing
+        if not records.has_digest(unit.text_path, digests.get(str(unit.number)))
+    }
+    if not paths:
+        return
+    for path in paths.values():
         if storage.exists(path):
             storage.remove(path)
     first = 0
     for corpus in corpora.values():
-        corpus_lib.write_partitions(
+        found = corpus_lib.write_partitions(
             corpus,
             plan.recipe.settings.random_seed,
             {
@@ -133,7 +143,9 @@ def _write_texts(
             },
             max_document_mb,
         )
+        digests |= {str(first + x): digest for x, digest in found.items()}
         first += corpus.num_partitions
+    writer.write_note(_TEXTS, digests)
 
 
 def _make_parts(

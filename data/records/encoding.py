@@ -84,7 +84,7 @@ def encode_examples(arrays: dict[str, np.ndarray]) -> EncodedRecords:
             kept[:, start:stop] = there
         start = stop
     return EncodedRecords(
-        data.ravel()[kept.ravel()], np.cumsum(total + lengths)
+        np.compress(kept.ravel(), data.ravel()), np.cumsum(total + lengths)
     )
 
 

@@ -52,6 +52,7 @@ def write(
     schema: Schema,
     max_seq_length: int,
     settings: dict,
+    choices: int = 1,
 ) -> int:
     """Writes a file of examples, completely or not at all.
 
@@ -62,6 +63,7 @@ def write(
         max_seq_length: S of the file.
         settings: JSON values that the examples depend on, for
             `current_count`.
+        choices: number of sequences per example.
 
     Returns:
         The number of examples.
@@ -75,7 +77,7 @@ def write(
             storage.remove(_sidecar(path))
         with tf.io.TFRecordWriter(temporary) as writer:
             while batch := list(itertools.islice(examples, _AT_ONCE)):
-                arrays = _padded(batch, schema, max_seq_length)
+                arrays = _padded(batch, schema, max_seq_length, choices)
                 for record in encoding.encode_examples(arrays).to_list():
                     writer.write(record)
                 count += len(batch)
@@ -105,28 +107,31 @@ def current_count(path: str, settings: dict) -> int | None:
     return None
 
 
-def read(path: str, schema: Schema, max_seq_length: int) -> Iterator[dict]:
+def read(
+    path: str, schema: Schema, max_seq_length: int, choices: int = 1
+) -> Iterator[dict]:
     """Yields the examples of a file, with one batch in memory at a time.
 
     Args:
-        path, schema, max_seq_length: as for `write`.
+        path, schema, max_seq_length, choices: as for `write`.
 
     Raises:
         UserError: the file is damaged or has other features.
     """
-    for _, batch in _parsed(path, _parsing(schema, max_seq_length)):
+    parsing = _parsing(schema, max_seq_length, choices)
+    for _, batch in _parsed(path, parsing):
         yield from _stripped(batch, schema)
 
 
 def load(
-    path: str, schema: Schema, max_seq_length: int
+    path: str, schema: Schema, max_seq_length: int, choices: int = 1
 ) -> "Examples | StoredExamples":
     """Opens a file for batches in any order.
 
     The batches are the same wherever the examples are.
 
     Args:
-        path, schema, max_seq_length: as for `write`.
+        path, schema, max_seq_length, choices: as for `write`.
 
     Returns:
         the examples: in memory, or in the file if it is large.
@@ -135,8 +140,9 @@ def load(
         UserError: the file is damaged or has other features.
     """
     if storage.size(path) > IN_MEMORY:
-        return StoredExamples(path, schema, max_seq_length)
-    return Examples(read(path, schema, max_seq_length), schema)
+        return StoredExamples(path, schema, max_seq_length, choices)
+    examples = read(path, schema, max_seq_length, choices)
+    return Examples(examples, schema, choices)
 
 
 class Examples:
@@ -240,24 +246,24 @@ class StoredExamples:
     12 bytes of memory an example; each batch reads its own records.
 
     Args:
-        path, schema, max_seq_length: as for `write`.
+        path, schema, max_seq_length, choices: as for `write`.
 
     Attributes:
-        choices: 1.
-        lengths: int32 [N], number of tokens of each example.
+        lengths: as in `Examples`.
 
     Raises:
         UserError: the file is damaged or has other features.
     """
 
-    choices = 1
-
-    def __init__(self, path: str, schema: Schema, max_seq_length: int):
+    def __init__(
+        self, path: str, schema: Schema, max_seq_length: int, choices: int = 1
+    ):
         self._path, self._schema = path, {**INPUTS, **schema}
-        self._parsing = _parsing(schema, max_seq_length)
+        self._parsing = _parsing(schema, max_seq_length, choices)
         lengths, sizes = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
         for raw, batch in _parsed(path, self._parsing):
-            lengths.append(batch[features.INPUT_MASK].sum(-1, np.int32))
+            tokens = batch[features.INPUT_MASK].sum(-1, np.int32)
+            lengths.append(tokens.reshape(-1, choices).max(1))
             sizes.append(raw.astype(np.int64))
         self.lengths = np.concatenate(lengths)
         sizes = np.concatenate(sizes)
@@ -281,17 +287,18 @@ class StoredExamples:
         for name, feature in self._schema.items():
             values = parsed[name].numpy().astype(_kind(feature))
             if feature.sequence:
-                arrays[name] = values[:, :length]
+                arrays[name] = values[..., :length]
             else:
                 arrays[name] = values[:, 0] if feature.size == 1 else values
         return arrays
 
 
-def _parsing(schema: Schema, max_seq_length: int) -> dict:
+def _parsing(schema: Schema, max_seq_length: int, choices: int) -> dict:
     """Features for `tf.io.parse_example`."""
+    shape = [choices, max_seq_length][choices == 1 :]
     return {
         name: tf.io.FixedLenFeature(
-            [max_seq_length if feature.sequence else feature.size], feature.kind
+            shape if feature.sequence else [feature.size], feature.kind
         )
         for name, feature in {**INPUTS, **schema}.items()
     }
@@ -328,10 +335,11 @@ def _smallest(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _padded(examples, schema, length) -> dict[str, np.ndarray]:
+def _padded(examples, schema, length, choices) -> dict[str, np.ndarray]:
     """Arrays of a file's records, with the features in their order."""
     count = len(examples)
-    batch = Examples(examples, schema).batch(np.arange(count), length)
+    examples = Examples(examples, schema, choices)
+    batch = examples.batch(np.arange(count), length)
     return {
         name: batch[name].reshape(count, -1).astype(feature.kind)
         for name, feature in {**INPUTS, **schema}.items()
@@ -344,11 +352,18 @@ def _stripped(batch, schema) -> Iterator[dict]:
     known = {**INPUTS, **schema}
     for index, length in enumerate(lengths):
         yield {
-            name: values[index, :length]
+            name: _strip(values[index], length)
             if known[name].sequence
             else values[index]
             for name, values in batch.items()
         }
+
+
+def _strip(values, length):
+    """The first of [S] values, or those of each choice, [C, S]."""
+    if values.ndim == 1:
+        return values[:length]
+    return [row[:count] for row, count in zip(values, length)]
 
 
 def _sidecar(path: str) -> str:

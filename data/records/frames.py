@@ -6,41 +6,45 @@ data
 its checksum  uint32
 """
 
-from collections.abc import Iterable
-
 import google_crc32c
 import numpy as np
 
 from common.formats import checksums
 
-_HEADER = np.dtype([("length", "<u8"), ("checksum", "<u4")])
+# A footer and the header of the frame after it, which are neighbours.
+_BETWEEN = np.dtype([("footer", "<u4"), ("length", "<u8"), ("checksum", "<u4")])
+_FOOTER = 4  # bytes
+OVERHEAD = _BETWEEN.itemsize  # bytes of a frame that are not the record's
 
 
-def frame(records: list[bytes]) -> list[bytes]:
+def join(records: list[bytes], before: bytes = b"") -> bytes:
     """Frames records as TFRecord files have them.
 
     Args:
-        records: N serialized records.
+        records: serialized records.
+        before: what the result begins with.
 
     Returns:
-        N frames.
+        the frames back to back.
     """
-    lengths, kinds = np.unique(
-        np.array([len(record) for record in records], np.uint64),
-        return_inverse=True,
-    )
-    headers = np.empty(len(lengths), _HEADER)
-    headers["length"] = lengths
-    headers["checksum"] = checksums.mask(
-        _checksums(x.tobytes() for x in lengths)
-    )
-    starts = [header.tobytes() for header in headers]
-    footers = checksums.mask(_checksums(records)).astype("<u4").tobytes()
-    return [
-        b"".join((starts[kind], record, footers[4 * i : 4 * i + 4]))
-        for i, (kind, record) in enumerate(zip(kinds.tolist(), records))
-    ]
+    if not records:
+        return before
+    count = len(records)
+    sizes = np.fromiter(map(len, records), np.uint64, count)
+    lengths, kinds = np.unique(sizes, return_inverse=True)
+    between = np.zeros(count + 1, _BETWEEN)
+    between["length"][:-1] = sizes
+    between["checksum"][:-1] = _checksums([x.tobytes() for x in lengths])[kinds]
+    between["footer"][1:] = _checksums(records)
+    raw, size = between.tobytes(), _BETWEEN.itemsize
+    chunks = [b""] * (2 * count + 1)
+    chunks[0] = before + raw[_FOOTER:size]
+    chunks[1::2] = records
+    chunks[2::2] = [raw[i : i + size] for i in range(size, len(raw), size)]
+    chunks[-1] = chunks[-1][:_FOOTER]
+    return b"".join(chunks)
 
 
-def _checksums(contents: Iterable[bytes]) -> np.ndarray:
-    return np.array([google_crc32c.value(x) for x in contents], np.uint32)
+def _checksums(contents: list[bytes]) -> np.ndarray:
+    found = map(google_crc32c.value, contents)
+    return checksums.mask(np.fromiter(found, np.uint32, len(contents)))

@@ -20,41 +20,67 @@ from collections.abc import Iterator
 import numpy as np
 
 from common import storage
+from data.records import encoding
 from data.records import frames as framing
 
 BUCKET_BYTES = 32 << 20  # of a shard, shuffled in memory at once
+_AT_ONCE = 4096  # frames that are written at once
 _COUNT = 8  # bytes of a portion's count, and of an offset
 
 
-def distribute(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
+def distribute(
+    parts: list[encoding.EncodedRecords], num_shards: int, key: str
+) -> list[bytes]:
     """Deals records over shards, as evenly as possible, in random order.
 
     Args:
-        records: N serialized records.
+        parts: N serialized records together.
         num_shards: number of shards.
         key: seed of the order.
 
     Returns:
         the portion of each shard.
     """
-    order = permutation(f"{key}/order", len(records))
-    frames = framing.frame([records[i] for i in order.tolist()])
-    sizes = np.full(num_shards, len(frames) // num_shards)
-    rest = len(frames) % num_shards
-    sizes[permutation(f"{key}/rest", num_shards)[:rest]] += 1
-    ends = np.cumsum(sizes).tolist()
-    return [_portion(frames[a:b]) for a, b in zip([0, *ends], ends)]
+    data = b"".join([part.data for part in parts])
+    lengths = np.concatenate([np.diff(x.ends, prepend=0) for x in parts])
+    stops, count = np.cumsum(lengths), len(lengths)
+    order = permutation(f"{key}/order", count)
+    sizes = np.full(num_shards, count // num_shards)
+    sizes[permutation(f"{key}/rest", num_shards)[: count % num_shards]] += 1
+    portions = []
+    for chosen in np.split(order, np.cumsum(sizes)[:-1]):
+        ends, own = stops[chosen], lengths[chosen]
+        records = [
+            data[a:b] for a, b in zip((ends - own).tolist(), ends.tolist())
+        ]
+        head = len(records).to_bytes(_COUNT, "little")
+        head += (own + framing.OVERHEAD).astype("<u4").tobytes()
+        portions.append(framing.join(records, head))
+    return portions
 
 
 def write_part(path: str, portions: list[bytes]) -> str:
     """Writes a part; returns its sha256."""
+    with storage.open_file(path, "wb") as file:
+        return write_portions(file, portions)
+
+
+def write_portions(file, portions: list[bytes]) -> str:
+    """Writes a part to a file that is open; returns its sha256."""
     offsets = np.cumsum([_COUNT * (len(portions) + 1), *map(len, portions)])
     digest = hashlib.sha256()
-    with storage.open_file(path, "wb") as file:
-        for content in (offsets.astype("<u8").tobytes(), *portions):
-            digest.update(content)
-            file.write(content)
+    for content in (offsets.astype("<u8").tobytes(), *portions):
+        digest.update(content)
+        file.write(content)
     return digest.hexdigest()
+
+
+def read_portion(file, shard: int) -> bytes:
+    """Reads the portion of a shard in a part, a file that is open."""
+    file.seek(_COUNT * shard)
+    start, end = np.frombuffer(file.read(2 * _COUNT), "<u8").tolist()
+    file.seek(start)
+    return file.read(end - start)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,14 +118,19 @@ class Portion:
             lengths = np.frombuffer(file.read(4 * count), "<u4")
         return cls(name, path, offset + _COUNT + 4 * count, lengths)
 
-    def read(self, first: int, last: int) -> bytes:
-        """Reads the frames from number `first` to before number `last`."""
-        if first == last:
-            return b""
-        start = self.start + int(self.lengths[:first].sum(dtype=np.int64))
-        with storage.open_file(self.path, "rb") as file:
-            file.seek(start)
-            return file.read(int(self.lengths[first:last].sum(dtype=np.int64)))
+    def read_into(self, buffer: memoryview, first: int, last: int) -> int:
+        """Reads the frames from number `first` to before number `last`.
+
+        Returns:
+            their bytes, which are at the start of the buffer.
+        """
+        size = int(self.lengths[first:last].sum(dtype=np.int64))
+        if size:
+            before = int(self.lengths[:first].sum(dtype=np.int64))
+            with storage.open_file(self.path, "rb") as file:
+                file.seek(self.start + before)
+                file.readinto(buffer[:size])
+        return size
 
 
 def open_portion(name: str, path: str, shard: int) -> Portion:
@@ -126,10 +157,11 @@ def write_shard(portions: list[Portion], key: str, file) -> dict:
         `{"records", "bytes", "sha256"}` of the shard.
     """
     digest, size = hashlib.sha256(), 0
-    with concurrent.futures.ThreadPoolExecutor(1) as ahead:
-        for chunk in _ahead(_shuffled(portions, key), ahead):
-            digest.update(chunk)
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        for chunk in _ahead(_shuffled(portions, key), threads):
+            hashed = threads.submit(digest.update, chunk)
             file.write(chunk)
+            hashed.result()
             size += len(chunk)
     records = sum(len(portion.lengths) for portion in portions)
     return {"records": records, "bytes": size, "sha256": digest.hexdigest()}
@@ -152,7 +184,7 @@ def permutation(key: str, count: int) -> np.ndarray:
 
 
 def _shuffled(portions: list[Portion], key: str) -> Iterator[bytes]:
-    """The frames of each bucket, in random order."""
+    """The frames of each bucket, in random order, some at once."""
     size = sum(portion.size for portion in portions)
     buckets = max(1, -(-size // BUCKET_BYTES))
     ends = np.zeros([buckets + 1, len(portions)], np.int64)
@@ -161,18 +193,24 @@ def _shuffled(portions: list[Portion], key: str) -> Iterator[bytes]:
         chosen = (bits % np.uint64(buckets)).astype(np.int64)
         counts = np.bincount(chosen, minlength=buckets)
         ends[1:, number] = np.cumsum(counts)
+    frames = memoryview(b"")
     for bucket in range(buckets):
         runs = list(
             zip(portions, ends[bucket].tolist(), ends[bucket + 1].tolist())
         )
-        frames = memoryview(b"".join([x.read(a, b) for x, a, b in runs]))
         lengths = np.concatenate([x.lengths[a:b] for x, a, b in runs])
         stops = np.cumsum(lengths, dtype=np.int64)
+        size = int(lengths.sum(dtype=np.int64))
+        if size > len(frames):  # new memory takes longer to touch than to fill
+            frames = memoryview(bytearray(size + size // 8))
+        done = 0
+        for portion, first, last in runs:
+            done += portion.read_into(frames[done:], first, last)
         order = permutation(f"{key}/{bucket}", len(lengths))
-        starts, stops = (stops - lengths)[order], stops[order]
-        yield b"".join(
-            [frames[a:b] for a, b in zip(starts.tolist(), stops.tolist())]
-        )
+        starts, stops = (stops - lengths)[order].tolist(), stops[order].tolist()
+        for i in range(0, len(order), _AT_ONCE):
+            some = zip(starts[i : i + _AT_ONCE], stops[i : i + _AT_ONCE])
+            yield b"".join([frames[a:b] for a, b in some])
 
 
 def _ahead(
@@ -183,8 +221,3 @@ def _ahead(
     while (chunk := following.result()) is not None:
         following = executor.submit(next, chunks, None)
         yield chunk
-
-
-def _portion(frames: list[bytes]) -> bytes:
-    lengths = np.array([len(x) for x in frames], "<u4").tobytes()
-    return b"".join([len(frames).to_bytes(_COUNT, "little"), lengths, *frames])

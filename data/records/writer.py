@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+from typing import Any
 
 from common import locks, storage
 from common.errors import UserError
@@ -109,6 +110,17 @@ class ShardWriter:
         found = glob.glob(f"{glob.escape(self.scratch)}/part-*.json")
         return {int(path[:-5].rpartition("-")[2]) for path in found}
 
+    def write_note(self, name: str, value) -> None:
+        """Keeps a JSON value for the same run after a kill."""
+        storage.write_whole(self._note_path(name), json.dumps(value))
+
+    def read_note(self, name: str) -> Any:
+        """The value of `write_note`; None if there is none."""
+        return _read_json(self._note_path(name))
+
+    def _note_path(self, name: str) -> str:
+        return os.path.join(self.scratch, f"{name}.json")
+
     def shard_path(self, number: int) -> str:
         """Path of a shard until `finish`."""
         return shard_path(self.staging, number)
@@ -140,6 +152,8 @@ def write_shard(
 ) -> dict:
     """Writes a shard, completely or not at all.
 
+    A local one that a killed run has written is left as it is.
+
     Args:
         path: its file.
         number: number of the shard.
@@ -152,6 +166,10 @@ def write_shard(
     Raises:
         UserError: the disk is full or cannot be written.
     """
+    is_local = not storage.is_remote(path)
+    entry = _read_json(f"{path}.json") if is_local else None
+    if entry and has_digest(path, entry["sha256"]):
+        return entry
     own = f"{path}.{os.getpid()}"  # an orphan may be at work
     portions: list[shuffle.Portion] = []
     try:
@@ -160,13 +178,24 @@ def write_shard(
         with storage.open_file(own, "wb") as file:
             entry = shuffle.write_shard(portions, key, file)
             file.flush()
-            if not storage.is_remote(own):
+            if is_local:
                 os.fsync(file.fileno())
         storage.replace(own, path)
+        if is_local:
+            storage.write_whole(f"{path}.json", json.dumps(entry))
     except storage.errors() as error:
         size = sum(portion.size for portion in portions)
         raise cannot_write(path, error, size) from None
     return entry
+
+
+def has_digest(path: str, sha256: str | None) -> bool:
+    """Whether there is a file with this content."""
+    try:
+        with storage.open_file(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+    except OSError:
+        return False
 
 
 def shard_path(folder: str, number: int) -> str:
@@ -183,7 +212,7 @@ def write_records(path: str, records: list[bytes]) -> dict:
     Raises:
         UserError: the disk is full or cannot be written.
     """
-    content = b"".join(frames.frame(records))
+    content = frames.join(records)
     try:
         with storage.open_file(path, "wb") as file:
             file.write(content)
@@ -238,6 +267,14 @@ def cannot_write(path: str, error: Exception, size: int = 0) -> UserError:
         path=path,
         fix="check the path, its permissions and the free space",
     )
+
+
+def _read_json(path: str) -> Any:
+    try:
+        with storage.open_file(path, "rb") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
 
 
 def _hash(text: str) -> str:

@@ -25,7 +25,8 @@ import numpy as np
 from data.text import normalization, vocabulary
 
 LONGEST_WORD = 200  # characters; longer words are [UNK]
-_BLOCK = 1 << 20  # characters that are tokenized at once, about
+_BLOCK = 1 << 20  # characters that are split at once, about
+_BLOCKS = 16  # whose words are tokenized together, if they are not many
 # Neither a mark, nor cased, nor skipped in the search for the end of a word.
 _LAST_CUT = re.compile(".*[ ,;!?/+()=\n\t]", re.DOTALL).match
 
@@ -76,17 +77,28 @@ class FastTokenizer:
             int32 [T], the ids of all lines; int64 [lines], the end of each
             line among them.
         """
+        parts, owners = _divide(lines)
         ids = [np.zeros(0, np.int32)]
         ends = [np.zeros(0, np.int64)]
-        done = 0
-        parts = [list(_parts(line)) for line in lines]
-        for block in _blocks(list(itertools.chain.from_iterable(parts))):
-            found, limits = self._tokenize(block)
-            ids.append(found)
-            ends.append(limits + done)
-            done += len(found)
-        last = np.cumsum([len(part) for part in parts], dtype=np.int64) - 1
-        return np.concatenate(ids), np.concatenate(ends)[last]
+        numbers, held = _numbers({"\n": 0}), []
+        done = seen = size = 0
+        for first, last in _blocks(parts):
+            held.append(_number(_words(parts[first:last]), numbers))
+            size += sum(map(len, itertools.islice(numbers, seen, None)))
+            seen = len(numbers)
+            is_full = size >= _BLOCK or len(held) == _BLOCKS
+            if not is_full and last < len(parts):
+                continue
+            words = ["", *itertools.islice(numbers, 1, None)]
+            tokens = self._tokenize_distinct(words)
+            for which in held:
+                found, limits = _take(*tokens, which)
+                ids.append(found)
+                ends.append(limits[which == 0] + done)
+                done += len(found)
+            numbers, held = _numbers({"\n": 0}), []
+            seen = size = 0
+        return np.concatenate(ids), np.concatenate(ends)[owners]
 
     def ids_of_lines(self, lines: list[str]) -> list[list[int]]:
         """Tokenizes lines.
@@ -99,21 +111,16 @@ class FastTokenizer:
         """
         return split(*self.ids_and_ends(lines))
 
-    def _tokenize(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        if any("\n" in line for line in lines):
-            lines = [line.replace("\n", " ") for line in lines]
-        words, which = _number(" \n ".join([*lines, ""]).split(" "), {"\n": 0})
-        ids, ends = _take(*self._tokenize_distinct(["", *words[1:]]), which)
-        return ids, ends[which == 0]
-
     def _tokenize_distinct(
         self, words: list[str]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Tokenizes words of white space; returns their ids and ends."""
         text = self._normalizer.spaced("\n".join([*words, ""]))
         known = len(self.vocab)
-        words, which = _number(text.split(" "), self._known)
-        ids, ends = self._wordpieces.ids_of_words(words[known + 1 :])
+        numbers = _numbers(self._known)
+        which = _number(text.split(" "), numbers)
+        words = list(itertools.islice(numbers, known + 1, None))
+        ids, ends = self._wordpieces.ids_of_words(words)
         each = np.arange(known + 1, dtype=np.int32)
         ids = np.concatenate([each[:known], ids])
         ends = np.concatenate([each[1:], each[-1:], known + ends])
@@ -337,23 +344,23 @@ def join(ids: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     return flat, np.cumsum([len(line) for line in ids], dtype=np.int64)
 
 
-def _number(
-    words: list[str], known: dict[str, int]
-) -> tuple[list[str], np.ndarray]:
-    """Numbers the distinct words of a text.
+def _words(lines: list[str]) -> list[str]:
+    """Splits lines at spaces, with a newline at the end of each."""
+    text = " \n ".join([*lines, ""])
+    if text.count("\n") > len(lines):
+        text = " \n ".join([*(x.replace("\n", " ") for x in lines), ""])
+    return text.split(" ")
 
-    Args:
-        words: the words of the text.
-        known: words that have the first numbers.
 
-    Returns:
-        the distinct words, in order of their numbers; int32 [words], the
-        number of each word of the text.
-    """
+def _numbers(known: dict[str, int]) -> collections.defaultdict:
+    """Word -> number; words that are not known get the numbers after them."""
     following = itertools.count(len(known)).__next__
-    numbers = collections.defaultdict(following, known)
-    which = np.fromiter(map(numbers.__getitem__, words), np.int32, len(words))
-    return list(numbers), which
+    return collections.defaultdict(following, known)
+
+
+def _number(words: list[str], numbers: collections.defaultdict) -> np.ndarray:
+    """The number of each word, int32 [words]; see `_numbers`."""
+    return np.fromiter(map(numbers.__getitem__, words), np.int32, len(words))
 
 
 def _take(
@@ -376,8 +383,20 @@ def _take(
     return ids[shifts + np.arange(len(shifts))], stops
 
 
+def _divide(lines: list[str]) -> tuple[list[str], np.ndarray | slice]:
+    """Divides very long lines where no result depends on both sides.
+
+    Returns:
+        the parts of all lines; which of them are the last of their line.
+    """
+    if max(map(len, lines), default=0) <= _BLOCK:
+        return lines, slice(None)
+    parts = [list(_parts(line)) for line in lines]
+    last = np.cumsum([len(x) for x in parts], dtype=np.int64) - 1
+    return list(itertools.chain.from_iterable(parts)), last
+
+
 def _parts(line: str) -> Iterator[str]:
-    """Divides a very long line where no result depends on both sides."""
     start = 0
     while len(line) - start > _BLOCK:
         found = _LAST_CUT(line, start, start + _BLOCK)
@@ -388,10 +407,9 @@ def _parts(line: str) -> Iterator[str]:
     yield line[start:] if start else line
 
 
-def _blocks(lines: list[str]) -> Iterator[list[str]]:
-    start = size = 0
-    for end, line in enumerate(lines, start=1):
-        size += len(line)
-        if size >= _BLOCK or end == len(lines):
-            yield lines[start:end]
-            start, size = end, 0
+def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
+    """Yields the first line of each block, and the line after its last."""
+    sizes = np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines)))
+    cuts = np.flatnonzero(np.diff(sizes // _BLOCK)) + 1
+    edges = [0, *cuts.tolist(), len(lines)]
+    return ((a, b) for a, b in itertools.pairwise(edges) if a < b)

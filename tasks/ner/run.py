@@ -1,5 +1,6 @@
 """Fine-tuning, evaluation, prediction and export of run_ner.py."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -11,21 +12,30 @@ from common.progress import say
 from common.storage import write_whole
 from data import features
 from modeling.formats import model_folder
-from tasks import class_report, finetuning, output_dir, training_run
+from tasks import (
+    class_report,
+    finetuning,
+    output_dir,
+    records,
+    training_run,
+)
 from tasks.ner import conll, entities, windows
 from tasks.ner import metrics as scoring
 from tasks.ner.entities import ANY, ENTITIES
 from tasks.ner.settings import Settings
 
 _TASK_FILE = "task.json"
+_RECORDS_VERSION = 1  # to be increased if windows change
 
 
-def find_labels(settings: Settings, sentences: dict) -> tuple[str, list[str]]:
+def find_labels(
+    settings: Settings, sentences: dict[str, conll.SentenceFile]
+) -> tuple[str, list[str]]:
     """Determines the labels, and converts entity labels to BIO.
 
     Args:
         settings: settings of the script.
-        sentences: flag of a file -> its sentences; changed in place.
+        sentences: flag of a file -> its sentences; entries are replaced.
 
     Returns:
         kind of the labels and their names.
@@ -38,18 +48,18 @@ def find_labels(settings: Settings, sentences: dict) -> tuple[str, list[str]]:
     for name, some in sentences.items():
         if name == "predict_file" or kind == ANY:
             continue
-        marked = conll.has_entities(some, getattr(settings, name))
+        marked = conll.has_entities(some, some.path)
         if not marked and kind == ENTITIES:
+            first = next(iter(some))
             raise UserError(
-                f"labels such as {some[0].labels[0]!r}",
-                path=getattr(settings, name),
-                line=some[0].line,
+                f"labels such as {first.labels[0]!r}",
+                path=some.path,
+                line=first.line,
                 expected="O, or B- or I- and a type",
                 fix="see --label_kind and --label_column",
             )
         kind = ENTITIES if marked else ANY
-        for sentence in some if marked else ():
-            sentence.labels = entities.to_bio(sentence.labels)
+        sentences[name] = dataclasses.replace(some, to_bio=marked)
     if "train_file" not in sentences:
         if task is None:
             raise UserError(
@@ -125,11 +135,10 @@ class Labelling:
         self,
         settings: Settings,
         setup: finetuning.Setup,
-        sentences: dict[str, list[conll.Sentence]],
+        sentences: dict[str, conll.SentenceFile],
         kind: str,
         labels: list[str],
     ):
-        from data.records import example_files
         from data.text import tokenization
         from modeling import task_losses, task_models
 
@@ -148,14 +157,19 @@ class Labelling:
             settings.doc_stride,
             settings.document_context,
         )
-        schema = {
-            features.LABEL_IDS: example_files.Feature(sequence=True),
-            features.LABEL_WEIGHTS: example_files.Feature(
-                "float32", sequence=True
-            ),
-        }
-        examples = self._featurizer.featurize(sentences.get("train_file", ()))
-        self._examples = example_files.Examples(examples, schema)
+        self._train_path, count = None, 0
+        if "train_file" in sentences:
+            records.prepare(tuning, setup.config)
+            self._train_path, count = records.make(
+                settings,
+                "train.tf_record",
+                settings.train_file,
+                lambda: self._featurizer.featurize(sentences["train_file"]),
+                windows.training_schema(),
+                version=_RECORDS_VERSION,
+                kind=kind,
+                labels=labels,
+            )
         self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
@@ -167,7 +181,7 @@ class Labelling:
                 task_losses.token_weights,
                 task_losses.token_sums,
             ),
-            len(self._examples),
+            count,
         )
 
     def start(self) -> None:
@@ -182,10 +196,15 @@ class Labelling:
 
     def train(self) -> str:
         """Trains; returns the prefix of the last checkpoint."""
+        from data.records import example_files
+
         metric = "f1" if self._kind == ENTITIES else "accuracy"
-        return self.tuning.train(
-            self._examples, self.evaluate, f"eval_{metric}"
+        examples = example_files.load(
+            self._train_path,
+            windows.training_schema(),
+            self._tuning_settings.max_seq_length,
         )
+        return self.tuning.train(examples, self.evaluate, f"eval_{metric}")
 
     def evaluate(self) -> dict[str, float]:
         """Scores the predictions for --eval_file."""
@@ -241,7 +260,7 @@ class Labelling:
         export.save(export.Labeller(settings, self.tuning.weights()), folder)
 
     def _answers(
-        self, sentences: list[conll.Sentence], batch_size: int, what: str
+        self, sentences: conll.SentenceFile, batch_size: int, what: str
     ) -> Iterator[tuple[str, float, float]]:
         """Yields the prediction for each word.
 
@@ -265,7 +284,7 @@ class Labelling:
                 yield self._labels[i], *map(float, rest)
 
     def _report(
-        self, sentences: list[conll.Sentence], guesses: list, answers: list
+        self, sentences: conll.SentenceFile, guesses: list, answers: list
     ) -> dict:
         """Reports on labelled words, for `eval_report.write`."""
         words = [
@@ -299,7 +318,7 @@ class Labelling:
         }
 
     def _by_sentence(
-        self, sentences: list[conll.Sentence], labels: Iterable[str]
+        self, sentences: conll.SentenceFile, labels: Iterable[str]
     ) -> list[list[str]]:
         """Groups labels by sentence; entity labels become valid BIO."""
         labels = iter(labels)

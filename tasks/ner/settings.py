@@ -22,12 +22,17 @@ class Settings:
     predict_file: str | None = flag(
         None, "Column file of words to label, for --do_predict.", path=True
     )
-    word_column: int = flag(0, "Column of the words.", at_least=0)
-    label_column: int = flag(-1, "Column of the labels; -1 is the last.")
+    word_column: int = flag(
+        0, "Column of the words.", at_least=0, cache_key=True
+    )
+    label_column: int = flag(
+        -1, "Column of the labels; -1 is the last.", cache_key=True
+    )
     doc_stride: int = flag(
         0,
         "Number of tokens between the starts of two windows; 0: half a window.",
         at_least=0,
+        cache_key=True,
         topic=RARE,
     )
     label_kind: str = flag(
@@ -37,7 +42,9 @@ class Settings:
         topic=RARE,
     )
     document_context: bool = flag(
-        False, "Let windows cross sentences, but not documents."
+        False,
+        "Let windows cross sentences, but not documents.",
+        cache_key=True,
     )
 
     def check(self) -> None:

@@ -79,6 +79,16 @@ def split_windows(
     ]
 
 
+def training_schema() -> dict:
+    """Schema of the records, for `data.records.example_files`."""
+    from data.records.example_files import Feature
+
+    return {
+        features.LABEL_IDS: Feature(sequence=True),
+        features.LABEL_WEIGHTS: Feature("float32", sequence=True),
+    }
+
+
 def default_stride(size: int) -> int:
     """Half a window: a word sees at least a quarter window on each side."""
     return max(1, size // 2)

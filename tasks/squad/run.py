@@ -8,17 +8,17 @@ import json
 import os
 from collections.abc import Callable, Iterator
 
-from common import flags, storage
+from common import storage
 from common.errors import UserError
 from common.progress import Progress, say
-from common.storage import sync_and_hash, to_json, write_whole
+from common.storage import to_json, write_whole
 from data.records import example_files
-from modeling import checkpoints, task_losses, task_models
+from modeling import task_losses, task_models
 from tasks import (
     class_report,
     eval_report,
     finetuning,
-    output_dir,
+    records,
     training_run,
 )
 from tasks.squad import answers as spans
@@ -79,11 +79,7 @@ class Squad:
         self._predict = predict
         self._tuning_settings = tuning = settings.tuning
         self._folder = tuning.training.output_dir
-        begun = os.path.join(self._folder, "checkpoint")
-        init_checkpoint = tuning.training.model.init_checkpoint
-        if init_checkpoint and not storage.exists(begun):
-            checkpoints.resolve(init_checkpoint)  # fail before any work
-        output_dir.prepare(self._folder, setup.config, None)
+        records.prepare(tuning, setup.config)
         self._train_path, count = None, 0
         if train:
             self._train_path, count = self._make_records(
@@ -295,7 +291,7 @@ class Squad:
         export.save(model, folder)
 
     def _make_records(
-        self, name: str, dataset: squad.Dataset, schema, records: Callable
+        self, name: str, dataset: squad.Dataset, schema, method: Callable
     ) -> tuple[str, int]:
         """Writes the windows of a file, unless they exist already.
 
@@ -304,35 +300,27 @@ class Squad:
         """
         from data.text import text_ops
 
-        settings, tuning = self._settings, self._tuning_settings
-        path = os.path.join(self._folder, name)
-        key = {
-            "version": _RECORDS_VERSION,
-            "file": sync_and_hash(dataset.path),
-            "vocabulary": sync_and_hash(tuning.text.vocab_file),
-            **flags.as_dict(settings, "cache_key"),
-        }
-        count = example_files.current_count(path, key)
-        if count is not None:
-            say(f"reusing {count:,} windows of {dataset.path} in {path}")
-            return path, count
+        settings, text = self._settings, self._tuning_settings.text
         total = len(dataset.examples)
-        maker = windows.WindowMaker(
-            text_ops.GraphTokenizer(*tuning.text.tokenizer_arguments),
+
+        def examples():
+            maker = windows.WindowMaker(
+                text_ops.GraphTokenizer(*text.tokenizer_arguments),
+                settings,
+                Progress("windows", total, "questions").update,
+            )
+            yield from method(maker, dataset.examples)
+            if schema is windows.TRAINING_SCHEMA:
+                self._report_lost(dataset, maker.lost)
+
+        return records.make(
             settings,
-            Progress("windows", total, "questions").update,
-        )
-        count = example_files.write(
-            path,
-            records(maker, dataset.examples),
+            name,
+            dataset.path,
+            examples,
             schema,
-            tuning.max_seq_length,
-            key,
+            version=_RECORDS_VERSION,
         )
-        say(f"{total:,} questions of {dataset.path}, {count:,} windows")
-        if schema is windows.TRAINING_SCHEMA:
-            self._report_lost(dataset, maker.lost)
-        return path, count
 
     def _report_lost(
         self, dataset: squad.Dataset, lost: list[windows.LostAnswer]
@@ -388,7 +376,7 @@ class Squad:
     def _windows(self, batch_size: int) -> Iterator[tuple]:
         """Yields records of windows with their start and end logits."""
         path, count = self._prediction_records
-        records, again = itertools.tee(
+        found, again = itertools.tee(
             example_files.read(
                 path,
                 windows.PREDICTION_SCHEMA,
@@ -396,7 +384,7 @@ class Squad:
             )
         )
         outputs = self.tuning.predict(again, batch_size, "answered", count)
-        for record, output in zip(records, outputs):
+        for record, output in zip(found, outputs):
             yield record, output["start_logits"], output["end_logits"]
 
     def _text_of(self) -> Callable:

@@ -10,7 +10,7 @@
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from common.errors import UserError
 from data import features, sequences, tables
@@ -68,9 +68,43 @@ def read(
         log(tables.describe_long(path, long))
 
 
-def count_choices(examples: Iterable[ChoiceExample]) -> int:
-    """Maximum number of choices of an example."""
-    return max(len(example.choices) for example in examples)
+class ChoiceFile:
+    """The examples of a file, which each iteration reads again.
+
+    Args:
+        path, labelled, log: as for `read`.
+
+    Attributes:
+        choices: maximum number of choices of an example.
+
+    Raises:
+        UserError: as `read`, or there are no examples.
+    """
+
+    def __init__(self, path: str, labelled: bool, log: Callable[[str], None]):
+        self._path, self._labelled = path, labelled
+        self._count = self.choices = 0
+        for example in read(path, labelled, log):
+            self._count += 1
+            self.choices = max(self.choices, len(example.choices))
+        if not self._count:
+            raise UserError("no examples", path=path, expected="one per line")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[ChoiceExample]:
+        return read(self._path, self._labelled)
+
+
+def training_schema(choices: int) -> dict:
+    """Schema of the records, for `data.records.example_files`."""
+    from data.records.example_files import Feature
+
+    return {
+        features.LABEL_IDS: Feature(),
+        features.CHOICE_WEIGHTS: Feature("float32", size=choices),
+    }
 
 
 class Featurizer:

@@ -5,11 +5,18 @@ from collections.abc import Iterator
 
 from common.progress import say
 from common.storage import write_whole
-from data import features
 from data.text import vocabulary
-from tasks import class_report, eval_report, finetuning, training_run
+from tasks import (
+    class_report,
+    eval_report,
+    finetuning,
+    records,
+    training_run,
+)
 from tasks.swag import examples as swag
 from tasks.swag.settings import Settings
+
+_RECORDS_VERSION = 1  # to be increased if features change
 
 
 class Choosing:
@@ -29,18 +36,15 @@ class Choosing:
         self,
         settings: Settings,
         setup: finetuning.Setup,
-        examples: dict[str, list[swag.ChoiceExample]],
+        examples: dict[str, swag.ChoiceFile],
     ):
-        from data.records import example_files
         from data.text import tokenization
         from modeling import task_losses, task_models
 
         self._settings, self._setup = settings, setup
         self._examples, self.report = examples, {}
         self._tuning_settings = tuning = settings.tuning
-        self._choices = max(
-            map(swag.count_choices, examples.values()), default=2
-        )
+        self._choices = max((x.choices for x in examples.values()), default=2)
         tokenizer = tokenization.FullTokenizer(*tuning.text.tokenizer_arguments)
         self._featurizer = swag.Featurizer(
             lambda text: tokenizer.convert_tokens_to_ids(
@@ -51,19 +55,20 @@ class Choosing:
             tuning.max_seq_length,
             self._choices,
         )
-        schema = {
-            features.LABEL_IDS: example_files.Feature(),
-            features.CHOICE_WEIGHTS: example_files.Feature(
-                "float32", size=self._choices
-            ),
-        }
-        train = (
-            self._featurize("train_file") if tuning.training.do_train else ()
-        )
-        self._train_examples = example_files.Examples(
-            train, schema, self._choices
-        )
-        self._report_truncated("train_file")
+        self._train_path, count = None, 0
+        if "train_file" in examples:
+            records.prepare(tuning, setup.config)
+            self._train_path, count = records.make(
+                settings,
+                "train.tf_record",
+                settings.train_file,
+                lambda: self._featurize("train_file"),
+                swag.training_schema(self._choices),
+                self._choices,
+                version=_RECORDS_VERSION,
+                choices_of_all_files=self._choices,
+            )
+            self._report_truncated("train_file")
         self.tuning = finetuning.FineTuningRun(
             settings,
             setup,
@@ -75,7 +80,7 @@ class Choosing:
                 task_losses.choice_weights,
                 task_losses.choice_sums,
             ),
-            len(self._train_examples),
+            count,
             self._choices,
         )
 
@@ -85,9 +90,15 @@ class Choosing:
 
     def train(self) -> str:
         """Trains; returns the prefix of the last checkpoint."""
-        return self.tuning.train(
-            self._train_examples, self.evaluate, "eval_accuracy"
+        from data.records import example_files
+
+        examples = example_files.load(
+            self._train_path,
+            swag.training_schema(self._choices),
+            self._tuning_settings.max_seq_length,
+            self._choices,
         )
+        return self.tuning.train(examples, self.evaluate, "eval_accuracy")
 
     def evaluate(self) -> dict[str, float]:
         """Computes accuracy and loss on --eval_file."""

@@ -143,11 +143,11 @@ def records(folder: pathlib.Path) -> list[Case]:
 
     def framed(edits):
         edited = fuzz_edits.edit_message(example, edits)
-        return b"".join(frames.frame([content, edited]))
+        return frames.join([content, edited])
 
     def with_length(edits):
         """A wrong length whose checksum is right."""
-        good = b"".join(frames.frame([content]))
+        good = frames.join([content])
         _, where, value = edits[0]
         length = fuzz_edits.pick([2**34, *fuzz_edits.NUMBERS], value)
         header = struct.pack("<Q", length % 2**64)
@@ -418,7 +418,7 @@ def conll(folder: pathlib.Path) -> list[Case]:
     path = folder / "train.txt"
 
     def read():
-        sentences = conll.read(str(path), conll.Columns())
+        sentences = conll.SentenceFile(str(path), conll.Columns())
         conll.has_entities(sentences, str(path))
 
     return [of_bytes(path, text, read)]

@@ -16,6 +16,14 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
 ]
 
 
+def encoded(serialized: list[bytes]) -> encoding.EncodedRecords:
+    """Records as the encoder returns them."""
+    ends = np.cumsum([len(x) for x in serialized], dtype=np.int64)
+    return encoding.EncodedRecords(
+        np.frombuffer(b"".join(serialized), np.uint8), ends
+    )
+
+
 def write_records(path, rows, seed=1, listed=True, length=S, **changed):
     """A shard of random records, in a manifest or not.
 

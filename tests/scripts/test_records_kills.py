@@ -9,6 +9,7 @@ import pytest
 import create_pretraining_data
 from data.corpus import documents
 from data.pretraining import partitions
+from data.records import shuffle
 from tests.helpers import killed_records, text
 from tests.helpers.fork_server import ForkServer
 
@@ -99,7 +100,7 @@ MAKE = "data.pretraining.partitions.Worker.make_part"
         (MAKE, 1, 0),
         (MAKE, 4, 3),
         ("data.records.shuffle.write_part", 4, 3),
-        ("json.dumps", 3, 1),  # a part's records, without its counts
+        ("json.dumps", 5, 1),  # a part's records, without its counts
         ("data.records.writer.write_shard", 2, 5),
         ("data.records.writer.write_manifest", 1, 5),
     ],
@@ -161,6 +162,61 @@ def test_a_part_that_was_changed_is_made_again(create, kill, folder):
     found, err = create("killed")
     assert f"continuing: 2 of {PARTS} partitions are finished" in err
     assert found == straight
+
+
+def left_by(kill, folder, name, at=(MAKE, 4)):
+    """Kills a run; returns the path of a file that it has left."""
+    kill("killed", *at)
+    (left,) = scratch(folder / "killed")
+    return folder / "killed" / left / name
+
+
+def test_the_corpus_is_not_read_again(create, kill, folder, monkeypatch):
+    straight, _ = create("straight")
+    assert left_by(kill, folder, "part-00004.txt").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(documents, "documents", None)
+        found, _ = create("killed")
+    assert found == straight
+
+
+def test_a_text_that_was_changed_is_written_again(create, kill, folder):
+    straight, _ = create("straight")
+    path = left_by(kill, folder, "part-00004.txt")
+    path.write_bytes(path.read_bytes().replace(b"cat", b"dog"))
+    found, err = create("killed")
+    assert f"continuing: 3 of {PARTS} partitions are finished" in err
+    assert found == straight
+
+
+def test_another_limit_of_documents_is_checked(create, kill, folder):
+    left_by(kill, folder, "scan.json")
+    _, err = create("killed", max_document_mb=3)
+    assert "reading 1 file" in err
+    assert f"continuing: 3 of {PARTS} partitions are finished" in err
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_finished_shard_is_used(
+    create, kill, folder, monkeypatch, is_changed
+):
+    straight, _ = create("straight")
+    at = ("data.records.shuffle.write_shard", 2)
+    path = left_by(kill, folder, "shard-00000", at=at)
+    if is_changed:
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+    write_shard, written = shuffle.write_shard, []
+
+    def counted(portions, key, file):
+        written.append(key)
+        return write_shard(portions, key, file)
+
+    monkeypatch.setattr(shuffle, "write_shard", counted)
+    found, _ = create("killed")
+    assert found == straight
+    assert len(written) == 1 + is_changed
 
 
 def test_a_run_continues_with_another_number_of_processes(

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from common.formats import checksums
 from data.records import frames, shuffle
+from tests.helpers.pretraining_files import encoded
 
 
 def tf_frames(path, records):
@@ -24,9 +25,9 @@ def tf_frames(path, records):
 def test_frames_are_those_of_tensorflow(tmp_path, lengths):
     rng = np.random.default_rng(3)
     records = [rng.bytes(length) for length in lengths]
-    found = frames.frame(records)
-    assert b"".join(found) == tf_frames(tmp_path / "a", records)
-    assert [len(frame) for frame in found] == [16 + x for x in lengths]
+    found = frames.join(records, b"before")
+    assert found == b"before" + tf_frames(tmp_path / "a", records)
+    assert len(found) == 6 + sum(frames.OVERHEAD + x for x in lengths)
 
 
 def test_the_checksum_of_a_known_text():
@@ -37,13 +38,20 @@ def test_the_checksum_of_a_known_text():
     assert checksums.masked_crc32c(bytes(32)) == expected
 
 
+def distribute(records, shards, key):
+    """Of records that are encoded in two parts."""
+    middle = len(records) // 2
+    parts = [encoded(records[:middle]), encoded(records[middle:])]
+    return shuffle.distribute(parts, shards, key)
+
+
 def make_parts(folder, parts, shards):
     """Writes parts; returns their names and paths."""
     found = []
     for number, records in enumerate(parts):
         path = folder / f"part-{number}"
         digest = shuffle.write_part(
-            str(path), shuffle.distribute(records, shards, f"seed/{number}")
+            str(path), distribute(records, shards, f"seed/{number}")
         )
         assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
         found.append((f"{number}.0", str(path)))
@@ -116,7 +124,7 @@ def test_every_order_is_as_probable(tmp_path, monkeypatch, bucket):
     counts, trials = Counter(), 1200
     for trial in range(trials):
         key = f"{trial}"
-        portions = shuffle.distribute([b"a", b"b", b"c", b"d"], 1, key)
+        portions = distribute([b"a", b"b", b"c", b"d"], 1, key)
         path = tmp_path / "part"
         shuffle.write_part(str(path), portions)
         file = io.BytesIO()
@@ -133,7 +141,7 @@ def test_every_order_is_as_probable(tmp_path, monkeypatch, bucket):
 def test_shards_get_the_rest_at_random():
     counts = Counter()
     for trial in range(900):
-        portions = shuffle.distribute([b"a"] * 4, 3, f"{trial}")
+        portions = distribute([b"a"] * 4, 3, f"{trial}")
         sizes = [int.from_bytes(portion[:8], "little") for portion in portions]
         assert sorted(sizes) == [1, 1, 2]
         counts[sizes.index(2)] += 1

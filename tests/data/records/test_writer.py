@@ -10,6 +10,7 @@ from common.errors import UserError
 from common.processes import KilledProcess
 from data.records import shuffle
 from data.records import writer as records
+from tests.helpers.pretraining_files import encoded
 
 
 def content(path):
@@ -65,7 +66,7 @@ def test_shards_are_renamed_when_all_are_complete(tmp_path):
 def test_a_shard_is_written_from_its_portions(tmp_path):
     rows = [b"%d" % i for i in range(97)]
     part = str(tmp_path / "part")
-    shuffle.write_part(part, shuffle.distribute(rows, 2, "key"))
+    shuffle.write_part(part, shuffle.distribute([encoded(rows)], 2, "key"))
     found = []
     for number in range(2):
         path = str(tmp_path / f"shard-{number}")
@@ -73,7 +74,8 @@ def test_a_shard_is_written_from_its_portions(tmp_path):
         found += content(path)
         assert entry["records"] == len(content(path))
     assert sorted(found) == sorted(rows) != found
-    assert sorted(os.listdir(tmp_path)) == ["part", "shard-0", "shard-1"]
+    names = ["part", *(f"shard-{i}{x}" for i in "01" for x in ("", ".json"))]
+    assert sorted(os.listdir(tmp_path)) == names
 
 
 def test_a_relative_path_is_written_here(tmp_path, monkeypatch):

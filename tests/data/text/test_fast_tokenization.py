@@ -110,6 +110,7 @@ def test_blocks_and_very_long_lines(both, monkeypatch):
         "the trees 東京は,Στου Σ.Σ+ΑΣ/ΑΣ)a 201:" + 201 * "a" + "+/the\u0301 i"
     )
     lines = ["the trees", line, "", "Στου", "the\u0301 ing", line] * 5
+    lines += ["the trees"] * 60  # blocks with the same few words
     expected = both[0].ids_and_ends(lines)
     monkeypatch.setattr(fast_tokenization, "_BLOCK", 11)
     assert sum(1 for _ in fast_tokenization._blocks(lines)) > 5

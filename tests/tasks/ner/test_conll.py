@@ -24,6 +24,10 @@ Rome NNP B-NP B-LOC
 FIRST = Sentence(["EU", "rejects"], ["B-ORG", "O"], 3, 0)
 
 
+def read(path, columns):
+    return list(conll.read(path, columns))
+
+
 @pytest.fixture
 def write(tmp_path):
     def write(content):
@@ -36,7 +40,7 @@ def write(tmp_path):
 
 
 def test_four_columns_in_documents(write):
-    assert conll.read(write(FOUR), Columns()) == [
+    assert read(write(FOUR), Columns()) == [
         FIRST,
         Sentence(["Peter", "\u00a0"], ["B-PER", "I-PER"], 6, 0),
         Sentence(["Rome"], ["B-LOC"], 14, 1),
@@ -54,20 +58,20 @@ def test_four_columns_in_documents(write):
 )
 def test_two_columns(write, content):
     expected = Sentence(["EU", "rejects"], ["B-ORG", "O"], 1, 0)
-    assert conll.read(write(content), Columns()) == [expected]
+    assert read(write(content), Columns()) == [expected]
 
 
 def test_any_column(write):
-    found = conll.read(write(FOUR), Columns(label=1))
+    found = read(write(FOUR), Columns(label=1))
     assert [x.labels for x in found] == [["NNP", "VBZ"], ["NNP"] * 2, ["NNP"]]
-    found = conll.read(write("1 EU x\n2 is y\n"), Columns(word=1))
+    found = read(write("1 EU x\n2 is y\n"), Columns(word=1))
     assert found == [Sentence(["EU", "is"], ["x", "y"], 1, 0)]
-    found = conll.read(write("EU\nis\n"), Columns(label=None))
+    found = read(write("EU\nis\n"), Columns(label=None))
     assert found == [Sentence(["EU", "is"], [], 1, 0)]
 
 
 def test_words_of_tab_files_may_hold_spaces(write):
-    found = conll.read(write("New York\tB-LOC\nis\tO\n"), Columns())
+    found = read(write("New York\tB-LOC\nis\tO\n"), Columns())
     assert found == [Sentence(["New York", "is"], ["B-LOC", "O"], 1, 0)]
 
 
@@ -96,10 +100,10 @@ def test_words_of_tab_files_may_hold_spaces(write):
 def test_mistakes_name_their_line(write, content, line, message):
     path = write(content)
     if message is None:
-        assert conll.read(path, Columns())[0].labels == ["O", "O"]
+        assert read(path, Columns())[0].labels == ["O", "O"]
         return
     with pytest.raises(UserError) as caught:
-        conll.read(path, Columns())
+        read(path, Columns())
     where = f"{path}:{line}: " if line else f"{path}: "
     assert str(caught.value).startswith(where + message)
 
@@ -107,18 +111,18 @@ def test_mistakes_name_their_line(write, content, line, message):
 def test_columns_that_are_not_there(write):
     path = write("EU O\n")
     with pytest.raises(UserError, match="expected columns 0 and 2; see --word"):
-        conll.read(path, Columns(label=2))
+        read(path, Columns(label=2))
     with pytest.raises(UserError, match="expected a word and its label"):
-        conll.read(path, Columns(word=1))
+        read(path, Columns(word=1))
     path = write("EU\t\tO\n")
     with pytest.raises(UserError, match="1: empty column: "):
-        conll.read(path, Columns(label=1))
+        read(path, Columns(label=1))
 
 
 def test_kinds_of_labels(write):
     def has_entities(content):
         path = write(content)
-        return conll.has_entities(conll.read(path, Columns()), path)
+        return conll.has_entities(read(path, Columns()), path)
 
     assert has_entities("EU B-ORG\nis O\n")
     assert has_entities("is O\n")
@@ -141,7 +145,7 @@ def test_predictions_are_a_column_more(write, tmp_path):
     ]
     assert lines[6] == "\u00a0 NNP I-NP I-PER I-PER"
     assert lines[11:] == ["-DOCSTART- O", "", "Rome NNP B-NP B-LOC B-LOC", ""]
-    again = conll.read(str(out), Columns())
+    again = read(str(out), Columns())
     assert [y for x in again for y in x.labels] == labels
     with pytest.raises(AssertionError, match="more labels than words"):
         conll.write_predictions(path, str(out), Columns(), [*labels, "O"])

@@ -81,12 +81,16 @@ def test_json_lines_with_any_number_of_choices(write):
         {"context": "a", "choices": ["b", "c", "d"], "label": 2},
         {"label": 0, "context": "", "choices": ["e", "f"], "more": None},
     ]
-    found = list(examples.read(write(lines, "x.jsonl"), labelled=True))
-    assert found == [
-        ChoiceExample("a", ["b", "c", "d"], 2, 1),
-        ChoiceExample("", ["e", "f"], 0, 2),
-    ]
-    assert examples.count_choices(found) == 3
+    found = examples.ChoiceFile(write(lines, "x.jsonl"), True, print)
+    assert (len(found), found.choices) == (2, 3)
+    assert (
+        list(found)
+        == [*found]
+        == [
+            ChoiceExample("a", ["b", "c", "d"], 2, 1),
+            ChoiceExample("", ["e", "f"], 0, 2),
+        ]
+    )
     unlabelled = list(examples.read(write(lines, "x.jsonl"), labelled=False))
     assert [x.label for x in unlabelled] == [None, None]
 

@@ -1,0 +1,68 @@
+"""Records of a task in output_dir, made once for their settings."""
+
+import os
+from collections.abc import Callable, Iterable
+
+from common import flags, storage
+from common.formats import arrow_files
+from common.progress import say
+from modeling.config import BertConfig
+from tasks import finetuning_settings, output_dir
+
+
+def prepare(tuning: finetuning_settings.FineTuning, config: BertConfig) -> None:
+    """Creates output_dir, if the initial weights exist.
+
+    Raises:
+        UserError: there is no checkpoint, or the folder cannot be written.
+    """
+    from modeling import checkpoints
+
+    training = tuning.training
+    begun = os.path.join(training.output_dir, "checkpoint")
+    init_checkpoint = training.model.init_checkpoint
+    if init_checkpoint and not storage.exists(begun):
+        checkpoints.resolve(init_checkpoint)
+    output_dir.prepare(training.output_dir, config, None)
+
+
+def make(
+    settings,
+    name: str,
+    source: str,
+    examples: Callable[[], Iterable[dict]],
+    schema: dict,
+    choices: int = 1,
+    **key,
+) -> tuple[str, int]:
+    """Writes the examples of a file, unless they exist already.
+
+    Args:
+        settings: settings of the script, with `tuning`.
+        name: of the records in output_dir.
+        source: file of the examples.
+        examples: returns them; called if they have to be written.
+        schema, choices: as for `example_files.write`.
+        **key: what else the examples depend on, as JSON values.
+
+    Returns:
+        the path of the records, and their number.
+    """
+    from data.records import example_files
+
+    tuning = settings.tuning
+    path = os.path.join(tuning.training.output_dir, name)
+    key |= {
+        "file": [*map(storage.sync_and_hash, arrow_files.files_of(source))],
+        "vocabulary": storage.sync_and_hash(tuning.text.vocab_file),
+        **flags.as_dict(settings, "cache_key"),
+    }
+    count = example_files.current_count(path, key)
+    if count is not None:
+        say(f"reusing {count:,} examples of {source} in {path}")
+        return path, count
+    count = example_files.write(
+        path, examples(), schema, tuning.max_seq_length, key, choices
+    )
+    say(f"wrote {count:,} examples of {source} to {path}")
+    return path, count

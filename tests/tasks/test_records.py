@@ -1,0 +1,221 @@
+"""Records of words and of choices: in memory, streamed, made once."""
+
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+import run_ner
+import run_swag
+from common import flags, tensor_files
+from data import batching
+from data.records import example_files
+from tasks import records
+from tasks.ner import conll, windows
+from tasks.ner.settings import Settings as NerSettings
+from tasks.swag import examples as swag
+from tasks.swag.settings import Settings as SwagSettings
+from tests.helpers import names, small, swag_files
+
+S, C = 17, 4
+SCRIPTS = {"ner": run_ner, "swag": run_swag}
+COUNTS = {"ner": 142, "swag": 61}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Files of both tasks."""
+    tokens = dict.fromkeys([*names.vocabulary(), *swag_files.VOCABULARY])
+    (tmp_path / "vocab.txt").write_text("".join(f"{x}\n" for x in tokens))
+    config = small.config(vocab_size=len(tokens), max_position_embeddings=S)
+    (tmp_path / "config.json").write_text(config.to_json())
+    rng = random.Random(1)
+    sentences = [names.sentence(rng, rng.randint(1, 9)) for _ in range(61)]
+    names.write(tmp_path / "train.txt", sentences)
+    swag_files.write_csv(tmp_path / "train.csv", 61, 1)
+    return tmp_path
+
+
+def flags_of(folder, task, **changed):
+    train_file = folder / {"ner": "train.txt", "swag": "train.csv"}[task]
+    return swag_files.flags_of(folder, train_file=train_file, **changed)
+
+
+def parse(folder, settings_class, *args):
+    return flags.parse(["script", *args], settings_class, "")
+
+
+def of_ner(folder):
+    """Settings, source, examples as a function, schema, choices."""
+    settings = parse(folder, NerSettings, *flags_of(folder, "ner"))
+    vocab = {
+        x: i for i, x in enumerate((folder / "vocab.txt").read_text().split())
+    }
+    sentences = conll.SentenceFile(settings.train_file, conll.Columns())
+    labels = sorted({y for x in sentences for y in x.labels})
+    featurizer = windows.Featurizer(
+        lambda word: [vocab.get(x, 1) for x in word[:3]],
+        vocab,
+        {y: i for i, y in enumerate(labels)},
+        S,
+    )
+    return (
+        settings,
+        settings.train_file,
+        lambda: featurizer.featurize(sentences),
+        windows.training_schema(),
+        1,
+    )
+
+
+def of_swag(folder):
+    settings = parse(folder, SwagSettings, *flags_of(folder, "swag"))
+    choices = swag.ChoiceFile(settings.train_file, True, print)
+    # One choice more than the file has: each example is padded.
+    featurizer = swag.Featurizer(
+        lambda text: [5 + len(x) for x in text.split()], 2, 3, S, C + 1
+    )
+    return (
+        settings,
+        settings.train_file,
+        lambda: (featurizer.featurize(x, "") for x in choices),
+        swag.training_schema(C + 1),
+        C + 1,
+    )
+
+
+@pytest.mark.parametrize("task", [of_ner, of_swag])
+def test_batches_are_those_of_the_examples(folder, task, monkeypatch):
+    """From the file in memory, and from the file itself."""
+    settings, source, examples, schema, choices = task(folder)
+    (folder / "run").mkdir()
+    name, length = "train.tf_record", settings.tuning.max_seq_length
+    path, count = records.make(
+        settings, name, source, examples, schema, choices
+    )
+    expected = example_files.Examples(examples(), schema, choices)
+    assert count == len(expected) >= 61
+    held = example_files.load(path, schema, length, choices)
+    monkeypatch.setattr(example_files, "IN_MEMORY", 1000)
+    stored = example_files.load(path, schema, length, choices)
+    assert isinstance(held, example_files.Examples)
+    assert isinstance(stored, example_files.StoredExamples)
+    lengths = [7, 11, length]
+
+    def batches(some):
+        made = batching.training_batches(some, lengths, 7, 5, 3)
+        return list(made.take(30).as_numpy_iterator())
+
+    for found in (held, stored):
+        np.testing.assert_array_equal(found.lengths, expected.lengths)
+        for a, b in zip(batches(found), batches(expected), strict=True):
+            assert set(a) == set(b)
+            for feature in a:
+                assert a[feature].dtype == b[feature].dtype
+                np.testing.assert_array_equal(a[feature], b[feature])
+
+
+def test_records_are_made_again_if_what_they_depend_on_changes(folder):
+    settings, source, examples, schema, _ = of_ner(folder)
+    (folder / "run").mkdir()
+    made = 0
+
+    def counted():
+        nonlocal made
+        made += 1
+        return examples()
+
+    def make(settings, **key):
+        records.make(settings, "x", source, counted, schema, **key)
+        return made
+
+    assert make(settings, labels=["O"]) == 1
+    assert make(settings, labels=["O"]) == 1
+    assert make(settings, labels=["X"]) == 2
+    for name in ("doc_stride", "word_column", "label_column"):
+        before = make(settings)
+        changed = flags_of(folder, "ner", **{name: 1})
+        assert make(parse(folder, NerSettings, *changed)) == before + 1
+    before = make(settings)
+    changed = flags_of(folder, "ner", document_context=True)
+    assert make(parse(folder, NerSettings, *changed)) == before + 1
+    before = make(settings)
+    with open(source, "a") as file:
+        file.write("\nanna X X B-PER\n")
+    assert make(settings) == before + 1
+
+
+def array_bytes(examples):
+    """Bytes of all arrays that an object holds."""
+    waiting, size = [*vars(examples).values()], 0
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, np.ndarray):
+            size += value.nbytes
+    return size
+
+
+def test_a_sequence_takes_a_quarter_of_a_kilobyte():
+    """Sentences as in CoNLL 2003, and choices as in SWAG; ids of real size."""
+    rng = np.random.default_rng(1)
+    count, size = 500, 29
+    ids = rng.integers(0, 30522, [count, C, size]).tolist()
+    words = example_files.Examples(
+        (
+            {
+                "input_ids": x,
+                "segment_ids": [0] * size,
+                "label_ids": [y % 9 for y in x],
+                "label_weights": [float(y % 3 > 0) for y in x],
+            }
+            for x, *_ in ids
+        ),
+        windows.training_schema(),
+    )
+    assert array_bytes(words) / count < 250
+    choices = example_files.Examples(
+        (
+            {
+                "input_ids": x,
+                "segment_ids": [[0] * 13 + [1] * (size - 13)] * C,
+                "label_ids": [2],
+                "choice_weights": [1.0] * C,
+            }
+            for x in ids
+        ),
+        swag.training_schema(C),
+        C,
+    )
+    assert array_bytes(choices) / count / C < 250
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "task", ["swag", pytest.param("ner", marks=pytest.mark.long)]
+)
+def test_streamed_training_ends_with_the_same_weights(
+    folder, task, run_script, monkeypatch
+):
+    """From the records that another run has made."""
+    found = []
+    for name, start in (("held", "wrote"), ("streamed", "reusing")):
+        run = folder / name
+        code, _, err = run_script(
+            SCRIPTS[task],
+            "--do_train",
+            *flags_of(folder, task, output_dir=run, length_buckets=False),
+        )
+        assert code == 0, err
+        assert f"{start} {COUNTS[task]} examples of " in err, err
+        (index,) = run.glob("model.ckpt-*.index")
+        found.append(tensor_files.read(str(index.with_suffix(""))))
+        (folder / "streamed").mkdir(exist_ok=True)
+        for path in folder.glob("held/train.tf_record*"):
+            shutil.copy(path, folder / "streamed" / path.name)
+        monkeypatch.setattr(example_files, "IN_MEMORY", 0)
+    assert set(found[0]) == set(found[1])
+    for name, values in found[0].items():
+        np.testing.assert_array_equal(values, found[1][name], name)
