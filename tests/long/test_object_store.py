@@ -1,5 +1,6 @@
 """The whole pipeline with every path on an object store, with its faults."""
 
+import json
 import os
 import pathlib
 import re
@@ -300,6 +301,7 @@ def write_inputs(folder):
 
 # They hold times, or the order in which TensorFlow writes a graph.
 CHANGING = re.compile(r"tfevents|metrics.jsonl|\.html$|\.pb$|command.txt")
+OWN_HASH = re.compile(rb'"sha256": "\w+"\s*}\s*$')  # of the folder, too
 TIME = re.compile(r"\b\d+(\.\d+)?(?= (s|ms|examples/s|tokens/s)\b)")
 
 
@@ -311,6 +313,7 @@ def made(files: dict[str, bytes], root: str) -> dict[str, bytes]:
             continue
         name = re.sub(r"tfevents.*", "tfevents", name)
         content = content.replace(root.encode(), b"ROOT")
+        content = OWN_HASH.sub(b"", content)
         found[name] = b"" if CHANGING.search(name) else content
     return found
 
@@ -342,8 +345,7 @@ def test_the_pipeline_with_every_path_on_the_store(store, scripts, tmp_path):
     theirs = scripts.run_in_turn(other_commands(there))
     first = [(*command, "") for command in first_commands(str(local))]
     ours = scripts.run_in_turn([*first, *other_commands(str(local))])
-    # Six steps teach nothing, which the doctor says with code 1.
-    assert {code for code, *_ in ours} == {0, 1}, ours
+    assert {code for code, *_ in ours} == {0}, ours
     ours = ours[len(first) :]
     assert said(there, theirs) == said(str(local), ours)
     names = store.names("all")
@@ -366,6 +368,8 @@ def test_the_pipeline_with_every_path_on_the_store(store, scripts, tmp_path):
             scripts.served(script, f"{root}/{model}").replace(root, "ROOT")
             for root in (there, str(local))
         ]
+        if script == "serve":
+            found = list(map(json.loads, found))
         assert found[0] == found[1]
     # Nothing of the store's files has been written on this machine.
     assert not (tmp_path / "gs:").exists()
