@@ -162,9 +162,11 @@ def test_a_step_is_a_program_for_the_compiler(tmp_path, monkeypatch):
     assert b"f64" not in program
 
 
-@pytest.mark.parametrize(("kind", "device"), [("gpu", "h100"), ("tpu", "v5e")])
+@pytest.mark.parametrize(
+    ("kind", "device", "parts"), [("gpu", "h100", 1), ("tpu", "v5e", 2)]
+)
 def test_a_step_for_a_device_has_none_of_what_is_counted(
-    tmp_path, kind, device
+    tmp_path, kind, device, parts
 ):
     """By the real compilers, which `make gpu` and `make tpu` install.
 
@@ -187,9 +189,9 @@ def test_a_step_for_a_device_has_none_of_what_is_counted(
         device,
         8,
         str(path),
-        (16, 512, 77),
+        (16 * parts, 512, 77),
         "bfloat16",
-        [],
+        [f"parts={parts}"],
     )
     assert found["float64"] == found["host_transfers"] == 0
     assert found["scores_held"] <= (device == "v5e")
