@@ -202,5 +202,5 @@ def test_a_step_for_a_device_has_none_of_what_is_counted(
     # The updates are in place.
     assert found["alias_bytes"] > 0.95 * found["argument_bytes"]
     assert found["teraflop"] == pytest.approx(
-        found["teraflop_by_formula"], rel=0.1
+        found["teraflop_by_formula"], rel=0.2
     )
