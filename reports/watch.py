@@ -19,12 +19,19 @@ from reports import page, run_files
 
 # Between two looks at the folder; a store bills each.
 _SECONDS, _SECONDS_REMOTE = 2.0, 30.0
+# The accelerators are the run's; what it writes to a store is seen at once.
+_ENVIRONMENT = {
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "TPU_LOAD_LIBRARY": "0",
+    "GCS_STAT_CACHE_MAX_AGE": "0",
+}
 
 
 def main(argv: list[str]) -> None:
     """Writes the report when the run has evaluated or saved, until it ends."""
     folder, start = argv[1], int(argv[2])
     seconds = _SECONDS_REMOTE if storage.is_remote(folder) else _SECONDS
+    os.environ.update(_ENVIRONMENT)  # of TensorFlow, which a store needs
     os.nice(19)  # training goes first
     written = {k: time for k, time in times(folder).items() if time <= start}
     is_last = False

@@ -9,13 +9,6 @@ import sys
 from common import storage
 from common.progress import say
 
-# The accelerators are the run's; what it writes to a store is seen at once.
-_ENVIRONMENT = {
-    "CUDA_VISIBLE_DEVICES": "-1",
-    "TPU_LOAD_LIBRARY": "0",
-    "GCS_STAT_CACHE_MAX_AGE": "0",
-}
-
 
 def start(folder: str) -> None:
     """Starts the process that keeps `report.html` of a run up to date.
@@ -36,7 +29,6 @@ def start(folder: str) -> None:
     subprocess.Popen(
         [sys.executable, "-m", module, storage.absolute(folder), str(newest)],
         cwd=pathlib.Path(__file__).parents[__name__.count(".")],
-        env={**os.environ, **_ENVIRONMENT},
         stdin=ours,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,  # report.py shows what is wrong

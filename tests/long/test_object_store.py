@@ -182,27 +182,18 @@ def first_commands(root: str) -> list[tuple[str, str]]:
     ]
 
 
-def other_commands(root: str) -> list[tuple[str, str, str]]:
-    """Scripts that read these files; the last word is standard input."""
-    files = f"--vocab_file={root}/vocab.txt "
-    files += f"--bert_config_file={root}/bert_config.json "
-    model = f"{files} --init_checkpoint={root}/run/model.ckpt-6 "
-    tuning = (
-        f"{model} --noreport --do_train --do_predict --train_batch_size=8 "
-        "--num_train_epochs=1 --learning_rate=2e-5 --max_seq_length=32 "
+def model_flags(root: str) -> str:
+    """Flags of the run's checkpoint."""
+    return (
+        f"--vocab_file={root}/vocab.txt "
+        f"--bert_config_file={root}/bert_config.json "
+        f"--init_checkpoint={root}/run/model.ckpt-6 "
     )
-    to_squad = "--do_eval --max_query_length=7 --doc_stride=5 "
 
-    def of(task: str, flags: str) -> str:
-        named = re.sub(r"(\w+_(?:file|dir))=", rf"--\1={root}/", flags)
-        return (
-            f"{tuning} {named} --output_dir={root}/{task} "
-            f"--export_dir={root}/{task}_export"
-        )
 
-    def ask(task: str, line: str) -> tuple[str, str, str]:
-        return "predict", f"--model={root}/{task}_export", line
-
+def reading_commands(root: str) -> list[tuple[str, str, str]]:
+    """Scripts that read the run; the last word is standard input."""
+    model = model_flags(root)
     return [
         (
             "fill_mask",
@@ -236,8 +227,9 @@ def other_commands(root: str) -> list[tuple[str, str, str]]:
         ),
         (
             "export_hub",
-            f"{files} --model_checkpoint_path={root}/run/model.ckpt-6 "
-            f"--export_path={root}/hub",
+            f"--model_checkpoint_path={root}/run/model.ckpt-6 "
+            f"--export_path={root}/hub --vocab_file={root}/vocab.txt "
+            f"--bert_config_file={root}/bert_config.json",
             "",
         ),
         (
@@ -246,6 +238,29 @@ def other_commands(root: str) -> list[tuple[str, str, str]]:
             f"--vocab_file={root}/vocab.txt --export_path={root}/texts",
             "",
         ),
+    ]
+
+
+def tuning_commands(root: str) -> list[tuple[str, str, str]]:
+    """Fine-tuning, its exports and their answers to standard input."""
+    model = model_flags(root)
+    tuning = (
+        f"{model} --noreport --do_train --do_predict --train_batch_size=8 "
+        "--num_train_epochs=1 --learning_rate=2e-5 --max_seq_length=32 "
+    )
+    to_squad = "--do_eval --max_query_length=7 --doc_stride=5 "
+
+    def of(task: str, flags: str) -> str:
+        named = re.sub(r"(\w+_(?:file|dir))=", rf"--\1={root}/", flags)
+        return (
+            f"{tuning} {named} --output_dir={root}/{task} "
+            f"--export_dir={root}/{task}_export"
+        )
+
+    def ask(task: str, line: str) -> tuple[str, str, str]:
+        return "predict", f"--model={root}/{task}_export", line
+
+    return [
         (
             "run_classifier",
             of("mrpc", "data_dir=glue/MRPC --do_eval --task_name=MRPC"),
@@ -342,9 +357,14 @@ def test_the_pipeline_with_every_path_on_the_store(store, scripts, tmp_path):
             store.put("all/bert_config.json", config.to_json().encode())
             (local / "bert_config.json").write_text(config.to_json())
         scripts.run(script, *words.split())
-    theirs = scripts.run_in_turn(other_commands(there))
-    first = [(*command, "") for command in first_commands(str(local))]
-    ours = scripts.run_in_turn([*first, *other_commands(str(local))])
+    theirs = scripts.run_in_turn(
+        [*reading_commands(there), *tuning_commands(there)]
+    )
+    here = str(local)
+    first = [(*command, "") for command in first_commands(here)]
+    ours = scripts.run_in_turn(
+        [*first, *reading_commands(here), *tuning_commands(here)]
+    )
     assert {code for code, *_ in ours} == {0}, ours
     ours = ours[len(first) :]
     assert said(there, theirs) == said(str(local), ours)
