@@ -91,9 +91,11 @@ gpu: $(VENV)/run $(PEERS)/gpu/done
 	$(AHEAD)/gpu/bin/python h100 1 $(STEP)
 	$(AHEAD)/gpu/bin/python h100 8 $(STEP)
 
-# Other systems to compare with, each in its own environment.
+# Other systems to compare with, and compilers of devices, each in its own
+# environment.
 peers: $(PEERS)/huggingface/done $(PEERS)/model_garden/done \
-    $(PEERS)/keras_hub/done $(PEERS)/onnx/done backends
+    $(PEERS)/keras_hub/done $(PEERS)/onnx/done $(PEERS)/tpu/done \
+    $(PEERS)/gpu/done backends
 
 # Keras' other backends, for their test.
 backends: $(PEERS)/keras_backends/done

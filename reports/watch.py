@@ -8,37 +8,46 @@ Standard input is a pipe that the run holds open: its end, however the run
 ended, is the end of this process, after a last report.
 """
 
+import contextlib
 import os
 import select
 import sys
 
 from common import storage
-from common.errors import UserError
+from common.errors import StorageError, UserError
 from reports import page, run_files
 
-_SECONDS = 2.0  # between two looks at the folder
+# Between two looks at the folder; a store bills each.
+_SECONDS, _SECONDS_REMOTE = 2.0, 30.0
+# The accelerators are the run's; what it writes to a store is seen at once.
+_ENVIRONMENT = {
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "TPU_LOAD_LIBRARY": "0",
+    "GCS_STAT_CACHE_MAX_AGE": "0",
+}
 
 
 def main(argv: list[str]) -> None:
     """Writes the report when the run has evaluated or saved, until it ends."""
     folder, start = argv[1], int(argv[2])
+    seconds = _SECONDS_REMOTE if storage.is_remote(folder) else _SECONDS
+    os.environ.update(_ENVIRONMENT)  # of TensorFlow, which a store needs
     os.nice(19)  # training goes first
     written = {k: time for k, time in times(folder).items() if time <= start}
     is_last = False
     while not is_last:
-        is_last = bool(select.select([sys.stdin], [], [], _SECONDS)[0])
-        found = times(folder)
-        if any(
-            found.get(path) != written.get(path)
-            for path in found
-            if is_last or not path.endswith(run_files.CURVES)
-        ):
-            written = found
-            try:
+        is_last = bool(select.select([sys.stdin], [], [], seconds)[0])
+        # No point of a curve yet, or a store that does not answer.
+        with contextlib.suppress(UserError, StorageError):
+            found = times(folder)
+            if any(
+                found.get(path) != written.get(path)
+                for path in found
+                if is_last or not path.endswith(run_files.CURVES)
+            ):
+                written = found
                 runs = run_files.read_runs([folder])
                 page.write(runs, os.path.join(folder, page.REPORT))
-            except UserError:  # such as no point of a curve yet
-                continue
 
 
 def times(folder: str) -> dict[str, int]:

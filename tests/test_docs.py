@@ -136,6 +136,8 @@ INSTALLS = (
     ".venv/bin/python -m pip install -r requirements.txt",
     ".venv/bin/python -m pip install -r requirements-gpu.txt",
     ".venv/bin/python -m pip install -r requirements-tpu.txt",
+    "pip install --dry-run --ignore-installed -r requirements-tpu.txt",
+    "pip install --dry-run --ignore-installed -r requirements-gpu.txt",
     "pip install -r requirements-beam.txt",
     "pip install -r requirements-report.txt",
     "pip install -r requirements-demo.txt",

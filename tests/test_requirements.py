@@ -1,7 +1,10 @@
-"""requirements.lock has the packages of the lists, with hashes alone."""
+"""The lists of packages: the lock file, and what a TPU host needs."""
 
 import pathlib
 import re
+import sys
+
+from tests.helpers import code_size
 
 ROOT = pathlib.Path(__file__).parents[1]
 PIN = re.compile(r"([\w.-]+)==([\w.!+-]+)( ; .+?)? \\")
@@ -49,3 +52,47 @@ def test_the_lock_file_names_no_server():
     assert "make lock" in text.splitlines()[1]
     for word in ("://", "index-url", "find-links", " @ ", "-e "):
         assert word not in text
+
+
+# Name of the import -> package, where they differ.
+PACKAGES = {
+    "absl": "absl-py",
+    "google_crc32c": "google-crc32c",
+    "sklearn": "scikit-learn",
+    "tensorflow": "tensorflow-tpu",
+}
+# Not on TPU hosts: for exports, tables and other formats, imported late; and
+# the protobuf that TensorFlow brings.
+ELSEWHERE = {
+    "google",
+    "onnxruntime",
+    "pyarrow",
+    "safetensors",
+    "tensorflow_text",
+    "tf2onnx",
+}
+TRAINING = ("pretraining", "classifier", "squad", "ner", "swag")
+
+
+def pins(name):
+    text = (ROOT / name).read_text()
+    return dict(re.findall(r"^([\w.-]+)==([\w.]+)", text, re.M))
+
+
+def test_training_finds_its_packages_on_a_tpu_host():
+    """In the same versions as elsewhere, but for TensorFlow itself."""
+    imported = {
+        name.partition(".")[0]
+        for task in TRAINING
+        for path in code_size.reached(f"run_{task}.py")
+        for name in code_size.imported(code_size.tree_of(path))
+    }
+    theirs = {
+        PACKAGES.get(name, name)
+        for name in imported - sys.stdlib_module_names - ELSEWHERE
+        if not (ROOT / name).exists() and not (ROOT / f"{name}.py").exists()
+    }
+    tpu, others = pins("requirements-tpu.txt"), pins("requirements.txt")
+    assert theirs == set(tpu) - {"libtpu"}
+    del tpu["tensorflow-tpu"], tpu["libtpu"]
+    assert tpu.items() <= others.items()

@@ -19,7 +19,7 @@ from jax._src.interpreters import mlir
 from jax._src.lib import xla_client
 from jax.experimental import topologies
 from jaxlib import _jax
-from jaxlib.mlir import ir
+from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
 
 _CARD = os.path.join(os.path.dirname(__file__), "h100.textproto")
@@ -76,6 +76,10 @@ def main(path, platform, topology, count, optimized) -> None:
     with open(path, "rb") as file, mlir.make_ir_context():
         module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(file.read()))
         remove_copies(module)
+        # The body of a loop is there twice, once as a function without a call.
+        passmanager.PassManager.parse("builtin.module(symbol-dce)").run(
+            module.operation
+        )
         flops = product_flops(module)
     options = xla_client.CompileOptions()
     options.num_replicas, options.num_partitions = count, 1

@@ -81,8 +81,8 @@ class ShardWriter:
 
     def __exit__(self, kind, *error):
         with contextlib.ExitStack() as last:
-            if kind and self._is_new and not self._is_remote:
-                last.callback(self._remove_empty_folder)
+            if self._is_remote or (kind and self._is_new):
+                last.callback(self._remove_empty_root)
             last.enter_context(self._locks)
             stopped = kind and issubclass(
                 kind, (KeyboardInterrupt, KilledProcess)
@@ -97,9 +97,9 @@ class ShardWriter:
             if self._is_remote:
                 storage.remove_folder(self.staging)
 
-    def _remove_empty_folder(self) -> None:
+    def _remove_empty_root(self) -> None:
         with contextlib.suppress(OSError):
-            os.rmdir(self.folder)
+            os.rmdir(self._root)
 
     def part_path(self, number: int) -> str:
         """Path of a partition's records."""

@@ -1,5 +1,7 @@
 """An object store on this machine, for TensorFlow's own `gs://` client.
 
+Beam takes its own client, if the packages of Google's storage are installed.
+
     TensorFlow -- HTTPS_PROXY --> CONNECT, TLS -> this proxy -> emulator
 
 The emulator is `gcp-storage-emulator`, in a process of its own; the proxy, a
@@ -33,6 +35,7 @@ server = create_server("127.0.0.1", int(sys.argv[1]), in_memory=True,
 server.run()
 """
 _LIMIT = 1 << 28
+_APIS = ("/storage/", "/upload/", "/download/", "/batch/")
 
 
 @dataclasses.dataclass
@@ -72,12 +75,13 @@ class Store:
         self.port = started.result()
 
     def environment(self, **more: str) -> dict[str, str]:
-        """Variables that lead TensorFlow's client here."""
+        """Variables that lead the clients of TensorFlow and Beam here."""
         return {
             "HTTPS_PROXY": f"http://127.0.0.1:{self.port}",
             "https_proxy": f"http://127.0.0.1:{self.port}",
             "no_proxy": "localhost,127.0.0.1",  # of the workers of Beam
             "CURL_CA_BUNDLE": f"{self._folder}/cert.pem",
+            "REQUESTS_CA_BUNDLE": f"{self._folder}/cert.pem",
             "GOOGLE_AUTH_TOKEN_FOR_TESTING": "x",
             "NO_GCE_CHECK": "true",
             **more,
@@ -212,7 +216,7 @@ class Store:
 
     async def _forward(self, method, target, headers, body: bytes) -> bytes:
         path = target.split("?")[0]
-        if not path.startswith(("/storage/", "/upload/", "/download/")):
+        if not path.startswith(_APIS):
             _, bucket, name = path.split("/", 2)
             name = urllib.parse.quote(name, safe="%")
             target = f"/download/storage/v1/b/{bucket}/o/{name}?alt=media"

@@ -4,15 +4,15 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
+import time
 
-import numpy as np
 import pytest
 
-from tests.helpers import classifier_files, killed_runs, object_store, small
+from tests.helpers import docs_files, killed_runs, object_store, small
 from tests.helpers import text as texts
+from tests.helpers.store_scripts import Scripts
 
 pytestmark = pytest.mark.long
 ROOT = pathlib.Path(__file__).parents[2]
@@ -30,66 +30,6 @@ def store(tmp_path_factory):
 def no_faults(store):
     yield
     store.faults.clear()
-
-
-class Scripts:
-    """Runs scripts in processes whose `gs://` is the store."""
-
-    def __init__(self, store, folder):
-        self._folder = folder
-        retries = {
-            "GCS_RETRY_CONFIG_MAX_RETRIES": "3",
-            "GCS_RETRY_CONFIG_INIT_DELAY_TIME_US": "100000",
-            "GCS_RETRY_CONFIG_MAX_DELAY_TIME_US": "200000",
-            "GCS_READ_REQUEST_TIMEOUT_SECS": "2",
-            "XDG_STATE_HOME": str(folder),
-            "TMPDIR": str(folder),  # nothing else is left on this machine
-        }
-        self._environment = {
-            **os.environ,
-            **store.environment(**retries),
-            "CUDA_VISIBLE_DEVICES": "-1",
-        }
-
-    def start(self, script: str, *words: str, **named) -> subprocess.Popen:
-        argv = [sys.executable, str(ROOT / f"{script}.py"), *words]
-        argv += [f"--{name}={value}" for name, value in named.items()]
-        return subprocess.Popen(
-            argv,
-            cwd=self._folder,
-            env=self._environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def run(
-        self,
-        script: str,
-        *words: str,
-        stdin: str = "",
-        code: tuple[int, ...] = (0,),
-        **named,
-    ) -> tuple[str, str]:
-        """Runs a script to its end; returns what it prints and logs."""
-        process = self.start(script, *words, **named)
-        found = process.communicate(stdin.encode(), timeout=600)
-        out, error = (text.decode() for text in found)
-        assert process.returncode in code, error
-        return out, error
-
-    def kill_at(self, word: str, script: str, *words: str, **named) -> str:
-        """Kills a script when it logs a word; returns its log."""
-        process = self.start(script, *words, **named)
-        log = ""
-        for line in process.stderr:
-            log += line.decode()
-            if word in log:
-                process.send_signal(signal.SIGKILL)
-                break
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL, log
-        return log
 
 
 @pytest.fixture
@@ -212,59 +152,258 @@ def test_a_lagging_listing_hides_no_checkpoint(store, records, scripts):
     assert re.findall(r"resuming from step (\d+) ", log) == ["8"]
 
 
-def test_the_pipeline_with_every_path_on_the_store(store, scripts, tmp_path):
-    local = tmp_path / "local"
-    local.mkdir()
+def first_commands(root: str) -> list[tuple[str, str]]:
+    """Scripts from raw text to a checkpoint, with every path in a folder."""
+    return [
+        (
+            "prepare_corpus",
+            f"--input_file={root}/raw --output_file={root}/text/train.txt",
+        ),
+        (
+            "create_vocab",
+            f"--input_file={root}/raw/*.txt --output_file={root}/vocab.txt "
+            "--vocab_size=149",
+        ),
+        (
+            "create_pretraining_data",
+            f"--input_file={root}/text/*.txt --vocab_file={root}/vocab.txt "
+            f"--output_file={root}/records/train.tfrecord "
+            "--max_seq_length=32 --max_predictions_per_seq=5",
+        ),
+        (
+            "run_pretraining",
+            "--do_train --do_eval --num_train_steps=6 --num_warmup_steps=2 "
+            "--eval_steps=3 --max_eval_steps=2 --train_batch_size=8 "
+            f"--input_file={root}/records/train.tfrecord* "
+            f"--eval_input_file={root}/records/train.tfrecord "
+            f"--bert_config_file={root}/bert_config.json "
+            f"--vocab_file={root}/vocab.txt --output_dir={root}/run",
+        ),
+    ]
+
+
+def model_flags(root: str) -> str:
+    """Flags of the run's checkpoint."""
+    return (
+        f"--vocab_file={root}/vocab.txt "
+        f"--bert_config_file={root}/bert_config.json "
+        f"--init_checkpoint={root}/run/model.ckpt-6 "
+    )
+
+
+def reading_commands(root: str) -> list[tuple[str, str, str]]:
+    """Scripts that read the run; the last word is standard input."""
+    model = model_flags(root)
+    return [
+        (
+            "fill_mask",
+            f"--init_checkpoint={root}/run --input_file={root}/masks.txt",
+            "",
+        ),
+        (
+            "extract_features",
+            f"{model} --input_file={root}/sentences.txt --layers=-1 "
+            f"--max_seq_length=16 --output_file={root}/vectors.jsonl",
+            "",
+        ),
+        (
+            "doctor",
+            f"{model} --input_file={root}/records/train.tfrecord "
+            f"--output_dir={root}/run",
+            "",
+        ),
+        ("report", f"{root}/run --output_file={root}/page.html", ""),
+        (
+            "convert_checkpoint",
+            f"--from=google --to=huggingface --output={root}/theirs "
+            f"--input={root}/run/model.ckpt-6",
+            "",
+        ),
+        (
+            "convert_checkpoint",
+            f"--from=huggingface --to=google --output={root}/ours "
+            f"--input={root}/theirs",
+            "",
+        ),
+        (
+            "export_hub",
+            f"--model_checkpoint_path={root}/run/model.ckpt-6 "
+            f"--export_path={root}/hub --vocab_file={root}/vocab.txt "
+            f"--bert_config_file={root}/bert_config.json",
+            "",
+        ),
+        (
+            "export_hub",
+            "--export_type=preprocessing --default_seq_length=16 "
+            f"--vocab_file={root}/vocab.txt --export_path={root}/texts",
+            "",
+        ),
+    ]
+
+
+def tuning_commands(root: str) -> list[tuple[str, str, str]]:
+    """Fine-tuning, its exports and their answers to standard input."""
+    model = model_flags(root)
+    tuning = (
+        f"{model} --noreport --do_train --do_predict --train_batch_size=8 "
+        "--num_train_epochs=1 --learning_rate=2e-5 --max_seq_length=32 "
+    )
+    to_squad = "--do_eval --max_query_length=7 --doc_stride=5 "
+
+    def of(task: str, flags: str) -> str:
+        named = re.sub(r"(\w+_(?:file|dir))=", rf"--\1={root}/", flags)
+        return (
+            f"{tuning} {named} --output_dir={root}/{task} "
+            f"--export_dir={root}/{task}_export"
+        )
+
+    def ask(task: str, line: str) -> tuple[str, str, str]:
+        return "predict", f"--model={root}/{task}_export", line
+
+    return [
+        (
+            "run_classifier",
+            of("mrpc", "data_dir=glue/MRPC --do_eval --task_name=MRPC"),
+            "",
+        ),
+        ask("mrpc", "a cat\tthe dog\n"),
+        (
+            "run_squad",
+            of("squad", "train_file=train-v1.1.json predict_file=dev-v1.1.json")
+            + f" {to_squad}",
+            "",
+        ),
+        ask("squad", "where does anna live?\tAnna lives in Rome.\n"),
+        (
+            "run_ner",
+            of(
+                "ner",
+                "train_file=train.conll eval_file=valid.conll "
+                "predict_file=test.conll --do_eval",
+            ),
+            "",
+        ),
+        ask("ner", "the cat sees\n"),
+        (
+            "run_swag",
+            of(
+                "swag_run",
+                "train_file=swag/train.csv eval_file=swag/val.csv "
+                "predict_file=swag/test.csv --do_eval",
+            ),
+            "",
+        ),
+        ask("swag_run", "the cat\tsees\tfinds\n"),
+    ]
+
+
+def write_inputs(folder):
+    """Raw text, tables, questions, words and sentences."""
     for number in range(3):
-        texts.write_corpus(local / f"{number}.txt", 31, seed=number)
-        content = (local / f"{number}.txt").read_bytes()
-        store.put(f"raw/{number}.txt", content)
-    # sentence splitting, vocabulary, records
-    scripts.run(
-        "prepare_corpus",
-        input_file="gs://b/raw",
-        output_file="gs://b/text/train.txt",
+        path = folder / "raw" / f"{number}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        texts.write_corpus(path, 31, seed=number)
+    for write in (
+        docs_files.classification,
+        docs_files.squad,
+        docs_files.ner,
+        docs_files.swag,
+    ):
+        write(folder)
+    (folder / "masks.txt").write_text("a [MASK] .\nthe [MASK] sees\n")
+    (folder / "sentences.txt").write_text("the dog .\nthe cat ||| a tree\n")
+
+
+# They hold times, or the order in which TensorFlow writes a graph.
+CHANGING = re.compile(r"tfevents|metrics.jsonl|\.html$|\.pb$|command.txt")
+OWN_HASH = re.compile(rb'"sha256": "\w+"\s*}\s*$')  # of the folder, too
+TIME = re.compile(r"\b\d+(\.\d+)?(?= (s|ms|examples/s|tokens/s)\b)")
+
+
+def made(files: dict[str, bytes], root: str) -> dict[str, bytes]:
+    """Name -> content of what scripts wrote, without its folder and times."""
+    found = {}
+    for name, content in files.items():
+        if name.endswith(".lock") or name.startswith("run/report"):
+            continue
+        name = re.sub(r"tfevents.*", "tfevents", name)
+        content = content.replace(root.encode(), b"ROOT")
+        content = OWN_HASH.sub(b"", content)
+        found[name] = b"" if CHANGING.search(name) else content
+    return found
+
+
+def said(root: str, outputs: list) -> list:
+    """Exit codes and output of scripts, without their folder and times."""
+    return [
+        (code, TIME.sub("N", out.replace(root, "ROOT")))
+        for code, out, _ in outputs
+    ]
+
+
+def test_the_pipeline_with_every_path_on_the_store(store, scripts, tmp_path):
+    """Each script writes and prints what it does with local files."""
+    local, there = tmp_path / "local", "gs://b/all"
+    write_inputs(local)
+    for name in ("text", "records"):  # a store has no folders
+        (local / name).mkdir()
+    for path in local.rglob("*"):
+        if path.is_file():
+            store.put(f"all/{path.relative_to(local)}", path.read_bytes())
+    for script, words in first_commands(there):
+        if script == "create_pretraining_data":
+            tokens = store.get("all/vocab.txt").count(b"\n")
+            config = small.config(vocab_size=tokens, max_position_embeddings=32)
+            store.put("all/bert_config.json", config.to_json().encode())
+            (local / "bert_config.json").write_text(config.to_json())
+        scripts.run(script, *words.split())
+    theirs = scripts.run_in_turn(
+        [*reading_commands(there), *tuning_commands(there)]
     )
-    assert store.names("text") == ["text/train.txt"]
-    scripts.run(
-        "create_vocab",
-        input_file="gs://b/raw/*.txt",
-        output_file="gs://b/vocab.txt",
-        vocab_size=149,
+    here = str(local)
+    first = [(*command, "") for command in first_commands(here)]
+    ours = scripts.run_in_turn(
+        [*first, *reading_commands(here), *tuning_commands(here)]
     )
-    assert store.get("vocab.txt").startswith(b"[PAD]\n")
-    vocab_size = store.get("vocab.txt").count(b"\n")
-    config = small.config(vocab_size=vocab_size, max_position_embeddings=32)
-    store.put("bert_config.json", config.to_json().encode())
-    scripts.run(
-        "create_pretraining_data",
-        input_file="gs://b/raw/*.txt",
-        output_file="gs://b/records/train.tfrecord",
-        vocab_file="gs://b/vocab.txt",
-        max_seq_length=32,
-        max_predictions_per_seq=5,
-    )
-    assert "records/train.tfrecord" in store.names("records")
-    scripts.run(
-        "run_pretraining",
-        "--do_train",
-        "--do_eval",
-        input_file="gs://b/records/train.tfrecord",
-        bert_config_file="gs://b/bert_config.json",
-        output_dir="gs://b/run",
-        num_train_steps=6,
-        num_warmup_steps=2,
-        eval_steps=3,
-        eval_input_file="gs://b/records/train.tfrecord",
-        max_eval_steps=2,
-        train_batch_size=8,
-    )
-    assert "run/eval_results.txt" in store.names("run")
-    check_readers(store, scripts)
-    check_classifier(store, scripts, tmp_path)
+    assert {code for code, *_ in ours} == {0}, ours
+    ours = ours[len(first) :]
+    assert said(there, theirs) == said(str(local), ours)
+    names = store.names("all")
+    ends = [
+        made({x[4:]: store.get(x) for x in names}, there),
+        made(
+            {
+                str(x.relative_to(local)): x.read_bytes()
+                for x in local.rglob("*")
+                if x.is_file()
+            },
+            str(local),
+        ),
+    ]
+    assert ends[0].keys() == ends[1].keys()
+    assert [x for x in ends[0] if ends[0][x] != ends[1][x]] == []
+    wait_for_report(store)
+    for script, model in (("serve", "mrpc_export"), ("demo", "run")):
+        found = [
+            scripts.served(script, f"{root}/{model}").replace(root, "ROOT")
+            for root in (there, str(local))
+        ]
+        if script == "serve":
+            found = list(map(json.loads, found))
+        assert found[0] == found[1]
+    # Nothing of the store's files has been written on this machine.
     assert not (tmp_path / "gs:").exists()
     left = [name for name in os.listdir(tmp_path) if name.startswith("bert-")]
     assert left == []
+
+
+def wait_for_report(store):
+    """The page is drawn by a process that outlives the run a little."""
+    end = time.monotonic() + 300
+    while "all/run/report.html" not in store.names("all/run"):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert b"<html" in store.get("all/run/report.html")
 
 
 def test_beam_passes_nothing_through_this_machine(store, scripts, tmp_path):
@@ -293,73 +432,3 @@ def test_beam_passes_nothing_through_this_machine(store, scripts, tmp_path):
     assert store.get("ours/x.tfrecord") == store.get("beams/x.tfrecord")
     assert [x for x in store.names("beams") if "partial" in x] == []
     assert not (tmp_path / "gs:").exists()
-
-
-def check_readers(store, scripts):
-    """Scripts that read the folder of the run."""
-    out, _ = scripts.run(
-        "fill_mask", stdin="a [MASK] .\n", init_checkpoint="gs://b/run"
-    )
-    assert out.strip()
-    store.put("sentences.txt", b"the dog .\nthe cat ||| a tree\n")
-    common = {
-        "input_file": "gs://b/sentences.txt",
-        "vocab_file": "gs://b/vocab.txt",
-        "bert_config_file": "gs://b/bert_config.json",
-        "init_checkpoint": "gs://b/run/model.ckpt-6",
-        "max_seq_length": 16,
-        "layers": -1,
-    }
-    scripts.run(
-        "extract_features", **common, output_file="gs://b/vectors.jsonl"
-    )
-    assert len(store.get("vectors.jsonl").splitlines()) == 2
-    out, _ = scripts.run(
-        "doctor",
-        input_file="gs://b/records/train.tfrecord",
-        output_dir="gs://b/run",
-        code=(0, 1),  # six steps teach nothing
-    )
-    assert "whole checkpoints: 6" in out
-    scripts.run("report", "gs://b/run")
-    assert b"<html" in store.get("run/report.html")
-    scripts.run(
-        "convert_checkpoint",
-        **{"from": "google", "to": "huggingface"},
-        input="gs://b/run/model.ckpt-6",
-        output="gs://b/theirs",
-    )
-    assert "theirs/model.safetensors" in store.names("theirs")
-    scripts.run(
-        "export_hub",
-        model_checkpoint_path="gs://b/run/model.ckpt-6",
-        export_path="gs://b/hub",
-    )
-    assert "hub/saved_model.pb" in store.names("hub")
-
-
-def check_classifier(store, scripts, tmp_path):
-    """Fine-tuning, its export, and answers of the export."""
-    classifier_files.write_task(tmp_path)
-    for name in ("train", "dev", "test"):
-        content = (tmp_path / f"{name}.tsv").read_bytes()
-        store.put(f"glue/MRPC/{name}.tsv", content)
-    words = (
-        "--do_train=true --do_eval=true --do_predict=true --task_name=MRPC "
-        "--data_dir=gs://b/glue/MRPC --vocab_file=gs://b/vocab.txt "
-        "--bert_config_file=gs://b/bert_config.json "
-        "--init_checkpoint=gs://b/run/model.ckpt-6 --max_seq_length=17 "
-        "--train_batch_size=8 --learning_rate=2e-5 --num_train_epochs=1.0 "
-        "--output_dir=gs://b/mrpc_output/ --export_dir=gs://b/mrpc_export"
-    ).split()
-    scripts.run("run_classifier", *words)
-    names = store.names("mrpc_output")
-    assert "mrpc_output/eval_results.txt" in names
-    rows = store.get("mrpc_output/test_results.tsv").splitlines()
-    assert len(rows) == classifier_files.TEST
-    shares = np.array([row.split(b"\t") for row in rows], float)
-    np.testing.assert_allclose(shares.sum(1), 1, atol=1e-5)
-    out, _ = scripts.run(
-        "predict", stdin="a cat\tthe dog\n", model="gs://b/mrpc_export"
-    )
-    assert json.loads(out)

@@ -17,7 +17,7 @@ from data.text import tokenization
 from modeling import checkpoints
 from modeling.config import BertConfig
 from modeling.encoder import build_encoder
-from tests.helpers import small, text
+from tests.helpers import killed_runs, small, text
 from tests.helpers.original_tokenization import known
 from tests.helpers.original_tokenization import words as restated
 
@@ -167,3 +167,48 @@ def test_a_run_that_is_killed_ends_with_the_same_bits(command, tmp_path):
     for name, value in tensors(tmp_path / "killed").items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
     assert losses(tmp_path / "killed") == losses(tmp_path / "straight")
+
+
+PROGRAM = """
+import sys
+from tests.helpers import killed_runs
+sys.exit(killed_runs.pretrain(sys.argv[2:], int(sys.argv[1])))
+"""
+
+
+def test_eight_devices_train_as_one_does(tmp_path):
+    """In two micro-batches each, of one example a device."""
+    killed_runs.write_files(tmp_path)
+    config = small.config(num_hidden_layers=1)  # without dropout
+    (tmp_path / "config.json").write_text(config.to_json())
+    found = []
+    for kind, replicas in (("one_device", 1), ("mirrored", 8)):
+        argv = killed_runs.flags(
+            tmp_path,
+            tmp_path / kind,
+            5,
+            distribution=kind,
+            train_batch_size=16,
+            gradient_accumulation_steps=2,
+            log_steps=1,
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(replicas), *argv],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert ("8 x CPU" in done.stderr) == (replicas == 8), done.stderr
+        found.append(tmp_path / kind)
+    losses = [
+        [float.fromhex(x[2]) for x in killed_runs.losses(run)] for run in found
+    ]
+    assert len(losses[0]) == 5
+    np.testing.assert_allclose(*losses, atol=1e-5)
+    ours, theirs = (
+        tensor_files.read(str(run / "model.ckpt-5")) for run in found
+    )
+    assert set(ours) == set(theirs)
+    for name, value in ours.items():
+        np.testing.assert_allclose(value, theirs[name], atol=1e-5, err_msg=name)

@@ -5,7 +5,9 @@ import subprocess
 
 import pytest
 
-from reports import watch
+from common import storage
+from common.errors import StorageError
+from reports import page, watch
 from tasks import live_report
 from tasks.live_report import start  # before the tests replace it
 from tests.helpers import report_files
@@ -71,6 +73,54 @@ def test_evaluations_and_checkpoints_are_news(tmp_path):
     assert watch.times(str(folder)).keys() - before.keys() == {
         str(folder / "eval" / "events")
     }
+
+
+@pytest.fixture
+def stored(monkeypatch, tmp_path):
+    """A run on a store, which has ended."""
+    monkeypatch.setattr(os, "nice", lambda step: None)
+    for name in watch._ENVIRONMENT:  # restored afterwards
+        monkeypatch.setenv(name, "before")
+    with open(os.devnull) as ended:
+        monkeypatch.setattr("sys.stdin", ended)
+        storage.copy_folder(
+            str(report_files.write_run(tmp_path / "run")), "ram://watch/run"
+        )
+        yield "ram://watch/run"
+    storage.remove_folder("ram://watch/run")
+
+
+def test_a_run_on_a_store_has_its_report(stored):
+    watch.main(["watch", stored, "-1"])
+    with storage.open_text(f"{stored}/report.html") as file:
+        assert "Masked LM: loss" in file.read()
+    assert os.environ["TPU_LOAD_LIBRARY"] == "0"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
+def test_a_store_that_does_not_answer_ends_no_report(stored, monkeypatch):
+    def fail(folders, path):
+        asked.append(path)
+        raise StorageError(path)
+
+    asked = []
+    monkeypatch.setattr(page, "write", fail)
+    watch.main(["watch", stored, "-1"])
+    assert asked == [f"{stored}/report.html"]
+
+
+def test_a_run_on_a_store_starts_the_process(monkeypatch):
+    started = []
+    monkeypatch.setattr(
+        live_report.subprocess,
+        "Popen",
+        lambda command, **named: started.append(command),
+    )
+    pipe = os.pipe()
+    monkeypatch.setattr(os, "pipe", lambda: pipe)
+    start("ram://none/run")
+    os.close(pipe[1])
+    assert [command[-2:] for command in started] == [["ram://none/run", "0"]]
 
 
 def test_without_the_libraries_one_line_tells_how_to_get_them(

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 import pytest
 import tensorflow as tf
@@ -171,8 +172,10 @@ def test_options_of_beam_without_beam_are_an_error(create):
     assert "'--project=x' after -- is for Beam; pass --runner too" in err
 
 
-def test_shards_on_another_file_system(create, monkeypatch):
+def test_shards_on_another_file_system(create, monkeypatch, tmp_path):
     """TensorFlow's `ram://` stands for `gs://`: the same code serves both."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.setattr(documents, "PARTITION_BYTES", 1997)
     here, _, _ = create("here", shards=2)
     source = here[0].parent.parent / "corpus.txt"
@@ -189,6 +192,7 @@ def test_shards_on_another_file_system(create, monkeypatch):
     assert sorted(tf.io.gfile.listdir("ram://records")) == sorted(
         p.name for p in here[0].parent.iterdir()
     )
+    assert os.listdir(tmp_path / "temporary") == []
 
 
 def test_dupe_factor_multiplies(create):

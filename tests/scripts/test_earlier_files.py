@@ -1,4 +1,4 @@
-"""Records, a run and an export of an earlier version still load.
+"""Records, runs and an export of an earlier version still load.
 
 `tests/fixtures/earlier` was made by the version before files were opened
 through `common.storage`.
@@ -8,8 +8,11 @@ import json
 import pathlib
 import shutil
 
+import numpy as np
 import pytest
 
+import run_classifier
+import run_ner
 import run_pretraining
 from common import tensor_files
 from common.storage import size
@@ -49,6 +52,41 @@ def test_a_run_continues_on_its_records(folder, run_script):
     assert set(before) == set(after)
     lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [2, 3]
+
+
+def predict(run_script, script, folder, **named):
+    """Predicts with the model in the folder of a run."""
+    code, _, err = run_script(
+        script,
+        "--do_predict",
+        vocab_file=folder / "vocab.txt",
+        bert_config_file=folder / "bert_config.json",
+        output_dir=folder,
+        max_seq_length=13,
+        **named,
+    )
+    assert code == 0, err
+
+
+def test_a_classifier_predicts_as_before(folder, run_script):
+    folder /= "classifier"
+    expected = np.loadtxt(folder / "test_results.tsv")
+    (folder / "test_results.tsv").unlink()
+    predict(
+        run_script, run_classifier, folder, task_name="mrpc", data_dir=folder
+    )
+    found = np.loadtxt(folder / "test_results.tsv")
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_words_are_labelled_as_before(folder, run_script):
+    """By the names in `task.json`."""
+    folder /= "ner"
+    expected = (folder / "predictions.conll").read_text()
+    (folder / "predictions.conll").unlink()
+    predict(run_script, run_ner, folder, predict_file=folder / "test.conll")
+    assert (folder / "predictions.conll").read_text() == expected
+    assert " B-ANIMAL B-ANIMAL\n" in expected
 
 
 def test_an_export_answers_as_before(folder, ask):

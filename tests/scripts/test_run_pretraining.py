@@ -11,6 +11,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
     EventAccumulator,
 )
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
+from xprof.convert import raw_to_tool_data
 
 import run_pretraining
 from data.records import reader
@@ -83,6 +84,10 @@ def four_steps(straight, tmp_path):
 def profiled_steps(output):
     """Numbers of the steps in the profile, which TensorBoard shows."""
     (path,) = output.glob("plugins/profile/*/*.xplane.pb")
+    shown, _ = raw_to_tool_data.xspace_to_tool_data(
+        [str(path)], "trace_viewer", {}
+    )
+    assert '"name":"train"' in shown.replace(" ", "")
     space = xplane_pb2.XSpace.FromString(path.read_bytes())
     found = set()
     for plane in space.planes:
