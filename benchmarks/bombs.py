@@ -28,6 +28,9 @@ SCRIPTS = {  # script -> flags; {bomb} is the file
     "run_classifier.py": [
         "--task_name=tsv",
         "--do_train",
+        "--text_column=0",
+        "--label_column=-1",
+        "--noheader",
         "--train_file={bomb}",
         "--vocab_file={folder}/vocab.txt",
         "--bert_config_file={folder}/bert_config.json",

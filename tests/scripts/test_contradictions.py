@@ -247,7 +247,12 @@ def damaged(path, name, index, value):
             "record 1: next_sentence_labels has 2; expected 0 to 1",
         ),
         ("input_mask", None, 2, f"input_mask has {2 * S} values; expected {S}"),
-        ("masked_lm_weights", None, None, "masked_lm_weights has 0 values; "),
+        (
+            "masked_lm_weights",
+            None,
+            None,
+            "no masked_lm_weights; expected records",
+        ),
     ],
 )
 def test_numbers_that_devices_would_not_reject(
