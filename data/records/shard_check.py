@@ -66,8 +66,9 @@ def scan(path: str, longest: float = math.inf) -> tuple[int, str | None]:
 
 
 def is_text(header: bytes) -> bool:
-    """Whether a file starts as text: TFRecords have NULs there, gzip an 8."""
-    return min(header[:8], default=0) > 8
+    """Returns whether a file starts as text: a record has a NUL, gzip an 8."""
+    first = header[:8]  # UTF-8 has no byte from 0xF5 on
+    return min(first, default=0) > 8 and max(first) < 0xF5
 
 
 def _read_frame(file, left: int, is_first: bool) -> tuple[int, str | None]:

@@ -55,7 +55,7 @@ RECORDS = {
     "an empty record": (_frame(b""), "record 0"),
     "a short record": (_example(input_ids=[1]), "record 0"),
     "another kind of record": (_example(other=[1]), "record 0: no input_ids"),
-    "text": (b"One sentence a line.\n" * 9, "record 0"),
+    "text": (b"One sentence a line.\n" * 9, "is text, not TFRecords"),
     "gzip": (gzip.compress(_frame(b"")), "record 0"),
 }
 

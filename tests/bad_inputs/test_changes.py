@@ -119,7 +119,7 @@ def test_records_that_are_replaced(
     def replace(*arguments):
         log(*arguments)
         empty = other.SerializeToString()
-        path.write_bytes(b"".join(frames.frame([empty] * count)))
+        path.write_bytes(frames.join([empty] * count))
 
     monkeypatch.setattr(logs, "log_training", replace)
     script, flags, _ = runs.command(name, folder)
