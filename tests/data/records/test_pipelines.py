@@ -1,34 +1,9 @@
-"""Iterators are destroyed without delay."""
-
-import time
+"""Settings of the pipelines."""
 
 import numpy as np
-import tensorflow as tf
 
 from data import batching, features
-from data.records import example_files, pipelines, reader
-
-ITERATORS, SECONDS = 300, 2.5
-
-
-def seconds_to_destroy(dataset):
-    """Destroys many iterators that have lived for a while."""
-    iterators = [iter(dataset) for _ in range(ITERATORS)]
-    start = time.monotonic()
-    while time.monotonic() - start < SECONDS:
-        for iterator in iterators:
-            next(iterator)
-    start = time.monotonic()
-    while iterators:
-        iterators.pop()
-    return time.monotonic() - start
-
-
-def test_iterators_are_destroyed_without_delay():
-    numbers = tf.data.Dataset.range(10**9).prefetch(8)
-    assert (
-        seconds_to_destroy(pipelines.without_autotuning(numbers)) < SECONDS / 2
-    )
+from data.records import example_files, reader
 
 
 def test_batches_of_training_and_evaluation_are_not_tuned(tmp_path):
