@@ -153,11 +153,17 @@ def _reads_an_asset(meta, name: str, node) -> bool:
     function = next(f for f in library if f.signature.name == name)
     arguments = [argument.name for argument in function.signature.input_arg]
     bound = list(objects.concrete_functions[name].bound_inputs)
-    if len(bound) != len(arguments) or node.input[1] not in arguments:
+    source = _at(node.input, 1)
+    if len(bound) != len(arguments) or source not in arguments:
         return False  # the caller or the graph chooses the file
-    which = bound[arguments.index(node.input[1])]
-    if objects.nodes[which].WhichOneof("kind") != "asset":
+    owner = _at(objects.nodes, bound[arguments.index(source)])
+    if owner is None or owner.WhichOneof("kind") != "asset":
         return False
-    number = objects.nodes[which].asset.asset_file_def_index
-    file = meta.asset_file_def[number].filename
+    asset = _at(meta.asset_file_def, owner.asset.asset_file_def_index)
+    file = asset.filename if asset else ""
     return bool(file.strip(".")) and os.path.basename(file) == file
+
+
+def _at(values, index: int):
+    """An element of a repeated field; None if there is none at the index."""
+    return values[index] if 0 <= index < len(values) else None

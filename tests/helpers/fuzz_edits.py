@@ -21,6 +21,7 @@ EDITS = strategies.lists(
     max_size=4,
 )
 
+_LARGEST_COPIES = 1 << 18  # bytes that an edit repeats
 NUMBERS = [0, 1, -1, 2, 7, 255, 2**15, 2**31 - 1, 2**31, 2**32, 2**35, 2**62]
 NUMBERS += [2**63 - 1, 2**63, 2**64 - 1, -(2**31), -(2**63), 10**9, 10**30]
 STRINGS = ["", "a", "\n", "a\nb", "\r", "\t", " ", "\0", "../x", "/etc/passwd"]
@@ -163,7 +164,9 @@ def _edit_field(message, what: int, where: int, number: int) -> None:
         if what % 3 == 0:
             del value[at]
         elif what % 3 == 1:
-            value.extend([value[at]] * (1 + number % 999))
+            size = value[at].ByteSize() if field.message_type else 1
+            most = 1 + _LARGEST_COPIES // (1 + size)
+            value.extend([value[at]] * min(1 + number % 999, most))
         elif field.message_type:
             _set_new(value[at], where, number)
         else:
