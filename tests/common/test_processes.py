@@ -104,8 +104,11 @@ def test_an_error_of_a_worker_that_starts_is_raised():
 
 
 PARENT = """
-import os, threading
+import os, signal, threading
 from common import processes
+
+# A shell's background processes ignore it, and so do their children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def make():
     return None
@@ -143,7 +146,7 @@ def test_processes_end_with_their_parent(tmp_path, number):
         if number == signal.SIGKILL:
             os.kill(workers[0], signal.SIGSTOP)
         parent.send_signal(number)
-        parent.wait()
+        parent.wait(60)
         assert has_ended(handles[1])
         if number == signal.SIGKILL:
             assert os.path.exists(f"/proc/{workers[0]}")
