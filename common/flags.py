@@ -179,7 +179,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     except absl_flags.Error as error:
         unknown = getattr(error, "flagname", " ")
         near = [f"--{x.name}" for x in declared if unknown in x.name][:3]
-        if getattr(error, "suggestions", None) or not near:
+        if "Did you mean" in str(error) or not near:
             raise UserError(str(error), fix="see --help") from None
         fix = f"did you mean {' or '.join(near)}?"
         raise UserError(str(error), fix=fix) from None

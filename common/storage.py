@@ -376,7 +376,8 @@ def list_files(patterns: str, flag: str) -> list[str]:
                     f"--{flag} is a folder",
                     path=match,
                     expected="files",
-                    fix=f"pass --{flag}='{match}/*'",
+                    fix=f"pass --{flag}='{match}/*'; of texts, "
+                    "prepare_corpus.py makes a corpus, in folders too",
                 )
         files += matches
     return files

@@ -48,18 +48,25 @@ def warn(metrics: dict[str, float], references: dict[str, float]) -> None:
         best[name] = max(
             best.get(name, (-math.inf, "")), (sign * reference, kind)
         )
-    found = []
+    found, better = {}, []
     for name, (reference, kind) in best.items():
         sign = -1 if name.endswith(_LOSS) else 1
-        if name in metrics and not sign * metrics[name] > reference:  # or NaN
-            found.append(
-                f"{name} {metrics[name]:.6f} ({kind} {sign * reference:.6f})"
-            )
+        if name not in metrics:
+            continue
+        if sign * metrics[name] > reference:  # not NaN
+            better.append(name)
+        else:
+            found[name] = f"{metrics[name]:.6f} ({kind} {sign * reference:.6f})"
+    advice = "check --learning_rate, the number of steps and the data"
+    if better and all(name.endswith(_LOSS) for name in found):
+        advice = (
+            "its answers are better, but too sure: train fewer epochs or lower "
+            "--learning_rate"
+        )
     if found:
         say(
             "warning: no better than without reading the text: "
-            f"{', '.join(found)}; check --learning_rate, the number of steps "
-            "and the data"
+            f"{', '.join(map(' '.join, found.items()))}; {advice}"
         )
 
 

@@ -235,14 +235,31 @@ def prepare(
             f"note: {empty:,} of {sum(found) + empty:,} "
             "documents have no text and are dropped"
         )
-    for line in warnings(counts):
+    shares = [x[-1] / sum(x) for x in (found, sizes)]
+    for line in warnings(counts, *shares):
         say(f"warning: {line}")
     return list(zip(outputs, every, sizes))
 
 
-def warnings(counts: corpus_writer.CorpusCounts) -> list[str]:
-    """Returns warnings about a corpus unfit for next sentence prediction."""
+def warnings(
+    counts: corpus_writer.CorpusCounts,
+    share_of_documents: float,
+    share_of_text: float,
+) -> list[str]:
+    """Returns warnings about a corpus unfit for training.
+
+    Args:
+        counts: of the corpus.
+        share_of_documents: of those held out; 1 without --held_out.
+        share_of_text: of the held-out text, likewise.
+    """
     found = []
+    if not 0.5 < share_of_text / share_of_documents < 2:
+        found.append(
+            f"{share_of_documents:.1%} of the documents are held out, but "
+            f"{share_of_text:.1%} of the text: few documents have most of it; "
+            "--document_boundary=blank_line divides files"
+        )
     if counts.documents == 1:
         found.append(
             "one document; next sentence prediction needs two or more: pass "

@@ -149,6 +149,8 @@ def test_help_groups_the_flags_by_topic(capsys, word, end):
 def test_an_unknown_flag_suggests_the_nearest():
     with pytest.raises(UserError, match="Did you mean: max_seq_length"):
         parse("--max_seq_lenght=7")
+    with pytest.raises(UserError, match="; see --help$"):
+        parse("--max_seq_len=7")
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,6 @@ def test_one_answer_to_everything_is_reported(capsys, found, warns):
         ({"acc": 0.7, "loss": 0.9}, None),
         ({"acc": 0.5, "loss": 0.9}, "acc 0.500000 (majority 0.500000)"),
         ({"acc": 0.4, "loss": 0.9}, "acc 0.400000 (majority 0.500000)"),
-        ({"acc": 0.7, "loss": 732}, "loss 732.000000 (frequencies 1.000000)"),
-        ({"acc": 0.7, "loss": 1.05}, "loss 1.050000 (frequencies 1.000000)"),
         ({"loss": math.nan}, "loss nan (frequencies 1.000000)"),
         (
             {"acc": 0.1, "loss": 1},
@@ -97,6 +95,16 @@ def test_a_model_that_is_not_better_is_reported(capsys, metrics, warned):
         f"{warned}; check --learning_rate, the number of steps and the data\n"
         if warned
         else ""
+    )
+
+
+def test_right_answers_that_are_too_sure_are_reported(capsys):
+    references = {"acc/majority": 0.5, "loss/frequencies": 1.0}
+    eval_report.warn({"acc": 0.7, "loss": 1.05}, references)
+    assert capsys.readouterr().err == (
+        "warning: no better than without reading the text: loss 1.050000 "
+        "(frequencies 1.000000); its answers are better, but too sure: train "
+        "fewer epochs or lower --learning_rate\n"
     )
 
 
