@@ -51,5 +51,5 @@ def test_records_that_cannot_be_used(tmp_path):
     with pytest.raises(UserError, match="matches no file"):
         bert.pretraining_dataset(str(tmp_path / "none*"), 2)
     (tmp_path / "text").write_text("no record")
-    with pytest.raises(UserError, match="no record; expected TFRecords"):
+    with pytest.raises(UserError, match="is text, not TFRecords; make"):
         bert.pretraining_dataset(str(tmp_path / "text"), 2)
