@@ -189,7 +189,7 @@ def resolve(prefix: str) -> str:
         raise UserError(
             "no such checkpoint",
             path=prefix,
-            expected=f"the file {prefix}.index",
+            expected=f"the file {prefix}.index, or a folder of checkpoints",
         )
     return prefix
 

@@ -99,7 +99,7 @@ def check_checkpoint(checkpoint: str) -> None:
         raise UserError(
             "no such checkpoint",
             path=checkpoint,
-            expected=f"the file {checkpoint}.index",
+            expected=f"the file {checkpoint}.index, or a folder of checkpoints",
             fix="check --init_checkpoint",
         )
 

@@ -12,6 +12,8 @@ from common.formats import arrow_files
 from common.progress import Progress, say
 from data.corpus import corpus_writer, documents, raw_text
 
+_TABLES = (".csv", ".tsv")
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -129,6 +131,13 @@ def list_inputs(settings: Settings) -> list[str]:
                 path=path,
                 fix="write the corpus to another folder",
             )
+    tables = [x for x in files if x.removesuffix(".gz").endswith(_TABLES)]
+    if tables:
+        say(
+            "warning: tables are read as text, with all columns: "
+            f"{storage.name_of(tables)}; write the texts to a .txt or .jsonl "
+            "file"
+        )
     return files
 
 

@@ -102,7 +102,8 @@ def check_use(
     message = {
         "path": config_file,
         "expected": f"{len(vocab)}, the number of tokens of {path}",
-        "fix": "pass the config of this vocabulary",
+        "fix": "pass the config of this vocabulary, or to run_pretraining.py "
+        f"--vocab_size={len(vocab)}",
     }
     level = fine if vocabulary.is_padded(vocab_size, len(vocab)) else suspicious
     level = wrong if vocab_size < len(vocab) else level

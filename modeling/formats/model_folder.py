@@ -67,6 +67,13 @@ def find(path: str, name: str, given: str | None, flag: str) -> str:
     if not storage.is_file(found):
         if not (given or storage.any_starts_with(path)):
             raise UserError("no such checkpoint", path=path)
+        if storage.is_file(os.path.join(folder_of(path), "saved_model.pb")):
+            raise UserError(
+                "is an export",
+                path=path,
+                expected="a checkpoint",
+                fix="predict.py reads exports",
+            )
         raise UserError("no such file", path=found, fix=f"pass --{flag}")
     return found
 

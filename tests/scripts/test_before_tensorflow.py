@@ -65,6 +65,7 @@ PRETRAINING = (
         ),
         ("fill_mask --init_checkpoint=none", "none: no such checkpoint; "),
         ("fill_mask --init_checkpoint=tuned", "tuned: no masked-LM head; "),
+        ("fill_mask --init_checkpoint=model", "model: is an export; expected"),
         (
             "fill_mask --init_checkpoint=tuned/model.ckpt-7",
             "tuned/model.ckpt-7: no masked-LM head; ",

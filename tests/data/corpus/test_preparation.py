@@ -27,3 +27,15 @@ def test_documents_with_most_of_the_text_are_reported(shares, warned):
     found = preparation.warnings(counts, *shares)
     assert len(found) == len(warned)
     assert all(map(str.startswith, found, warned))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz", "csv.txt"])
+def test_tables_are_reported(tmp_path, capsys, name):
+    path = tmp_path / name
+    path.write_text("text;label\n")
+    settings = preparation.Settings(
+        input_file=str(path), output_file=str(tmp_path / "corpus.txt")
+    )
+    assert preparation.list_inputs(settings) == [str(path)]
+    warned = f"warning: tables are read as text, with all columns: {path}; "
+    assert capsys.readouterr().err.startswith(warned) == (name != "csv.txt")
