@@ -153,7 +153,7 @@ def test_an_example_takes_a_quarter_of_a_kilobyte():
     used = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert len(examples) == 5000
-    assert used / 5000 < 180
+    assert used / 5000 < 250  # other threads allocate, too
 
 
 @pytest.mark.parametrize("lengths", [(4, 8, S), (S,)])
