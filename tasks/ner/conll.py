@@ -120,26 +120,28 @@ def has_entities(sentences: Iterable[Sentence], path: str) -> bool:
     They do if one of them begins with `B-` or `I-`, or all of them are `O`.
 
     Args:
-        sentences: with labels; iterated over twice.
+        sentences: with labels.
         path: file of the sentences, for messages.
 
     Raises:
         UserError: if only some of the labels mark entities.
     """
-    known = {label for x in sentences for label in x.labels}
-    marks = {x for x in known if x.startswith(("B-", "I-"))}
-    if not marks and known != {entities.OUTSIDE}:
-        return False
+    lines: dict[str, int] = {}  # label -> its first line
     for sentence in sentences:
-        for index, label in enumerate(sentence.labels):
-            if not entities.is_entity_label(label):
-                raise UserError(
-                    f"label {label!r} among entity labels",
-                    path=path,
-                    line=sentence.line + index,
-                    expected="O, or B-, I-, E- or S- and a type, such as B-PER",
-                    fix="correct the line, or pass --label_kind=any",
-                )
+        for line, label in enumerate(sentence.labels, sentence.line):
+            lines.setdefault(label, line)
+    marks = {x for x in lines if x.startswith(("B-", "I-"))}
+    if not marks and set(lines) != {entities.OUTSIDE}:
+        return False
+    for label, line in lines.items():
+        if not entities.is_entity_label(label):
+            raise UserError(
+                f"label {label!r} among entity labels",
+                path=path,
+                line=line,
+                expected="O, or B-, I-, E- or S- and a type, such as B-PER",
+                fix="correct the line, or pass --label_kind=any",
+            )
     return True
 
 
