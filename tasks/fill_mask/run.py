@@ -35,30 +35,29 @@ def check_head(checkpoint: str) -> None:
     """Rejects a checkpoint without a masked-LM head, without TensorFlow.
 
     Args:
-        checkpoint: prefix or folder, of whose checkpoints all have the same
+        checkpoint: prefix or folder; all checkpoints of a folder have the same
             variables.
 
     Raises:
-        UserError: no index holds the name of a variable of the head.
+        UserError: no index contains the name of a variable of the head.
     """
     indexes = [f"{checkpoint}.index"]
     if storage.is_folder(checkpoint):
         indexes = storage.find(checkpoint, "*.index")
-    for path in filter(storage.is_file, indexes):
+    indexes = list(filter(storage.is_file, indexes))
+    for path in indexes:
         with storage.open_file(path, "rb") as file:
-            # Its names are sorted; each omits what it shares with the last.
+            # A name omits the prefix that it shares with the one before it.
             if _HEAD in file.read(_LARGEST_INDEX):
                 return
-    if any(map(storage.is_file, indexes)):
+    if indexes:
         raise no_head(checkpoint)
 
 
 def no_head(path: str) -> UserError:
-    """The error of a model that cannot fill masks."""
+    """Returns the error for a model without a masked-LM head."""
     return UserError(
-        "no masked-LM head",
-        path=path,
-        expected="a checkpoint of pre-training",
+        "no masked-LM head", path=path, expected="a checkpoint of pre-training"
     )
 
 
