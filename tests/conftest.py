@@ -1,6 +1,7 @@
 """What every test sees: a quiet TensorFlow with four logical CPUs."""
 
 import gc
+import importlib.util
 import io
 import json
 import os
@@ -68,6 +69,21 @@ def run_script(capsys):
         return code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def hide_package(monkeypatch):
+    """Makes a package appear as not installed."""
+    find = importlib.util.find_spec
+
+    def hide(package):
+        monkeypatch.setattr(
+            importlib.util,
+            "find_spec",
+            lambda name: None if name == package else find(name),
+        )
+
+    return hide
 
 
 @pytest.fixture

@@ -124,14 +124,9 @@ def test_a_run_on_a_store_starts_the_process(monkeypatch):
 
 
 def test_without_the_libraries_one_line_tells_how_to_get_them(
-    monkeypatch, capsys, tmp_path
+    monkeypatch, hide_package, capsys, tmp_path
 ):
-    find = live_report.importlib.util.find_spec
-    monkeypatch.setattr(
-        live_report.importlib.util,
-        "find_spec",
-        lambda name: None if name == "matplotlib" else find(name),
-    )
+    hide_package("matplotlib")
     monkeypatch.setattr(live_report.subprocess, "Popen", None)
     start(str(tmp_path))
     assert capsys.readouterr().err == (

@@ -1,6 +1,5 @@
 """demo.py on a checkpoint and on exports, asked without a browser."""
 
-import importlib.util
 import re
 
 import numpy as np
@@ -216,14 +215,9 @@ def test_a_port_in_use_is_named_before_the_model_is_loaded(
 
 
 def test_without_the_library_one_line_tells_how_to_get_it(
-    run_script, checkpoint, monkeypatch
+    run_script, checkpoint, hide_package
 ):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util,
-        "find_spec",
-        lambda name: None if name == "flask" else find(name),
-    )
+    hide_package("flask")
     code, _, err = run_script(demo, model="nix")  # the model comes first
     assert code == 2 and "nix: no model" in err
     code, _, err = run_script(demo, model=checkpoint)

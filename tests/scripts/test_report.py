@@ -1,7 +1,5 @@
 """report.py from the command line."""
 
-import importlib.util
-
 import pytest
 
 import report
@@ -53,15 +51,10 @@ def test_a_mistake_is_one_line(
 
 
 def test_without_the_libraries_one_line_tells_how_to_get_them(
-    run_script, tmp_path, monkeypatch
+    run_script, tmp_path, hide_package
 ):
     folder = report_files.write_run(tmp_path / "run")
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util,
-        "find_spec",
-        lambda name: None if name == "jinja2" else find(name),
-    )
+    hide_package("jinja2")
     code, _, err = run_script(report, str(folder))
     assert (code, err) == (
         2,

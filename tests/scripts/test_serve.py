@@ -1,7 +1,6 @@
 """serve.py: mistakes of the user, versions, and its end."""
 
 import concurrent.futures
-import importlib.util
 import os
 import pathlib
 import re
@@ -37,11 +36,8 @@ def test_an_unknown_export_needs_trust_before_it_is_loaded(
     assert "pass --trust_model" in err
 
 
-def test_missing_packages_are_named(run_script, monkeypatch, tmp_path):
-    def find(name, found=importlib.util.find_spec):
-        return None if name == "flask" else found(name)
-
-    monkeypatch.setattr(importlib.util, "find_spec", find)
+def test_missing_packages_are_named(run_script, hide_package, tmp_path):
+    hide_package("flask")
     code, _, err = run_script(serve, model=tmp_path)  # the model comes first
     assert code == 2 and "no saved_model.pb" in err
     (tmp_path / "saved_model.pb").write_text("none")
