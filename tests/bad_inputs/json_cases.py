@@ -68,10 +68,7 @@ ANY = {
         rb'{%s, "\uDE00": 1}' % MARKED,
         r"half of a surrogate pair, \ude00",
     ),
-    "invalid UTF-8": (
-        b'{%s, "a": "\xff"}' % MARKED,
-        "not JSON: 'utf-8'",
-    ),
+    "invalid UTF-8": (b'{%s, "a": "\xff"}' % MARKED, "not JSON: 'utf-8'"),
     "a long number": (b'{%s, "a": %s}' % (MARKED, b"1" * 5000), "digits"),
 }
 # A manifest of these would be a file of another program.

@@ -42,13 +42,13 @@ def flags_of(folder, task, **changed):
     return swag_files.flags_of(folder, train_file=train_file, **changed)
 
 
-def parse(folder, settings_class, *args):
+def parse(settings_class, *args):
     return flags.parse(["script", *args], settings_class, "")
 
 
 def of_ner(folder):
     """Settings, source, examples as a function, schema, choices."""
-    settings = parse(folder, NerSettings, *flags_of(folder, "ner"))
+    settings = parse(NerSettings, *flags_of(folder, "ner"))
     vocab = {
         x: i for i, x in enumerate((folder / "vocab.txt").read_text().split())
     }
@@ -70,7 +70,7 @@ def of_ner(folder):
 
 
 def of_swag(folder):
-    settings = parse(folder, SwagSettings, *flags_of(folder, "swag"))
+    settings = parse(SwagSettings, *flags_of(folder, "swag"))
     choices = swag.ChoiceFile(settings.train_file, True, print)
     # One choice more than the file has: each example is padded.
     featurizer = swag.Featurizer(
@@ -136,10 +136,10 @@ def test_records_are_made_again_if_what_they_depend_on_changes(folder):
     for name in ("doc_stride", "word_column", "label_column"):
         before = make(settings)
         changed = flags_of(folder, "ner", **{name: 1})
-        assert make(parse(folder, NerSettings, *changed)) == before + 1
+        assert make(parse(NerSettings, *changed)) == before + 1
     before = make(settings)
     changed = flags_of(folder, "ner", document_context=True)
-    assert make(parse(folder, NerSettings, *changed)) == before + 1
+    assert make(parse(NerSettings, *changed)) == before + 1
     before = make(settings)
     with open(source, "a") as file:
         file.write("\nanna X X B-PER\n")
