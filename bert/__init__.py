@@ -6,8 +6,8 @@
     vectors = encoder(tokenizer(["The cat sees the old house."]))
 
 TensorFlow is imported when one of the names of `__all__` is first used. If
-`import bert` comes before `import tensorflow` and `import keras`, they load
-without their notes on missing devices.
+`bert` is imported before `tensorflow` and `keras`, they load without log
+messages about missing devices.
 """
 
 from common import packages, tensorflow_log

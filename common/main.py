@@ -22,8 +22,8 @@ def run(
 ) -> int:
     """Runs a script's `main`.
 
-    Prints an error that has an `exit_code`, such as `UserError`, on one line,
-    and one of a file that nothing else has caught.
+    Prints an error that has an `exit_code`, such as `UserError`, or that is
+    about a file, on one line.
 
     Args:
         main: function of the command line; returns an exit code, or None
@@ -33,9 +33,9 @@ def run(
             is alive; returns the code, or ends the process.
 
     Returns:
-        the exit code: 2 after a `UserError`, the error of a file, or without
-        a package that the script needs; 75 if shared storage does not answer,
-        130 after Ctrl-C.
+        the exit code: 2 after a `UserError`, after an error about a file, or
+        if a package that the script needs is missing; 75 if shared storage
+        does not answer, 130 after Ctrl-C.
     """
     # Else TensorFlow's notes on missing devices would bury our messages.
     tensorflow_log.hold_back_import(lambda: say("loading TensorFlow ..."))

@@ -66,9 +66,9 @@ def as_storage_error(error: Exception) -> StorageError | None:
 
 
 def as_user_error(error: Exception) -> UserError | None:
-    """Converts the error of a file, such as one in a removed folder, or None.
+    """Converts an `OSError` about a file; returns None for other errors.
 
-    An error that names no file is one of the disk only if the disk is full.
+    An error without the name of a file is converted only if the disk is full.
     """
     if not isinstance(error, OSError) or not (
         error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)

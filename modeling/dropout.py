@@ -82,7 +82,8 @@ def drop(x, key, rate: float):
     )
     key = tf.bitcast(key, tf.uint32)
     step = _uint32(0x9E3779B9)
-    # The key comes before the sum: compilers compute a constant of any size.
+    # The key is added first: the rest would be a constant as large as the
+    # mask, which a compiler computes in advance.
     bits = rows * (last * step) + key[0] + columns * step
     bits = _fold(bits, 16) * _uint32(0x85EBCA6B)
     bits = _fold(tf.bitwise.bitwise_xor(bits, key[1]), 13)

@@ -17,9 +17,9 @@ from common import storage
 from common.errors import StorageError, UserError
 from reports import page, run_files
 
-# Between two looks at the folder; a store bills each.
+# Seconds between two checks of the folder; a store charges for each.
 _SECONDS, _SECONDS_REMOTE = 2.0, 30.0
-# The accelerators are the run's; what it writes to a store is seen at once.
+# Leaves the accelerators to the run; its files on a store are not cached.
 _ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "-1",
     "TPU_LOAD_LIBRARY": "0",
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> None:
     is_last = False
     while not is_last:
         is_last = bool(select.select([sys.stdin], [], [], seconds)[0])
-        # No point of a curve yet, or a store that does not answer.
+        # A curve may have no point yet, or a store may not answer.
         with contextlib.suppress(UserError, StorageError):
             found = times(folder)
             if any(

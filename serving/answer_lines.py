@@ -1,4 +1,4 @@
-"""Lines of text, or of JSON, answered by lines of JSON.
+"""Answers to lines of text or JSON, as lines of JSON.
 
 read_lines -> lines -> AnswerPrinter.print_answers
 """
@@ -134,7 +134,7 @@ class AnswerPrinter:
         errors: number of lines with an error instead of an answer.
         empty: number of lines without a text.
         cut: number of lines that are longer than the model's sequences.
-        max_seq_length: tokens of these, if any line was longer.
+        max_seq_length: maximum number of tokens of these; 0 if unknown.
     """
 
     def __init__(

@@ -297,7 +297,7 @@ def compare(
 
 
 def export_preprocessor(settings: Settings, tokens: list[str]) -> str:
-    """Exports a preprocessor, from `check` and the tokens; a log line."""
+    """Exports a preprocessor; see `export_model`, but without a config."""
     prefix = None
     if settings.model_checkpoint_path:
         from modeling import checkpoints

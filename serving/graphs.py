@@ -102,7 +102,7 @@ def lengths_before_packing(
     Args:
         segments: one or two, see `text_ops.pack_inputs`; an empty second one
             has no [SEP].
-        max_seq_length: S of the sequences; what is longer is cut.
+        max_seq_length: S of the sequences; longer ones are truncated.
 
     Returns:
         tokens, int32 [B]; max_seq_length, int32 [].

@@ -65,8 +65,8 @@ class Servable:
     def _call_once(self) -> None:
         """Calls the default signature with zeros or "".
 
-        TensorFlow then optimizes the graph before the first request, and
-        writes notes on it.
+        TensorFlow then optimizes the graph, and logs messages about it, before
+        the first request.
         """
         specs = self.signatures.get(rest.DEFAULT)
         if specs is None:

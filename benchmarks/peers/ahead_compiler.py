@@ -76,7 +76,7 @@ def main(path, platform, topology, count, optimized) -> None:
     with open(path, "rb") as file, mlir.make_ir_context():
         module = ir.Module.parse(_jax.mlir.hlo_to_stablehlo(file.read()))
         remove_copies(module)
-        # The body of a loop is there twice, once as a function without a call.
+        # Removes functions without a call, such as copies of loop bodies.
         passmanager.PassManager.parse("builtin.module(symbol-dce)").run(
             module.operation
         )

@@ -1,7 +1,7 @@
 """JSON of data: SQuAD files, JSON lines, requests.
 
-Only the values that are used must be right: further ones may be NaN, or have
-duplicate keys or halves of surrogate pairs.
+Only the values that are used are checked: others may be NaN, or have duplicate
+keys or halves of surrogate pairs.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ def reported(
     fix: str | None = None,
     line: int | None = None,
 ) -> Iterator[None]:
-    """Context whose `ValueError` becomes a `UserError` of a file.
+    """Context that converts a `ValueError` to a `UserError` about a file.
 
     Args:
         path, expected, fix, line: for the message.
@@ -72,7 +72,7 @@ def parse(content: str | bytes) -> Any:
     """Parses JSON.
 
     Raises:
-        ValueError: it is no JSON, or nested too deep.
+        ValueError: it is not JSON, or is nested too deep.
     """
     try:
         if isinstance(content, bytes):
@@ -93,7 +93,7 @@ def parse_line(line: str) -> dict:
     """Parses a line of JSON lines, which must be an object.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is not JSON, or not an object.
     """
     value = parse(line)
     if not isinstance(value, dict):
@@ -102,11 +102,11 @@ def parse_line(line: str) -> dict:
 
 
 def check(value: Any, schema: dict[str, Kind], where: str = "") -> None:
-    """Checks values of an object as `json_files.check`, and their text.
+    """Checks values of an object like `json_files.check`, and their text.
 
     Raises:
-        ValueError: a value is missing, another than expected, or has half of
-            a surrogate pair.
+        ValueError: a value is missing, is not as expected, or has half of a
+            surrogate pair.
     """
     json_files.check(value, schema, where)
     for name in schema:

@@ -18,8 +18,9 @@ from common import storage
 from common.errors import UserError
 
 LARGEST = 1 << 25  # bytes of config, manifest, tokenizer, labels
-# A value of two bytes may use 200 bytes of memory: for each of so many bytes
-# of the limit, the JSON may have an object or list, and a number or string.
+# A value of two bytes, such as `[]`, may need 200 bytes of memory when parsed.
+# The number of values is therefore limited as well: one object or list per 64
+# bytes of the maximum size, and one number or string per 16 bytes.
 _BYTES_OF_OBJECT, _BYTES_OF_VALUE = 64, 16
 _GZIP = b"\x1f\x8b"
 _AT_ONCE = 1 << 20
@@ -47,7 +48,7 @@ class Kind:
 
     Attributes:
         type: its type; an int is a float, too.
-        at_least, at_most: range of a number, which must be finite then.
+        at_least, at_most: range of a number, which then must be finite.
         pattern: NAME or SHA256, for a str.
         each: kind of the elements of a list, or of the values of a dict.
         is_required: whether the key must be there.

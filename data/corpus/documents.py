@@ -185,8 +185,8 @@ def _split(
     path: str, file, on_read: Callable[[int], None] | None, limit: int
 ) -> Iterator[str]:
     """Yields the documents, each as stripped lines with newlines."""
-    # The document's lines in earlier blocks, joined as they need a tenth of
-    # the memory of many short ones; and in this block.
+    # The document so far: the lines of each earlier block, joined because many
+    # short strings need ten times the memory, and the lines of this block.
     earlier: list[str] = []
     document: list[str] = []
     start, size = 1, 0  # of the document: its first line, bytes so far

@@ -259,8 +259,9 @@ def warnings(
 
     Args:
         counts: of the corpus.
-        share_of_documents: of those held out; 1 without --held_out.
-        share_of_text: of the held-out text, likewise.
+        share_of_documents: held-out share of the documents; 1 without
+            --held_out.
+        share_of_text: held-out share of the text, likewise.
     """
     found = []
     if not 0.5 < share_of_text / share_of_documents < 2:

@@ -360,7 +360,7 @@ def _stripped(batch, schema) -> Iterator[dict]:
 
 
 def _strip(values, length):
-    """The first of [S] values, or those of each choice, [C, S]."""
+    """Removes the padding of values [S], or of each choice of [C, S]."""
     if values.ndim == 1:
         return values[:length]
     return [row[:count] for row, count in zip(values, length)]

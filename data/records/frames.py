@@ -11,10 +11,10 @@ import numpy as np
 
 from common.formats import checksums
 
-# A footer and the header of the frame after it, which are neighbours.
+# The footer of a frame and the header of the next one, which are adjacent.
 _BETWEEN = np.dtype([("footer", "<u4"), ("length", "<u8"), ("checksum", "<u4")])
 _FOOTER = 4  # bytes
-OVERHEAD = _BETWEEN.itemsize  # bytes of a frame that are not the record's
+OVERHEAD = _BETWEEN.itemsize  # bytes of a frame besides its record
 
 
 def join(records: list[bytes], before: bytes = b"") -> bytes:
@@ -22,7 +22,7 @@ def join(records: list[bytes], before: bytes = b"") -> bytes:
 
     Args:
         records: serialized records.
-        before: what the result begins with.
+        before: bytes in front of the frames.
 
     Returns:
         the frames back to back.

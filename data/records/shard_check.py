@@ -66,8 +66,12 @@ def scan(path: str, longest: float = math.inf) -> tuple[int, str | None]:
 
 
 def is_text(header: bytes) -> bool:
-    """Returns whether a file starts as text: a record has a NUL, gzip an 8."""
-    first = header[:8]  # UTF-8 has no byte from 0xF5 on
+    """Returns whether the first bytes of a file are text.
+
+    The length of a record has zero bytes, the third byte of gzip is 8, and
+    UTF-8 has no byte from 0xF5 on.
+    """
+    first = header[:8]
     return min(first, default=0) > 8 and max(first) < 0xF5
 
 

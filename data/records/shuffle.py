@@ -24,7 +24,7 @@ from data.records import encoding
 from data.records import frames as framing
 
 BUCKET_BYTES = 32 << 20  # of a shard, shuffled in memory at once
-_AT_ONCE = 4096  # frames that are written at once
+_AT_ONCE = 4096  # number of frames per write
 _COUNT = 8  # bytes of a portion's count, and of an offset
 
 
@@ -34,7 +34,7 @@ def distribute(
     """Deals records over shards, as evenly as possible, in random order.
 
     Args:
-        parts: N serialized records together.
+        parts: serialized records, N in all.
         num_shards: number of shards.
         key: seed of the order.
 
@@ -122,7 +122,7 @@ class Portion:
         """Reads the frames from number `first` to before number `last`.
 
         Returns:
-            their bytes, which are at the start of the buffer.
+            their size in bytes; they are at the start of the buffer.
         """
         size = int(self.lengths[first:last].sum(dtype=np.int64))
         if size:
@@ -184,7 +184,7 @@ def permutation(key: str, count: int) -> np.ndarray:
 
 
 def _shuffled(portions: list[Portion], key: str) -> Iterator[bytes]:
-    """The frames of each bucket, in random order, some at once."""
+    """Yields the frames of each bucket in random order, many at a time."""
     size = sum(portion.size for portion in portions)
     buckets = max(1, -(-size // BUCKET_BYTES))
     ends = np.zeros([buckets + 1, len(portions)], np.int64)
@@ -201,7 +201,7 @@ def _shuffled(portions: list[Portion], key: str) -> Iterator[bytes]:
         lengths = np.concatenate([x.lengths[a:b] for x, a, b in runs])
         stops = np.cumsum(lengths, dtype=np.int64)
         size = int(lengths.sum(dtype=np.int64))
-        if size > len(frames):  # new memory takes longer to touch than to fill
+        if size > len(frames):  # reused, as the system clears new memory first
             frames = memoryview(bytearray(size + size // 8))
         done = 0
         for portion, first, last in runs:

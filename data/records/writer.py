@@ -111,11 +111,11 @@ class ShardWriter:
         return {int(path[:-5].rpartition("-")[2]) for path in found}
 
     def write_note(self, name: str, value) -> None:
-        """Keeps a JSON value for the same run after a kill."""
+        """Saves a JSON value for a run that continues after a kill."""
         storage.write_whole(self._note_path(name), json.dumps(value))
 
     def read_note(self, name: str) -> Any:
-        """The value of `write_note`; None if there is none."""
+        """Returns the value that `write_note` saved, or None."""
         return _read_json(self._note_path(name))
 
     def _note_path(self, name: str) -> str:
@@ -152,7 +152,7 @@ def write_shard(
 ) -> dict:
     """Writes a shard, completely or not at all.
 
-    A local one that a killed run has written is left as it is.
+    A complete local shard of a killed run is kept.
 
     Args:
         path: its file.
@@ -190,7 +190,7 @@ def write_shard(
 
 
 def has_digest(path: str, sha256: str | None) -> bool:
-    """Whether there is a file with this content."""
+    """Returns whether a file exists and has this sha256."""
     try:
         with storage.open_file(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256

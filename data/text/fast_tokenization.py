@@ -26,7 +26,7 @@ from data.text import normalization, vocabulary
 
 LONGEST_WORD = 200  # characters; longer words are [UNK]
 _BLOCK = 1 << 20  # characters that are split at once, about
-_BLOCKS = 16  # whose words are tokenized together, if they are not many
+_BLOCKS = 16  # maximum number of blocks whose words are tokenized together
 # Neither a mark, nor cased, nor skipped in the search for the end of a word.
 _LAST_CUT = re.compile(".*[ ,;!?/+()=\n\t]", re.DOTALL).match
 
@@ -353,13 +353,13 @@ def _words(lines: list[str]) -> list[str]:
 
 
 def _numbers(known: dict[str, int]) -> collections.defaultdict:
-    """Word -> number; words that are not known get the numbers after them."""
+    """Word -> number; a new word gets the next number."""
     following = itertools.count(len(known)).__next__
     return collections.defaultdict(following, known)
 
 
 def _number(words: list[str], numbers: collections.defaultdict) -> np.ndarray:
-    """The number of each word, int32 [words]; see `_numbers`."""
+    """Returns the number of each word, int32 [words]; see `_numbers`."""
     return np.fromiter(map(numbers.__getitem__, words), np.int32, len(words))
 
 
@@ -408,7 +408,7 @@ def _parts(line: str) -> Iterator[str]:
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
-    """Yields the first line of each block, and the line after its last."""
+    """Yields the start and end of each block among the lines."""
     sizes = np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines)))
     cuts = np.flatnonzero(np.diff(sizes // _BLOCK)) + 1
     edges = [0, *cuts.tolist(), len(lines)]

@@ -16,7 +16,7 @@ from common.errors import UserError
 from modeling.config import BertConfig
 
 TABLE = "InitializeTableFromTextFileV2"  # its file may be any
-_LARGEST_FINGERPRINT = 1 << 20  # bytes: others have 100
+_LARGEST_FINGERPRINT = 1 << 20  # bytes; usually 100
 _LARGEST = 1 << 27  # bytes of a graph: BERT-large has 20 million
 _MOST_FUNCTIONS, _MOST_NODES, _MOST_TABLES = 10_000, 1_000_000, 100
 # Of a constant or filled tensor; one may repeat a single value.
@@ -136,7 +136,7 @@ def read_proto(folder: str) -> saved_model_pb2.SavedModel:
 
 
 def _check_fingerprint(folder: str) -> None:
-    """Rejects a fingerprint at which TensorFlow would log a traceback."""
+    """Rejects a damaged fingerprint; TensorFlow would log a traceback."""
     path = os.path.join(folder, "fingerprint.pb")
     try:
         if storage.is_file(path):

@@ -104,7 +104,7 @@ class Classifier(tf.train.Checkpoint):
         return [self._tokenizer.tokenize(x).merge_dims(1, 2) for x in strings]
 
     def _count(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Counts the tokens of texts, before they are cut."""
+        """Counts the tokens of texts before truncation."""
         segments = self._segments(strings)
         length = self._settings.run.tuning.max_seq_length
         return graphs.lengths_before_packing(segments, length)

@@ -64,8 +64,8 @@ class Settings:
     )
     max_json_mb: int = flag(
         json_data.LARGEST_MB,
-        "Megabytes of the largest SQuAD JSON, decompressed. Reading takes "
-        "some times as much memory.",
+        "Largest SQuAD file in megabytes, decompressed. Reading needs several "
+        "times as much memory.",
         at_least=1,
         topic=RARE,
     )

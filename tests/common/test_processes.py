@@ -107,7 +107,7 @@ PARENT = """
 import os, signal, threading
 from common import processes
 
-# A shell's background processes ignore it, and so do their children.
+# Background processes of a shell, and their children, ignore SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def make():

@@ -24,7 +24,7 @@ for script, words, given in json.load(sys.stdin):
     ended.append((code, out.getvalue(), log.getvalue()))
 json.dump(ended, sys.stdout)
 """
-# What the servers are asked.
+# Server -> path and body of a request.
 QUESTIONS = {
     "serve": (
         "v1/models/mrpc_export:predict",

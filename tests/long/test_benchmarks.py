@@ -168,10 +168,11 @@ def test_a_step_is_a_program_for_the_compiler(tmp_path, monkeypatch):
 def test_a_step_for_a_device_has_none_of_what_is_counted(
     tmp_path, kind, device, parts
 ):
-    """By the real compilers, which `make gpu` and `make tpu` install.
+    """Uses the compilers that `make gpu` and `make tpu` install.
 
-    Two layers: scores that outlive theirs would be held twice. A TPU's copies
-    into its fast memory look like copies of weights.
+    The network has two layers, so that attention scores that are kept after
+    their layer are counted twice. A TPU's copies into its fast memory look like
+    copies of weights.
     """
     config = small.config(
         vocab_size=1009,
@@ -199,7 +200,7 @@ def test_a_step_for_a_device_has_none_of_what_is_counted(
         assert found["weight_copies"] == 0
     assert found["all_reduces"] == 1
     assert found["temporary_bytes"] > 0
-    # The updates are in place.
+    # The variables are updated in place: outputs share memory with inputs.
     assert found["alias_bytes"] > 0.95 * found["argument_bytes"]
     assert found["teraflop"] == pytest.approx(
         found["teraflop_by_formula"], rel=0.2

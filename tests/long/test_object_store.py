@@ -314,9 +314,9 @@ def write_inputs(folder):
     (folder / "sentences.txt").write_text("the dog .\nthe cat ||| a tree\n")
 
 
-# They hold times, or the order in which TensorFlow writes a graph.
+# Files with times, or with a graph in an order that TensorFlow chooses.
 CHANGING = re.compile(r"tfevents|metrics.jsonl|\.html$|\.pb$|command.txt")
-OWN_HASH = re.compile(rb'"sha256": "\w+"\s*}\s*$')  # of the folder, too
+OWN_HASH = re.compile(rb'"sha256": "\w+"\s*}\s*$')  # depends on the folder
 TIME = re.compile(r"\b\d+(\.\d+)?(?= (s|ms|examples/s|tokens/s)\b)")
 
 
@@ -342,7 +342,7 @@ def said(root: str, outputs: list) -> list:
 
 
 def test_the_pipeline_with_every_path_on_the_store(store, scripts, tmp_path):
-    """Each script writes and prints what it does with local files."""
+    """Each script has the same output as with local files."""
     local, there = tmp_path / "local", "gs://b/all"
     write_inputs(local)
     for name in ("text", "records"):  # a store has no folders
@@ -398,7 +398,7 @@ def test_the_pipeline_with_every_path_on_the_store(store, scripts, tmp_path):
 
 
 def wait_for_report(store):
-    """The page is drawn by a process that outlives the run a little."""
+    """A process that ends shortly after the run draws the page."""
     end = time.monotonic() + 300
     while "all/run/report.html" not in store.names("all/run"):
         assert time.monotonic() < end

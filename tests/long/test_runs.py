@@ -177,7 +177,7 @@ sys.exit(killed_runs.pretrain(sys.argv[2:], int(sys.argv[1])))
 
 
 def test_eight_devices_train_as_one_does(tmp_path):
-    """In two micro-batches each, of one example a device."""
+    """With two micro-batches per step, of one example per device."""
     killed_runs.write_files(tmp_path)
     config = small.config(num_hidden_layers=1)  # without dropout
     (tmp_path / "config.json").write_text(config.to_json())

@@ -167,7 +167,7 @@ def test_a_document_that_is_too_long_is_named(tmp_path, content, line):
 
 
 def test_short_lines_of_a_long_document_need_little_memory(tmp_path):
-    """As strings of their own they need 15 times their bytes."""
+    """A string for each line needs 15 times the size of the text."""
     path = write(tmp_path / "a.txt", b"a b\n" * 2_000_003)
     tracemalloc.start()
     (text,) = corpus.documents(path)
