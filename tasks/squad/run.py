@@ -301,13 +301,12 @@ class Squad:
         from data.text import text_ops
 
         settings, text = self._settings, self._tuning_settings.text
-        total = len(dataset.examples)
 
         def examples():
             maker = windows.WindowMaker(
                 text_ops.GraphTokenizer(*text.tokenizer_arguments),
                 settings,
-                Progress("windows", total, "questions").update,
+                Progress("windows", len(dataset.examples), "questions").update,
             )
             yield from method(maker, dataset.examples)
             if schema is windows.TRAINING_SCHEMA:
