@@ -29,7 +29,7 @@ class StepOptions:
 
     Attributes:
         fused: whether elementwise operations are compiled, see `elementwise`.
-        remat: whether layers keep their input only, see `recomputed`.
+        remat: whether layers keep their input only, see `run_layer`.
         compiled: whether XLA compiles the whole step, see `keeping_inputs`.
     """
 
@@ -131,22 +131,22 @@ def keeping_inputs(function: Callable, *tensors):
     return _recomputing(plain)(*map(tf.convert_to_tensor, tensors))
 
 
-def recomputed(function: Callable, x):
-    """`function(x)`; with remat, only x is kept for the backward pass.
+def run_layer(function: Callable, x):
+    """`function(x)`, a layer with variables.
 
-    The backward pass recomputes the rest, with the same dropout (Chen et al.
-    2016, arXiv:1604.06174).
+    With remat, only x is kept for the backward pass, which recomputes the rest
+    with the same dropout (Chen et al. 2016, arXiv:1604.06174).
     """
     options, seed = _options(), dropout.current_seed()
-    if not options.remat:
-        return function(x)
 
     def again(x):
         # The backward pass runs outside of the step's scope.
         with training_step(seed, options):
             return function(x)
 
-    return (_recomputing if options.compiled else tf.recompute_grad)(again)(x)
+    if options.compiled:
+        return _in_order(_recomputing(again) if options.remat else function)(x)
+    return (tf.recompute_grad(again) if options.remat else function)(x)
 
 
 def _options() -> StepOptions:
@@ -179,6 +179,31 @@ def _recomputing(function: Callable) -> Callable:
             return (inputs, found[len(real) :]) if variables else inputs
 
         return function(*tensors), gradient
+
+    return run
+
+
+def _in_order(function: Callable) -> Callable:
+    """The function; its gradients are complete before those below it start.
+
+    Compilers for several devices would compute the gradients of all variables
+    last, just before they are summed, and keep all that these need.
+    """
+    from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+
+    @tf.custom_gradient
+    def run(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            outputs = function(x)
+
+        def gradient(upstream, variables):
+            below, *found = gen_xla_ops.xla_optimization_barrier(
+                input=tape.gradient(outputs, [x, *variables], upstream)
+            )
+            return below, found
+
+        return outputs, gradient
 
     return run
 

@@ -399,7 +399,7 @@ class TransformerBlock(keras.layers.Layer):
         def layer(x):
             return self._layer(x, bias, positions, training)
 
-        return fused_ops.recomputed(layer, x) if training else layer(x)
+        return fused_ops.run_layer(layer, x) if training else layer(x)
 
     def _layer(self, x, bias, positions, training):
         queries = x

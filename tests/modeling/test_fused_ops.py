@@ -174,20 +174,33 @@ def test_dropout_was_on(model, plain):
     assert abs(float(loss) - float(plain[0])) > 1e-3
 
 
+def graph_of(model, options):
+    batch = {name: tf.constant(x) for name, x in small.batch().items()}
+    return loss_of(model, options).get_concrete_function(batch).graph
+
+
 def operations(model, options):
-    graph = (
-        loss_of(model, options)
-        .get_concrete_function(
-            {name: tf.constant(x) for name, x in small.batch().items()}
-        )
-        .graph
-    )
-    return [operation.type for operation in graph.get_operations()]
+    return [x.type for x in graph_of(model, options).get_operations()]
 
 
 def test_remat_computes_the_layers_again(model):
     count = operations(model, fused_ops.StepOptions()).count("Softmax")
     assert operations(model, REMAT).count("Softmax") == count + small.L
+
+
+@pytest.mark.parametrize("options", [COMPILED, ALL_COMPILED])
+def test_the_gradients_of_a_compiled_layer_are_complete_together(
+    model, options
+):
+    """Those of its variables, and that of its input, from one barrier."""
+    barriers = [
+        len(operation.outputs)
+        for operation in graph_of(model, options).get_operations()
+        if operation.type == "XlaOptimizationBarrier"
+    ]
+    variables = model.get_layer("bert").get_layer("layer_0").trainable_variables
+    assert len(variables) == 16
+    assert barriers.count(1 + len(variables)) == small.L
 
 
 def test_without_a_step_there_is_no_fused_operation(model):
