@@ -139,13 +139,18 @@ def run_layer(function: Callable, x):
     """
     options, seed = _options(), dropout.current_seed()
 
-    def again(x):
+    def again(x, seed=seed):
         # The backward pass runs outside of the step's scope.
         with training_step(seed, options):
             return function(x)
 
+    def compiled(x):
+        # The seed is behind the barrier too: XLA would keep dropout masks,
+        # which depend on nothing else.
+        return _recomputing(again)(x, seed)
+
     if options.compiled:
-        return _in_order(_recomputing(again) if options.remat else function)(x)
+        return _in_order(compiled if options.remat else function)(x)
     return (tf.recompute_grad(again) if options.remat else function)(x)
 
 

@@ -179,6 +179,14 @@ def graph_of(model, options):
     return loss_of(model, options).get_concrete_function(batch).graph
 
 
+def barriers(model, options):
+    return [
+        operation.outputs
+        for operation in graph_of(model, options).get_operations()
+        if operation.type == "XlaOptimizationBarrier"
+    ]
+
+
 def operations(model, options):
     return [x.type for x in graph_of(model, options).get_operations()]
 
@@ -193,14 +201,20 @@ def test_the_gradients_of_a_compiled_layer_are_complete_together(
     model, options
 ):
     """Those of its variables, and that of its input, from one barrier."""
-    barriers = [
-        len(operation.outputs)
-        for operation in graph_of(model, options).get_operations()
-        if operation.type == "XlaOptimizationBarrier"
-    ]
+    sizes = [len(outputs) for outputs in barriers(model, options)]
     variables = model.get_layer("bert").get_layer("layer_0").trainable_variables
     assert len(variables) == 16
-    assert barriers.count(1 + len(variables)) == small.L
+    assert sizes.count(1 + len(variables)) == small.L
+
+
+def test_compiled_remat_draws_the_dropout_masks_again(model):
+    """The seed of a layer's masks is behind the barrier of its input."""
+    found = [
+        [(x.dtype, x.shape.rank) for x in outputs]
+        for outputs in barriers(model, ALL_COMPILED)
+    ]
+    inputs = [(tf.float32, 3), (tf.int32, 1), (tf.float32, 3)]
+    assert found.count(inputs) == small.L
 
 
 def test_without_a_step_there_is_no_fused_operation(model):
