@@ -1,5 +1,6 @@
 """Scores of two systems on the same task, one seed after the other."""
 
+import datetime
 import json
 import statistics
 import subprocess
@@ -8,8 +9,10 @@ import tempfile
 import time
 from collections.abc import Callable
 
+import tensorflow as tf
+
 RATE = 5e-5
-BATCH_SIZE = 16
+BATCH_SIZE = 32
 
 
 def train(script: str, folder: str, model: str, **flags) -> dict[str, float]:
@@ -60,7 +63,7 @@ def compare(
     """Trains each side with each seed; prints a JSON line for each.
 
     Args:
-        what: name of the task, which is printed.
+        what: task, epochs and flags, which are printed.
         metrics: names of its metrics.
         sides: name -> function of a seed and a folder, which returns
             `seconds` and the metrics. The sides share the folder of a seed.
@@ -76,7 +79,9 @@ def compare(
             for side, run in sides.items():
                 found = run(seed, folder)
                 kept = {x: round(found[x], 4) for x in ("seconds", *metrics)}
+                date = datetime.date.today().isoformat()
                 line = {"what": what, "side": side, "seed": seed, **kept}
+                line |= {"date": date, "tensorflow": tf.__version__}
                 print(json.dumps(line), flush=True)
                 runs[side].append(kept)
     return {
@@ -90,14 +95,31 @@ def main(measure: Callable[..., dict]) -> None:
 
     Args:
         measure: function of the first two arguments, the folder of our
-            weights, epochs, seeds, and the Python of the peer with the
-            folder of its weights, or None.
+            weights, epochs, seeds, the Python of the peer with the folder of
+            its weights, or None, and flags of our script.
     """
-    first, second, model, epochs, seeds, *peer = sys.argv[1:]
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
+    first, second, model, epochs, seeds, *peer = words
+    flags = dict(
+        word.removeprefix("--").split("=", 1)
+        for word in sys.argv[1:]
+        if word not in words
+    )
     result = measure(
-        first, second, model, float(epochs), int(seeds), tuple(peer) or None
+        first,
+        second,
+        model,
+        float(epochs),
+        int(seeds),
+        tuple(peer) or None,
+        **flags,
     )
     print(json.dumps(result))
+
+
+def describe(task: str, epochs: float, flags: dict[str, str]) -> str:
+    """Names a task, its epochs, and what differs from the defaults."""
+    return ", ".join([task, f"{epochs:g} epochs", *flags.values()])
 
 
 def _described(runs: list[dict[str, float]], metrics: tuple[str, ...]) -> dict:

@@ -1,14 +1,14 @@
 r"""GLUE scores of run_classifier.py and of transformers on the same examples.
 
     python -m benchmarks.glue TASK DATA_DIR MODEL_FOLDER EPOCHS SEEDS \
-        [PEER_PYTHON PEER_FOLDER]
+        [PEER_PYTHON PEER_FOLDER] [--FLAG=VALUE ...]
 
 DATA_DIR has the task's train.tsv and dev.tsv, MODEL_FOLDER a checkpoint with
 bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
-The batch size is 16, the learning rate 5e-5, and a tenth of the steps are
-warm-up. The peer trains on the records that our run wrote, so on the same
-tokens. Our seconds are those of the whole command, the peer's those of
-training.
+The batch size is 32, the learning rate 5e-5, and a tenth of the steps are
+warm-up. Flags are those of run_classifier.py; the peer follows --precision. It
+trains on the records that our run wrote, so on the same tokens. Our seconds are
+those of the whole command, the peer's those of training.
 """
 
 import numpy as np
@@ -24,9 +24,14 @@ MAX_SEQ_LENGTH = 128
 
 
 def theirs(
-    task: str, records: str, seed: int, epochs: float, peer: tuple[str, str]
+    task: str,
+    records: str,
+    seed: int,
+    epochs: float,
+    peer: tuple[str, str],
+    bf16: bool,
 ) -> dict[str, float]:
-    """Seconds of training and metric of the peer.
+    """Seconds of training and metrics of the peer.
 
     Args:
         task: key of `tasks.classification.tasks.TASKS`.
@@ -34,6 +39,7 @@ def theirs(
         seed: seed of the peer.
         epochs: epochs of training.
         peer: Python of the peer and folder of its weights.
+        bf16: whether it trains in mixed precision.
     """
     kind = TASKS[task].labels.kind
     number = kind == examples.REGRESSION
@@ -61,10 +67,11 @@ def theirs(
         num_labels=1 if number else int(learned.max()) + 1,
         epochs=epochs,
         seed=seed,
+        bf16=bf16,
     )
     found = metrics.answers(logits, kind)
-    metric = TASKS[task].metrics[0]
-    return {"seconds": seconds, **metrics.scores((metric,), labels, found)}
+    names = TASKS[task].metrics
+    return {"seconds": seconds, **metrics.scores(names, labels, found)}
 
 
 def measure(
@@ -74,6 +81,7 @@ def measure(
     epochs: float,
     seeds: int,
     peer: tuple[str, str] | None = None,
+    **flags: str,
 ) -> dict:
     """Measures scores and times of both sides.
 
@@ -84,8 +92,10 @@ def measure(
         epochs: epochs of training.
         seeds: number of seeds.
         peer: Python of the peer and folder of the same weights, or None.
+        flags: further flags of run_classifier.py.
     """
-    metric = TASKS[task].metrics[0]
+    names = TASKS[task].metrics
+    bf16 = flags.get("precision") == "bfloat16"
 
     def ours(seed: int, folder: str) -> dict[str, float]:
         found = by_seed.train(
@@ -97,16 +107,17 @@ def measure(
             max_seq_length=MAX_SEQ_LENGTH,
             num_train_epochs=epochs,
             random_seed=seed,
+            **flags,
         )
-        return {metric: found[f"eval_{metric}"], **found}
+        return {**found, **{name: found[f"eval_{name}"] for name in names}}
 
     sides = {"ours": ours}
     if peer:
         sides["transformers"] = lambda seed, folder: theirs(
-            task, folder, seed, epochs, peer
+            task, folder, seed, epochs, peer, bf16
         )
-    what = f"{task}, {epochs:g} epochs"
-    return by_seed.compare(what, (metric,), sides, seeds)
+    what = by_seed.describe(task, epochs, flags)
+    return by_seed.compare(what, names, sides, seeds)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 r"""SQuAD scores of run_squad.py and of transformers on the same windows.
 
     python -m benchmarks.squad TRAIN.json DEV.json MODEL_FOLDER EPOCHS SEEDS \
-        [PEER_PYTHON PEER_FOLDER]
+        [PEER_PYTHON PEER_FOLDER] [--FLAG=VALUE ...]
 
 The files are of version 1.1, or both of 2.0. MODEL_FOLDER has a checkpoint with
 bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
-Batches of 16 windows of at most 384 tokens, rate 5e-5, a tenth of the steps
-warm up. The peer learns from the windows that our run wrote, and its logits
-become answers as ours do. Our seconds are those of the whole command, the
+Batches of 32 windows of at most 384 tokens, rate 5e-5, a tenth of the steps
+warm up. Flags are those of run_squad.py; the peer follows --precision. It
+learns from the windows that our run wrote, and its logits become answers as
+ours do. Our seconds are those of the whole command, the
 peer's those of training.
 """
 
@@ -29,6 +30,7 @@ def theirs(
     seed: int,
     epochs: float,
     peer: tuple[str, str],
+    bf16: bool,
 ) -> dict[str, float]:
     """Measures seconds of training and metrics of the peer.
 
@@ -38,6 +40,7 @@ def theirs(
         seed: seed of the peer.
         epochs: epochs of training.
         peer: Python of the peer and folder of its weights.
+        bf16: whether it trains in mixed precision.
     """
     train, held_out = (
         list(
@@ -61,6 +64,7 @@ def theirs(
         model_class="BertForQuestionAnswering",
         epochs=epochs,
         seed=seed,
+        bf16=bf16,
     )
     return {"seconds": seconds, **scores(dataset, held_out, *logits)}
 
@@ -97,6 +101,7 @@ def measure(
     epochs: float,
     seeds: int,
     peer: tuple[str, str] | None = None,
+    **flags: str,
 ) -> dict:
     """Measures scores and times of both sides.
 
@@ -106,7 +111,9 @@ def measure(
         epochs: epochs of training.
         seeds: number of seeds.
         peer: Python of the peer and folder of the same weights, or None.
+        flags: further flags of run_squad.py.
     """
+    bf16 = flags.get("precision") == "bfloat16"
     dataset = examples.read(dev, examples.TEXTS)
     version_2 = dataset.has_impossible
 
@@ -123,14 +130,16 @@ def measure(
             version_2_with_negative=version_2,
             num_train_epochs=epochs,
             random_seed=seed,
+            **flags,
         )
 
     sides = {"ours": ours}
     if peer:
         sides["transformers"] = lambda seed, folder: theirs(
-            dataset, folder, seed, epochs, peer
+            dataset, folder, seed, epochs, peer, bf16
         )
-    what = f"SQuAD {'2.0' if version_2 else '1.1'}, {epochs:g} epochs"
+    task = f"SQuAD {'2.0' if version_2 else '1.1'}"
+    what = by_seed.describe(task, epochs, flags)
     metrics = ("exact", "f1", "best_f1") if version_2 else ("exact_match", "f1")
     return by_seed.compare(what, metrics, sides, seeds)
 
