@@ -376,8 +376,8 @@ def list_files(patterns: str, flag: str) -> list[str]:
                     f"--{flag} is a folder",
                     path=match,
                     expected="files",
-                    fix=f"pass --{flag}='{match}/*'; of texts, "
-                    "prepare_corpus.py makes a corpus, in folders too",
+                    fix=f"pass --{flag}='{match}/*'; "
+                    "prepare_corpus.py reads the text files of whole folders",
                 )
         files += matches
     return files

@@ -60,8 +60,8 @@ def warn(metrics: dict[str, float], references: dict[str, float]) -> None:
     advice = "check --learning_rate, the number of steps and the data"
     if better and all(name.endswith(_LOSS) for name in found):
         advice = (
-            "its answers are better, but too sure: train fewer epochs or lower "
-            "--learning_rate"
+            "its answers are better, but overconfident: train for fewer epochs "
+            "or lower --learning_rate"
         )
     if found:
         say(

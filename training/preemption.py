@@ -92,7 +92,7 @@ class Preemption:
             return
         say(
             f"stopped at step {step} of {last_step}, which is saved: {cause}; "
-            "the same command resumes the run; --do_eval waits until its end"
+            "the same command resumes the run; --do_eval runs at its end"
         )
         raise SystemExit(code)
 

@@ -334,7 +334,10 @@ class Saver:
             try:
                 return self._restore(path, step)
             except DAMAGE as error:
-                say(f"warning: {path}: unreadable, trying an earlier: {error}")
+                say(
+                    f"warning: {path}: unreadable, restoring an earlier "
+                    f"checkpoint: {error}"
+                )
         if steps or self._steps_of("(?:json|index)"):
             raise UserError(
                 "no checkpoint here can be read",

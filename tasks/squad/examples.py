@@ -237,7 +237,7 @@ class _Reader:
         json_data.check(answer, _SPAN, location)
         text, start = answer["text"], answer["answer_start"]
         if not text.strip():
-            raise ValueError(f"{location}text has no text")
+            raise ValueError(f"{location}text is empty")
         if not 0 <= start < len(context):
             raise ValueError(
                 f"{location}answer_start {start} is outside of the context; "

@@ -345,7 +345,7 @@ BROKEN = {
     "no answer": (content(question(answers=[])), "qa q1: no answer"),
     "an empty answer": (
         content(answer(text="")),
-        "qa q1: answer.text has no text",
+        "qa q1: answer.text is empty",
     ),
     "an answer without a start": (
         content(question(answers=[{"text": "Rome"}])),

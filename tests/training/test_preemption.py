@@ -41,7 +41,7 @@ def test_a_signal_waits_for_the_end_of_the_step(name, code):
     assert found.stderr == (
         "stopping after this step; a second signal stops at once\n"
         f"stopped at step 7 of 11, which is saved: {name}; the same command "
-        "resumes the run; --do_eval waits until its end\n"
+        "resumes the run; --do_eval runs at its end\n"
     )
 
 
@@ -79,7 +79,7 @@ def test_the_time_is_up_before_the_last_step(capsys):
     assert caught.value.code == 0
     assert capsys.readouterr().err == (
         "stopped at step 7 of 11, which is saved: the time of --train_for is "
-        "up; the same command resumes the run; --do_eval waits until its end\n"
+        "up; the same command resumes the run; --do_eval runs at its end\n"
     )
 
 

@@ -155,7 +155,9 @@ def test_a_damaged_one_gives_way_to_the_one_before(saver, capsys, part, change):
     damage(path + part, change)
     assert saver.restore_latest().step == 5
     err = capsys.readouterr().err
-    assert err.startswith(f"warning: {path}: unreadable, trying an earlier: ")
+    assert err.startswith(
+        f"warning: {path}: unreadable, restoring an earlier checkpoint: "
+    )
     assert len(err.splitlines()) == 1
 
 

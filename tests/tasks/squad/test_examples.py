@@ -252,7 +252,7 @@ BROKEN = {
     ),
     "empty answer": (
         content(answer(text=" ")),
-        "train.json: qa q1: answer.text has no text",
+        "train.json: qa q1: answer.text is empty",
     ),
     "behind the text": (
         content(answer(answer_start=400)),
