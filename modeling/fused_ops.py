@@ -18,6 +18,7 @@ from modeling.config import BertConfig
 
 if dropout.ON_TENSORFLOW:
     import tensorflow as tf
+    from tensorflow.compiler.tf2xla.ops import gen_xla_ops  # no public name
 
 # For smaller sizes compiling takes longer than a short run can save.
 SMALLEST_HIDDEN_SIZE = 128
@@ -144,13 +145,9 @@ def run_layer(function: Callable, x):
         with training_step(seed, options):
             return function(x)
 
-    def compiled(x):
-        # The seed is behind the barrier too: XLA would keep dropout masks,
-        # which depend on nothing else.
-        return _recomputing(again)(x, seed)
-
     if options.compiled:
-        return _in_order(compiled if options.remat else function)(x)
+        run = _recomputing(again) if options.remat else again
+        return _in_order(run)(x, seed)
     return (tf.recompute_grad(again) if options.remat else function)(x)
 
 
@@ -163,8 +160,6 @@ def _recomputing(function: Callable) -> Callable:
 
     XLA removes what `tf.recompute_grad` recomputes, as it has it already.
     """
-    # Has no public name.
-    from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
     @tf.custom_gradient
     def run(*tensors):
@@ -192,21 +187,22 @@ def _in_order(function: Callable) -> Callable:
     """The function; its gradients are complete before those below it start.
 
     Compilers for several devices would compute the gradients of all variables
-    last, just before they are summed, and keep all that these need.
+    last, just before they are summed, and keep all that these need. The seed is
+    an argument so that rematerialization puts it behind its barrier: the masks
+    of dropout depend on nothing else, and XLA would keep them.
     """
-    from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
     @tf.custom_gradient
-    def run(x):
+    def run(x, seed):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            outputs = function(x)
+            outputs = function(x, seed)
 
         def gradient(upstream, variables):
             below, *found = gen_xla_ops.xla_optimization_barrier(
                 input=tape.gradient(outputs, [x, *variables], upstream)
             )
-            return below, found
+            return (below, None), found
 
         return outputs, gradient
 
