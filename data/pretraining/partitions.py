@@ -20,7 +20,7 @@ from data.corpus import documents as corpus
 from data.pretraining import instances as pretraining
 from data.pretraining import masking, records
 from data.pretraining.settings import InstanceSettings
-from data.records import encoding, shuffle, writer
+from data.records import shuffle, writer
 from data.text import fast_tokenization, vocabulary, word_boundaries
 from data.text.settings import Text
 
@@ -205,20 +205,21 @@ class Worker:
         """
         documents = self.tokenize(texts)
         counts = self.count_documents(documents, texts)
-        held: list[encoding.EncodedRecords] = []
-        sections = 0
+        held: list[bytes] = []
+        sections = size = 0
         last = math.ceil(passes) - 1
         for index in range(last + 1):
-            encoded, more = self.make_pass(documents, index, number, passes)
-            held.append(encoded)
+            made, more = self.make_pass(documents, index, number, passes)
+            held += made
             add_counts(counts, more)
-            add_counts(counts, {"records": len(encoded.ends)})
-            size = sum(len(x.data) for x in held)
+            add_counts(counts, {"records": len(made)})
+            size += sum(map(len, made))
             if size < _SECTION_BYTES and index < last:
                 continue
             key = f"{self._recipe.settings.random_seed}/{number}/{sections}"
             portions = shuffle.distribute(held, self._recipe.num_shards, key)
             held.clear()
+            size = 0
             yield portions, counts
             counts = {}
             sections += 1
@@ -229,7 +230,7 @@ class Worker:
         index: int,
         number: int,
         passes: float,
-    ) -> tuple[encoding.EncodedRecords, dict[str, int]]:
+    ) -> tuple[list[bytes], dict[str, int]]:
         """Makes the records of one pass, `index`, over partition `number`."""
         return records.make_records(
             documents,

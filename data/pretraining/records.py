@@ -23,7 +23,7 @@ def make_records(
     settings: InstanceSettings,
     vocabulary: masking.Vocabulary,
     share: float = 1.0,
-) -> tuple[encoding.EncodedRecords, dict[str, int]]:
+) -> tuple[list[bytes], dict[str, int]]:
     """Makes the records of one pass over a partition of the corpus.
 
     They are a function of the arguments alone.
@@ -37,18 +37,18 @@ def make_records(
         share: probability that a document is used.
 
     Returns:
-        The records, and counts of instances, of their tokens and of their
-        masked tokens.
+        The serialized records, and counts of instances, of their tokens and
+        of their masked tokens.
     """
     counts: dict[str, int] = {}
-    parts = []
+    records: list[bytes] = []
     for rows in make_rows(
         documents, number, partition, settings, vocabulary, share
     ):
         for name, count in count_rows(rows, vocabulary.mask_id).items():
             counts[name] = counts.get(name, 0) + count
-        parts.append(encoding.encode_examples(rows))
-    return encoding.join(parts), counts
+        records += encoding.encode_examples(rows)
+    return records, counts
 
 
 def make_rows(

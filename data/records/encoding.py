@@ -9,47 +9,15 @@ the values is a varint: 7 bits in a byte, the lowest first, and the highest bit
 of a byte says that another one follows.
 """
 
-import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 _TABLE_SIZE = 1 << 17  # integers whose varints are looked up
 
 
-@dataclasses.dataclass(frozen=True)
-class EncodedRecords:
-    """Serialized `tf.train.Example`s back to back.
-
-    Attributes:
-        data: uint8 [bytes].
-        ends: int64 [R], end of each record in `data`.
-    """
-
-    data: np.ndarray
-    ends: np.ndarray
-
-    def to_list(self) -> list[bytes]:
-        """The records, one by one."""
-        data, ends = self.data.tobytes(), self.ends.tolist()
-        return [data[start:end] for start, end in zip([0, *ends], ends)]
-
-
-def join(parts: list[EncodedRecords]) -> EncodedRecords:
-    """Joins the records of several parts."""
-    sizes = np.array([len(part.data) for part in parts], np.int64)
-    starts = np.cumsum(sizes) - sizes
-    nothing = EncodedRecords(np.zeros(0, np.uint8), np.zeros(0, np.int64))
-    return EncodedRecords(
-        np.concatenate([nothing.data, *(part.data for part in parts)]),
-        np.concatenate(
-            [nothing.ends, *(x.ends + s for x, s in zip(parts, starts))]
-        ),
-    )
-
-
-def encode_examples(arrays: dict[str, np.ndarray]) -> EncodedRecords:
+def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:
     """Serializes `tf.train.Example`s, with the features in the order given.
 
     Args:
@@ -59,63 +27,85 @@ def encode_examples(arrays: dict[str, np.ndarray]) -> EncodedRecords:
     Returns:
         N serialized examples.
     """
-    # Columns of bytes, and which of them each record has; None: all of them.
-    columns: list[tuple[np.ndarray, np.ndarray | None]] = []
+    # Parts of every record; columns of bytes that all have are one part.
+    parts: list[Iterable[bytes]] = []
+    columns: list[np.ndarray] = []
     total: np.ndarray | int = 0
     for name, array in arrays.items():
-        values, there = _values(array)
-        sizes = np.full(len(values), values.shape[1])
-        if there is not None:
-            sizes = there.sum(axis=1)
+        count, length = array.shape
         header = functools.partial(_feature_header, name, array.dtype.kind)
-        headers, lengths = _headers(header, sizes)
-        columns += [headers, (values, there)]
-        total = total + lengths + sizes
-    headers, lengths = _headers(_example_header, total)
-    columns.insert(0, headers)
-    width = sum(values.shape[1] for values, _ in columns)
-    data = np.empty((len(total), width), np.uint8)
-    kept = np.ones(data.shape, bool)
-    start = 0
-    for values, there in columns:
-        stop = start + values.shape[1]
-        data[:, start:stop] = values
-        if there is not None:
-            kept[:, start:stop] = there
-        start = stop
-    return EncodedRecords(
-        np.compress(kept.ravel(), data.ravel()), np.cumsum(total + lengths)
-    )
+        fixed = _fixed_values(array)
+        if fixed is not None:
+            start = np.frombuffer(header(fixed.shape[1]), np.uint8)
+            columns += [np.broadcast_to(start, (count, len(start))), fixed]
+            total = total + len(start) + fixed.shape[1]
+            continue
+        values, sizes, zeros = _varints(array)
+        headers, lengths = _headers(header, sizes + zeros)
+        padding = [bytes(n) for n in range(length + 1)]
+        parts += [*_rows(columns), headers, values]
+        parts.append(map(padding.__getitem__, zeros.tolist()))
+        columns = []
+        total = total + lengths + sizes + zeros
+    parts += _rows(columns)
+    headers, _ = _headers(_example_header, np.broadcast_to(total, count))
+    return list(map(b"".join, zip(headers, *parts)))
 
 
-def _values(array: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Bytes of the values of a feature: varints, or floats of four bytes.
+def _fixed_values(array: np.ndarray) -> np.ndarray | None:
+    """Bytes of values that all take the same number: uint8 [N, bytes]."""
+    if array.dtype.kind == "f":
+        return np.ascontiguousarray(array, "<f4").view(np.uint8)
+    if array.min(initial=0) >= 0 and array.max(initial=0) < 128:
+        return array.astype(np.uint8)
+    return None
+
+
+def _rows(columns: list[np.ndarray]) -> list[list[bytes]]:
+    """One part, of columns uint8 [N, any]; none of no column."""
+    if not columns:
+        return []
+    table = np.hstack(columns)
+    return [_split(table, np.full(len(table), table.shape[1]))]
+
+
+def _split(data: np.ndarray, sizes: np.ndarray) -> list[bytes]:
+    """Splits bytes, uint8, into pieces of some sizes."""
+    content, ends = data.tobytes(), np.cumsum(sizes).tolist()
+    return [content[start:end] for start, end in zip([0, *ends], ends)]
+
+
+def _varints(
+    array: np.ndarray,
+) -> tuple[list[bytes], np.ndarray, np.ndarray]:
+    """Varints of each row up to its last value that is not zero.
 
     Returns:
-        (uint8 [N, bytes], bool [N, bytes]); only the bytes where the second
-        one is true belong to a value. None: all bytes do.
+        the bytes of each row, their number, and the number of zeros after
+        them, each of which is a byte: int64 [N].
     """
-    if array.dtype.kind == "f":
-        return np.ascontiguousarray(array, "<f4").view(np.uint8), None
+    count, length = array.shape
+    zeros = np.argmax(array[:, ::-1] != 0, axis=1)
+    values = array[np.arange(length) < (length - zeros)[:, None]]
     low, high = array.min(initial=0), array.max(initial=0)
-    if low >= 0 and high < 128:
-        return array.astype(np.uint8), None
     if low >= 0 and high < _TABLE_SIZE:
-        encoded, there = (table.take(array) for table in _varint_table())
+        encoded, there, size = (table.take(values) for table in _varint_table())
     else:
-        encoded, there = _compute_varints(array, 10)
-    count = len(array)
-    return (
-        encoded.view(np.uint8).reshape(count, -1),
-        there.view(bool).reshape(count, -1),
-    )
+        encoded, there = _compute_varints(values, 10)
+        size = there.sum(axis=1, dtype=np.uint8)
+    kept = there.view(bool).ravel()
+    data = np.compress(kept, encoded.view(np.uint8).ravel())
+    firsts = np.cumsum(length - zeros) - (length - zeros)
+    sizes = np.add.reduceat(size, firsts, dtype=np.int64) if count else firsts
+    return _split(data, sizes), sizes, zeros
 
 
 @functools.cache
-def _varint_table() -> tuple[np.ndarray, np.ndarray]:
-    """Varints of small integers, four bytes in an integer: uint32."""
+def _varint_table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Varints of small integers, four bytes in an integer, and their sizes."""
     encoded, there = _compute_varints(np.arange(_TABLE_SIZE), 4)
-    return encoded.view(np.uint32).ravel(), there.view(np.uint32).ravel()
+    sizes = there.sum(axis=1, dtype=np.uint8)
+    return encoded.view(np.uint32).ravel(), there.view(np.uint32).ravel(), sizes
 
 
 def _compute_varints(
@@ -133,23 +123,12 @@ def _compute_varints(
 
 def _headers(
     make: Callable[[int], bytes], sizes: np.ndarray
-) -> tuple[tuple[np.ndarray, np.ndarray | None], np.ndarray]:
-    """Headers of contents of some sizes: `make(size)` for each record.
-
-    Returns:
-        ((uint8 [N, width], bool [N, width] or None), int64 [N]): bytes and
-        which of them belong to a header, as in `_values`, and their number.
-    """
+) -> tuple[list[bytes], np.ndarray]:
+    """Headers of contents of some sizes, and their lengths, int64 [N]."""
     distinct, which = np.unique(sizes, return_inverse=True)
     headers = [make(size) for size in distinct.tolist()]
     lengths = np.array([len(header) for header in headers], np.int64)
-    width = lengths.max(initial=0)
-    padded = b"".join(header.ljust(width, b"\0") for header in headers)
-    table = np.frombuffer(padded, np.uint8).reshape(len(headers), width)
-    there = None
-    if (lengths < width).any():
-        there = (np.arange(width) < lengths[:, None])[which]
-    return (table[which], there), lengths[which]
+    return [headers[i] for i in which.tolist()], lengths[which]
 
 
 @functools.lru_cache(maxsize=1 << 16)

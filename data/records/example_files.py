@@ -78,7 +78,7 @@ def write(
         with tf.io.TFRecordWriter(temporary) as writer:
             while batch := list(itertools.islice(examples, _AT_ONCE)):
                 arrays = _padded(batch, schema, max_seq_length, choices)
-                for record in encoding.encode_examples(arrays).to_list():
+                for record in encoding.encode_examples(arrays):
                     writer.write(record)
                 count += len(batch)
         digest = sync_and_hash(temporary)

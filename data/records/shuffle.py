@@ -20,7 +20,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from common import storage
-from data.records import encoding
 from data.records import frames as framing
 
 BUCKET_BYTES = 32 << 20  # of a shard, shuffled in memory at once
@@ -28,34 +27,28 @@ _AT_ONCE = 4096  # number of frames per write
 _COUNT = 8  # bytes of a portion's count, and of an offset
 
 
-def distribute(
-    parts: list[encoding.EncodedRecords], num_shards: int, key: str
-) -> list[bytes]:
+def distribute(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
     """Deals records over shards, as evenly as possible, in random order.
 
     Args:
-        parts: serialized records, N in all.
+        records: N serialized records.
         num_shards: number of shards.
         key: seed of the order.
 
     Returns:
         the portion of each shard.
     """
-    data = b"".join([part.data for part in parts])
-    lengths = np.concatenate([np.diff(x.ends, prepend=0) for x in parts])
-    stops, count = np.cumsum(lengths), len(lengths)
+    count = len(records)
     order = permutation(f"{key}/order", count)
     sizes = np.full(num_shards, count // num_shards)
     sizes[permutation(f"{key}/rest", num_shards)[: count % num_shards]] += 1
     portions = []
-    for chosen in np.split(order, np.cumsum(sizes)[:-1]):
-        ends, own = stops[chosen], lengths[chosen]
-        records = [
-            data[a:b] for a, b in zip((ends - own).tolist(), ends.tolist())
-        ]
-        head = len(records).to_bytes(_COUNT, "little")
-        head += (own + framing.OVERHEAD).astype("<u4").tobytes()
-        portions.append(framing.join(records, head))
+    for numbers in np.split(order, np.cumsum(sizes)[:-1]):
+        chosen = [records[i] for i in numbers.tolist()]
+        lengths = np.fromiter(map(len, chosen), "<u4", len(chosen))
+        head = len(chosen).to_bytes(_COUNT, "little")
+        head += (lengths + np.uint32(framing.OVERHEAD)).tobytes()
+        portions.append(framing.join(chosen, head))
     return portions
 
 

@@ -13,7 +13,6 @@ from data.records import example_files, shuffle, writer
 from modeling.formats import conversion
 from serving import export_folder
 from tasks.squad import answers
-from tests.helpers.pretraining_files import encoded
 from training.saver import Saver
 
 
@@ -76,9 +75,7 @@ def save_checkpoint(folder):
 def write_shards(folder):
     with writer.ShardWriter([f"{folder}/{i}.tfrecord" for i in "01"]) as some:
         path = some.part_path(0)
-        shuffle.write_part(
-            path, shuffle.distribute([encoded([b"a", b"bc"])], 2, "key")
-        )
+        shuffle.write_part(path, shuffle.distribute([b"a", b"bc"], 2, "key"))
         entries = [
             writer.write_shard(some.shard_path(i), i, [("0", path)], "key")
             for i in range(2)

@@ -16,14 +16,6 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
 ]
 
 
-def encoded(serialized: list[bytes]) -> encoding.EncodedRecords:
-    """Records as the encoder returns them."""
-    ends = np.cumsum([len(x) for x in serialized], dtype=np.int64)
-    return encoding.EncodedRecords(
-        np.frombuffer(b"".join(serialized), np.uint8), ends
-    )
-
-
 def write_records(path, rows, seed=1, listed=True, length=S, **changed):
     """A shard of random records, in a manifest or not.
 
@@ -44,9 +36,7 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
     }
     for name in features.ENCODER_INPUTS:
         arrays[name] = np.pad(arrays[name], [(0, 0), (0, length - S)])
-    entry = records.write_records(
-        str(path), encoding.encode_examples(arrays).to_list()
-    )
+    entry = records.write_records(str(path), encoding.encode_examples(arrays))
     if listed:
         vocab = path.parent / "vocab.txt"
         vocab.write_text("".join(f"{token}\n" for token in VOCABULARY))

@@ -217,7 +217,7 @@ def damaged(path, name, index, value):
         arrays[name] = np.repeat(arrays[name], value, 1)
     else:
         arrays[name][index] = value
-    writer.write_records(str(path), encoding.encode_examples(arrays).to_list())
+    writer.write_records(str(path), encoding.encode_examples(arrays))
     return path
 
 

@@ -52,7 +52,7 @@ def folder(tmp_path_factory):
     }
     records.write_records(
         str(folder / "train.tfrecord"),
-        encoding.encode_examples(arrays).to_list(),
+        encoding.encode_examples(arrays),
     )
     config = small.config(hidden_dropout_prob=0.1)
     (folder / "config.json").write_text(config.to_json())

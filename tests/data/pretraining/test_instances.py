@@ -108,7 +108,7 @@ def test_records_hold_valid_rows_of_contiguous_text(
             TokenizedDocuments.of(documents), 0, 0, options, known
         )
         parsed = tf.io.parse_example(
-            encoded.to_list(),
+            encoded,
             {
                 name: tf.io.FixedLenFeature(values.shape[1:], values.dtype)
                 for name, values in rows.items()

@@ -64,7 +64,7 @@ def test_records_are_parsed_to_the_rows(documents, name):
         name: tf.io.FixedLenFeature([length], tf.as_dtype(kind))
         for name, (kind, length) in schema_of(settings).items()
     }
-    parsed = tf.io.parse_example(encoded.to_list(), parsing)
+    parsed = tf.io.parse_example(encoded, parsing)
     assert parsed.keys() == rows.keys()
     for feature, values in parsed.items():
         np.testing.assert_array_equal(values, rows[feature], feature)
@@ -104,7 +104,7 @@ def test_the_originals_input_function_reads_the_records(documents, tmp_path):
     encoded, _ = make(documents, settings)
     path = str(tmp_path / "a.tfrecord")
     with tf.io.TFRecordWriter(path) as writer:
-        for record in encoded.to_list():
+        for record in encoded:
             writer.write(record)
     s, p = settings.max_seq_length, settings.max_predictions_per_seq
     shapes = {
@@ -139,14 +139,14 @@ def test_records_do_not_depend_on_the_size_of_a_block(
     whole, counts = make(documents, SETTINGS[name])
     monkeypatch.setattr(records, "_CELLS_AT_ONCE", 3001)
     blocks, again = make(documents, SETTINGS[name])
-    assert blocks.to_list() == whole.to_list()
+    assert blocks == whole
     assert again == counts
 
 
 @pytest.mark.parametrize("name", ["plain", "packed"])
 def test_a_share_of_no_documents_gives_no_records(documents, name):
     encoded, counts = make(documents, SETTINGS[name], share=0.0)
-    assert encoded.to_list() == []
+    assert encoded == []
     assert set(counts.values()) == {0}
 
 

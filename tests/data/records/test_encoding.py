@@ -27,7 +27,7 @@ def test_examples_hold_what_was_encoded():
         "weights": np.array([[0.5, -1.0], [0.0, 3.25]], np.float32),
         "label": np.array([[1], [0]], np.int64),
     }
-    encoded = encoding.encode_examples(arrays).to_list()
+    encoded = encoding.encode_examples(arrays)
     assert [parsed(record) for record in encoded] == [
         {
             "input_ids": ("int64_list", [5, 7, 0]),
@@ -59,14 +59,14 @@ def test_bytes_are_those_of_protobuf(length, dtype, kind, field):
             features=tf.train.Features(feature={"ids": feature})
         )
         expected.append(example.SerializeToString(deterministic=True))
-    assert encoding.encode_examples({"ids": array}).to_list() == expected
+    assert encoding.encode_examples({"ids": array}) == expected
 
 
 @pytest.mark.parametrize("bits", [7, 14, 17, 21, 63])
 def test_the_highest_number_of_a_size_survives(bits):
     for value in (2**bits - 1, 2**bits % 2**63):
         array = np.array([[value, 0], [0, value]], np.int64)
-        encoded = encoding.encode_examples({"ids": array}).to_list()
+        encoded = encoding.encode_examples({"ids": array})
         assert [parsed(record)["ids"][1] for record in encoded] == (
             array.tolist()
         )
@@ -75,9 +75,7 @@ def test_the_highest_number_of_a_size_survives(bits):
 def test_features_are_in_the_order_given():
     one = np.ones([1, 1], np.int64)
     for names in (["b", "a", "c"], ["c", "b", "a"]):
-        (record,) = encoding.encode_examples(
-            dict.fromkeys(names, one)
-        ).to_list()
+        (record,) = encoding.encode_examples(dict.fromkeys(names, one))
         offsets = [record.index(name.encode()) for name in names]
         assert offsets == sorted(offsets)
 
@@ -96,7 +94,7 @@ def test_any_number_survives(rows, number):
         "ids": np.array(rows, np.int64),
         "weights": np.full([len(rows), 2], number, np.float32),
     }
-    assert [parsed(r) for r in encoding.encode_examples(arrays).to_list()] == [
+    assert [parsed(r) for r in encoding.encode_examples(arrays)] == [
         {
             "ids": ("int64_list", row),
             "weights": ("float_list", [number, number]),

@@ -36,9 +36,7 @@ def shards(folder, sizes):
     return [
         write(
             folder / f"{i}.tfrecord",
-            encoding.encode_examples(
-                arrays(range(start, start + size))
-            ).to_list()
+            encoding.encode_examples(arrays(range(start, start + size)))
             if size
             else [],
         )
@@ -220,7 +218,7 @@ def check(path, schema=SCHEMA):
 
 @pytest.mark.parametrize("size", [0, 1, 23, 1024, 1031])
 def test_good_records_are_counted(tmp_path, size):
-    serialized = encoding.encode_examples(valid(size)).to_list() if size else []
+    serialized = encoding.encode_examples(valid(size)) if size else []
     assert check(write(tmp_path / "a.tfrecord", serialized)) == size
 
 
@@ -234,7 +232,7 @@ def valid(rows):
 
 def whole(folder, rows):
     path = folder / f"{rows}.tfrecord"
-    return write(path, encoding.encode_examples(valid(rows)).to_list())
+    return write(path, encoding.encode_examples(valid(rows)))
 
 
 def message_of(path, schema=SCHEMA):
@@ -262,9 +260,7 @@ def test_a_number_out_of_range_names_its_record(
     bad = limit if bad is None else bad
     batch = valid(1031)
     batch[name][row, -1] = bad
-    path = write(
-        tmp_path / "a.tfrecord", encoding.encode_examples(batch).to_list()
-    )
+    path = write(tmp_path / "a.tfrecord", encoding.encode_examples(batch))
     assert message_of(path) == (
         f"record {row}: {name} has {bad}; expected 0 to {limit - 1}; "
         "pass the config and lengths that the records were made for"
@@ -287,11 +283,11 @@ def test_other_lengths_name_feature_and_flags(tmp_path):
 
 @pytest.mark.parametrize("row", [0, 5, 1029])
 def test_a_missing_feature_is_found(tmp_path, row):
-    good = encoding.encode_examples(valid(7)).to_list()
+    good = encoding.encode_examples(valid(7))
     few = valid(1)
     del few["segment_ids"]
     serialized = good * 148
-    serialized[row] = encoding.encode_examples(few).to_list()[0]
+    serialized[row] = encoding.encode_examples(few)[0]
     message = message_of(write(tmp_path / "a.tfrecord", serialized))
     assert message.startswith(
         f"record {row}: no segment_ids; expected records of "
@@ -301,9 +297,7 @@ def test_a_missing_feature_is_found(tmp_path, row):
 def test_a_feature_of_another_kind_is_found(tmp_path):
     wrong = valid(2)
     wrong["input_mask"] = wrong["input_mask"].astype(np.float32)
-    path = write(
-        tmp_path / "a.tfrecord", encoding.encode_examples(wrong).to_list()
-    )
+    path = write(tmp_path / "a.tfrecord", encoding.encode_examples(wrong))
     assert message_of(path).startswith(
         "record 0: no input_mask; expected records of "
     )
@@ -311,7 +305,7 @@ def test_a_feature_of_another_kind_is_found(tmp_path):
 
 @pytest.mark.parametrize("row", [0, 5, 1029])
 def test_what_is_not_an_example_is_named(tmp_path, row):
-    serialized = encoding.encode_examples(valid(7)).to_list() * 148
+    serialized = encoding.encode_examples(valid(7)) * 148
     serialized[row] = b"\xff no protobuf"
     message = message_of(write(tmp_path / "a.tfrecord", serialized))
     assert message.startswith(f"record {row}: not a tf.train.Example: ")
@@ -335,7 +329,7 @@ def test_a_damaged_byte_is_rejected(tmp_path):
 def test_damage_reports_the_number_of_records_before_it(tmp_path, good):
     path = write(
         tmp_path / "a.tfrecord",
-        encoding.encode_examples(valid(good)).to_list() if good else [],
+        encoding.encode_examples(valid(good)) if good else [],
     )
     with open(path, "ab") as file:
         file.write(b"neither length nor checksum")
@@ -347,7 +341,7 @@ def test_a_file_that_ends_within_a_header_is_rejected(tmp_path, tail):
     # TensorFlow takes fewer than the header's 12 bytes for the end.
     path = whole(tmp_path, 23)
     length = os.path.getsize(path)
-    write(path, encoding.encode_examples(valid(24)).to_list())
+    write(path, encoding.encode_examples(valid(24)))
     os.truncate(path, length + tail)
     assert "cannot be read after record 23; " in message_of(path)
 

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from common.formats import checksums
 from data.records import frames, shuffle
-from tests.helpers.pretraining_files import encoded
 
 
 def tf_frames(path, records):
@@ -38,20 +37,13 @@ def test_the_checksum_of_a_known_text():
     assert checksums.masked_crc32c(bytes(32)) == expected
 
 
-def distribute(records, shards, key):
-    """Of records that are encoded in two parts."""
-    middle = len(records) // 2
-    parts = [encoded(records[:middle]), encoded(records[middle:])]
-    return shuffle.distribute(parts, shards, key)
-
-
 def make_parts(folder, parts, shards):
     """Writes parts; returns their names and paths."""
     found = []
     for number, records in enumerate(parts):
         path = folder / f"part-{number}"
         digest = shuffle.write_part(
-            str(path), distribute(records, shards, f"seed/{number}")
+            str(path), shuffle.distribute(records, shards, f"seed/{number}")
         )
         assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
         found.append((f"{number}.0", str(path)))
@@ -124,7 +116,7 @@ def test_every_order_is_as_probable(tmp_path, monkeypatch, bucket):
     counts, trials = Counter(), 1200
     for trial in range(trials):
         key = f"{trial}"
-        portions = distribute([b"a", b"b", b"c", b"d"], 1, key)
+        portions = shuffle.distribute([b"a", b"b", b"c", b"d"], 1, key)
         path = tmp_path / "part"
         shuffle.write_part(str(path), portions)
         file = io.BytesIO()
@@ -141,7 +133,7 @@ def test_every_order_is_as_probable(tmp_path, monkeypatch, bucket):
 def test_shards_get_the_rest_at_random():
     counts = Counter()
     for trial in range(900):
-        portions = distribute([b"a"] * 4, 3, f"{trial}")
+        portions = shuffle.distribute([b"a"] * 4, 3, f"{trial}")
         sizes = [int.from_bytes(portion[:8], "little") for portion in portions]
         assert sorted(sizes) == [1, 1, 2]
         counts[sizes.index(2)] += 1

@@ -10,7 +10,6 @@ from common.errors import UserError
 from common.processes import KilledProcess
 from data.records import shuffle
 from data.records import writer as records
-from tests.helpers.pretraining_files import encoded
 
 
 def content(path):
@@ -66,7 +65,7 @@ def test_shards_are_renamed_when_all_are_complete(tmp_path):
 def test_a_shard_is_written_from_its_portions(tmp_path):
     rows = [b"%d" % i for i in range(97)]
     part = str(tmp_path / "part")
-    shuffle.write_part(part, shuffle.distribute([encoded(rows)], 2, "key"))
+    shuffle.write_part(part, shuffle.distribute(rows, 2, "key"))
     found = []
     for number in range(2):
         path = str(tmp_path / f"shard-{number}")
