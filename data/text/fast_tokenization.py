@@ -33,6 +33,7 @@ _LAST_CUT = re.compile(".*[ ,;!?/+()=\n\t]", re.DOTALL).match
 _CODE_POINTS = 0x110000
 _OTHER, _END = 0, 1  # classes: of no token; the space after a word
 _ENTRIES = 4  # of the table for each node: with fewer, few are free
+_ROUNDS = 300  # of draws for all nodes from the same entries
 _SHIFT, _CHILD = np.int64(32), np.int64((1 << 32) - 1)
 _NONE = -1
 
@@ -266,7 +267,9 @@ def _arrange(
     """Finds addresses for the nodes of a trie.
 
     All nodes draw an address. Those whose entries are free, and wanted by no
-    node with more children, keep it; the others draw again.
+    node with more children, keep it; the others draw again. Where many nodes
+    have most of the characters as children, as in an alphabet of few letters,
+    hardly any address stays free, so later rounds draw from new entries.
 
     Args:
         parents, classes: from `_grow`.
@@ -278,14 +281,20 @@ def _arrange(
     children = np.bincount(parents[2:], minlength=count)
     # Edges in the order of precedence, and the first edge of each node.
     rng = np.random.Generator(np.random.Philox(0))
-    size = _ENTRIES * count
+    start, size = 0, _ENTRIES * count
     addresses = np.zeros(count, np.int64)
     owners = np.zeros(size, bool)  # addresses of nodes
     taken = np.zeros(size + classes.max() + 1, bool)
     edges = 2 + np.argsort(-children[parents[2:]], kind="stable")
     nodes = np.argsort(-children, kind="stable")
+    rounds = 0
     while len(nodes):
-        addresses[nodes] = rng.integers(size, size=len(nodes))
+        rounds += 1
+        if rounds > _ROUNDS:
+            more = _ENTRIES * max(len(nodes), len(edges))
+            start, size = size, size + more
+            owners, taken = (np.pad(x, (0, more)) for x in (owners, taken))
+        addresses[nodes] = rng.integers(start, size, size=len(nodes))
         lost = np.zeros(count, bool)
         lost[_losers(nodes, addresses[nodes], owners)] = True
         slots = addresses[parents[edges]] + classes[edges]

@@ -188,3 +188,21 @@ def test_many_children_of_one_node():
     tokens = [*letters, *(f"##{x}" for x in letters)]
     tokens += [f"{x}{y}" for x, y in zip(letters, reversed(letters))]
     words_of(tokens)(["".join(pair) for pair in zip(letters, letters[::-1])])
+
+
+def test_many_nodes_with_most_letters_as_children(monkeypatch):
+    """As in Thai: no free entries are left for all children of a node."""
+    draws, losers = [], fast_tokenization._losers
+
+    def counted(*args):
+        draws.append(None)
+        assert len(draws) < 1000, "the nodes do not find addresses"
+        return losers(*args)
+
+    monkeypatch.setattr(fast_tokenization, "_losers", counted)
+    rng = random.Random(1)
+    letters = [chr(0xE01 + i) for i in range(54)]
+    pairs = [x + y for x in letters for y in letters]
+    tokens = [x + y for x in pairs for y in rng.sample(letters, 5)]
+    words = ["".join(rng.choices(letters, k=7)) for _ in range(300)]
+    words_of([*letters, *(f"##{x}" for x in letters), *pairs, *tokens])(words)
