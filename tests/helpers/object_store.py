@@ -239,8 +239,14 @@ class Store:
         await writer.drain()
         head, empty, content = (await reader.read()).partition(b"\r\n\r\n")
         writer.close()
-        # The address of a resumable upload.
-        return head.replace(b": http://", b": https://") + empty + content
+        # The addresses of a resumable upload and of an object's content; the
+        # length does not change.
+        head = head.replace(b": http://", b": https://")
+        if "alt=media" not in target:
+            content = content.replace(
+                b'": "http://storage', b'":"https://storage'
+            )
+        return head + empty + content
 
     def _hide(self, answer: bytes, seconds: float) -> bytes:
         """A listing without the youngest objects."""
