@@ -70,7 +70,7 @@ def _rows(columns: list[np.ndarray]) -> list[list[bytes]]:
 
 
 def _split(data: np.ndarray, sizes: np.ndarray) -> list[bytes]:
-    """Splits bytes, uint8, into pieces of some sizes."""
+    """Splits bytes, uint8, into parts of some sizes."""
     content, ends = data.tobytes(), np.cumsum(sizes).tolist()
     return [content[start:end] for start, end in zip([0, *ends], ends)]
 
