@@ -205,14 +205,14 @@ def _make_sample(
     start = time.perf_counter()
     documents = worker.tokenize(sample.texts)
     tokenized = time.perf_counter()
-    encoded, counts = worker.make_pass(documents, 0, 0, 1.0)
+    serialized, counts = worker.make_pass(documents, 0, 0, 1.0)
     made = time.perf_counter()
     # The first pass also fills tables; the others count.
-    encoded, counts = worker.make_pass(documents, 1, 0, 2.0)
-    portions = shuffle.distribute([encoded], 1, "forecast")
+    serialized, counts = worker.make_pass(documents, 1, 0, 2.0)
+    portions = shuffle.distribute(serialized, 1, "forecast")
     end = time.perf_counter()
     counts |= worker.count_documents(documents, sample.texts)
-    counts["records"] = len(encoded.ends)
+    counts["records"] = len(serialized)
     size = sum(map(len, portions)) - 4 * counts["records"]
     return counts, size, tokenized - start, end - made
 
