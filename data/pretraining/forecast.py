@@ -29,6 +29,7 @@ from data.records import writer as records
 SAMPLE_BYTES = 4_000_000  # of text of each group
 _SPOTS = 16  # of a group, where the sample is read
 _FARTHEST = 256_000_000  # bytes of a compressed file that are skipped at most
+_START = 0.5  # seconds until processes work
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +108,11 @@ def make(
         size += sample_bytes * group.passes / sample.share
         work = (time_once + time_pass * group.passes) / sample.share
         seconds += 2 * sample.seconds + work / num_processes
-    seconds += _shard_seconds(size) / min(num_processes, plan.recipe.num_shards)
+    if num_processes > 1:
+        seconds += _START
+    # Parts are hashed and written by all processes, and then the shards.
+    writers = (num_processes, min(num_processes, plan.recipe.num_shards))
+    seconds += sum(_shard_seconds(size) / writer for writer in writers)
     whole = {name: round(count) for name, count in counts.items()}
     text = [(x.share, x.corpus.num_bytes) for x in samples.values()]
     return Forecast(
