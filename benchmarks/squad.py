@@ -8,8 +8,8 @@ bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
 Batches of 32 windows of at most 384 tokens, rate 5e-5, a tenth of the steps
 warm up. Flags are those of run_squad.py; the peer follows --precision. It
 learns from the windows that our run wrote, and its logits become answers as
-ours do. Our seconds are those of the whole command, the
-peer's those of training.
+ours do. Our seconds are those of the whole command, the peer's those of
+training.
 """
 
 import run_squad

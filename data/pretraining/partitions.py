@@ -206,20 +206,18 @@ class Worker:
         documents = self.tokenize(texts)
         counts = self.count_documents(documents, texts)
         held: list[bytes] = []
-        sections = size = 0
+        sections = 0
         last = math.ceil(passes) - 1
         for index in range(last + 1):
             made, more = self.make_pass(documents, index, number, passes)
             held += made
             add_counts(counts, more)
             add_counts(counts, {"records": len(made)})
-            size += sum(map(len, made))
-            if size < _SECTION_BYTES and index < last:
+            if sum(map(len, held)) < _SECTION_BYTES and index < last:
                 continue
             key = f"{self._recipe.settings.random_seed}/{number}/{sections}"
             portions = shuffle.distribute(held, self._recipe.num_shards, key)
             held.clear()
-            size = 0
             yield portions, counts
             counts = {}
             sections += 1

@@ -200,7 +200,7 @@ def test_a_step_for_a_device_has_none_of_what_is_counted(
         assert found["weight_copies"] == 0
     assert found["all_reduces"] == 1
     assert found["temporary_bytes"] > 0
-    # The variables are updated in place: outputs share memory with inputs.
+    # The new weights and moments take the memory of the old ones.
     assert found["alias_bytes"] > 0.95 * found["argument_bytes"]
     assert found["teraflop"] == pytest.approx(
         found["teraflop_by_formula"], rel=0.2
