@@ -21,7 +21,7 @@ from benchmarks import flops
 from benchmarks.peers.batches import training_batch
 from modeling import fused_ops, losses, models, precision
 from modeling.config import BertConfig
-from training import steps
+from training import distribution, steps
 from training.optimization import AdamWeightDecay
 
 MATMUL_SIZE = 2048
@@ -35,8 +35,9 @@ def make_training(
     use_xla: bool = False,
     packed: bool = False,
     accumulation_steps: int = 1,
+    deterministic: bool = False,
 ) -> steps.Steps:
-    """Creates training steps on one device.
+    """Creates training steps on one device, the first GPU if there is one.
 
     Args:
         config: sizes of the network.
@@ -44,6 +45,7 @@ def make_training(
         remat, use_xla: flags of run_pretraining.py.
         packed: rows hold several sequences.
         accumulation_steps: micro-batches of a batch.
+        deterministic: each run gives the same bits.
     """
     model = models.build_pretraining_model(config, packed=packed)
     optimizer = AdamWeightDecay(1e-4)
@@ -54,10 +56,10 @@ def make_training(
             losses.OBJECTIVES,
             losses.pretraining_weights,
             losses.pretraining_sums,
-            fused_ops.step_scope(config, fused, remat, use_xla),
+            fused_ops.step_scope(config, fused, remat, use_xla, deterministic),
         ),
         optimizer,
-        tf.distribute.OneDeviceStrategy("CPU:0"),
+        distribution.make_strategy("one_device"),
         1,
         use_xla,
         accumulation_steps,
@@ -79,6 +81,13 @@ def make_steps(
     batch["is_real_example"] = np.ones(batch_size, "f4")
     data = iter(tf.data.Dataset.from_tensors(batch).repeat())
     return make_training(config, **options), data
+
+
+def gpu_peak() -> int:
+    """Most bytes that TensorFlow held on the first GPU; 0 without one."""
+    if not tf.config.list_logical_devices("GPU"):
+        return 0
+    return tf.config.experimental.get_memory_info("GPU:0")["peak"]
 
 
 def measure(

@@ -173,8 +173,8 @@ def build_encoder(
     )
     first = x[:, 0]
     if packed:
-        positions = inputs[features.NEXT_SENTENCE_POSITIONS]
-        first = ops.take_along_axis(x, positions[:, :, None], axis=1)
+        gather = layers.GatherPositions(name="first_tokens")
+        first = gather(x, inputs[features.NEXT_SENTENCE_POSITIONS])
     outputs = {
         "sequence_output": x,
         "pooled_output": pooler(first),

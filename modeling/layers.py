@@ -171,13 +171,15 @@ class Embeddings(keras.layers.Layer):
         length = ops.shape(input_ids)[1]
         positions = self.position_embeddings[:length]
         if position_ids is not None:
-            positions = ops.take(self.position_embeddings, position_ids, axis=0)
+            positions = fused_ops.take_rows(
+                self.position_embeddings, position_ids
+            )
         # A matrix product gives a dense gradient for the small table.
         segments = ops.one_hot(
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
         )
         x = (
-            ops.take(self.word_embeddings, input_ids, axis=0)
+            fused_ops.take_rows(self.word_embeddings, input_ids)
             + ops.matmul(segments, self.token_type_embeddings)
             + positions
         )  # [B, S, H]
@@ -445,11 +447,20 @@ def split_heads(x, inputs, heads: int):
     return ops.transpose(x, (0, 2, 1, 3))
 
 
+@keras.saving.register_keras_serializable("bert")
+class GatherPositions(keras.layers.Layer):
+    """Gathers positions: float [B, S, H], int32 [B, K] -> float [B, K, H]."""
+
+    def call(self, x, positions):
+        """See the class."""
+        return gather_positions(x, positions)
+
+
 def gather_positions(x, positions):
     """Gathers positions: float [B, S, N], int32 [B, Q] -> float [B, Q, N]."""
     batch, length, width = ops.shape(x)
     first = ops.arange(batch, dtype="int32")[:, None] * length
-    return ops.take(ops.reshape(x, (-1, width)), positions + first, axis=0)
+    return fused_ops.take_rows(ops.reshape(x, (-1, width)), positions + first)
 
 
 def _attention_probs(scores, bias, key, *, rate: float, scale: float):

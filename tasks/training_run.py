@@ -74,7 +74,9 @@ class TrainingRun:
         self.strategy = distribution.make_strategy(
             **dataclasses.asdict(training.devices)
         )
-        distribution.set_determinism(self.strategy, training.deterministic)
+        self._deterministic = distribution.set_determinism(
+            self.strategy, training.deterministic
+        )
         self.learning_rate = optimization.WarmupLinearDecay(
             training.learning_rate,
             max(1, task.num_train_steps),
@@ -113,7 +115,11 @@ class TrainingRun:
             task.batch_weights,
             task.batch_sums,
             fused_ops.step_scope(
-                self._config, not self.use_xla, training.remat, self.use_xla
+                self._config,
+                not self.use_xla,
+                training.remat,
+                self.use_xla,
+                self._deterministic,
             ),
             losses.batch_tokens,
             task.measures,

@@ -93,17 +93,21 @@ def check_gpus_are_found() -> None:
 
 def set_determinism(
     strategy: tf.distribute.Strategy, deterministic: bool | None
-) -> None:
+) -> bool:
     """Selects operations that give the same bits in each run.
 
     Args:
         strategy: the devices.
         deterministic: None: with one device; a TPU is not affected.
+
+    Returns:
+        Whether they are selected.
     """
     if deterministic is None:
         deterministic = strategy.num_replicas_in_sync == 1
     if deterministic:
         tf.config.experimental.enable_op_determinism()
+    return deterministic
 
 
 def check_batch_size(

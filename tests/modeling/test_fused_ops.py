@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from data import features
+from data.records import reader
 from modeling import dropout, fused_ops, layers, losses, precision, task_models
 from modeling.models import build_pretraining_model
 from tests.helpers import small
@@ -19,6 +21,7 @@ FUSED, REMAT = (
 BOTH = fused_ops.StepOptions(fused=True, remat=True)
 COMPILED = fused_ops.StepOptions(compiled=True)
 ALL_COMPILED = fused_ops.StepOptions(remat=True, compiled=True)
+DETERMINISTIC = fused_ops.StepOptions(compiled=True, deterministic=True)
 SEED = tf.constant([5, 7])
 FUNCTIONS = {
     "attention_probs": (
@@ -138,8 +141,12 @@ def plain(model):
         pytest.param(BOTH, True, marks=pytest.mark.long),
         (COMPILED, True),
         pytest.param(ALL_COMPILED, True, marks=pytest.mark.long),
+        (DETERMINISTIC, True),
     ],
-    ids=["fused", "remat", "both", "one program", "compiled", "all compiled"],
+    ids=[
+        *("fused", "remat", "both", "one program"),
+        *("compiled", "all compiled", "deterministic"),
+    ],
 )
 def test_all_options_give_the_plain_loss_and_gradients(
     model, plain, options, xla
@@ -149,6 +156,56 @@ def test_all_options_give_the_plain_loss_and_gradients(
     assert len(gradients) == len(plain[1]) > 30
     for ours, theirs in zip(gradients, plain[1], strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_rows_of_each_id_are_summed(dtype):
+    """Ids that occur often, once and never; one of them has NaN."""
+    ids = tf.constant([[3, 3, 0, 3, 9], [9, 3, 4, 0, 3], [3, 3, 3, 10, 9]])
+    table = tf.cast(tf.random.stateless_normal([11, 7], [1, 2]), dtype)
+    weights = tf.cast(tf.random.stateless_normal([3, 5, 7], [3, 4]), dtype)
+    weights = tf.tensor_scatter_nd_update(weights, [[1, 2, 6]], [np.nan])
+
+    @tf.function(jit_compile=True)
+    def run(table):
+        with tf.GradientTape() as tape:
+            tape.watch(table)
+            with fused_ops.training_step(SEED, DETERMINISTIC):
+                rows = fused_ops.take_rows(table, ids)
+            loss = tf.reduce_sum(rows * weights)
+        return rows, tape.gradient(loss, table)
+
+    rows, gradient = run(table)
+    np.testing.assert_array_equal(rows, tf.gather(table, ids))
+    expected = np.zeros((11, 7), "f4")
+    np.add.at(expected, ids.numpy(), weights.numpy().astype("f4"))
+    assert np.isnan(expected).sum() == 1
+    np.testing.assert_allclose(
+        gradient.numpy().astype("f4"), expected, rtol=1e-2, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_deterministic_step_has_no_scatter(packed):
+    """On GPUs one adds up rows in any order, or very slowly."""
+    model = build_pretraining_model(
+        small.config(num_hidden_layers=1), packed=packed
+    )
+    schema = features.pretraining_schema(small.S, small.P)
+    if packed:
+        schema = features.packed_schema(small.S, small.P, 2)
+    dataset = reader.training_batches(["none"], 1, schema, 4, 3, 0)
+    batch = {
+        name: tf.ones(spec.shape, spec.dtype)
+        for name, spec in dataset.element_spec.items()
+    }
+
+    def program(options):
+        step = loss_of(model, options, jit_compile=True)
+        return step.experimental_get_compiler_ir(batch)(stage="hlo")
+
+    assert " scatter(" in program(COMPILED)
+    assert " scatter(" not in program(DETERMINISTIC)
 
 
 @pytest.mark.long
@@ -265,8 +322,8 @@ def test_fused_operations_are_for_large_networks_on_cpus(
     ]
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda: found)
     config = small.config(hidden_size=width, num_attention_heads=1)
-    expected = fused_ops.StepOptions(fused, True, compiled)
-    with fused_ops.step_scope(config, wanted, True, compiled)(SEED):
+    expected = fused_ops.StepOptions(fused, True, compiled, True)
+    with fused_ops.step_scope(config, wanted, True, compiled, True)(SEED):
         assert fused_ops._options() == expected
         assert dropout.current_seed() is SEED
 

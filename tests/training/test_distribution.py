@@ -119,7 +119,8 @@ def test_gpus_are_described_by_their_name(monkeypatch):
     ],
 )
 def test_one_device_is_deterministic_by_default(kind, wanted, found):
-    distribution.set_determinism(distribution.make_strategy(kind), wanted)
+    strategy = distribution.make_strategy(kind)
+    assert distribution.set_determinism(strategy, wanted) == found
     assert config.is_op_determinism_enabled() == found
 
 
