@@ -31,7 +31,7 @@ class Pretraining:
         config: BertConfig,
         inputs: pretraining_inputs.Inputs,
     ):
-        from modeling import losses, models
+        from modeling import losses
 
         self._settings, self._config, self._inputs = settings, config, inputs
         self._filled = None
@@ -48,12 +48,10 @@ class Pretraining:
             settings.training,
             config,
             training_run.TrainingTask(
-                lambda: models.build_pretraining_model(
-                    config,
-                    settings.training.random_seed,
-                    packed=inputs.packed,
-                ),
-                losses.OBJECTIVES,
+                self._build_model,
+                losses.OBJECTIVES
+                if settings.use_next_sentence
+                else (losses.MASKED_LM,),
                 losses.pretraining_weights,
                 losses.pretraining_sums,
                 records=pretraining_inputs.fingerprint(inputs),
@@ -67,6 +65,19 @@ class Pretraining:
             self.run.check_batch_size(
                 "eval_batch_size", settings.training.eval_batch_size
             )
+
+    def _build_model(self):
+        from modeling import models
+
+        model = models.build_pretraining_model(
+            self._config,
+            self._settings.training.random_seed,
+            packed=self._inputs.packed,
+        )
+        if not self._settings.use_next_sentence:
+            model.get_layer("bert").get_layer("pooler").trainable = False
+            model.get_layer("seq_relationship").trainable = False
+        return model
 
     def parts(self, counts: list[int]) -> list:
         """The phases as parts for `training.session`.

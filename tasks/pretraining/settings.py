@@ -68,6 +68,12 @@ class Settings:
     dynamic_masking: bool = flag(
         False, "Draw new masks in each epoch.", resume=True, topic=TRAINING
     )
+    use_next_sentence: bool = flag(
+        True,
+        "Learn to predict the next sentence too.",
+        resume=True,
+        topic=TRAINING,
+    )
     num_train_steps: int = flag(
         100000,
         "Number of training steps.",

@@ -327,3 +327,20 @@ def test_records_without_a_manifest_are_checked(pretrain, tmp_path):
     )
     assert f"{path}: not in a manifest, checking every record" in err
     assert not (tmp_path / "run" / "vocab.txt").exists()
+
+
+def test_variables_without_an_objective_stay(pretrain, tmp_path):
+    words = "--do_train", "--do_eval", "--nouse_next_sentence"
+    out, _ = pretrain(
+        tmp_path / "run", *words, num_train_steps=2, save_checkpoints_steps=1
+    )
+    assert "masked_lm" in out
+    assert "next_sentence_" not in out
+    one, two = (tensors(tmp_path / "run" / f"model.ckpt-{n}") for n in (1, 2))
+    same = {name for name in one if np.array_equal(one[name], two[name])}
+    assert same == {
+        "bert/pooler/dense/bias",
+        "bert/pooler/dense/kernel",
+        "cls/seq_relationship/output_bias",
+        "cls/seq_relationship/output_weights",
+    }
