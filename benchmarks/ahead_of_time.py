@@ -1,7 +1,7 @@
 r"""Compiles pre-training steps for devices that are not there.
 
     python -m benchmarks.ahead_of_time PYTHON DEVICE COUNT \
-        [CONFIG.json B S P [PRECISION [remat] [parts=N]]]
+        [CONFIG.json B S P [PRECISION [remat] [deterministic] [parts=N]]]
 
 TensorFlow makes one program of the whole step of a replica: forward, backward,
 dropout, all-reduce, clipping, update. PYTHON belongs to the environment that
@@ -141,6 +141,20 @@ def compile_for(
     return json.loads(printed.stdout.splitlines()[-1]), text
 
 
+def step_options(words: list[str]) -> dict:
+    """Options of `pretraining_step.make_training`.
+
+    Args:
+        words: `remat`, `deterministic`, `parts=N`.
+    """
+    parts = [int(x[6:]) for x in words if x.startswith("parts=")]
+    return {
+        "remat": "remat" in words,
+        "deterministic": "deterministic" in words,
+        "accumulation_steps": parts[0] if parts else 1,
+    }
+
+
 def measure(
     python: str, device: str, count: int, path: str, sizes, precision, words
 ) -> dict:
@@ -154,10 +168,9 @@ def measure(
         words: options, "remat" and "parts=N".
     """
     config = BertConfig.from_json_file(path)
-    parts = [int(x[6:]) for x in words if x.startswith("parts=")]
-    parts = parts[0] if parts else 1
-    options = {"remat": "remat" in words, "accumulation_steps": parts}
-    hlo = program(config, sizes, precision, count, **options)
+    settings = step_options(words)
+    parts = settings["accumulation_steps"]
+    hlo = program(config, sizes, precision, count, **settings)
     figures, text = compile_for(python, device, count, hlo)
     _, _, rate, bandwidth = DEVICES[device]
     done = figures.pop("product_flops") * parts  # a loop over the parts

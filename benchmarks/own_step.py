@@ -57,4 +57,7 @@ def make(task, path, precision, mode, *sizes):
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    serve(lambda: make(*words[:4], *map(int, words[4:])))
+    serve(
+        lambda: make(*words[:4], *map(int, words[4:])),
+        pretraining_step.gpu_peak,
+    )

@@ -16,12 +16,16 @@ from batches import encoder_batch, training_batch
 
 from serve import serve
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
 
 def tensors(arrays: dict) -> dict:
     """Tensors under the input names of transformers."""
     names = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
     return {
-        names.get(name, name): torch.from_numpy(array.astype(np.int64))
+        names.get(name, name): torch.from_numpy(array.astype(np.int64)).to(
+            DEVICE
+        )
         for name, array in arrays.items()
     }
 
@@ -60,16 +64,17 @@ def make(task, path, precision, mode, *sizes):
         "train": transformers.BertForPreTraining,
         "infer": transformers.BertForSequenceClassification,
     }
-    model = kinds[task](config).train(task == "train")
+    model = kinds[task](config).to(DEVICE).train(task == "train")
     if mode == "compiled":
         model = torch.compile(model)
     autocast = contextlib.nullcontext
     if precision == "bfloat16":
-        autocast = lambda: torch.autocast("cpu", torch.bfloat16)  # noqa: E731
+        autocast = lambda: torch.autocast(DEVICE, torch.bfloat16)  # noqa: E731
     versions = {
         "transformers": transformers.__version__,
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
+        "device": DEVICE,
     }
     if task == "train":
         arrays = training_batch(config.vocab_size, *sizes)
@@ -85,4 +90,7 @@ def make(task, path, precision, mode, *sizes):
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    serve(lambda: make(*words[:4], *map(int, words[4:])))
+    serve(
+        lambda: make(*words[:4], *map(int, words[4:])),
+        torch.cuda.max_memory_allocated if DEVICE == "cuda" else int,
+    )

@@ -2,7 +2,8 @@
 
 Each system is a process that holds its network in memory and waits. A line on
 standard input has the arguments of a run as JSON. The answer is a JSON line:
-seconds, the value that the run returned, and the peak memory of the process.
+seconds, the value that the run returned, and the peak memory: that of the GPU
+if there is one, else that of the process.
 """
 
 import json
@@ -13,12 +14,13 @@ import time
 from collections.abc import Callable
 
 
-def serve(make: Callable) -> None:
+def serve(make: Callable, gpu_peak: Callable[[], int] = int) -> None:
     """Answers until the end of standard input.
 
     Args:
         make: () -> a function that runs once and returns a number, and a dict
             of versions, which is the first answer.
+        gpu_peak: () -> most bytes held on the GPU, 0 without one.
     """
     # The output of libraries goes to standard error.
     answers = os.fdopen(os.dup(1), "w")
@@ -36,10 +38,11 @@ def serve(make: Callable) -> None:
         value = float(run(*arguments))
         seconds = time.perf_counter() - start
         usage = resource.getrusage(resource.RUSAGE_SELF)
+        peak = gpu_peak() / 1e6 or usage.ru_maxrss / 1024
         answer(
             {
                 "seconds": seconds,
                 "value": value,
-                "peak_megabytes": usage.ru_maxrss / 1024,
+                "peak_megabytes": peak,
             }
         )
