@@ -52,7 +52,7 @@ def measure(
     """
     scripts = {"ours": str(ROOT), "original": original}
     with tempfile.TemporaryDirectory() as folder:
-        texts = _split(corpus, folder)
+        texts = split(corpus, folder)
         held_out = f"{folder}/held_out.tfrecord"
         _create(original, texts[0], held_out, vocab_file, 1)
 
@@ -93,7 +93,7 @@ def measure(
         )
 
 
-def _split(corpus: str, folder: str) -> tuple[str, str]:
+def split(corpus: str, folder: str) -> tuple[str, str]:
     """Writes the held-out documents, and the others."""
     paths = f"{folder}/held_out.txt", f"{folder}/train.txt"
     with open(paths[0], "wb") as held_out, open(paths[1], "wb") as train:

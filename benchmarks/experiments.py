@@ -1,0 +1,242 @@
+r"""Claims about pre-training in small: runs that differ in one switch.
+
+    python -m benchmarks.experiments pretrain CORPUS VOCAB CONFIG FOLDER STEPS \
+        SEEDS PARALLEL [NAME ...]
+    python -m benchmarks.experiments finetune RUN VOCAB CONFIG GLUE PARALLEL \
+        [TASK ...]
+
+`pretrain` trains each variant, by default all, with each seed on CORPUS without
+every 50th document, and evaluates on these. A step has 32,768 tokens.
+`finetune` trains a classifier from random weights and from every checkpoint in
+the folder RUN; GLUE has a folder of each task. PARALLEL runs share the machine,
+so that seconds are comparable only if it is 1. Records and runs are kept, and
+those that are there are not made again. Prints a JSON line for each run.
+"""
+
+import concurrent.futures
+import dataclasses
+import datetime
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+from benchmarks.records_training import ROOT, split
+
+METRICS = ("masked_lm_loss", "masked_lm_accuracy", "next_sentence_accuracy")
+TASKS = {
+    "sst2": ("SST-2", "accuracy"),
+    "mrpc": ("MRPC", "accuracy"),
+    "stsb": ("STS-B", "pearson"),
+}
+# Length -> batch size and masked positions.
+SIZES = {128: (256, 20), 512: (64, 77)}
+RECORDS = {
+    "plain_128": (128,),
+    "whole_words_128": (128, "--do_whole_word_mask"),
+    "once_128": (128, "--dupe_factor=1"),
+    "plain_512": (512,),
+    "packed_512": (512, "--pack_sequences"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A variant of pre-training.
+
+    Attributes:
+        records: key of `RECORDS`.
+        held_out: key of `RECORDS`, for those to evaluate on.
+        flags: of run_pretraining.py.
+        short_first: whether 90 % of the steps have 128 tokens.
+        batch_size: default: that of `SIZES`.
+    """
+
+    records: str
+    held_out: str = "plain_128"
+    flags: tuple[str, ...] = ()
+    short_first: bool = False
+    batch_size: int | None = None
+
+
+VARIANTS = {
+    "as in the paper": Variant("plain_128"),
+    "without next sentences": Variant(
+        "plain_128", flags=("--nouse_next_sentence",)
+    ),
+    "whole words": Variant("whole_words_128"),
+    "static masks, drawn once": Variant("once_128"),
+    "dynamic masks": Variant("once_128", flags=("--dynamic_masking",)),
+    "512 tokens": Variant("plain_512", "plain_512"),
+    "128, then 512 tokens": Variant("plain_512", "plain_512", short_first=True),
+    "512 tokens, packed": Variant("packed_512", "packed_512", batch_size=24),
+}
+
+
+def pretrain(corpus, vocab, config, folder, steps, seeds, parallel, names):
+    """Trains variants; see the module.
+
+    Args:
+        corpus, vocab, config: paths of text, vocabulary and config.
+        folder: where texts, records and runs are written.
+        steps, seeds, parallel: numbers.
+        names: keys of `VARIANTS`.
+    """
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    texts = [f"{folder}/held_out.txt", f"{folder}/train.txt"]
+    if not pathlib.Path(texts[1]).exists():
+        split(corpus, folder)
+    needed = {"plain_128"} | {VARIANTS[name].records for name in names}
+    held_out = {VARIANTS[name].held_out for name in names}
+    for text, made in ((texts[0], held_out), (texts[1], needed)):
+        prefix = "held_out_" if text == texts[0] else ""
+        for name in sorted(made):
+            path = f"{folder}/{prefix}{name}.tfrecord"
+            if not pathlib.Path(path).exists():
+                length, *flags = RECORDS[name]
+                if prefix:
+                    flags.append("--dupe_factor=1")
+                _run(
+                    "create_pretraining_data.py",
+                    f"--input_file={text}",
+                    f"--output_file={path}",
+                    f"--vocab_file={vocab}",
+                    *_lengths(length),
+                    *flags,
+                )
+
+    def run(name: str, seed: int) -> dict:
+        variant = VARIANTS[name]
+        own = f"{folder}/{name.replace(' ', '_').replace(',', '')}_{seed}"
+        batch_size, _ = SIZES[RECORDS[variant.held_out][0]]
+        batch_size = variant.batch_size or batch_size
+        records = f"--input_file={folder}/{variant.records}.tfrecord"
+        if variant.short_first:
+            records = (
+                f"--phases={folder}/plain_128.tfrecord:90:{SIZES[128][0]},"
+                f"{folder}/plain_512.tfrecord:10:{SIZES[512][0]}"
+            )
+        start = time.perf_counter()
+        _run(
+            "run_pretraining.py",
+            *("--do_train", "--do_eval", "--precision=auto"),
+            records,
+            *variant.flags,
+            f"--eval_input_file={folder}/held_out_{variant.held_out}.tfrecord",
+            f"--bert_config_file={config}",
+            f"--vocab_file={vocab}",
+            f"--output_dir={own}",
+            f"--train_batch_size={batch_size}",
+            *("--eval_batch_size=64", "--eval_steps=0"),
+            f"--num_train_steps={steps}",
+            f"--num_warmup_steps={steps // 10}",
+            f"--save_checkpoints_steps={steps}",
+            "--learning_rate=1e-3",
+            f"--random_seed={seed}",
+        )
+        return {
+            "what": f"pre-training, {name}",
+            "seed": seed,
+            "steps": steps,
+            "seconds": round(time.perf_counter() - start, 1),
+            **_results(own, METRICS),
+        }
+
+    pairs = [(name, s) for s in range(1, seeds + 1) for name in names]
+    _in_parallel(run, pairs, parallel)
+
+
+def finetune(run_folder, vocab, config, glue, parallel, names):
+    """Trains classifiers from random weights and from each checkpoint.
+
+    Args:
+        run_folder: folder of a pre-training run.
+        vocab, config: paths of vocabulary and config.
+        glue: folder of the tasks' folders.
+        parallel: number of runs at the same time.
+        names: keys of `TASKS`.
+    """
+    found = sorted(
+        pathlib.Path(run_folder).glob("model.ckpt-*.index"),
+        key=lambda path: int(path.stem.rsplit("-", 1)[1]),
+    )
+    starts = [None, *(str(path)[: -len(".index")] for path in found)]
+
+    def run(start: str | None, task: str) -> dict:
+        name = pathlib.Path(start).name if start else "random weights"
+        own = f"{run_folder}/finetuned/{task}_{name.replace(' ', '_')}"
+        _run(
+            "run_classifier.py",
+            *("--do_train", "--do_eval", "--precision=auto"),
+            f"--task_name={task}",
+            f"--data_dir={glue}/{TASKS[task][0]}",
+            *([f"--init_checkpoint={start}"] if start else []),
+            f"--bert_config_file={config}",
+            f"--vocab_file={vocab}",
+            f"--output_dir={own}",
+            *("--train_batch_size=32", "--eval_batch_size=32"),
+            *("--learning_rate=3e-4", "--num_train_epochs=3"),
+            "--max_seq_length=128",
+        )
+        metric = TASKS[task][1]
+        return {
+            "what": f"fine-tuning, {task}",
+            "from": name,
+            **_results(own, (f"eval_{metric}",)),
+        }
+
+    pairs = [(start, task) for start in starts for task in names]
+    _in_parallel(run, pairs, parallel)
+
+
+def _in_parallel(run, arguments: list[tuple], parallel: int) -> None:
+    """Prints the results of runs as they end."""
+    date = datetime.date.today().isoformat()
+    with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
+        waiting = [pool.submit(run, *each) for each in arguments]
+        for done in concurrent.futures.as_completed(waiting):
+            print(json.dumps({**done.result(), "date": date}), flush=True)
+
+
+def _results(folder: str, names: tuple[str, ...]) -> dict[str, float]:
+    text = pathlib.Path(folder, "eval_results.txt").read_text("utf-8")
+    found = dict(line.split(" = ") for line in text.splitlines())
+    return {name: float(found[name]) for name in names if name in found}
+
+
+def _lengths(length: int) -> list[str]:
+    masks = SIZES[length][1]
+    return [
+        f"--max_seq_length={length}",
+        f"--max_predictions_per_seq={masks}",
+    ]
+
+
+def _run(script: str, *flags: str) -> None:
+    """Runs a script; its log goes to standard error if it fails."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / script), *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        print(done.stdout, file=sys.stderr)
+        done.check_returncode()
+
+
+def main() -> None:
+    """Runs what the command line names."""
+    what, *words = sys.argv[1:]
+    if what == "pretrain":
+        *paths, steps, seeds, parallel = words[:7]
+        names = words[7:] or list(VARIANTS)
+        pretrain(*paths, int(steps), int(seeds), int(parallel), names)
+    else:
+        *paths, parallel = words[:5]
+        finetune(*paths, int(parallel), words[5:] or list(TASKS))
+
+
+if __name__ == "__main__":
+    main()
