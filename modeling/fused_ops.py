@@ -3,8 +3,9 @@
     with training_step(seed, StepOptions(fused=True)):
         outputs = model(inputs, training=True)
 
-They change no number, and are off outside of `training_step`: under
-`Model.fit`, in evaluation, in exports, and with Keras' other backends.
+They change no number, except that `scores` rounds gradients in half precision,
+and are off outside of `training_step`: under `Model.fit`, in evaluation, in
+exports, and with Keras' other backends.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import functools
 import threading
 from collections.abc import Callable
 
+import keras
 from keras import ops
 
 from modeling import dropout
@@ -161,6 +163,33 @@ def take_rows(table, ids):
         return tf.gather(table, ids), gradient
 
     return take(ops.convert_to_tensor(table))
+
+
+def scores(x, table):
+    """x T^T in float32: float [N, H], float32 [V, H] -> float32 [N, V].
+
+    In a step in half precision the gradients are computed in the precision of
+    x, as those of all other products: they are two thirds of the time.
+    """
+
+    def product(x, table):
+        return ops.matmul(ops.cast(x, "float32"), ops.transpose(table))
+
+    kind = keras.backend.standardize_dtype(x.dtype)
+    if kind == "float32" or dropout.current_seed() is None:
+        return product(x, table)
+
+    @tf.custom_gradient
+    def run(x, table):
+        def gradient(upstream):
+            upstream = tf.cast(upstream, x.dtype)
+            of_x = tf.matmul(upstream, tf.cast(table, x.dtype))
+            of_table = tf.matmul(upstream, x, transpose_a=True)
+            return of_x, tf.cast(of_table, table.dtype)
+
+        return product(x, table), gradient
+
+    return run(x, ops.convert_to_tensor(table))
 
 
 def run_layer(function: Callable, x):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from modeling import layers
+from modeling import fused_ops, layers
 from modeling.config import BertConfig
 
 
@@ -64,8 +64,7 @@ class MaskedLMHead(keras.layers.Layer):
             x = layers.gather_positions(x, positions)
         x = self.layer_norm(self.transform(x))  # [B, P, H]
         batch, count, width = ops.shape(x)
-        x = ops.cast(ops.reshape(x, (-1, width)), "float32")
-        logits = ops.matmul(x, ops.transpose(table))
+        logits = fused_ops.scores(ops.reshape(x, (-1, width)), table)
         logits = ops.reshape(logits, (batch, count, self.config.vocab_size))
         return logits + self.output_bias
 

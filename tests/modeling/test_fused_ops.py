@@ -1,5 +1,6 @@
 """Every fast way gives the plain way's numbers, dropout included."""
 
+import contextlib
 import functools
 
 import numpy as np
@@ -156,6 +157,41 @@ def test_all_options_give_the_plain_loss_and_gradients(
     assert len(gradients) == len(plain[1]) > 30
     for ours, theirs in zip(gradients, plain[1], strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "in_step", "halves"),
+    [("bfloat16", True, 2), ("bfloat16", False, 0), ("float32", True, 0)],
+)
+def test_scores_are_float32_and_their_gradients_are_not(dtype, in_step, halves):
+    rng = np.random.default_rng(3)
+    x = tf.cast(rng.normal(0, 1, (7, 5)), dtype)
+    table = tf.cast(rng.normal(0, 1, (11, 5)), "float32")
+    weights = tf.cast(rng.normal(0, 1, (7, 11)), "float32")
+
+    @tf.function
+    def run(x, table):
+        with contextlib.ExitStack() as scope, tf.GradientTape() as tape:
+            tape.watch([x, table])
+            if in_step:
+                scope.enter_context(fused_ops.training_step(SEED))
+            scores = fused_ops.scores(x, table)
+            loss = tf.reduce_sum(scores * weights)
+        return scores, *tape.gradient(loss, [x, table])
+
+    graph = run.get_concrete_function(x, table).graph
+    products = [y for y in graph.get_operations() if y.type == "MatMul"]
+    kinds = [y.get_attr("T") for y in products]
+    assert len(kinds) == 3
+    assert kinds.count(tf.bfloat16) == halves
+    scores, of_x, of_table = run(x, table)
+    exact = tf.cast(x, "float32")
+    assert (of_x.dtype, of_table.dtype) == (x.dtype, tf.float32)
+    np.testing.assert_allclose(scores, exact @ tf.transpose(table), atol=1e-5)
+    of_x = tf.cast(of_x, "float32")
+    np.testing.assert_allclose(of_x, weights @ table, rtol=0.02, atol=0.02)
+    expected = tf.transpose(weights) @ exact
+    np.testing.assert_allclose(of_table, expected, rtol=0.02, atol=0.02)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
