@@ -1,5 +1,6 @@
 """The benchmarks run at toy sizes; they measure, but check nothing."""
 
+import json
 import sys
 
 import numpy as np
@@ -9,6 +10,7 @@ import create_pretraining_data
 from benchmarks import (
     checkpoint_save,
     determinism,
+    experiments,
     flops,
     guard,
     instances,
@@ -244,3 +246,35 @@ def test_a_profile_lists_the_operations_of_a_step():
     shares = figures["shares"]
     assert {"matrix products", "compiled programs"} <= shares.keys()
     assert 0.5 < sum(shares.values()) <= 1.01
+
+
+@pytest.mark.long
+def test_variants_are_trained_and_their_checkpoints_fine_tuned(
+    tmp_path, capsys
+):
+    """Every variant; what is trained on one row is a classifier too."""
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    text.write_corpus(tmp_path / "corpus.txt", 150)
+    config = tmp_path / "config.json"
+    config.write_text(small.config(max_position_embeddings=512).to_json())
+    rows = "sentence\tlabel\n" + "the cat sees .\t0\nred dog .\t1\n" * 5
+    (tmp_path / "SST-2").mkdir()
+    for name in ("train", "dev"):
+        (tmp_path / "SST-2" / f"{name}.tsv").write_text(rows)
+
+    def lines():
+        return [json.loads(x) for x in capsys.readouterr().out.splitlines()]
+
+    names = list(experiments.VARIANTS)
+    paths = [str(tmp_path / x) for x in ("vocab.txt", "config.json")]
+    folder = str(tmp_path / "runs")
+    corpus = str(tmp_path / "corpus.txt")
+    experiments.pretrain(corpus, *paths, folder, 2, 1, 2, names)
+    found = lines()
+    assert {x["what"] for x in found} == {f"pre-training, {x}" for x in names}
+    assert all(1 < x["masked_lm_loss"] < 10 for x in found)
+    run = f"{folder}/as_in_the_paper_1"
+    experiments.finetune(run, *paths, str(tmp_path), 2, ["sst2"])
+    found = lines()
+    assert {x["from"] for x in found} == {"random weights", "model.ckpt-2"}
+    assert all(0 <= x["eval_accuracy"] <= 1 for x in found)
