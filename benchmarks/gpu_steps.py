@@ -1,4 +1,4 @@
-r"""Times pre-training steps on the GPU of this machine.
+r"""Times pre-training steps on the first GPU of this machine, else its CPU.
 
     python -m benchmarks.gpu_steps \
         [CONFIG.json B S P [PRECISION [remat] [deterministic] [parts=N]]]

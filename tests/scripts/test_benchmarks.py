@@ -12,6 +12,7 @@ from benchmarks import (
     determinism,
     experiments,
     flops,
+    gpu_steps,
     guard,
     instances,
     own_step,
@@ -39,6 +40,23 @@ def test_a_step_is_timed():
     for kind in ("float32", "bfloat16"):
         found = figures[kind]
         assert 0 < found["executed_share"] < found["nominal_share"]
+
+
+@pytest.mark.long
+def test_a_step_is_timed_on_the_device(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_steps, "MATMUL_SIZE", 13)
+    monkeypatch.setattr(gpu_steps, "CALL", 2)
+    path = tmp_path / "config.json"
+    path.write_text(small.config().to_json())
+    words = ["remat", "deterministic", "parts=2"]
+    figures = gpu_steps.measure(
+        str(path), (2 * B, S, P), "float32", words, runs=1
+    )
+    assert figures["what"].endswith("float32 remat deterministic parts=2")
+    seconds = figures["milliseconds"] / 1e3
+    rate = figures["examples_per_second"]
+    assert rate * seconds == pytest.approx(2 * B, rel=0.1)
+    assert figures["gigabytes"] == 0  # of a GPU
 
 
 @pytest.mark.long
