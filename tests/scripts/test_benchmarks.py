@@ -275,7 +275,7 @@ def test_variants_are_trained_and_their_checkpoints_fine_tuned(
     text.write_corpus(tmp_path / "corpus.txt", 150)
     config = tmp_path / "config.json"
     config.write_text(small.config(max_position_embeddings=512).to_json())
-    rows = "sentence\tlabel\n" + "the cat sees .\t0\nred dog .\t1\n" * 5
+    rows = "sentence\tlabel\n" + "the cat sees .\t0\nred dog .\t1\n" * 20
     (tmp_path / "SST-2").mkdir()
     for name in ("train", "dev"):
         (tmp_path / "SST-2" / f"{name}.tsv").write_text(rows)
