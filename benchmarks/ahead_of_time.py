@@ -141,6 +141,35 @@ def compile_for(
     return json.loads(printed.stdout.splitlines()[-1]), text
 
 
+def chosen_steps(given: list[str], count: int = 1) -> list[tuple]:
+    """The step that a command line names, or `STEPS`.
+
+    Args:
+        given: CONFIG.json B S P [PRECISION [WORD ...]], or nothing.
+        count: number of devices that share the batch of `STEPS`.
+
+    Returns:
+        config, (B, S, P), precision and words of each step.
+    """
+    if given:
+        path, *sizes = given[:4]
+        precision, *words = given[4:] or ["bfloat16"]
+        return [(path, tuple(map(int, sizes)), precision, words)]
+    return [
+        (path, (count * b, s, p), "bfloat16", words)
+        for path, b, s, p, *words in STEPS
+    ]
+
+
+def describe(path: str, sizes, precision: str, words: list[str]) -> str:
+    """Names a step of `chosen_steps`."""
+    batch, length, masks = sizes
+    return (
+        f"a step of {path}, B={batch} S={length} P={masks}, "
+        f"{' '.join([precision, *words])}"
+    )
+
+
 def step_options(words: list[str]) -> dict:
     """Options of `pretraining_step.make_training`.
 
@@ -165,7 +194,7 @@ def measure(
         path: config of the network.
         sizes: B of all devices, S and P.
         precision: precision of the network.
-        words: options, "remat" and "parts=N".
+        words: of `step_options`.
     """
     config = BertConfig.from_json_file(path)
     settings = step_options(words)
@@ -177,8 +206,7 @@ def measure(
     share = sizes[0] // count // parts
     scores = share * config.num_attention_heads * sizes[1] ** 2
     return {
-        "what": f"a step of {path}, B={sizes[0]} S={sizes[1]} P={sizes[2]}, "
-        f"{' '.join([precision, *words])}",
+        "what": describe(path, sizes, precision, words),
         **figures,
         "gigabytes": round(
             (figures["argument_bytes"] + figures["temporary_bytes"]) / 1e9, 2
@@ -203,15 +231,7 @@ def main() -> None:
     """Prints one JSON line for each step."""
     python, device, count, *given = sys.argv[1:]
     count = int(count)
-    chosen = [
-        (path, (count * b, s, p), "bfloat16", words)
-        for path, b, s, p, *words in STEPS
-    ]
-    if given:
-        path, *sizes = given[:4]
-        precision, *words = given[4:] or ["bfloat16"]
-        chosen = [(path, tuple(map(int, sizes)), precision, words)]
-    for step in chosen:
+    for step in chosen_steps(given, count):
         print(json.dumps(measure(python, device, count, *step)), flush=True)
 
 

@@ -46,12 +46,14 @@ def train(script: str, folder: str, model: str, **flags) -> dict[str, float]:
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    found = {"seconds": time.perf_counter() - start}
+    return {"seconds": time.perf_counter() - start, **results(folder)}
+
+
+def results(folder: str) -> dict[str, float]:
+    """The values of eval_results.txt in the folder of a run."""
     with open(f"{folder}/eval_results.txt", encoding="utf-8") as file:
-        for line in file:
-            name, value = line.strip().split(" = ")
-            found[name] = float(value)
-    return found
+        found = dict(line.strip().split(" = ") for line in file)
+    return {name: float(value) for name, value in found.items()}
 
 
 def compare(

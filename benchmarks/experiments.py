@@ -18,11 +18,11 @@ import dataclasses
 import datetime
 import json
 import pathlib
-import subprocess
 import sys
 import time
 
-from benchmarks.records_training import ROOT, split
+from benchmarks import by_seed
+from benchmarks.records_training import ROOT, run_script, split
 
 METRICS = ("masked_lm_loss", "masked_lm_accuracy", "next_sentence_accuracy")
 TASKS = {
@@ -97,8 +97,8 @@ def pretrain(corpus, vocab, config, folder, steps, seeds, parallel, names):
                 length, *flags = RECORDS[name]
                 if prefix:
                     flags.append("--dupe_factor=1")
-                _run(
-                    "create_pretraining_data.py",
+                run_script(
+                    ROOT / "create_pretraining_data.py",
                     f"--input_file={text}",
                     f"--output_file={path}",
                     f"--vocab_file={vocab}",
@@ -118,8 +118,8 @@ def pretrain(corpus, vocab, config, folder, steps, seeds, parallel, names):
                 f"{folder}/plain_512.tfrecord:10:{SIZES[512][0]}"
             )
         start = time.perf_counter()
-        _run(
-            "run_pretraining.py",
+        run_script(
+            ROOT / "run_pretraining.py",
             *("--do_train", "--do_eval", "--precision=auto"),
             records,
             *variant.flags,
@@ -166,8 +166,8 @@ def finetune(run_folder, vocab, config, glue, parallel, names):
     def run(start: str | None, task: str) -> dict:
         name = pathlib.Path(start).name if start else "random weights"
         own = f"{run_folder}/finetuned/{task}_{name.replace(' ', '_')}"
-        _run(
-            "run_classifier.py",
+        run_script(
+            ROOT / "run_classifier.py",
             *("--do_train", "--do_eval", "--precision=auto"),
             f"--task_name={task}",
             f"--data_dir={glue}/{TASKS[task][0]}",
@@ -200,9 +200,8 @@ def _in_parallel(run, arguments: list[tuple], parallel: int) -> None:
 
 
 def _results(folder: str, names: tuple[str, ...]) -> dict[str, float]:
-    text = pathlib.Path(folder, "eval_results.txt").read_text("utf-8")
-    found = dict(line.split(" = ") for line in text.splitlines())
-    return {name: float(found[name]) for name in names if name in found}
+    found = by_seed.results(folder)
+    return {name: found[name] for name in names if name in found}
 
 
 def _lengths(length: int) -> list[str]:
@@ -211,19 +210,6 @@ def _lengths(length: int) -> list[str]:
         f"--max_seq_length={length}",
         f"--max_predictions_per_seq={masks}",
     ]
-
-
-def _run(script: str, *flags: str) -> None:
-    """Runs a script; its log goes to standard error if it fails."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / script), *flags],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    if done.returncode:
-        print(done.stdout, file=sys.stderr)
-        done.check_returncode()
 
 
 def main() -> None:

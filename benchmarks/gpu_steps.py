@@ -58,8 +58,7 @@ def measure(path: str, sizes, precision: str, words, runs: int = 7) -> dict:
     peak = ahead_of_time.DEVICES["h100"][2]
     product = _product_rate(precision)
     return {
-        "what": f"a step of {path}, B={sizes[0]} S={sizes[1]} P={sizes[2]}, "
-        f"{' '.join([precision, *words])}",
+        "what": ahead_of_time.describe(path, sizes, precision, words),
         "device": distribution.describe(strategy),
         "milliseconds": round(1e3 * seconds, 2),
         "examples_per_second": round(sizes[0] / seconds),
@@ -110,18 +109,14 @@ def _product_rate(precision: str) -> float:
 def main() -> None:
     """Prints one JSON line for each step."""
     given = sys.argv[1:]
-    if given:
-        path, *sizes = given[:4]
-        precision, *words = given[4:] or ["bfloat16"]
-        figures = measure(path, tuple(map(int, sizes)), precision, words)
-        print(json.dumps(figures), flush=True)
-        return
-    for path, *sizes_and_words in ahead_of_time.STEPS:
-        words = [path, *map(str, sizes_and_words[:3]), "bfloat16"]
-        subprocess.run(
-            [sys.executable, "-m", "benchmarks.gpu_steps", *words]
-            + sizes_and_words[3:]
-        )
+    for path, sizes, precision, words in ahead_of_time.chosen_steps(given):
+        if given:
+            figures = measure(path, sizes, precision, words)
+            print(json.dumps(figures), flush=True)
+            return
+        step = [path, *map(str, sizes), precision, *words]
+        command = [sys.executable, "-m", "benchmarks.gpu_steps", *step]
+        subprocess.run(command)
 
 
 if __name__ == "__main__":

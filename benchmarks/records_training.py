@@ -73,17 +73,13 @@ def measure(
                 "learning_rate": 1e-3,
                 "random_seed": seed,
             }
-            _run(
+            run_script(
                 ROOT / "run_pretraining.py",
                 *("--do_train", "--do_eval", "--do_lower_case", *LENGTHS),
                 *(f"--{key}={value}" for key, value in flags.items()),
             )
-            found = {"seconds": time.perf_counter() - start}
-            results = pathlib.Path(model, "eval_results.txt")
-            for line in results.read_text("utf-8").splitlines():
-                key, value = line.split(" = ")
-                found[key] = float(value)
-            return found
+            seconds = time.perf_counter() - start
+            return {"seconds": seconds, **by_seed.results(model)}
 
         return by_seed.compare(
             f"{steps} steps of pre-training",
@@ -107,7 +103,7 @@ def _create(
     folder: str, text: str, records: str, vocab_file: str, seed: int
 ) -> None:
     """Runs the script of a folder, with the defaults of both scripts."""
-    _run(
+    run_script(
         pathlib.Path(folder).resolve() / "create_pretraining_data.py",
         *LENGTHS,
         f"--input_file={text}",
@@ -119,7 +115,8 @@ def _create(
     )
 
 
-def _run(script: pathlib.Path, *words: str) -> None:
+def run_script(script: pathlib.Path, *words: str) -> None:
+    """Runs a script in its folder; ends with its errors if it fails."""
     done = subprocess.run(
         [sys.executable, str(script), *words],
         stdout=subprocess.DEVNULL,
