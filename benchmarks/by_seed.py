@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
@@ -60,7 +60,7 @@ def compare(
     what: str,
     metrics: tuple[str, ...],
     sides: dict[str, Callable[[int, str], dict[str, float]]],
-    seeds: int,
+    seeds: Iterable[int],
 ) -> dict:
     """Trains each side with each seed; prints a JSON line for each.
 
@@ -69,14 +69,14 @@ def compare(
         metrics: names of its metrics.
         sides: name -> function of a seed and a folder, which returns
             `seconds` and the metrics. The sides share the folder of a seed.
-        seeds: number of seeds.
+        seeds: the seeds.
 
     Returns:
         side -> median of seconds, and for each metric the value of each
         seed, their mean and deviation.
     """
     runs = {side: [] for side in sides}
-    for seed in range(1, seeds + 1):
+    for seed in seeds:
         with tempfile.TemporaryDirectory() as folder:
             for side, run in sides.items():
                 found = run(seed, folder)
@@ -112,11 +112,17 @@ def main(measure: Callable[..., dict]) -> None:
         second,
         model,
         float(epochs),
-        int(seeds),
+        numbers(seeds),
         tuple(peer) or None,
         **flags,
     )
     print(json.dumps(result))
+
+
+def numbers(words: str) -> range:
+    """The seeds of a command line: "3" is 1 to 3, "2-3" is 2 and 3."""
+    first, _, last = words.rpartition("-")
+    return range(int(first or 1), int(last) + 1)
 
 
 def describe(task: str, epochs: float, flags: dict[str, str]) -> str:

@@ -5,11 +5,14 @@ r"""GLUE scores of run_classifier.py and of transformers on the same examples.
 
 DATA_DIR has the task's train.tsv and dev.tsv, MODEL_FOLDER a checkpoint with
 bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
-The batch size is 32, the learning rate 5e-5, and a tenth of the steps are
-warm-up. Flags are those of run_classifier.py; the peer follows --precision. It
-trains on the records that our run wrote, so on the same tokens. Our seconds are
-those of the whole command, the peer's those of training.
+SEEDS is 3 for the seeds 1 to 3, or 2-3 for 2 and 3. The batch size is 32, the
+learning rate 5e-5, and a tenth of the steps are warm-up. Flags are those of
+run_classifier.py; the peer follows --precision. It trains on the records that
+our run wrote, so on the same tokens. Our seconds are those of the whole
+command, the peer's those of training.
 """
+
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -79,7 +82,7 @@ def measure(
     data: str,
     model: str,
     epochs: float,
-    seeds: int,
+    seeds: Iterable[int],
     peer: tuple[str, str] | None = None,
     **flags: str,
 ) -> dict:
@@ -90,7 +93,7 @@ def measure(
         data: folder of its files.
         model: folder of our weights.
         epochs: epochs of training.
-        seeds: number of seeds.
+        seeds: the seeds.
         peer: Python of the peer and folder of the same weights, or None.
         flags: further flags of run_classifier.py.
     """

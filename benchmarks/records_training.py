@@ -85,7 +85,7 @@ def measure(
             f"{steps} steps of pre-training",
             METRICS,
             {side: functools.partial(run, side) for side in scripts},
-            seeds,
+            range(1, seeds + 1),
         )
 
 

@@ -5,12 +5,14 @@ r"""SQuAD scores of run_squad.py and of transformers on the same windows.
 
 The files are of version 1.1, or both of 2.0. MODEL_FOLDER has a checkpoint with
 bert_config.json and vocab.txt, PEER_FOLDER the same weights for transformers.
-Batches of 32 windows of at most 384 tokens, rate 5e-5, a tenth of the steps
-warm up. Flags are those of run_squad.py; the peer follows --precision. It
-learns from the windows that our run wrote, and its logits become answers as
-ours do. Our seconds are those of the whole command, the peer's those of
-training.
+SEEDS is 3 for the seeds 1 to 3, or 2-3 for 2 and 3. Batches of 32 windows of at
+most 384 tokens, rate 5e-5, a tenth of the steps warm up. Flags are those of
+run_squad.py; the peer follows --precision. It learns from the windows that our
+run wrote, and its logits become answers as ours do. Our seconds are those of
+the whole command, the peer's those of training.
 """
+
+from collections.abc import Iterable
 
 import run_squad
 from benchmarks import by_seed, transformers_trainer
@@ -99,7 +101,7 @@ def measure(
     dev: str,
     model: str,
     epochs: float,
-    seeds: int,
+    seeds: Iterable[int],
     peer: tuple[str, str] | None = None,
     **flags: str,
 ) -> dict:
@@ -109,7 +111,7 @@ def measure(
         train, dev: paths of two files of one version.
         model: folder of our weights.
         epochs: epochs of training.
-        seeds: number of seeds.
+        seeds: the seeds.
         peer: Python of the peer and folder of the same weights, or None.
         flags: further flags of run_squad.py.
     """
