@@ -26,8 +26,7 @@ NEW_VENV = $(if $(PYTHON),$(PYTHON) -m venv,$(error $(NONE)))
 LOCKED = requirements.txt requirements-report.txt requirements-demo.txt \
     requirements-parquet.txt requirements-serve.txt
 
-.PHONY: quickstart test test-long check lock bench bench-peers peers backends \
-    tpu gpu clean
+.PHONY: quickstart test test-long check lock peers backends tpu gpu clean
 
 quickstart: $(VENV)/run
 	examples/quickstart.sh $(BIN)/python $(OUT)
@@ -55,31 +54,6 @@ lock: $(VENV)/dev
 	$(BIN)/uv pip compile $(LOCKED) --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --no-emit-find-links --quiet \
 	    --custom-compile-command "make lock" $(UPGRADE) -o requirements.lock
-
-bench: $(VENV)/run
-	$(BIN)/python -m benchmarks.pretraining_step configs/bert_small.json 32 128 20
-	$(BIN)/python -m benchmarks.guard
-	$(BIN)/python -m benchmarks.step_profile
-	$(BIN)/python -m benchmarks.scaling
-	test -f $(OUT)/train.txt || $(BIN)/python examples/docstring_corpus.py $(OUT)
-	test -f $(OUT)/vocab.txt || $(BIN)/python create_vocab.py \
-	    --input_file=$(OUT)/train.txt --output_file=$(OUT)/vocab.txt --vocab_size=8000
-	for pack in "plain" "packed --pack_sequences"; do set -- $$pack; \
-	    $(BIN)/python create_pretraining_data.py --dupe_factor=1 $$2 \
-	    --input_file=$(OUT)/train.txt --vocab_file=$(OUT)/vocab.txt \
-	    --output_file=$(OUT)/$$1.tfrecord --max_seq_length=512 \
-	    --max_predictions_per_seq=77 || exit; done
-	$(BIN)/python -m benchmarks.packing $(OUT)/plain.tfrecord \
-	    $(OUT)/packed.tfrecord configs/bert_small.json 8 2
-	$(BIN)/python -m benchmarks.tokenization $(OUT)/train.txt $(OUT)/vocab.txt
-	$(BIN)/python -m benchmarks.vocabulary $(OUT)/train.txt
-
-TURNS = $(BIN)/python -m benchmarks.peers_in_turns
-bench-peers: $(VENV)/run peers
-	$(TURNS) train configs/bert_small.json 32 128 20
-	RUNS=3 $(TURNS) train configs/bert_base.json 8 128 20
-	RUNS=1 $(TURNS) alone configs/bert_base.json 32 128 20
-	$(TURNS) infer configs/bert_small.json 32 16,32,64,128,256,512
 
 # Compile training steps ahead of time for eight TPU v5e cores; for one and
 # eight H100. STEP="configs/bert_base.json 256 128 20" compiles a single one.
@@ -152,3 +126,6 @@ $(PEERS)/tpu/done $(PEERS)/gpu/done: $(PEERS)/%/done: benchmarks/peers/%.txt
 	$(NEW_VENV) $(PEERS)/$*
 	$(PEERS)/$*/bin/python -m pip install --quiet -r $<
 	touch $@
+
+# make bench, make bench-peers
+include benchmarks/rows.mk

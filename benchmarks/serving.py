@@ -4,13 +4,14 @@ r"""Speed of an exported classifier beside transformers and ONNX Runtime.
 
 EXPORT is a SavedModel of run_classifier.py --export_dir, LINES a file with one
 text per line, PEER_FOLDER the same weights for transformers, as written by
-convert_checkpoint.py --to=huggingface. Batches are 32 lines in the order of the
-file, each padded to its longest, on all cores. Loading is not counted, and each
-side classifies all lines once before it is timed. The labels of the peers are
-compared with ours.
+convert_checkpoint.py --to=huggingface. Batches are 32 lines, or BATCH_SIZE of
+the environment, in the order of the file, each padded to its longest, on all
+cores. Loading is not counted, and each side classifies all lines once before it
+is timed. The labels of the peers are compared with ours.
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import tensorflow as tf
 
 from modeling import hub
 
-BATCH_SIZE = 32
+BATCH_SIZE = int(os.environ.get("BATCH_SIZE", "32"))
 RUNS = 3
 PEERS = ("pipeline", "pipeline in bfloat16", "onnx")
 _PEER = Path(__file__).parent / "peers" / "huggingface_serving.py"

