@@ -9,11 +9,10 @@ compares two texts, and shows the attention of a layer and head.
 """
 
 import dataclasses
-import importlib.util
 import os
 import sys
 
-from common import flags, storage
+from common import extras, flags, storage
 from common import main as common_main
 from common.errors import UserError
 from common.flags import flag
@@ -63,12 +62,7 @@ class Settings:
                 expected="the folder of a SavedModel or of a run with a "
                 "checkpoint",
             )
-        for library in ("flask", "matplotlib"):
-            if not importlib.util.find_spec(library):
-                raise UserError(
-                    f"{library} is not installed",
-                    fix="pip install -r requirements-demo.txt",
-                )
+        extras.check("demo", "flask", "matplotlib")
         return is_export
 
 

@@ -9,11 +9,10 @@ Scripts that train write it themselves, unless --noreport is given.
 """
 
 import dataclasses
-import importlib.util
 import os
 import sys
 
-from common import flags, storage
+from common import extras, flags, storage
 from common import main as common_main
 from common.errors import UserError
 from common.flags import flag
@@ -51,12 +50,7 @@ def main(argv: list[str]) -> None:
         if not storage.is_folder(folder):
             raise UserError("no such folder", path=folder, expected="a run")
     storage.check_output_file(path, "output_file")
-    for library in ("jinja2", "matplotlib"):
-        if not importlib.util.find_spec(library):
-            raise UserError(
-                f"{library} is not installed",
-                fix="pip install -r requirements-report.txt",
-            )
+    extras.check("report", "jinja2", "matplotlib")
     runs = run_files.read_runs(folders)
     say(f"drawing the report to {path} ...")
     from reports import page  # loads matplotlib, which takes seconds

@@ -1,11 +1,10 @@
 """Settings of serve.py, which know no TensorFlow."""
 
 import dataclasses
-import importlib.util
 import os
 import socket
 
-from common import storage
+from common import extras, storage
 from common.errors import UserError
 from common.flags import flag
 from serving import asking
@@ -73,12 +72,7 @@ class Settings:
         version = max(numbers, default=1)
         folder = os.path.join(self.model, str(version) if numbers else "")
         asking.Settings(model=folder, trust_model=self.trust_model).check()
-        missing = [x for x in _NEEDED if not importlib.util.find_spec(x)]
-        if missing:
-            raise UserError(
-                f"{', '.join(missing)} not installed",
-                fix="pip install -r requirements-serve.txt",
-            )
+        extras.check("serve", *_NEEDED)
         return folder, version
 
     def listen(self) -> socket.socket:

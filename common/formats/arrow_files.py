@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Iterator
 
-from common import storage
+from common import extras, storage
 from common.errors import UserError
 
 ENDINGS = (".parquet", ".arrow")
@@ -109,15 +109,10 @@ def _opened(path: str, names: list[str] | None) -> Iterator[tuple]:
 
     Errors of pyarrow in the body become a UserError.
     """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise UserError(
-            "needs pyarrow, which is not installed",
-            path=path,
-            fix="pip install -r requirements-parquet.txt",
-        ) from None
+    extras.check("parquet", "pyarrow", path=path)
+    import pyarrow
+    from pyarrow import parquet
+
     if not storage.exists(path):
         raise UserError("no such file", path=path)
     try:

@@ -2,7 +2,7 @@
 
 import functools
 
-from common import processes, storage
+from common import extras, processes, storage
 from common.errors import UserError
 from common.progress import Progress, say
 from data.corpus import documents as corpus_lib
@@ -83,13 +83,9 @@ def check_beam(runner: str) -> None:
     Raises:
         UserError: Beam is not installed, or has no such runner.
     """
-    try:
-        from apache_beam.runners import runner as runners
-    except ImportError:
-        raise UserError(
-            "--runner needs Apache Beam",
-            fix="pip install -r requirements-beam.txt",
-        ) from None
+    extras.check("beam", "apache_beam", what="--runner")
+    from apache_beam.runners import runner as runners
+
     try:
         runners.create_runner(runner)
     except (ValueError, ImportError, AttributeError) as error:

@@ -3,10 +3,9 @@
 Keras' own `export` writes both. ONNX needs `requirements-onnx.txt`.
 """
 
-import importlib.util
 import os
 
-from common.errors import UserError
+from common import extras
 from data import features
 from modeling.config import BertConfig
 
@@ -20,12 +19,8 @@ def check(target: str) -> None:
     Raises:
         UserError: one is missing.
     """
-    for name in _NEEDS.get(target, ()):
-        if importlib.util.find_spec(name) is None:
-            raise UserError(
-                f"--to={target} needs {name}, which is not installed",
-                fix=f"pip install -r requirements-{target}.txt",
-            )
+    needed = _NEEDS.get(target, ())
+    extras.check(target, *needed, what=f"--to={target}")
 
 
 def build(config: BertConfig, values: dict, path: str):

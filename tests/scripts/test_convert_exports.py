@@ -113,5 +113,5 @@ def test_a_missing_extra_is_an_error_before_anything_is_read(
 ):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     error = convert("google", tmp_path / "nothing", "onnx", tmp_path / "x", 2)
-    assert "--to=onnx needs tf2onnx" in error
+    assert "--to=onnx: missing packages: tf2onnx, onnx, onnxruntime" in error
     assert "requirements-onnx.txt" in error

@@ -223,5 +223,6 @@ def test_without_the_library_one_line_tells_how_to_get_it(
     code, _, err = run_script(demo, model=checkpoint)
     assert (code, err) == (
         2,
-        "error: flask is not installed; pip install -r requirements-demo.txt\n",
+        "error: missing packages: flask; "
+        "pip install -r requirements-demo.txt\n",
     )

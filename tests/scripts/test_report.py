@@ -58,6 +58,6 @@ def test_without_the_libraries_one_line_tells_how_to_get_them(
     code, _, err = run_script(report, str(folder))
     assert (code, err) == (
         2,
-        "error: jinja2 is not installed; "
+        "error: missing packages: jinja2; "
         "pip install -r requirements-report.txt\n",
     )

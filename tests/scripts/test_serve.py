@@ -44,7 +44,8 @@ def test_missing_packages_are_named(run_script, hide_package, tmp_path):
     code, _, err = run_script(serve, "--trust_model", model=tmp_path)
     assert code == 2
     assert err == (
-        "error: flask not installed; pip install -r requirements-serve.txt\n"
+        "error: missing packages: flask; "
+        "pip install -r requirements-serve.txt\n"
     )
 
 
