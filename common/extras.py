@@ -5,25 +5,34 @@ import importlib.util
 from common.errors import UserError
 
 
-def check(
-    extra: str, *names: str, what: str = "", path: str | None = None
-) -> None:
-    """Checks that packages are installed.
+def check(extra: str, *names: str, what: str = "") -> None:
+    """Checks that packages are installed, without importing them.
 
     Args:
         extra: their requirements file is `requirements-<extra>.txt`.
         names: as they are imported.
         what: the flag that needs them.
-        path: the file that needs them.
 
     Raises:
         UserError: some are missing.
     """
     missing = [x for x in names if importlib.util.find_spec(x) is None]
     if missing:
-        where = f"{what}: " if what else ""
-        raise UserError(
-            f"{where}missing packages: {', '.join(missing)}",
-            path=path,
-            fix=f"pip install -r requirements-{extra}.txt",
-        )
+        raise error(extra, *missing, what=what)
+
+
+def error(
+    extra: str, *names: str, what: str = "", path: str | None = None
+) -> UserError:
+    """The error about packages that are missing or cannot be imported.
+
+    Args:
+        extra, names, what: as for `check`.
+        path: the file that needs them.
+    """
+    where = f"{what}: " if what else ""
+    return UserError(
+        f"{where}missing packages: {', '.join(names)}",
+        path=path,
+        fix=f"pip install -r requirements-{extra}.txt",
+    )

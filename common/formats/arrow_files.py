@@ -109,10 +109,11 @@ def _opened(path: str, names: list[str] | None) -> Iterator[tuple]:
 
     Errors of pyarrow in the body become a UserError.
     """
-    extras.check("parquet", "pyarrow", path=path)
-    import pyarrow
-    from pyarrow import parquet
-
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise extras.error("parquet", "pyarrow", path=path) from None
     if not storage.exists(path):
         raise UserError("no such file", path=path)
     try:

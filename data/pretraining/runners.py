@@ -83,9 +83,10 @@ def check_beam(runner: str) -> None:
     Raises:
         UserError: Beam is not installed, or has no such runner.
     """
-    extras.check("beam", "apache_beam", what="--runner")
-    from apache_beam.runners import runner as runners
-
+    try:
+        from apache_beam.runners import runner as runners
+    except ImportError:
+        raise extras.error("beam", "apache_beam", what="--runner") from None
     try:
         runners.create_runner(runner)
     except (ValueError, ImportError, AttributeError) as error:

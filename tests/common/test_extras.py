@@ -1,5 +1,8 @@
 """Packages of an extra: all that are missing, in one line."""
 
+import importlib.util
+import sys
+
 import pytest
 
 from common import extras
@@ -7,18 +10,23 @@ from common.errors import UserError
 from data.pretraining import runners
 
 
-def test_all_missing_packages_are_named(hide_package):
+def test_all_missing_packages_are_named(monkeypatch):
     extras.check("serve", "flask", "numpy")
-    hide_package("flask")
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name: "found" if name == "numpy" else None,
+    )
     with pytest.raises(UserError) as caught:
-        extras.check("serve", "numpy", "flask", path="a.parquet")
+        extras.check("serve", "flask", "numpy", "waitress", what="--port")
     assert str(caught.value) == (
-        "a.parquet: missing packages: flask; "
+        "--port: missing packages: flask, waitress; "
         "pip install -r requirements-serve.txt"
     )
 
 
-def test_a_runner_without_beam_names_its_flag(hide_package):
-    hide_package("apache_beam")
+def test_a_runner_without_beam_names_its_flag(monkeypatch):
+    """Also a Beam that is installed and cannot be imported."""
+    monkeypatch.setitem(sys.modules, "apache_beam.runners", None)
     with pytest.raises(UserError, match="^--runner: missing packages: apache"):
         runners.check_beam("DirectRunner")
