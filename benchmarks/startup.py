@@ -23,7 +23,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 RUNS = 3
 MAX_SEQ_LENGTH = 128
 _IMPORT = "import tensorflow"
-_FIRST_STEP = "step "
+_CLASSIFIER = "first step of run_classifier.py"
+_UNTIL = {_CLASSIFIER: "step "}  # start of a line that ends the time
 _SENTENCE = "The shape of the input [MASK] must be known.\n"
 
 
@@ -42,7 +43,7 @@ def commands(quickstart: str, model: str, output: str) -> dict[str, list[str]]:
             *("predict.py", "--trust_model"),
             f"--model={quickstart}/packages_export",
         ],
-        "first step of run_classifier.py": [
+        _CLASSIFIER: [
             *("run_classifier.py", "--do_train", "--task_name=tsv"),
             f"--train_file={quickstart}/packages_train.tsv",
             *("--text_column=sentence", "--label_column=package"),
@@ -55,8 +56,13 @@ def commands(quickstart: str, model: str, output: str) -> dict[str, list[str]]:
     }
 
 
-def seconds(name: str, words: list[str]) -> float:
-    """Times a command until it ends, or until it reports its first step."""
+def seconds(words: list[str], until: str | None = None) -> float:
+    """Times a command until it ends, or until it prints a line.
+
+    Args:
+        words: the arguments of Python.
+        until: start of the line, or None.
+    """
     start = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, *words],
@@ -71,11 +77,11 @@ def seconds(name: str, words: list[str]) -> float:
         printed = []
         for line in process.stdout:
             printed.append(line)
-            if line.startswith(_FIRST_STEP):
+            if until and line.startswith(until):
                 process.kill()
                 return time.perf_counter() - start
-    if process.returncode or name.startswith("first step"):
-        raise SystemExit(f"{name} failed:\n{''.join(printed[-20:])}")
+    if process.returncode or until:
+        raise SystemExit(f"{words[0]} failed:\n{''.join(printed[-20:])}")
     return time.perf_counter() - start
 
 
@@ -94,7 +100,8 @@ def measure(quickstart: str, model: str, runs: int = RUNS) -> list[dict]:
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as output:
             for name, words in commands(quickstart, model, output).items():
-                found.setdefault(name, []).append(seconds(name, words))
+                taken = seconds(words, _UNTIL.get(name))
+                found.setdefault(name, []).append(taken)
     imports = found.pop(_IMPORT)
     lines = []
     for name, times in found.items():
