@@ -1,14 +1,13 @@
-# Every row of the tables of targets in docs/results.md, as JSON lines.
+# The rows of "Speed and memory" in docs/results.md, as JSON lines.
 #
 #     make bench       [CORPUS=wiki.txt VOCAB=vocab.txt] [GLUE=glue SQUAD=squad]
 #     make bench-peers [the same]
 #
-# `bench` measures this project, `bench-peers` also the peers. CORPUS is text
-# with blank lines between documents, by default that of the quickstart. GLUE
-# has a folder of each task (SST-2, MRPC, STS-B, RTE, CoLA); SQUAD has
-# train-v1.1.json, or the same as .json.gz, and dev-v1.1.json. Rows that need
-# what is not given are left out, with a line that says so. `make bench-start`
-# measures one group of rows.
+# `bench` measures this project, `bench-peers` also the peers; `make bench-start`
+# measures one group of rows. CORPUS is text with blank lines between documents,
+# by default that of the quickstart. GLUE has a folder of each task (SST-2, MRPC,
+# STS-B, RTE, CoLA); SQUAD has train-v1.1.json, or the same as .json.gz, and
+# dev-v1.1.json. Without them their rows are skipped, with a line that says so.
 
 CORPUS ?= $(OUT)/train.txt
 VOCAB ?= $(OUT)/vocab.txt
@@ -25,7 +24,7 @@ OWN_FLAGS = --vocab_file=$(WEIGHTS)/vocab.txt \
     --bert_config_file=$(WEIGHTS)/bert_config.json \
     --init_checkpoint=$(WEIGHTS)/bert_model.ckpt --train_batch_size=32
 QUICK = $(OUT)/packages_export/saved_model.pb
-GROUPS = start steps records text finetuning serving tasks
+GROUPS = start steps records text finetuning serving tasks squad
 
 .PHONY: bench bench-peers peers-of-rows $(GROUPS:%=bench-%)
 bench: $(GROUPS:%=bench-%)
@@ -66,7 +65,9 @@ bench-steps: $(ROWS)/packed.tfrecord
 
 # P4, P10
 bench-records: $(QUICK)
-	$(RUN).records $(CORPUS) $(VOCAB) $(ORIGINAL) 1 2
+	for flags in "" --do_whole_word_mask \
+	    "--max_seq_length=512 --max_predictions_per_seq=77"; do \
+	    $(RUN).records $(CORPUS) $(VOCAB) $(ORIGINAL) 1 2 $$flags || exit; done
 	$(RUN).records_growth $(CORPUS) $(VOCAB) 1,10,100 2,1,8 killed
 
 # P5, P9
@@ -76,39 +77,46 @@ bench-text: $(QUICK)
 	$(RUN).text_ops $(CORPUS) $(VOCAB)
 	$(RUN).vocabulary $(CORPUS)
 
-# P6
-bench-finetuning: $(if $(GLUE),$(ROWS)/sst2/train.tf_record \
-    $(ROWS)/mrpc/train.tf_record) $(if $(SQUAD),$(ROWS)/squad/train.tf_record)
-	$(if $(GLUE),for p in $(PRECISIONS); do for task in sst2 mrpc; do \
+ifdef GLUE
+# P6; SQuAD is below.
+bench-finetuning: $(ROWS)/sst2/train.tf_record $(ROWS)/mrpc/train.tf_record
+	for p in $(PRECISIONS); do for task in sst2 mrpc; do \
 	    PRECISION=$$p $(RUN).finetuning classifier \
 	    $(ROWS)/$$task/train.tf_record $(WEIGHTS) 128 10000 $(PEER) || \
-	    exit; done; done,@echo "fine-tuning: left out, GLUE is not given")
-	$(if $(SQUAD),for p in $(PRECISIONS); do \
-	    PRECISION=$$p $(RUN).finetuning span \
-	    $(ROWS)/squad/train.tf_record $(WEIGHTS) 384 10000 $(PEER) || \
-	    exit; done,@echo "SQuAD: left out, SQUAD is not given")
+	    exit; done; done
 
 # P7: the dev set in batches and one by one, then sentences of one length.
-bench-serving: $(if $(GLUE),$(ROWS)/sst2/train.tf_record)
-	$(if $(GLUE),cut -f 1 $(GLUE)/SST-2/dev.tsv | tail -n +2 > $(ROWS)/dev.txt; \
-	for s in 16 64 128; do \
-	    words=$$(yes film | head -n $$((s - 2)) | xargs); \
-	    yes "$$words" | head -n 200 > $(ROWS)/$$s.txt; done; \
+bench-serving: $(ROWS)/sst2/train.tf_record
+	cut -f 1 $(GLUE)/SST-2/dev.tsv | tail -n +2 > $(ROWS)/dev.txt
+	for s in 16 64 128; do words=$$(yes film | head -n $$((s - 2)) | xargs); \
+	    yes "$$words" | head -n 200 > $(ROWS)/$$s.txt; done
 	for p in $(PRECISIONS); do export=$(ROWS)/sst2/export_$$p; \
 	    $(RUN).serving $$export $(ROWS)/dev.txt $(SERVED) || exit; \
 	    for name in dev 16 64 128; do BATCH_SIZE=1 $(RUN).serving \
-	        $$export $(ROWS)/$$name.txt $(SERVED) || exit; done; \
-	    done,@echo "serving: left out, GLUE is not given")
+	        $$export $(ROWS)/$$name.txt $(SERVED) || exit; done; done
 
 # Scores of whole tasks.
 bench-tasks: $(MINILM)/done
-	$(if $(GLUE),for task in "sst2 SST-2 1" "mrpc MRPC 3" "stsb STS-B 3" \
-	    "rte RTE 3" "cola CoLA 3"; do set -- $$task; \
+	for task in "sst2 SST-2 1" "mrpc MRPC 3" "stsb STS-B 3" "rte RTE 3" \
+	    "cola CoLA 3"; do set -- $$task; \
 	    $(RUN).glue $$1 $(GLUE)/$$2 $(WEIGHTS) $$3 3 $(PEER) \
-	    --precision=bfloat16 || exit; done,@echo "GLUE: left out, not given")
-	$(if $(SQUAD),$(RUN).squad $(TRAIN_SQUAD) \
-	    $(SQUAD)/dev-v1.1.json $(WEIGHTS) 2 1 $(PEER) \
-	    --precision=bfloat16,@echo "SQuAD: left out, SQUAD is not given")
+	    --precision=bfloat16 || exit; done
+else
+bench-finetuning bench-serving bench-tasks:
+	@echo "$@: no rows of GLUE; pass GLUE=its folder"
+endif
+
+ifdef SQUAD
+bench-squad: $(ROWS)/squad/train.tf_record
+	for p in $(PRECISIONS); do PRECISION=$$p $(RUN).finetuning span \
+	    $(ROWS)/squad/train.tf_record $(WEIGHTS) 384 10000 $(PEER) || \
+	    exit; done
+	$(RUN).squad $(TRAIN_SQUAD) $(SQUAD)/dev-v1.1.json $(WEIGHTS) 2 1 \
+	    $(PEER) --precision=bfloat16
+else
+bench-squad:
+	@echo "$@: no rows of SQuAD; pass SQUAD=its folder"
+endif
 
 $(QUICK):
 	$(MAKE) quickstart

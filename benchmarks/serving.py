@@ -98,6 +98,8 @@ def measure(
     ours = statistics.median(seconds["ours"])
     return {
         "what": f"text to label, batches of {BATCH_SIZE}",
+        "export": os.path.basename(export),
+        "lines": os.path.basename(lines),
         "texts": len(own.labels),
         "seconds": {
             side: round(statistics.median(some), 3)
