@@ -95,12 +95,17 @@ bench-serving: $(ROWS)/sst2/train.tf_record
 	    for name in dev 16 64 128; do BATCH_SIZE=1 $(RUN).serving \
 	        $$export $(ROWS)/$$name.txt $(SERVED) || exit; done; done
 
-# Scores of whole tasks.
-bench-tasks: $(MINILM)/done
-	for task in "sst2 SST-2 1" "mrpc MRPC 3" "stsb STS-B 3" "rte RTE 3" \
-	    "cola CoLA 3"; do set -- $$task; \
-	    $(RUN).glue $$1 $(GLUE)/$$2 $(WEIGHTS) $$3 3 $(PEER) \
-	    --precision=bfloat16 || exit; done
+# Scores of tasks: name, folder, epochs, seeds and precision of each row, then
+# those without a peer.
+bench-tasks: $(ROWS)/SST-2/train.tsv
+	for row in "mrpc MRPC 3 3 bfloat16" "stsb STS-B 3 3 bfloat16" \
+	    "rte RTE 3 3 bfloat16" "cola CoLA 3 1 bfloat16" \
+	    "mrpc MRPC 3 1 float32" "stsb STS-B 3 1 float32"; do \
+	    set -- $$row; $(RUN).glue $$1 $(GLUE)/$$2 $(WEIGHTS) $$3 $$4 $(PEER) \
+	    --precision=$$5 || exit; done
+	$(RUN).glue sst2 $(<D) $(WEIGHTS) 1 1 $(PEER) --precision=bfloat16
+	$(RUN).glue sst2 $(GLUE)/SST-2 $(WEIGHTS) 1 3 --precision=bfloat16
+	$(RUN).glue cola $(GLUE)/CoLA $(WEIGHTS) 3 2-3 --precision=bfloat16
 else
 bench-finetuning bench-serving bench-tasks:
 	@echo "$@: no rows of GLUE; pass GLUE=its folder"
@@ -111,8 +116,11 @@ bench-squad: $(ROWS)/squad/train.tf_record
 	for p in $(PRECISIONS); do PRECISION=$$p $(RUN).finetuning span \
 	    $(ROWS)/squad/train.tf_record $(WEIGHTS) 384 10000 $(PEER) || \
 	    exit; done
+	$(RUN).first_questions $(TRAIN_SQUAD) 10000 > $(ROWS)/squad/first.json
+	$(RUN).squad $(ROWS)/squad/first.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
+	    2 1 $(PEER) --precision=bfloat16
 	$(RUN).squad $(TRAIN_SQUAD) $(SQUAD)/dev-v1.1.json $(WEIGHTS) 2 1 \
-	    $(PEER) --precision=bfloat16
+	    --precision=bfloat16
 else
 bench-squad:
 	@echo "$@: no rows of SQuAD; pass SQUAD=its folder"
@@ -137,6 +145,11 @@ $(ROWS)/squad/train.tf_record: $(MINILM)/done
 	$(BIN)/python run_squad.py --do_train $(OWN_FLAGS) --max_seq_length=384 \
 	    --train_file=$(TRAIN_SQUAD) --output_dir=$(@D) \
 	    --num_train_epochs=0.01
+
+$(ROWS)/SST-2/train.tsv: $(MINILM)/done
+	mkdir -p $(@D)
+	cp $(GLUE)/SST-2/dev.tsv $(@D)
+	head -n 10001 $(GLUE)/SST-2/train.tsv > $@
 
 # A classifier of an epoch, its exports, and the same weights for transformers.
 $(ROWS)/sst2/train.tf_record: $(MINILM)/done

@@ -13,6 +13,7 @@ from benchmarks import (
     ahead_of_time,
     by_seed,
     finetuning,
+    first_questions,
     glue,
     serving,
     serving_load,
@@ -85,6 +86,33 @@ def test_squads_scores_are_those_of_the_script(folder, monkeypatch, version_2):
         (least,), (f1,) = (found[side][x]["values"] for x in (exact, "f1"))
         assert 0 <= least <= f1 <= 100
     assert scored[0] >= 31
+
+
+def test_the_first_questions_keep_their_paragraphs():
+    """Two articles of two paragraphs of three questions."""
+
+    def paragraph(number):
+        questions = [{"id": f"{number} {i}"} for i in range(3)]
+        return {"context": f"text {number}", "qas": questions}
+
+    articles = [
+        {"title": "a", "paragraphs": [paragraph(0), paragraph(1)]},
+        {"title": "b", "paragraphs": [paragraph(2), paragraph(3)]},
+    ]
+    whole = {"version": "1.1", "data": articles}
+    assert first_questions.first(whole, 12) == whole
+    for number, kept in ((6, [3, 3]), (7, [3, 3, 1]), (2, [2])):
+        found = first_questions.first(whole, number)
+        assert found["version"] == "1.1"
+        assert len(found["data"]) == (len(kept) + 1) // 2
+        paragraphs = [
+            x for article in found["data"] for x in article["paragraphs"]
+        ]
+        expected = [
+            {**paragraph(i), "qas": paragraph(i)["qas"][:count]}
+            for i, count in enumerate(kept)
+        ]
+        assert paragraphs == expected
 
 
 def test_an_epoch_by_length_is_timed_beside_a_padded_one(folder, run_script):
