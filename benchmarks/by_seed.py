@@ -68,7 +68,8 @@ def compare(
         what: task, epochs and flags, which are printed.
         metrics: names of its metrics.
         sides: name -> function of a seed and a folder, which returns
-            `seconds` and the metrics. The sides share the folder of a seed.
+            `seconds` and the metrics, and may return `command_seconds`. The
+            sides share the folder of a seed.
         seeds: the seeds.
 
     Returns:
@@ -80,7 +81,8 @@ def compare(
         with tempfile.TemporaryDirectory() as folder:
             for side, run in sides.items():
                 found = run(seed, folder)
-                kept = {x: round(found[x], 4) for x in ("seconds", *metrics)}
+                names = ("seconds", "command_seconds", *metrics)
+                kept = {x: round(found[x], 4) for x in names if x in found}
                 date = datetime.date.today().isoformat()
                 line = {"what": what, "side": side, "seed": seed, **kept}
                 line |= {"date": date, "tensorflow": tf.__version__}

@@ -9,7 +9,8 @@ SEEDS is 3 for the seeds 1 to 3, or 2-3 for 2 and 3. The batch size is 32, the
 learning rate 5e-5, and a tenth of the steps are warm-up. Flags are those of
 run_classifier.py; the peer follows --precision. It trains on the records that
 our run wrote, so on the same tokens. Our seconds are those of the whole
-command, the peer's those of training.
+command, the peer's those of training; its command_seconds include its start
+and its predictions.
 """
 
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ def theirs(
     peer: tuple[str, str],
     bf16: bool,
 ) -> dict[str, float]:
-    """Seconds of training and metrics of the peer.
+    """Times, see `transformers_trainer.logits`, and metrics of the peer.
 
     Args:
         task: key of `tasks.classification.tasks.TASKS`.
@@ -61,7 +62,7 @@ def theirs(
         np.array([x[features.LABEL_IDS][0] for x in part])
         for part in (train, held_out)
     )
-    seconds, logits = transformers_trainer.logits(
+    times, logits = transformers_trainer.logits(
         peer,
         train,
         held_out,
@@ -74,7 +75,7 @@ def theirs(
     )
     found = metrics.answers(logits, kind)
     names = TASKS[task].metrics
-    return {"seconds": seconds, **metrics.scores(names, labels, found)}
+    return {**times, **metrics.scores(names, labels, found)}
 
 
 def measure(

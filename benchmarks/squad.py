@@ -9,7 +9,8 @@ SEEDS is 3 for the seeds 1 to 3, or 2-3 for 2 and 3. Batches of 32 windows of at
 most 384 tokens, rate 5e-5, a tenth of the steps warm up. Flags are those of
 run_squad.py; the peer follows --precision. It learns from the windows that our
 run wrote, and its logits become answers as ours do. Our seconds are those of
-the whole command, the peer's those of training.
+the whole command, the peer's those of training; its command_seconds include
+its start and its predictions.
 """
 
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ def theirs(
     peer: tuple[str, str],
     bf16: bool,
 ) -> dict[str, float]:
-    """Measures seconds of training and metrics of the peer.
+    """Times, see `transformers_trainer.logits`, and metrics of the peer.
 
     Args:
         dataset: questions to answer.
@@ -55,7 +56,7 @@ def theirs(
             ("eval", squad_windows.PREDICTION_SCHEMA),
         )
     )
-    seconds, logits = transformers_trainer.logits(
+    times, logits = transformers_trainer.logits(
         peer,
         train,
         held_out,
@@ -68,7 +69,7 @@ def theirs(
         seed=seed,
         bf16=bf16,
     )
-    return {"seconds": seconds, **scores(dataset, held_out, *logits)}
+    return {**times, **scores(dataset, held_out, *logits)}
 
 
 def scores(

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 
 import numpy as np
 
@@ -47,7 +48,8 @@ def run(python: str, **settings) -> dict:
             default is an epoch of batches of 32, in float32.
 
     Returns:
-        its output: seconds of training, versions.
+        its output: seconds of training, versions; and `command_seconds`, the
+        time of the process.
     """
     settings = {
         "batch_size": 32,
@@ -63,11 +65,14 @@ def run(python: str, **settings) -> dict:
         path = os.path.join(folder, "settings.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(settings, file)
+        start = time.perf_counter()
         printed = subprocess.run(
             [python, _SCRIPT, path], stdout=subprocess.PIPE, text=True
         )
+        elapsed = time.perf_counter() - start
     printed.check_returncode()
-    return json.loads(printed.stdout.splitlines()[-1])
+    output = json.loads(printed.stdout.splitlines()[-1])
+    return {**output, "command_seconds": elapsed}
 
 
 def logits(
@@ -76,7 +81,7 @@ def logits(
     held_out: list[dict],
     names: dict[str, str],
     **settings,
-) -> tuple[float, np.ndarray]:
+) -> tuple[dict[str, float], np.ndarray]:
     """Trains the peer as `by_seed.train` trains ours, and predicts.
 
     Args:
@@ -87,7 +92,8 @@ def logits(
         settings: further settings, see `run`.
 
     Returns:
-        seconds of training, and the logits of the held-out examples.
+        `seconds` of training and `command_seconds` of the process, and the
+        logits of the held-out examples.
     """
     with tempfile.TemporaryDirectory() as folder:
         paths = {
@@ -107,4 +113,5 @@ def logits(
             **paths,
             **settings,
         )
-        return printed["seconds"], np.load(answers)
+        times = {x: printed[x] for x in ("seconds", "command_seconds")}
+        return times, np.load(answers)
