@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -127,9 +128,12 @@ def numbers(words: str) -> range:
     return range(int(first or 1), int(last) + 1)
 
 
-def describe(task: str, epochs: float, flags: dict[str, str]) -> str:
-    """Names a task, its epochs, and what differs from the defaults."""
-    return ", ".join([task, f"{epochs:g} epochs", *flags.values()])
+def describe(task: str, data: str, epochs: float, flags: dict[str, str]) -> str:
+    """Names a task, its file or folder, epochs, and further flags."""
+    name = pathlib.Path(data).name
+    return ", ".join(
+        [f"{task} ({name})", f"{epochs:g} epochs", *flags.values()]
+    )
 
 
 def _described(runs: list[dict[str, float]], metrics: tuple[str, ...]) -> dict:

@@ -120,7 +120,7 @@ def measure(
         sides["transformers"] = lambda seed, folder: theirs(
             task, folder, seed, epochs, peer, bf16
         )
-    what = by_seed.describe(task, epochs, flags)
+    what = by_seed.describe(task, data, epochs, flags)
     return by_seed.compare(what, names, sides, seeds)
 
 

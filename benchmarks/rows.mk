@@ -97,7 +97,7 @@ bench-serving: $(ROWS)/sst2/train.tf_record
 
 # Scores of tasks: name, folder, epochs, seeds and precision of each row, then
 # those without a peer.
-bench-tasks: $(ROWS)/SST-2/train.tsv
+bench-tasks: $(ROWS)/SST-2_10000/train.tsv
 	for row in "mrpc MRPC 3 3 bfloat16" "stsb STS-B 3 3 bfloat16" \
 	    "rte RTE 3 3 bfloat16" "cola CoLA 3 1 bfloat16" \
 	    "mrpc MRPC 3 1 float32" "stsb STS-B 3 1 float32"; do \
@@ -116,8 +116,8 @@ bench-squad: $(ROWS)/squad/train.tf_record
 	for p in $(PRECISIONS); do PRECISION=$$p $(RUN).finetuning span \
 	    $(ROWS)/squad/train.tf_record $(WEIGHTS) 384 10000 $(PEER) || \
 	    exit; done
-	$(RUN).first_questions $(TRAIN_SQUAD) 10000 > $(ROWS)/squad/first.json
-	$(RUN).squad $(ROWS)/squad/first.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
+	$(RUN).first_questions $(TRAIN_SQUAD) 10000 > $(<D)/first_10000.json
+	$(RUN).squad $(<D)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
 	    2 1 $(PEER) --precision=bfloat16
 	$(RUN).squad $(TRAIN_SQUAD) $(SQUAD)/dev-v1.1.json $(WEIGHTS) 2 1 \
 	    --precision=bfloat16
@@ -146,7 +146,7 @@ $(ROWS)/squad/train.tf_record: $(MINILM)/done
 	    --train_file=$(TRAIN_SQUAD) --output_dir=$(@D) \
 	    --num_train_epochs=0.01
 
-$(ROWS)/SST-2/train.tsv: $(MINILM)/done
+$(ROWS)/SST-2_10000/train.tsv: $(MINILM)/done
 	mkdir -p $(@D)
 	cp $(GLUE)/SST-2/dev.tsv $(@D)
 	head -n 10001 $(GLUE)/SST-2/train.tsv > $@

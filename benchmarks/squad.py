@@ -142,7 +142,7 @@ def measure(
             dataset, folder, seed, epochs, peer, bf16
         )
     task = f"SQuAD {'2.0' if version_2 else '1.1'}"
-    what = by_seed.describe(task, epochs, flags)
+    what = by_seed.describe(task, train, epochs, flags)
     metrics = ("exact", "f1", "best_f1") if version_2 else ("exact_match", "f1")
     return by_seed.compare(what, metrics, sides, seeds)
 
