@@ -172,7 +172,12 @@ def measure(
     Returns:
         a dict for each side and length.
     """
-    what = {"what": task, "config": config, "B": batch_size, "P": masks}
+    what = {
+        "what": task,
+        "config": os.path.basename(config),
+        "B": batch_size,
+        "P": masks,
+    }
     sizes, sides = [], []
     if task != "infer":
         sizes = [batch_size, lengths[0], masks]

@@ -279,6 +279,13 @@ def test_the_walk_of_the_readme_has_30_lines_at_most():
     assert "served.serve(inputs)" in walk
 
 
+def test_results_name_no_folder_of_a_machine():
+    lines = (ROOT / "docs" / "results.jsonl").read_text().splitlines()
+    for values in map(json.loads, lines):
+        texts = [x for x in values.values() if isinstance(x, str)]
+        assert [x for x in texts if x.startswith("/")] == [], values["what"]
+
+
 @pytest.mark.parametrize("words", TARGETS)
 def test_make_has_the_target(words):
     subprocess.run(["make", "-n", words.split()[1]], cwd=ROOT, check=True)
