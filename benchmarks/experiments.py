@@ -6,7 +6,7 @@ r"""Claims about pre-training in small: runs that differ in one switch.
         [TASK ...]
 
 `pretrain` trains each variant, by default all, with each seed on CORPUS without
-every 50th document, and evaluates on these. A step has 32,768 tokens.
+every 50th document, and evaluates on these. A step has 4,096 tokens.
 `finetune` trains a classifier from random weights and from every checkpoint in
 the folder RUN; GLUE has a folder of each task. PARALLEL runs share the machine,
 so that seconds are comparable only if it is 1. Records and runs are kept, and
@@ -31,7 +31,7 @@ TASKS = {
     "stsb": ("STS-B", "pearson"),
 }
 # Length -> batch size and masked positions.
-SIZES = {128: (256, 20), 512: (64, 77)}
+SIZES = {128: (32, 20), 512: (8, 77)}
 RECORDS = {
     "plain_128": (128,),
     "whole_words_128": (128, "--do_whole_word_mask"),
@@ -70,7 +70,7 @@ VARIANTS = {
     "dynamic masks": Variant("once_128", flags=("--dynamic_masking",)),
     "512 tokens": Variant("plain_512", "plain_512"),
     "128, then 512 tokens": Variant("plain_512", "plain_512", short_first=True),
-    "512 tokens, packed": Variant("packed_512", "packed_512", batch_size=24),
+    "512 tokens, packed": Variant("packed_512", "packed_512", batch_size=3),
 }
 
 

@@ -7,8 +7,8 @@ TASK is `classifier` or `span`. RECORDS is a train.tf_record that
 run_classifier.py or run_squad.py wrote; its first EXAMPLES (10,000) are trained
 on, in batches of 32. MODEL_FOLDER holds a checkpoint and bert_config.json,
 PEER_FOLDER the same weights for transformers. All sides run in turns, A B C A B
-C; PRECISION=bfloat16 in the environment sets the precision. Start-up,
-compilation and reading are not counted.
+C; PRECISION=bfloat16 in the environment sets the precision, RUNS (3) the number
+of turns. Start-up, compilation and reading are not counted.
 """
 
 import itertools
@@ -29,7 +29,7 @@ from modeling.config import BertConfig
 from training import logs, loop, optimization, steps
 
 BATCH_SIZE = 32
-RUNS = 3
+RUNS = int(os.environ.get("RUNS", "3"))
 PRECISION = os.environ.get("PRECISION", "float32")
 _INT = example_files.Feature()
 TASKS = {
