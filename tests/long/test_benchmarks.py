@@ -140,6 +140,9 @@ def test_an_export_is_timed(tmp_path):
     figures = serving.measure(model, str(tmp_path / "lines.txt"), runs=1)
     assert figures["texts"] == 2 * 19
     assert figures["seconds"]["ours"] > 0
+    # Also if all texts have one label.
+    own = serving.ExportedClassifier(model, ["the cat sees"])
+    assert own.names == ["no", "yes", "maybe"]
 
 
 def test_start_up_is_timed_beside_an_import(folder, tmp_path, monkeypatch):
