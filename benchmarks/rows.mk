@@ -69,6 +69,7 @@ bench-records: $(QUICK)
 	    "--max_seq_length=512 --max_predictions_per_seq=77"; do \
 	    $(RUN).records $(CORPUS) $(VOCAB) $(ORIGINAL) 1 2 $$flags || exit; done
 	$(RUN).records_growth $(CORPUS) $(VOCAB) 1,10,100 2,1,8 killed
+	$(RUN).long_line $(VOCAB)
 
 # P5, P9
 bench-text: $(QUICK)

@@ -15,6 +15,7 @@ from benchmarks import (
     gpu_steps,
     guard,
     instances,
+    long_line,
     own_step,
     packing,
     peers_in_turns,
@@ -149,6 +150,15 @@ def test_records_are_timed(tmp_path):
     )
     assert figures["instances_per_second"] > 0
     assert figures["peak_megabytes_of_a_process"] > 0
+
+
+@pytest.mark.long
+def test_a_long_line_is_timed(tmp_path):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    (found,) = long_line.measure(str(tmp_path / "vocab.txt"), (2_000,), 1)
+    assert found["what"].endswith("2,000 words")
+    assert found["seconds"] > 0
+    assert found["beyond_import"][0] < found["seconds"]
 
 
 def test_a_vocabulary_is_timed(tmp_path):
