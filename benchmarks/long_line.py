@@ -36,43 +36,39 @@ def measure(
         for each long line the median seconds, those in addition to the line of
         100 words, and those in addition to the import, of the same turn.
     """
-    words = [x for x in vocabulary.read_vocabulary(vocab_file) if x.isalpha()]
+    tokens = [x for x in vocabulary.read_vocabulary(vocab_file) if x.isalpha()]
     rng = random.Random(1)
-    taken: dict[int, list[float]] = {0: []}
+    commands: dict[str | int, list[str]] = {
+        startup.IMPORT: ["-c", startup.IMPORT]
+    }
+    taken: dict[str | int, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for count in (SHORT, *long):
             with open(f"{folder}/{count}.txt", "w", encoding="utf-8") as file:
                 for k in (SHORT, count):  # a document each
-                    file.write(" ".join(rng.choices(words, k=k)) + "\n\n")
-            taken[count] = []
+                    file.write(" ".join(rng.choices(tokens, k=k)) + "\n\n")
+            commands[count] = [
+                "create_pretraining_data.py",
+                f"--input_file={folder}/{count}.txt",
+                f"--output_file={folder}/out.tfrecord",
+                f"--vocab_file={vocab_file}",
+                *("--dupe_factor=1", "--num_processes=1"),
+            ]
         for _ in range(runs):
-            taken[0].append(startup.seconds(["-c", "import tensorflow"]))
-            for count in (SHORT, *long):
-                command = [
-                    "create_pretraining_data.py",
-                    f"--input_file={folder}/{count}.txt",
-                    f"--output_file={folder}/out.tfrecord",
-                    f"--vocab_file={vocab_file}",
-                    *("--dupe_factor=1", "--num_processes=1"),
-                ]
-                taken[count].append(startup.seconds(command))
+            for name, words in commands.items():
+                taken.setdefault(name, []).append(startup.seconds(words))
     return [
         {
             "what": f"records of a line of {count:,} words",
             "seconds": round(statistics.median(taken[count]), 2),
-            "beyond_short": _beyond(taken[count], taken[SHORT]),
-            "beyond_import": _beyond(taken[count], taken[0]),
+            "beyond_short": startup.beyond(taken[count], taken[SHORT]),
+            "beyond_import": startup.beyond(
+                taken[count], taken[startup.IMPORT]
+            ),
             "python": sys.version.split()[0],
         }
         for count in long
     ]
-
-
-def _beyond(some: list[float], base: list[float]) -> list[float]:
-    """Median, least and most of the differences."""
-    more = [a - b for a, b in zip(some, base, strict=True)]
-    found = statistics.median(more), min(more), max(more)
-    return [round(x, 2) for x in found]
 
 
 def main() -> None:

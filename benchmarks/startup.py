@@ -22,7 +22,7 @@ import tensorflow as tf
 ROOT = pathlib.Path(__file__).parents[1]
 RUNS = 3
 MAX_SEQ_LENGTH = 128
-_IMPORT = "import tensorflow"
+IMPORT = "import tensorflow"
 _CLASSIFIER = "first step of run_classifier.py"
 _UNTIL = {_CLASSIFIER: "step "}  # start of a line that ends the time
 _SENTENCE = "The shape of the input [MASK] must be known.\n"
@@ -37,7 +37,7 @@ def commands(quickstart: str, model: str, output: str) -> dict[str, list[str]]:
         output: output folder of run_classifier.py.
     """
     return {
-        _IMPORT: ["-c", _IMPORT],
+        IMPORT: ["-c", IMPORT],
         "fill_mask.py": ["fill_mask.py", f"--init_checkpoint={quickstart}/run"],
         "predict.py": [
             *("predict.py", "--trust_model"),
@@ -85,6 +85,13 @@ def seconds(words: list[str], until: str | None = None) -> float:
     return time.perf_counter() - start
 
 
+def beyond(times: list[float], base: list[float]) -> list[float]:
+    """Median, least and most of `times` minus `base` of the same turn."""
+    more = [a - b for a, b in zip(times, base, strict=True)]
+    found = statistics.median(more), min(more), max(more)
+    return [round(x, 2) for x in found]
+
+
 def measure(quickstart: str, model: str, runs: int = RUNS) -> list[dict]:
     """Times all commands in turns.
 
@@ -102,17 +109,17 @@ def measure(quickstart: str, model: str, runs: int = RUNS) -> list[dict]:
             for name, words in commands(quickstart, model, output).items():
                 taken = seconds(words, _UNTIL.get(name))
                 found.setdefault(name, []).append(taken)
-    imports = found.pop(_IMPORT)
+    imports = found.pop(IMPORT)
     lines = []
     for name, times in found.items():
-        more = [a - b for a, b in zip(times, imports, strict=True)]
+        median, *spread = beyond(times, imports)
         lines.append(
             {
                 "what": name,
                 "seconds": round(statistics.median(times), 2),
                 "import_seconds": round(statistics.median(imports), 2),
-                "beyond_import": round(statistics.median(more), 2),
-                "min_max": [round(min(more), 2), round(max(more), 2)],
+                "beyond_import": median,
+                "min_max": spread,
                 "tensorflow": tf.__version__,
             }
         )
