@@ -6,7 +6,8 @@ r"""Claims about pre-training in small: runs that differ in one switch.
         [TASK ...]
 
 `pretrain` trains each variant, by default all, with each seed on CORPUS without
-every 50th document, and evaluates on these. A step has 4,096 tokens.
+every 50th document, and evaluates on these. A step has 4,096 positions, of
+packed rows 1,536.
 `finetune` trains a classifier from random weights and from every checkpoint in
 the folder RUN; GLUE has a folder of each task. PARALLEL runs share the machine,
 so that seconds are comparable only if it is 1. Records and runs are kept, and
