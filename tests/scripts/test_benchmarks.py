@@ -167,8 +167,10 @@ def test_a_vocabulary_is_timed(tmp_path):
         str(tmp_path / "source.txt"), str(tmp_path), 150, runs=1
     )
     assert figures["ratio"] > 0
-    assert 10 < figures["peer_peak_megabytes"] < 1000
-    assert 10 < figures["peak_megabytes"] < 1000
+    # A process on so small a text may end before it was seen with all of its
+    # memory; an empty one of Python has some megabytes.
+    assert 1 < figures["peer_peak_megabytes"] < 1000
+    assert 1 < figures["peak_megabytes"] < 1000
 
 
 def test_memory_is_summed_over_all_processes():
