@@ -51,7 +51,13 @@ bench-start: $(QUICK) $(MINILM)/done
 	$(RUN).startup $(abspath $(OUT)) $(abspath $(WEIGHTS))
 
 # P2, P3, P8
-bench-steps: $(ROWS)/packed.tfrecord
+bench-steps: $(QUICK)
+	mkdir -p $(ROWS)
+	for pack in "plain" "packed --pack_sequences"; do set -- $$pack; \
+	    $(BIN)/python create_pretraining_data.py --dupe_factor=1 $$2 \
+	    --input_file=$(CORPUS) --vocab_file=$(VOCAB) \
+	    --output_file=$(ROWS)/$$1.tfrecord --max_seq_length=512 \
+	    --max_predictions_per_seq=77 || exit; done
 	$(RUN).pretraining_step configs/bert_small.json 32 128 20
 	$(RUN).packing $(ROWS)/plain.tfrecord $(ROWS)/packed.tfrecord \
 	    configs/bert_small.json 8 2
@@ -129,14 +135,6 @@ endif
 
 $(QUICK):
 	$(MAKE) quickstart
-
-$(ROWS)/packed.tfrecord: $(QUICK)
-	mkdir -p $(ROWS)
-	for pack in "plain" "packed --pack_sequences"; do set -- $$pack; \
-	    $(BIN)/python create_pretraining_data.py --dupe_factor=1 $$2 \
-	    --input_file=$(CORPUS) --vocab_file=$(VOCAB) \
-	    --output_file=$(ROWS)/$$1.tfrecord --max_seq_length=512 \
-	    --max_predictions_per_seq=77 || exit; done
 
 $(ROWS)/mrpc/train.tf_record: $(MINILM)/done
 	$(BIN)/python run_classifier.py --do_train --task_name=mrpc $(OWN_FLAGS) \
