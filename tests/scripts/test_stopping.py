@@ -203,7 +203,11 @@ def test_a_dropped_part_of_the_state_is_detected(tmp_path):
     assert end(drop_slots) != expected
     assert end(lambda: optimizer.iterations.assign(0)) != expected
     assert end(lambda: None, skip=1) != expected  # another batch
-    trainer.steps = steps.Steps(
-        trainer.steps.task, optimizer, trainer.steps.strategy, seed=4
-    )
+    task, strategy = trainer.steps.task, trainer.steps.strategy
+    trainer.steps = steps.Steps(task, optimizer, strategy, seed=4)
+    assert end(lambda: None) != expected
+    trainer.steps = steps.Steps(task, optimizer, strategy, seed=3)
+    assert end(lambda: None) == expected
+    optimizer.learning_rate = lambda: 0.01  # the schedule's peak, no schedule
+    trainer.steps = steps.Steps(task, optimizer, strategy, seed=3)
     assert end(lambda: None) != expected
