@@ -10,6 +10,8 @@ from data.text import fast_tokenization, text_ops, tokenization, vocabulary
 from tasks.squad import windows
 
 PADDING = ("longest", "max_length")
+# Up to here a word at a time is faster than arrays of words, in any script.
+_FEW_CHARACTERS = 2_000
 Spans = list[tuple[int, int]]  # first character of a token, and its limit
 
 
@@ -106,7 +108,12 @@ class Tokenizer:
         self, texts: list[str], pairs: list[str], max_length: int
     ) -> list[tuple[list[int], list[int]]]:
         """Returns the ids and the segment ids of each sequence, unpadded."""
-        ids = self._fast.ids_of_lines([*texts, *pairs])
+        lines = [*texts, *pairs]
+        if sum(map(len, lines)) > _FEW_CHARACTERS:
+            ids = self._fast.ids_of_lines(lines)
+        else:
+            tokens = map(self.exact.tokenize, lines)
+            ids = list(map(self.exact.convert_tokens_to_ids, tokens))
         return [
             self._join(a, b, max_length) for a, b in zip(ids, ids[len(texts) :])
         ]

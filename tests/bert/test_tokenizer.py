@@ -62,10 +62,14 @@ def test_ids_are_those_of_the_original(vocab):
     texts = [hard_texts.random_text(rng) for _ in range(300)]
     texts = [x for x in texts if x.isprintable()] + ["Café dogs."]
     assert len(texts) > 30
-    batch = tokenizer(texts)
-    for row, mask, one in zip(batch["input_ids"], batch["input_mask"], texts):
-        ids = exact.convert_tokens_to_ids(exact.tokenize(one))
-        assert row[mask == 1].tolist() == [CLS, *ids, SEP]
+    assert len("".join(texts)) < 2_000 < len("".join(texts * 9))
+    for batch in (tokenizer(texts), tokenizer(texts * 9)):  # words, arrays
+        masks = batch["input_mask"] == 1
+        assert len(masks) in (len(texts), 9 * len(texts))
+        for i, (row, mask) in enumerate(zip(batch["input_ids"], masks)):
+            one = texts[i % len(texts)]
+            ids = exact.convert_tokens_to_ids(exact.tokenize(one))
+            assert row[mask].tolist() == [CLS, *ids, SEP]
 
 
 def test_offsets_are_characters_of_the_text(tokenizer):

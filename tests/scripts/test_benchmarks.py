@@ -108,6 +108,12 @@ def test_tokenization_is_timed(tmp_path):
     )
     assert figures["megabytes_per_second"] > 0
     assert figures["graph_megabytes_per_second"] > 0
+    lines = ["the cat sees the dog ."] * 19
+    single = tokenization.measure_single(
+        lines, str(tmp_path / "vocab.txt"), runs=1
+    )
+    assert single["lines"] == 19
+    assert 1 < single["microseconds"] < 10_000
 
 
 def test_texts_are_generated_from_the_vocabulary(tmp_path):
