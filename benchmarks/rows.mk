@@ -20,6 +20,8 @@ MINILM = $(PEERS)/minilm
 WEIGHTS = $(MINILM)/google
 ROWS = $(OUT)/rows
 HF_CLASSIFIER = $(ROWS)/sst2_hf
+ONNX = $(PEERS)/onnx/bin/python
+ONNX_CLASSIFIER = $(ROWS)/sst2_onnx
 OWN_FLAGS = --vocab_file=$(WEIGHTS)/vocab.txt \
     --bert_config_file=$(WEIGHTS)/bert_config.json \
     --init_checkpoint=$(WEIGHTS)/bert_model.ckpt --train_batch_size=32
@@ -30,7 +32,7 @@ GROUPS = start steps records text finetuning serving tasks squad
 bench: $(GROUPS:%=bench-%)
 
 bench-peers: PEER = $(TORCH) $(MINILM)/huggingface
-bench-peers: SERVED = $(TORCH) $(HF_CLASSIFIER)
+bench-peers: SERVED = $(TORCH) $(HF_CLASSIFIER) $(ONNX) $(ONNX_CLASSIFIER)
 bench-peers: ORIGINAL = $(PEERS)/original
 bench-peers: peers-of-rows bench
 	for p in $(PRECISIONS); do \
@@ -150,14 +152,16 @@ $(ROWS)/SST-2_10000/train.tsv: $(MINILM)/done
 	cp $(GLUE)/SST-2/dev.tsv $(@D)
 	head -n 10001 $(GLUE)/SST-2/train.tsv > $@
 
-# A classifier of an epoch, its exports, and the same weights for transformers.
-$(ROWS)/sst2/train.tf_record: $(MINILM)/done
+# A classifier of an epoch, its exports, and the same weights for the others.
+$(ROWS)/sst2/train.tf_record: $(MINILM)/done $(PEERS)/onnx/done
 	for p in $(PRECISIONS); do $(BIN)/python run_classifier.py --do_train \
 	    --task_name=sst2 $(OWN_FLAGS) --data_dir=$(GLUE)/SST-2 \
 	    --output_dir=$(@D) --num_train_epochs=1 --precision=auto \
 	    --export_dir=$(@D)/export_$$p --export_precision=$$p || exit; done
 	$(BIN)/python convert_checkpoint.py --from=google --to=huggingface \
 	    --input=$(ROWS)/sst2 --output=$(HF_CLASSIFIER)
+	$(ONNX) convert_checkpoint.py --from=google --to=onnx \
+	    --input=$(ROWS)/sst2 --output=$(ONNX_CLASSIFIER)
 
 # MiniLM, a trained BERT, from its package: for transformers, and converted.
 $(MINILM)/done: $(VENV)/run

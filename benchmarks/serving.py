@@ -1,13 +1,15 @@
 r"""Speed of an exported classifier beside transformers and ONNX Runtime.
 
-    python -m benchmarks.serving EXPORT LINES [PEER_PYTHON PEER_FOLDER]
+    python -m benchmarks.serving EXPORT LINES \
+        [PEER_PYTHON PEER_FOLDER [ONNX_PYTHON ONNX_FOLDER]]
 
 EXPORT is a SavedModel of run_classifier.py --export_dir, LINES a file with one
 text per line, PEER_FOLDER the same weights for transformers, as written by
-convert_checkpoint.py --to=huggingface. Batches are 32 lines, or BATCH_SIZE of
-the environment, in the order of the file, each padded to its longest, on all
-cores. Loading is not counted, and each side classifies all lines once before it
-is timed. The labels of the peers are compared with ours.
+convert_checkpoint.py --to=huggingface, ONNX_FOLDER by --to=onnx, which is run
+with our tokenizer. Batches are 32 lines, or BATCH_SIZE of the environment, in
+the order of the file, each padded to its longest, on all cores. Loading is not
+counted, and each side classifies all lines once before it is timed. The labels
+of the others are compared with those of EXPORT.
 """
 
 import json
@@ -25,7 +27,7 @@ from modeling import hub
 BATCH_SIZE = int(os.environ.get("BATCH_SIZE", "32"))
 RUNS = 3
 PEERS = ("pipeline", "pipeline in bfloat16", "onnx")
-_PEER = Path(__file__).parent / "peers" / "huggingface_serving.py"
+_PEERS = Path(__file__).parent / "peers"
 
 
 class ExportedClassifier:
@@ -62,16 +64,27 @@ class ExportedClassifier:
         return [label.decode() for label in labels]
 
 
-def peer(python: str, kind: str, folder: str, lines: str) -> dict:
-    """Runs a peer, which returns seconds and the numbers of the labels.
+def commands(
+    lines: str,
+    peers: tuple[str, str] | None,
+    onnx: tuple[str, str] | None,
+) -> dict[str, list[str]]:
+    """Side -> command that prints seconds and the numbers of the labels."""
+    found = {}
+    if peers:
+        python, folder = peers
+        script = str(_PEERS / "huggingface_serving.py")
+        found = {kind: [python, script, kind, folder] for kind in PEERS}
+    if onnx:
+        python, folder = onnx
+        module = "benchmarks.onnx_serving"
+        found["our onnx"] = [python, "-m", module, folder]
+    last = [lines, str(BATCH_SIZE)]
+    return {side: command + last for side, command in found.items()}
 
-    Args:
-        python: Python of its environment.
-        kind: one of `PEERS`.
-        folder: folder of its weights.
-        lines: path of the file of texts.
-    """
-    command = [python, _PEER, kind, folder, lines, str(BATCH_SIZE)]
+
+def timed(command: list[str]) -> dict:
+    """Runs a command of `commands`."""
     printed = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     printed.check_returncode()
     return json.loads(printed.stdout.splitlines()[-1])
@@ -81,6 +94,7 @@ def measure(
     export: str,
     lines: str,
     peers: tuple[str, str] | None = None,
+    onnx: tuple[str, str] | None = None,
     runs: int = RUNS,
 ) -> dict:
     """Times all sides in turns.
@@ -88,18 +102,20 @@ def measure(
     Args:
         export, lines: paths of the SavedModel and of the texts.
         peers: Python of the peers and folder of the same weights, or None.
+        onnx: Python of ONNX Runtime and folder of the same weights, or None.
         runs: number of runs of each side.
     """
     with open(lines, encoding="utf-8") as file:
         own = ExportedClassifier(export, file.read().splitlines())
+    others = commands(lines, peers, onnx)
     seconds, agree = {"ours": []}, {}
     for _ in range(runs):
         seconds["ours"].append(own.seconds())
-        for kind in PEERS if peers else ():
-            found = peer(peers[0], kind, peers[1], lines)
-            seconds.setdefault(kind, []).append(found["seconds"])
+        for side, command in others.items():
+            found = timed(command)
+            seconds.setdefault(side, []).append(found["seconds"])
             pairs = zip(own.labels, found["labels"], strict=True)
-            agree[kind] = sum(own.names[b] == a for a, b in pairs)
+            agree[side] = sum(own.names[b] == a for a, b in pairs)
     ours = statistics.median(seconds["ours"])
     return {
         "what": f"text to label, batches of {BATCH_SIZE}",
@@ -126,8 +142,9 @@ def measure(
 
 def main() -> None:
     """Prints one JSON line."""
-    export, lines, *peers = sys.argv[1:]
-    print(json.dumps(measure(export, lines, tuple(peers) or None)))
+    export, lines, *rest = sys.argv[1:]
+    peers, onnx = tuple(rest[:2]) or None, tuple(rest[2:]) or None
+    print(json.dumps(measure(export, lines, peers, onnx)))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import bert
 import convert_checkpoint
+from benchmarks import serving
 from common import tensor_files
 from data.text import tokenizer_files
 from modeling import checkpoints, encoder, task_models
@@ -133,3 +135,41 @@ def test_onnx_runtime_gives_the_same_outputs(act, tmp_path):
     np.testing.assert_allclose(found, logits, atol=1e-5)
     config = json.loads((tmp_path / "onnx" / "bert_config.json").read_text())
     assert config["hidden_act"] == act
+
+
+def test_labels_of_onnx_runtime(tmp_path):
+    """By the snippet of docs/checkpoints.md, and in the benchmark."""
+    model = written(tmp_path / "google", classifier)
+    labels = ["no", "yes"]
+    task = {"kind": "classes", "labels": labels}
+    (tmp_path / "google" / "task.json").write_text(json.dumps(task))
+    python = str(PEERS / "onnx" / "bin" / "python")
+    folder = str(tmp_path / "classifier_onnx")
+    subprocess.run(
+        [
+            *(python, ROOT / "convert_checkpoint.py"),
+            *("--from=google", f"--input={tmp_path / 'google'}"),
+            *("--to=onnx", f"--output={folder}"),
+        ],
+        check=True,
+    )
+    logits = model(bert.Tokenizer(f"{folder}/vocab.txt")(SENTENCES))["logits"]
+    numbers = np.argmax(logits, -1).tolist()
+    page = (ROOT / "docs" / "checkpoints.md").read_text()
+    (snippet,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    for sentence, number in zip(SENTENCES, numbers):
+        printed = subprocess.run(
+            [python, "-c", snippet.replace("a fine film", sentence)],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            check=True,
+            text=True,
+        )
+        assert printed.stdout.split() == [labels[number]]
+    lines = tmp_path / "lines.txt"
+    lines.write_text("\n".join(SENTENCES * 13))
+    commands = serving.commands(str(lines), None, (python, folder))
+    found = serving.timed(commands["our onnx"])
+    assert found["labels"] == numbers * 13
+    assert found["seconds"] > 0

@@ -1,0 +1,45 @@
+"""Classifies text with ONNX Runtime and a network of convert_checkpoint.py.
+
+    python -m benchmarks.onnx_serving FOLDER LINES BATCH_SIZE
+
+FOLDER is that of --to=onnx. Prints one JSON line: seconds of the second pass
+over the lines, and the numbers of the labels. Runs in the environment of
+`make .venv-peers/onnx/done`.
+"""
+
+import json
+import sys
+import time
+
+import onnxruntime
+
+import bert
+
+
+def main(folder: str, path: str, batch_size: str) -> None:
+    """Prints one JSON line."""
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    tokenizer = bert.Tokenizer(f"{folder}/vocab.txt")
+    session = onnxruntime.InferenceSession(
+        f"{folder}/model.onnx", providers=["CPUExecutionProvider"]
+    )
+    size = int(batch_size)
+
+    def run() -> list[int]:
+        labels = []
+        for i in range(0, len(lines), size):
+            batch = tokenizer(lines[i : i + size])
+            (logits,) = session.run(["logits"], batch)
+            labels += logits.argmax(-1).tolist()
+        return labels
+
+    run()
+    start = time.perf_counter()
+    labels = run()
+    seconds = time.perf_counter() - start
+    print(json.dumps({"seconds": seconds, "labels": labels}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
