@@ -10,7 +10,7 @@ from data.text import fast_tokenization, text_ops, tokenization, vocabulary
 from tasks.squad import windows
 
 PADDING = ("longest", "max_length")
-# Up to here a word at a time is faster than arrays of words, in any script.
+# Up to about here a word at a time is faster than arrays, in any script.
 _FEW_CHARACTERS = 2_000
 Spans = list[tuple[int, int]]  # first character of a token, and its limit
 
