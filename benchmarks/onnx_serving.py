@@ -7,26 +7,24 @@ over the lines, and the numbers of the labels. Runs in the environment of
 `make .venv-peers/onnx/done`.
 """
 
-import json
+import functools
 import sys
-import time
 
 import onnxruntime
 
 import bert
+from benchmarks.peers import second_pass
 
 
 def main(folder: str, path: str, batch_size: str) -> None:
     """Prints one JSON line."""
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
     tokenizer = bert.Tokenizer(f"{folder}/vocab.txt")
     session = onnxruntime.InferenceSession(
         f"{folder}/model.onnx", providers=["CPUExecutionProvider"]
     )
     size = int(batch_size)
 
-    def run() -> list[int]:
+    def run(lines: list[str]) -> list[int]:
         labels = []
         for i in range(0, len(lines), size):
             batch = tokenizer(lines[i : i + size])
@@ -34,11 +32,7 @@ def main(folder: str, path: str, batch_size: str) -> None:
             labels += logits.argmax(-1).tolist()
         return labels
 
-    run()
-    start = time.perf_counter()
-    labels = run()
-    seconds = time.perf_counter() - start
-    print(json.dumps({"seconds": seconds, "labels": labels}))
+    second_pass.report(lambda lines: functools.partial(run, lines), path)
 
 
 if __name__ == "__main__":

@@ -96,6 +96,9 @@ bench-finetuning: $(ROWS)/sst2/train.tf_record $(ROWS)/mrpc/train.tf_record
 
 # P7: the dev set in batches and one by one, then sentences of one length.
 bench-serving: $(ROWS)/sst2/train.tf_record
+	test -z "$(SERVED)" || test -d $(ONNX_CLASSIFIER) || \
+	    $(ONNX) convert_checkpoint.py --from=google --to=onnx \
+	    --input=$(ROWS)/sst2 --output=$(ONNX_CLASSIFIER)
 	cut -f 1 $(GLUE)/SST-2/dev.tsv | tail -n +2 > $(ROWS)/dev.txt
 	for s in 16 64 128; do words=$$(yes film | head -n $$((s - 2)) | xargs); \
 	    yes "$$words" | head -n 200 > $(ROWS)/$$s.txt; done
@@ -152,16 +155,14 @@ $(ROWS)/SST-2_10000/train.tsv: $(MINILM)/done
 	cp $(GLUE)/SST-2/dev.tsv $(@D)
 	head -n 10001 $(GLUE)/SST-2/train.tsv > $@
 
-# A classifier of an epoch, its exports, and the same weights for the others.
-$(ROWS)/sst2/train.tf_record: $(MINILM)/done $(PEERS)/onnx/done
+# A classifier of an epoch, its exports, and the same weights for transformers.
+$(ROWS)/sst2/train.tf_record: $(MINILM)/done
 	for p in $(PRECISIONS); do $(BIN)/python run_classifier.py --do_train \
 	    --task_name=sst2 $(OWN_FLAGS) --data_dir=$(GLUE)/SST-2 \
 	    --output_dir=$(@D) --num_train_epochs=1 --precision=auto \
 	    --export_dir=$(@D)/export_$$p --export_precision=$$p || exit; done
 	$(BIN)/python convert_checkpoint.py --from=google --to=huggingface \
 	    --input=$(ROWS)/sst2 --output=$(HF_CLASSIFIER)
-	$(ONNX) convert_checkpoint.py --from=google --to=onnx \
-	    --input=$(ROWS)/sst2 --output=$(ONNX_CLASSIFIER)
 
 # MiniLM, a trained BERT, from its package: for transformers, and converted.
 $(MINILM)/done: $(VENV)/run

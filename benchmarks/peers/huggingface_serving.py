@@ -9,13 +9,12 @@ of the labels. Runs in the environment that `make peers` installs.
 """
 
 import functools
-import json
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 
 import numpy as np
+import second_pass
 import torch
 import transformers
 
@@ -83,8 +82,6 @@ def onnx(folder: str, lines: list[str], batch_size: int) -> Callable:
 
 def main(kind: str, folder: str, path: str, batch_size: str) -> None:
     """Prints one JSON line."""
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
     make = {
         "pipeline": pipeline,
         "pipeline in bfloat16": functools.partial(
@@ -92,12 +89,7 @@ def main(kind: str, folder: str, path: str, batch_size: str) -> None:
         ),
         "onnx": onnx,
     }[kind]
-    run = make(folder, lines, int(batch_size))
-    run()
-    start = time.perf_counter()
-    labels = run()
-    seconds = time.perf_counter() - start
-    print(json.dumps({"seconds": seconds, "labels": labels}))
+    second_pass.report(lambda lines: make(folder, lines, int(batch_size)), path)
 
 
 if __name__ == "__main__":
