@@ -10,7 +10,7 @@ import pytest
 from packaging import requirements
 
 from bert import distribution
-from tests.helpers import flags_page
+from tests.helpers import archives, flags_page
 
 ROOT = distribution.ROOT
 BUILD = "import sys, distribution; distribution.build_{}(sys.argv[1])"
@@ -120,7 +120,7 @@ def test_a_wheel_from_an_sdist_has_the_same_files(wheel, tmp_path):
     for name in ("sdist", "source", "wheel"):
         (tmp_path / name).mkdir()
     sdist = build("sdist", ROOT, tmp_path / "sdist")
-    shutil.unpack_archive(sdist, tmp_path / "source", filter="data")
+    archives.unpack(sdist, tmp_path / "source")
     (root,) = (tmp_path / "source").iterdir()
     assert (root / "tests" / "bert" / "test_distribution.py").is_file()
     again = contents(build("wheel", root, tmp_path / "wheel"))

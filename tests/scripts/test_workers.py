@@ -75,6 +75,8 @@ def folder(tmp_path_factory):
 def own_temporary_folder(monkeypatch, tmp_path):
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    # TensorFlow compiles functions from files there.
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
 
 
 def flags_of(folder, output, **changed):
