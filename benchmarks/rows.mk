@@ -130,7 +130,7 @@ bench-squad: $(ROWS)/squad/train.tf_record
 	    exit; done
 	$(RUN).first_questions $(TRAIN_SQUAD) 10000 > $(<D)/first_10000.json
 	$(RUN).squad $(<D)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
-	    2 1 $(PEER) --precision=bfloat16
+	    1 1 $(PEER) --precision=bfloat16
 	$(RUN).squad $(TRAIN_SQUAD) $(SQUAD)/dev-v1.1.json $(WEIGHTS) 2 1 \
 	    --precision=bfloat16
 else
