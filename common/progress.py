@@ -22,6 +22,11 @@ def duration(seconds: float) -> str:
     return f"{seconds // 3600} h {seconds % 3600 // 60:02d} min"
 
 
+def quantity(number: float) -> str:
+    """Formats three digits, or a whole number: `0.125`, `42.1`, `60,812`."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
 class Progress:
     """Shows amount done, rate and time left.
 
@@ -49,11 +54,11 @@ class Progress:
         self._last = now
         spent = now - self._start
         rate = done / spent if spent else 0.0
-        of_total = f"{done:.4g} of {self._total:.4g} {self._unit}"
+        of_total = f"{quantity(done)} of {quantity(self._total)} {self._unit}"
         rate_and_left = f"none finished in {duration(spent)}"
         if rate:
             left = duration((self._total - done) / rate)
-            rate_and_left = f"{rate:.3g} {self._unit}/s, {left} left"
+            rate_and_left = f"{quantity(rate)} {self._unit}/s, {left} left"
         if on_terminal():
             share = done / self._total if self._total else 1.0
             draw(self._what, share, f"{of_total}, {rate_and_left}")

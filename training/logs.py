@@ -6,8 +6,7 @@ import os
 import tensorflow as tf
 
 from common import storage
-from common.progress import draw, duration, say
-from common.storage import sync_and_hash, to_json, write_whole
+from common.progress import draw, duration, quantity, say
 
 METRICS = "metrics.jsonl"
 
@@ -41,7 +40,7 @@ class TrainingLog:
         """
         line = {"step": step, "kind": kind, **values}
         with storage.open_text(self._path, "a") as file:
-            file.write(to_json(line) + "\n")
+            file.write(storage.to_json(line) + "\n")
         if kind not in self._writers:
             self._writers[kind] = tf.summary.create_file_writer(
                 self._folders[kind]
@@ -57,7 +56,7 @@ class TrainingLog:
         with storage.open_text(self._path) as file:
             lines = [line for line in file if line.endswith("\n")]
         kept = [line for line in lines if json.loads(line)["step"] <= step]
-        write_whole(self._path, "".join(kept))
+        storage.write_whole(self._path, "".join(kept))
 
 
 def _drop_events_after(folder: str, step: int) -> None:
@@ -80,7 +79,7 @@ def _drop_events_after(folder: str, step: int) -> None:
         with tf.io.TFRecordWriter(temporary) as writer:
             for record in kept:
                 writer.write(record)
-        sync_and_hash(temporary)
+        storage.sync_and_hash(temporary)
         storage.replace(temporary, path)
 
 
@@ -93,9 +92,9 @@ def log_training(
 ) -> None:
     """Logs one line of training metrics."""
     rate = values["examples_per_second"]
-    speed = f"{rate:.3g} examples/s | "
+    speed = f"{quantity(rate)} examples/s | "
     if "tokens_per_second" in values:
-        speed += f"{values['tokens_per_second']:.3g} tokens/s | "
+        speed += f"{quantity(values['tokens_per_second'])} tokens/s | "
     speed += f"{duration(seconds_left)} left"
     say(
         f"step {step}/{last_step} | {_losses(values, objectives)} | "
@@ -124,8 +123,7 @@ def log_evaluation(
 def _losses(values: dict[str, float], objectives: tuple[str, ...]) -> str:
     parts = []
     for objective in objectives:
-        part = f"{objective} {values[f'{objective}_loss']:.4f}"
+        parts.append(f"{objective} {values[f'{objective}_loss']:.4f}")
         if f"{objective}_accuracy" in values:
-            part += f" (accuracy {values[f'{objective}_accuracy']:.4f})"
-        parts.append(part)
+            parts[-1] += f" (accuracy {values[f'{objective}_accuracy']:.4f})"
     return f"loss {values['loss']:.4f} = {' + '.join(parts)}"

@@ -44,6 +44,22 @@ def test_a_log_has_a_line_every_ten_seconds(seconds, capsys):
     ]
 
 
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0"),
+        (0.12345, "0.123"),
+        (42.06, "42.1"),
+        (99.96, "100"),
+        (1012.3, "1,012"),
+        (60_812, "60,812"),
+        (1e7, "10,000,000"),
+    ],
+)
+def test_numbers_have_three_digits_or_are_whole(number, shown):
+    assert progress.quantity(number) == shown
+
+
 def test_nothing_has_no_rate(seconds, capsys):
     bar = progress.Progress("records", 11, "partitions")
     bar.update(0)

@@ -317,7 +317,7 @@ def write_inputs(folder):
 # Files with times, or with a graph in an order that TensorFlow chooses.
 CHANGING = re.compile(r"tfevents|metrics.jsonl|\.html$|\.pb$|command.txt")
 OWN_HASH = re.compile(rb'"sha256": "\w+"\s*}\s*$')  # depends on the folder
-TIME = re.compile(r"\b\d+(\.\d+)?(?= (s|ms|examples/s|tokens/s)\b)")
+TIME = re.compile(r"\b\d[\d.,]*(?= (s|ms|examples/s|tokens/s)\b)")
 
 
 def made(files: dict[str, bytes], root: str) -> dict[str, bytes]:

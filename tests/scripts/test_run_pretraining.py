@@ -241,7 +241,7 @@ def test_a_log_line_shows_each_objective(pretrain, tmp_path):
         r"masked_lm \d\.\d{4} \(accuracy 0\.\d{4}\) \+ "
         r"next_sentence \d\.\d{4} \(accuracy \d\.\d{4}\) \| "
         r"lr 0\.00667 \| grad norm \d+\.?\d* \| "
-        r"[\d.e+]+ examples/s \| [\d.e+]+ tokens/s \| "
+        r"[\d.,]+ examples/s \| [\d.,]+ tokens/s \| "
         r"\d+ s left",
         line,
     )

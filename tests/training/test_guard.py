@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from common.errors import UserError
+from common.progress import quantity
 from tests.helpers import tiny
 from training import guard, logs, loop
 
@@ -142,9 +143,10 @@ def test_the_throughput_is_logged_in_tokens(tmp_path, capsys):
         assert line["tokens_per_second"] == pytest.approx(
             rate * tokens / tiny.ROWS
         )
+    tokens_per_second = line["tokens_per_second"]
     log_line = capsys.readouterr().err.splitlines()[-1]
     assert log_line.endswith(
-        f" examples/s | {line['tokens_per_second']:.3g} tokens/s | 0 s left"
+        f" examples/s | {quantity(tokens_per_second)} tokens/s | 0 s left"
     )
 
 
