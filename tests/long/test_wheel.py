@@ -62,7 +62,7 @@ def test_the_quickstart_runs_from_the_command(environment, tmp_path):
     assert pathlib.Path(configs).is_relative_to(tmp_path)
     script = (ROOT / "examples" / "quickstart.sh").read_text()
     script, count = re.subn(r'"\$python" (\w+)\.py', r"bert \1", script)
-    assert count == 6
+    assert count == 7
     script = script.replace("examples/", f"{ROOT}/examples/")
     script = script.replace("configs/", f"{configs}/")
     script = script.replace('cd "$(dirname "$0")/.."', "")
