@@ -19,6 +19,7 @@ from benchmarks import (
     own_step,
     packing,
     peers_in_turns,
+    preemptions,
     pretraining_step,
     records,
     scaling,
@@ -27,7 +28,7 @@ from benchmarks import (
     vocabulary,
 )
 from data.pretraining.settings import InstanceSettings
-from tests.helpers import small, text, tiny
+from tests.helpers import killed_runs, small, text, tiny
 from tests.helpers.small import B, P, S, V
 
 
@@ -98,6 +99,19 @@ def test_the_guards_cost_is_measured():
     figures = guard.measure(config, B, S, P, runs=1)
     assert figures["seconds"] > 0
     assert figures["ratio"] > 0
+
+
+@pytest.mark.long
+def test_a_preempted_run_is_timed(tmp_path):
+    killed_runs.write_files(tmp_path)
+    figures = preemptions.measure(
+        f"{tmp_path}/train.tfrecord", f"{tmp_path}/config.json", 31, 2
+    )
+    spent = 3 * figures["seconds_per_preemption"]
+    used = figures["useful"] * figures["seconds"]
+    assert used == pytest.approx(31 * figures["step_seconds"], rel=0.1)
+    assert used + spent == pytest.approx(figures["seconds"], rel=0.01)
+    assert figures["slowest_end"] > 0
 
 
 @pytest.mark.long
