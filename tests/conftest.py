@@ -34,11 +34,12 @@ tf.config.set_logical_device_configuration(
 
 
 @pytest.fixture(autouse=True)
-def no_determinism():
+def no_determinism_and_no_seed():
     """A test does not depend on the runs of those before."""
     from tensorflow.python.framework import config
 
     config.disable_op_determinism()
+    tf.random.set_seed(None)
 
 
 @pytest.fixture(autouse=True)
