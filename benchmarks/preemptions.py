@@ -1,13 +1,13 @@
 r"""Share of useful steps in a run that is preempted, restarts included.
 
-    python -m benchmarks.preemptions RECORDS CONFIG [STEPS [PREEMPTIONS]] \
+    python -m benchmarks.preemptions RECORDS CONFIG STEPS PREEMPTIONS \
         [--FLAG=VALUE ...]
 
 Runs run_pretraining.py; each preemption is SIGTERM at a random step of its part
-of the run, and then the same command again. By default there are 20 in 2,000
-steps. Flags are those of run_pretraining.py. The steps are useful for as long
-as they take at the median rate of the log; all other time is that of starting,
-compiling and ending. Prints a JSON line.
+of the run, and then the same command again. Flags are those of
+run_pretraining.py. The steps are useful for as long as they take at the median
+rate of the log; all other time is that of starting, compiling and ending.
+Prints a JSON line.
 """
 
 import json
@@ -16,40 +16,26 @@ import random
 import re
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
-from benchmarks.startup import ROOT
+from benchmarks.startup import timed
+from training.preemption import RUN_AGAIN
 
 BATCH_SIZE = 32
 _STEP = re.compile(r"step (\d+)/")
 
 
-def attempt(words: list[str], stop_at: int | None) -> float:
-    """Runs the script to its end, or preempts it.
+def reaches(stop: int) -> Callable[[str], bool]:
+    """Returns whether a line of the log is of step `stop` or a later one."""
 
-    Args:
-        words: the arguments of Python.
-        stop_at: step from which SIGTERM is sent, or None.
+    def is_last(line: str) -> bool:
+        step = _STEP.match(line)
+        return step is not None and int(step[1]) >= stop
 
-    Returns:
-        the seconds from SIGTERM to the end, or 0.
-    """
-    sent, printed = 0.0, []
-    with subprocess.Popen(
-        [sys.executable, *words], stderr=subprocess.PIPE, text=True, cwd=ROOT
-    ) as process:
-        for line in process.stderr:
-            printed.append(line)
-            step = _STEP.match(line)
-            if stop_at and step and not sent and int(step[1]) >= stop_at:
-                process.send_signal(signal.SIGTERM)
-                sent = time.perf_counter()
-    if process.returncode != (75 if sent else 0):
-        raise SystemExit(f"{words[0]} failed:\n{''.join(printed[-20:])}")
-    return time.perf_counter() - sent if sent else 0.0
+    return is_last
 
 
 def measure(
@@ -80,8 +66,10 @@ def measure(
             *("--log_steps=1", "--iterations_per_loop=1"),
             *flags,
         ]
-        for stop_at in [*stops, None]:
-            ends.append(attempt(words, stop_at))
+        for stop in stops:
+            _, end = timed(words, reaches(stop), signal.SIGTERM, RUN_AGAIN)
+            ends.append(end)
+        timed(words)
         seconds = time.perf_counter() - start
         with open(os.path.join(folder, "run", "metrics.jsonl")) as file:
             logged = [json.loads(line) for line in file]
@@ -96,7 +84,7 @@ def measure(
         "seconds": round(seconds, 1),
         "step_seconds": round(step, 4),
         "useful": round(steps * step / seconds, 4),
-        "seconds_per_preemption": round(
+        "seconds_per_start": round(
             (seconds - steps * step) / (preemptions + 1), 2
         ),
         "slowest_end": round(max(ends), 2),
@@ -105,11 +93,9 @@ def measure(
 
 def main() -> None:
     """Prints a JSON line."""
-    flags = [word for word in sys.argv[1:] if word.startswith("--")]
-    words = [word for word in sys.argv[1:] if not word.startswith("--")]
-    records, config, *numbers = words
-    steps, preemptions = [*map(int, numbers), *(2000, 20)[len(numbers) :]]
-    print(json.dumps(measure(records, config, steps, preemptions, *flags)))
+    records, config, steps, preemptions, *flags = sys.argv[1:]
+    found = measure(records, config, int(steps), int(preemptions), *flags)
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

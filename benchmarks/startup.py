@@ -11,11 +11,13 @@ Prints a JSON line for each script.
 
 import json
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -24,7 +26,8 @@ RUNS = 3
 MAX_SEQ_LENGTH = 128
 IMPORT = "import tensorflow"
 _CLASSIFIER = "first step of run_classifier.py"
-_UNTIL = {_CLASSIFIER: "step "}  # start of a line that ends the time
+# Whether a line ends the time.
+_UNTIL = {_CLASSIFIER: lambda line: line.startswith("step ")}
 _SENTENCE = "The shape of the input [MASK] must be known.\n"
 
 
@@ -56,13 +59,24 @@ def commands(quickstart: str, model: str, output: str) -> dict[str, list[str]]:
     }
 
 
-def seconds(words: list[str], until: str | None = None) -> float:
-    """Times a command until it ends, or until it prints a line.
+def timed(
+    words: list[str],
+    is_last: Callable[[str], bool] | None = None,
+    number: signal.Signals = signal.SIGKILL,
+    code: int = -signal.SIGKILL,
+) -> tuple[float, float]:
+    """Times a command up to a line that it prints, and from there to its end.
 
     Args:
         words: the arguments of Python.
-        until: start of the line, or None.
+        is_last: whether a line is the one; None for the end of the command.
+        number: signal that the command gets after the line.
+        code: exit code after the signal; without a line it is 0.
+
+    Returns:
+        the seconds up to the line, and those from there to the end.
     """
+    printed, line_at = [], 0.0
     start = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, *words],
@@ -74,15 +88,16 @@ def seconds(words: list[str], until: str | None = None) -> float:
     ) as process:
         process.stdin.write(_SENTENCE)
         process.stdin.close()
-        printed = []
         for line in process.stdout:
             printed.append(line)
-            if until and line.startswith(until):
-                process.kill()
-                return time.perf_counter() - start
-    if process.returncode or until:
+            if is_last and not line_at and is_last(line):
+                process.send_signal(number)
+                line_at = time.perf_counter()
+    end = time.perf_counter()
+    if process.returncode != (code if is_last else 0):
         raise SystemExit(f"{words[0]} failed:\n{''.join(printed[-20:])}")
-    return time.perf_counter() - start
+    line_at = line_at or end
+    return line_at - start, end - line_at
 
 
 def beyond(times: list[float], base: list[float]) -> list[float]:
@@ -107,7 +122,7 @@ def measure(quickstart: str, model: str, runs: int = RUNS) -> list[dict]:
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as output:
             for name, words in commands(quickstart, model, output).items():
-                taken = seconds(words, _UNTIL.get(name))
+                taken, _ = timed(words, _UNTIL.get(name))
                 found.setdefault(name, []).append(taken)
     imports = found.pop(IMPORT)
     lines = []

@@ -107,7 +107,7 @@ def test_a_preempted_run_is_timed(tmp_path):
     figures = preemptions.measure(
         f"{tmp_path}/train.tfrecord", f"{tmp_path}/config.json", 31, 2
     )
-    spent = 3 * figures["seconds_per_preemption"]
+    spent = 3 * figures["seconds_per_start"]
     used = figures["useful"] * figures["seconds"]
     assert used == pytest.approx(31 * figures["step_seconds"], rel=0.1)
     assert used + spent == pytest.approx(figures["seconds"], rel=0.01)
