@@ -59,9 +59,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-def start(folder, output, log):
+def start(folder, output, log, processes):
     """Starts the script with small partitions in a process group."""
-    _, _, *flags = command(folder, output, num_processes=2)
+    _, _, *flags = command(folder, output, num_processes=processes)
     words = [small_parts.PROGRAM, "create_pretraining_data", *flags]
     with open(log, "wb") as file:
         return subprocess.Popen(
@@ -76,16 +76,18 @@ def test_a_hundred_kills_of_runs_that_continue(folder):
     """kill -9 of the first process, or of all, at random moments.
 
     After each kill every file under a final name is whole, and the same
-    command continues. Whatever run ends has made the same bytes.
+    command continues, with one process or two. Whatever run ends has made the
+    same bytes.
     """
     killed, log, rng = folder / "killed", folder / "log", random.Random(1)
     began = time.monotonic()
-    start(folder, folder / "straight", log).wait()
+    straight = start(folder, folder / "straight", log, 2)
+    assert straight.wait() == 0, log.read_text()
     seconds = time.monotonic() - began
     expected = digests(folder / "straight")
     kills = ends = continued = 0
     while kills < 100:
-        process = start(folder, killed, log)
+        process = start(folder, killed, log, rng.choice([1, 2]))
         try:
             process.wait(rng.random() * seconds)
         except subprocess.TimeoutExpired:
