@@ -109,7 +109,7 @@ def show_progress(step: int, last_step: int, seconds_per_step: float) -> None:
     text = f"step {step} of {last_step}"
     if seconds_per_step:
         left = duration(seconds_per_step * (last_step - step))
-        text += f", {1 / seconds_per_step:.3g} steps/s, {left} left"
+        text += f", {quantity(1 / seconds_per_step)} steps/s, {left} left"
     draw("training", step / last_step, text)
 
 
