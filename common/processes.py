@@ -51,6 +51,9 @@ class Pool:
             return
         if kind:
             self._alive.close()
+            # Before Python 3.11.5 an item that nobody receives blocks the
+            # shutdown (github.com/python/cpython/issues/94777).
+            self._executor._call_queue._reader.close()
         self._executor.shutdown(cancel_futures=True)
         self._alive.close()
 

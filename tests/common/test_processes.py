@@ -75,6 +75,22 @@ def test_an_error_ends_while_others_send_large_results(seed):
         list(pool.map(fail_or_send, range(12 - seed, 40)))
 
 
+def fail_on_one_or_wait(_, item):
+    if item[0]:
+        raise UserError("found 1")
+    threading.Event().wait()
+
+
+def test_an_error_ends_while_large_items_wait():
+    """Python 3.11.2 waited for ever for somebody to receive the next one."""
+    items = [bytes([i == 0]) + bytes(1 << 22) for i in range(40)]
+    with (
+        pytest.raises(UserError, match="found 1"),
+        processes.Pool(make_nothing, 2) as pool,
+    ):
+        list(pool.map(fail_on_one_or_wait, items))
+
+
 def be_killed(_, item):
     os.kill(os.getpid(), signal.SIGKILL)
 
