@@ -277,7 +277,7 @@ def test_the_layer_of_keras_itself_takes_the_signature(exports, rows):
     head = keras.layers.Dense(2, kernel_initializer="zeros")
     model = keras.Model(inputs, head(layer(inputs)["pooled_output"]))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.SGD(0.3), loss)
+    model.compile(keras.optimizers.SGD(0.1), loss)
     before = [v.numpy() for v in layer.trainable_variables]
     x, labels = hub_exports.theirs(rows[0]), rows[1]
     losses = model.fit(x, labels, ROWS, epochs=9, verbose=0).history["loss"]
