@@ -106,7 +106,8 @@ def edit_json(value, edits: list[Edit]) -> bytes:
                 new = copy.deepcopy(pick(VALUES, where))
                 inside[key][pick(STRINGS, number)] = new
             case 7 if isinstance(inside[key], list):
-                inside[key] *= 1 + number % 99
+                most = 1 + _LARGEST_COPIES // len(json.dumps(inside[key]))
+                inside[key] *= min(1 + number % 99, most)
             case 8 | 7:
                 inside[key] = f"raw{len(raw)}"
                 raw[f'"raw{len(raw)}"'] = pick(RAW, number)
@@ -114,7 +115,7 @@ def edit_json(value, edits: list[Edit]) -> bytes:
                 last.append(edit)
     text = json.dumps(root[0], ensure_ascii=bool(edits[0][2] % 2))
     for name, replacement in raw.items():
-        text = text.replace(name, replacement)
+        text = text.replace(name, replacement, 1)  # of repeated ones too
     return edit_bytes(text.encode("utf-8", "surrogatepass"), last)
 
 
