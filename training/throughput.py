@@ -79,7 +79,8 @@ class Throughput:
         # Seconds and steps of the last calls.
         self._last = collections.deque(maxlen=_CALLS)
         self._calls = 0
-        self._start = self._logged = time.monotonic()
+        self._start = time.monotonic()
+        self._logged = float("-inf")
 
     def steps_per_call(self, limit: int) -> int:
         """Number of steps for a call of about 2 s, at most `limit`."""
@@ -101,7 +102,7 @@ class Throughput:
         self._start = time.monotonic()
 
     def is_log_due(self) -> bool:
-        """Whether the last line was logged at least 10 s ago."""
+        """Whether no line was logged in the last 10 s."""
         return self._start - self._logged >= _SECONDS_BETWEEN_LINES
 
     def mark_logged(self) -> None:

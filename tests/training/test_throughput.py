@@ -20,7 +20,7 @@ def run(found, clock, *calls):
 
 def test_calls_that_compile_are_not_counted(clock):
     found = throughput.Throughput(100)
-    run(found, clock, (17.0, 1))
+    run(found, clock, (3.0, 1))
     assert found.seconds_per_step == 0 and found.steps_per_call(50) == 1
     run(found, clock, (0.125, 1))
     assert found.seconds_per_step == 0.125 and found.steps_per_call(50) == 16
@@ -37,6 +37,14 @@ def test_pauses_are_not_counted_and_calls_are_limited(clock):
     assert found.seconds_per_step == pytest.approx(0.01)
     assert found.steps_per_call(50) == 13
     assert found.steps_per_call(7) == 7
+
+
+def test_the_first_call_is_logged_and_then_one_every_ten_seconds(clock):
+    found = throughput.Throughput(13)
+    run(found, clock, (3.0, 1))
     assert found.is_log_due()
     found.mark_logged()
+    run(found, clock, (9.5, 1))
     assert not found.is_log_due()
+    run(found, clock, (0.5, 1))
+    assert found.is_log_due()
