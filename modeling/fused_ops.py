@@ -69,13 +69,9 @@ def step_scope(
     Returns:
         seed -> context in which a step runs.
     """
-    accelerators = [
-        device
-        for device in tf.config.list_logical_devices()
-        if device.device_type != "CPU"
-    ]
+    kinds = {device.device_type for device in tf.config.list_logical_devices()}
     large = config.hidden_size >= SMALLEST_HIDDEN_SIZE
-    fused = fused and large and not accelerators and not compiled
+    fused = fused and large and kinds == {"CPU"} and not compiled
     options = StepOptions(fused, remat, compiled, deterministic)
     return functools.partial(training_step, options=options)
 
@@ -301,21 +297,11 @@ def _fused(function: Callable, **settings) -> Callable:
 
     @tf.function(jit_compile=True, autograph=False)
     def backward(tensors, upstream):
-        # A gradient of each vector at every position, summed up below.
-        shape = tf.shape(tensors[0])
-        spread = [
-            tf.broadcast_to(x, shape) if _is_vector(x) else x for x in tensors
-        ]
-        real = [x for x in spread if x.dtype.is_floating]
+        real = [x for x in tensors if x.dtype.is_floating]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(real)
-            outputs = run(*spread)
-        found = tape.gradient(outputs, real, upstream)
-        of = [x for x in tensors if x.dtype.is_floating]
-        return [
-            _sum_of_rows(gradient) if _is_vector(x) else gradient
-            for gradient, x in zip(found, of, strict=True)
-        ]
+            outputs = run(*(_spread(x, tensors[0]) for x in tensors))
+        return tape.gradient(outputs, real, upstream)
 
     @tf.custom_gradient
     def fused(*tensors):
@@ -330,17 +316,23 @@ def _fused(function: Callable, **settings) -> Callable:
     return fused
 
 
-def _is_vector(x) -> bool:
-    """Whether x is float32 [H]; in half precision XLA sums fast itself."""
-    return x.shape.rank == 1 and x.dtype == tf.float32
+def _spread(x, like):
+    """A vector at every position, float32 [H] -> [..., H]; others as they are.
 
-
-def _sum_of_rows(x):
-    """Sum over positions, float32 [..., H] -> float32 [H], as a product.
-
-    On CPUs, XLA's own sum takes up to twice as long as all else of the
-    gradient of a layer normalisation. So does a product with a single row of
-    ones, which XLA does not leave to a library.
+    Its gradient is a product. On CPUs, XLA's own sum over positions takes up
+    to twice as long as all else of the gradient of a layer normalisation; so
+    does a product with a single row of ones, which XLA leaves to no library.
+    In half precision XLA's sum is as fast.
     """
-    rows = tf.reshape(x, [-1, x.shape[-1]])
-    return tf.matmul(tf.ones([2, tf.shape(rows)[0]]), rows)[0]
+    if x.shape.rank != 1 or x.dtype != tf.float32:
+        return x
+
+    @tf.custom_gradient
+    def spread(x):
+        def gradient(upstream):
+            rows = tf.reshape(upstream, [-1, x.shape[0]])
+            return tf.matmul(tf.ones([2, tf.shape(rows)[0]]), rows)[0]
+
+        return tf.broadcast_to(x, tf.shape(like)), gradient
+
+    return spread(x)

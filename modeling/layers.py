@@ -13,6 +13,7 @@ trace each of them twice, which is most of the time of building a network.
 """
 
 import dataclasses
+import functools
 import math
 import zlib
 
@@ -33,9 +34,9 @@ def activation(name: str):
     arXiv:1606.08415), as in the original's code.
     """
     return {
-        "gelu": _gelu_tanh,
-        "gelu_new": _gelu_tanh,
-        "gelu_erf": _gelu_erf,
+        "gelu": functools.partial(ops.gelu, approximate=True),
+        "gelu_new": functools.partial(ops.gelu, approximate=True),
+        "gelu_erf": functools.partial(ops.gelu, approximate=False),
         "relu": ops.relu,
         "tanh": ops.tanh,
         "linear": None,
@@ -486,11 +487,3 @@ def _activate(product, bias, *, name: str):
     x = ops.cast(product, "float32") + ops.cast(bias, "float32")
     function = activation(name)
     return ops.cast(function(x) if function else x, product.dtype)
-
-
-def _gelu_tanh(x):
-    return ops.gelu(x, approximate=True)
-
-
-def _gelu_erf(x):
-    return ops.gelu(x, approximate=False)

@@ -34,7 +34,6 @@ class Pretraining:
         from modeling import losses
 
         self._settings, self._config, self._inputs = settings, config, inputs
-        self._filled = None
         schema = inputs.phases[-1].records.schema  # not the flags' defaults
         everything = dataclasses.replace(
             settings,
@@ -151,24 +150,21 @@ class Pretraining:
 
         if not self._inputs.held_out:
             return None
-        objectives = self.run.trainer.objectives
-        return self.run.validation(
-            self._validate,
-            lambda step, result: logs.log_evaluation(step, result, objectives),
-            "loss",
-            is_loss=True,
+        log = functools.partial(
+            logs.log_evaluation, objectives=self.run.trainer.objectives
         )
+        return self.run.validation(self._validate, log, "loss", is_loss=True)
 
     def _validate(self) -> dict[str, float]:
         """Evaluates, and fills a few masks for the report."""
         result = self.evaluate()
         if self._settings.training.report and self._inputs.vocab_file:
-            if not self._filled:
-                self._filled = self._fill()
             self._filled.write(self.run.step)
         return result
 
-    def _fill(self):
+    @functools.cached_property
+    def _filled(self):
+        """`FilledMasks` of held-out records."""
         from tasks.pretraining import filled_masks
 
         return filled_masks.FilledMasks(
