@@ -87,10 +87,10 @@ bench-text: $(QUICK)
 	$(RUN).vocabulary $(CORPUS)
 
 ifdef GLUE
-# P6; SQuAD is below.
+# P6, an epoch of each side; SQuAD is below.
 bench-finetuning: $(ROWS)/sst2/train.tf_record $(ROWS)/mrpc/train.tf_record
 	for p in $(PRECISIONS); do for task in sst2 mrpc; do \
-	    PRECISION=$$p $(RUN).finetuning classifier \
+	    RUNS=1 PRECISION=$$p $(RUN).finetuning classifier \
 	    $(ROWS)/$$task/train.tf_record $(WEIGHTS) 128 10000 $(PEER) || \
 	    exit; done; done
 
@@ -124,10 +124,10 @@ bench-finetuning bench-serving bench-tasks:
 endif
 
 ifdef SQUAD
+# The peer's epoch in bfloat16 is that of the first 10,000 questions.
 bench-squad: $(ROWS)/squad/train.tf_record
-	for p in $(PRECISIONS); do PRECISION=$$p $(RUN).finetuning span \
-	    $(ROWS)/squad/train.tf_record $(WEIGHTS) 384 10000 $(PEER) || \
-	    exit; done
+	RUNS=1 $(RUN).finetuning span $< $(WEIGHTS) 384 512 $(PEER)
+	RUNS=1 PRECISION=bfloat16 $(RUN).finetuning span $< $(WEIGHTS) 384 4096
 	$(RUN).first_questions $(TRAIN_SQUAD) 10000 > $(<D)/first_10000.json
 	$(RUN).squad $(<D)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
 	    1 1 $(PEER) --precision=bfloat16
