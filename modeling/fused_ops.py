@@ -108,7 +108,8 @@ def elementwise(function: Callable, *tensors, **settings):
 
     Args:
         function: module-level function without side effects.
-        tensors: its inputs; integer ones get no gradient.
+        tensors: its inputs; integer ones get no gradient, and float32 vectors
+            belong to the last axis of the first tensor.
         settings: hashable; each combination compiles a program.
     """
     if _options().compiled:
