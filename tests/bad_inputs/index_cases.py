@@ -34,8 +34,12 @@ def block(entries: list[tuple], restarts: list[int]) -> bytes:
         for shared, key, value in entries
     )
     data += struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
-    checksum = checksums.masked_crc32c(data + b"\0")
-    return data + b"\0" + struct.pack("<I", checksum)
+    return _with_checksum(data + b"\0")
+
+
+def _with_checksum(data: bytes) -> bytes:
+    """A block with its trailer; its last byte says how it is compressed."""
+    return data + struct.pack("<I", checksums.masked_crc32c(data))
 
 
 def table(first: bytes, second: bytes | None = None, end=MAGIC) -> bytes:
@@ -179,8 +183,8 @@ INDEXES = {
         "has a slice outside of its shape",
     ),
     "an overflow of slices": (
-        _index(entry((2**40, 2**40), size=0)),
-        "the data files have",
+        _index(entry((2**40, 2**40), size=0, slices=[(0, 1), (0, 1)])),
+        "more than memory holds",
     ),
     "no proto": (_index(b"\xff\xff\xff"), "other data than tensors"),
     "a header of text": (
@@ -201,8 +205,9 @@ INDEXES = {
         "an entry outside of its block",
     ),
     "a value outside": (
-        table(block([(0, b"", b"")], [0])[:-5].ljust(40, b"\xff")),
-        "",
+        # A value of nine bytes in a block that ends after eight.
+        table(_with_checksum(b"\0\0\x09" + struct.pack("<2I", 0, 1) + b"\0")),
+        "an entry outside of its block",
     ),
     "restarts outside": (
         _plain((0, b"a", entry()), restarts=(0, 999)),
@@ -241,8 +246,8 @@ INDEXES = {
         "the checksum of a block",
     ),
     "compressed": (
-        table(block([(0, b"", header())], [0])[:-5] + b"\1\0\0\0\0"),
-        "the checksum of a block",
+        table(_with_checksum(block([(0, b"", header())], [0])[:-5] + b"\1")),
+        "the index is compressed",
     ),
     "a pipe": (_pipe, "is a pipe or device"),
     "data from a pipe": (_pipe_of_data, "is a pipe or device"),

@@ -72,7 +72,7 @@ def test_json_that_is_too_large_is_rejected(tmp_path, pack):
     assert len(json_data.read(str(path), 2)[0]) == 999_996
 
 
-def test_the_megabytes_of_squad_are_a_flag(tmp_path):
+def test_the_megabytes_of_squad_are_a_flag(tmp_path, capsys):
     path = tmp_path / "a.json"
     content = b'["' + b"a" * 1_000_000 + b'"]'
     for read in (
@@ -82,6 +82,7 @@ def test_the_megabytes_of_squad_are_a_flag(tmp_path):
         assert ": more than 1,000,000 bytes" in rejection(read, path, content)
     path.write_text("{}")
     assert metrics.main(["a", str(path), str(path), "--max_json_mb=0"]) == 2
+    assert ": more than 0 bytes" in capsys.readouterr().err
 
 
 def test_a_tokenizer_that_is_too_large_is_rejected(small, tmp_path):

@@ -198,6 +198,8 @@ def test_backup_and_restore_resumes_at_an_epoch_exactly(tmp_path):
     model.fit(dataset(model), epochs=3, verbose=0)
     for more in ([Killed(2)], []):
         other = compiled(built("own_head"))
+        if not more:  # all comes from the backup
+            other.set_weights([0 * x for x in other.get_weights()])
         backup = keras.callbacks.BackupAndRestore(str(tmp_path / "backup"))
         try:
             other.fit(

@@ -118,7 +118,7 @@ def test_a_killed_run_continues(
 
 
 def test_another_run_takes_nothing_over(create, kill, folder):
-    """Another seed, casing, vocabulary, corpus; the first one last."""
+    """Another seed; the first one last."""
     kill("killed", MAKE, 4)
     straight = {}
     for seed in (7, 12345):
@@ -130,6 +130,13 @@ def test_another_run_takes_nothing_over(create, kill, folder):
     found, err = create("killed")
     assert "continuing" not in err
     assert found == straight[12345]
+
+
+@pytest.mark.parametrize("flag", ["do_lower_case", "strip_accents"])
+def test_another_casing_takes_nothing_over(create, kill, folder, flag):
+    kill("killed", MAKE, 4)
+    _, err = create("killed", **{flag: False})
+    assert "continuing" not in err
 
 
 def change_corpus(folder):

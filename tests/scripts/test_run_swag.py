@@ -86,6 +86,8 @@ def test_choices_are_learned(trained):
     assert found["eval_accuracy"] >= 0.95
     report = json.loads((trained / "run" / "eval_report.json").read_text())
     wrong = report["worst_errors"]
+    errors = round(199 * (1 - found["eval_accuracy"]))
+    assert len(wrong) == min(20, errors)
     assert 0 < report["references"]["eval_accuracy/chance"] <= 0.5
     for error in wrong:
         assert {error["label"], error["predicted"]} < set(error["text"][1:])

@@ -1,4 +1,5 @@
 import os
+import pathlib
 import shutil
 
 import pytest
@@ -40,6 +41,11 @@ def test_a_changed_export_is_not_known(export, name):
 
 
 def test_an_added_or_renamed_file_is_not_known(export):
+    more = pathlib.Path(export, "assets", "more")
+    more.touch()
+    assert not known_exports.is_known(export)
+    more.unlink()
+    assert known_exports.is_known(export)
     os.rename(f"{export}/assets/vocab.txt", f"{export}/assets/other.txt")
     assert not known_exports.is_known(export)
 

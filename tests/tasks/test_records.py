@@ -175,7 +175,7 @@ def test_a_sequence_takes_a_quarter_of_a_kilobyte():
         ),
         windows.training_schema(),
     )
-    assert array_bytes(words) / count < 250
+    assert 2 * size < array_bytes(words) / count < 250
     choices = example_files.Examples(
         (
             {

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 import run_classifier
+import run_ner
 import run_pretraining
+import run_squad
+import run_swag
 from common import flags, tensor_files
 from common.errors import UserError
 from data import features
@@ -312,7 +315,8 @@ def test_fine_tuning_takes_them_all(classify, folder, tmp_path):
 
 
 def test_every_script_that_trains_has_them():
-    for script in (run_pretraining, run_classifier):
+    scripts = (run_pretraining, run_classifier, run_squad, run_ner, run_swag)
+    for script in scripts:
         defaults = flags.as_dict(script.Settings())
         assert defaults["optimizer"] == "adamw"
         assert defaults["precision"] == "float32"

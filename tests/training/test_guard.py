@@ -111,8 +111,11 @@ def test_a_spike_is_a_loss_above_six_deviations():
     losses = rng.normal(5.0, 0.1, guard.WINDOW).tolist()
     assert [watch.add(loss) for loss in losses] == [None] * guard.WINDOW
     mean, deviation = np.mean(losses), np.std(losses)
-    assert watch.add(mean + 5.9 * deviation) is None
-    assert watch.add(9.0) == pytest.approx(mean + 6 * deviation, rel=0.02)
+    below = mean + 5.9 * deviation
+    assert watch.add(below) is None
+    window = [*losses[1:], below]
+    expected = np.mean(window) + 6 * np.std(window)
+    assert watch.add(9.0) == pytest.approx(expected)
 
 
 def test_the_first_steps_of_a_run_are_no_spikes():

@@ -233,6 +233,13 @@ def labels(examples, batch_size, count, seed=5, step=0, lengths=(4, 8, S)):
     ]
 
 
+def test_a_report_lists_the_examples_of_the_batch_of_a_step():
+    examples = example_files.Examples(make_examples(), SCHEMA)
+    for step, chosen in enumerate(labels(examples, 4, 11), start=1):
+        found = batching.report_examples(examples, 4, 5, step)
+        assert found == f"examples {', '.join(map(str, chosen))}"
+
+
 @pytest.mark.parametrize("batch_size", [1, 4, 23, 31])
 def test_an_epoch_has_every_example_once(batch_size):
     examples = example_files.Examples(make_examples(), SCHEMA)

@@ -128,9 +128,3 @@ def test_sentences_of_a_document_share_a_window():
 def test_context_extends_the_last_window_to_the_left():
     found = windows.split_windows([1] * 13, 10, 5)
     assert found == [(0, 10, 0, 6), (3, 13, 6, 13)]
-
-
-def test_predictions_come_in_the_order_of_words():
-    made = [{"label_weights": [0, 1, 0, 1, 0]}, {"label_weights": [0, 1]}]
-    best = [np.array([9, 4, 9, 5, 9, 0, 0]), np.array([9, 6, 0])]
-    assert list(labels_of_words(made, best)) == [4, 5, 6]
