@@ -60,7 +60,8 @@ def main(argv: list[str]) -> None:
     if run.step > started:
         wrote.append(run.checkpoint())
     if settings.do_eval:
-        metrics = pretraining.evaluate()
+        with pretraining_inputs.locating_damage(inputs):
+            metrics = pretraining.evaluate()
         references = pretraining.references
         wrote.append(
             output_dir.write_results(

@@ -55,11 +55,13 @@ def check(
         return found
     for objective in objectives:
         loss = f"{objective.name}_loss"
-        if loss not in train[0]:
+        # A resumed run may have other objectives than before.
+        known = [point for point in train if loss in point]
+        if not known:
             continue
-        found += _check_start(train[0], objective, path, started_fresh)
-        found += _check_learning(train, objective, path)
-        found += _check_overfit(train, held_out, objective.name, path)
+        found += _check_start(known[0], objective, path, started_fresh)
+        found += _check_learning(known, objective, path)
+        found += _check_overfit(known, held_out, objective.name, path)
     found += _check_spikes(train, path)
     last = [f"step {train[-1]['step']}"] + [
         f"{x.name} {train[-1][f'{x.name}_loss']:.3f} (fresh {x.fresh:.3f})"

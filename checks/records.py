@@ -145,7 +145,10 @@ def check_statistics(
 
 
 def check_tokens(
-    statistics: Statistics, vocab: dict[str, int], where: str
+    statistics: Statistics,
+    vocab: dict[str, int],
+    where: str,
+    do_lower_case: bool | None = None,
 ) -> list[Finding]:
     """Checks that the tokens look like text of this vocabulary.
 
@@ -155,6 +158,8 @@ def check_tokens(
         statistics: statistics of all records.
         vocab: token -> id.
         where: name of the files, for messages.
+        do_lower_case: casing of the records, if it is known. Text that was
+            not lower-cased may be of a script without capital letters.
     """
     targets, tokens = statistics.targets, list(vocab)
     total = int(targets.sum())
@@ -176,6 +181,8 @@ def check_tokens(
                 fix="do the records belong to this vocabulary?",
             )
         )
+    if do_lower_case is False:
+        return found
     upper = [i for token, i in vocab.items() if token != token.lower()]
     share = targets[sorted(set(upper) - special)].sum() / total
     if vocabulary_checks.is_cased(vocab) and share < 0.002:
@@ -459,5 +466,7 @@ def _judge(result: Scan, where: str) -> list[Finding]:
         made.get("statistics"),
     )
     if result.vocab:
-        found += check_tokens(result.statistics, result.vocab, where)
+        found += check_tokens(
+            result.statistics, result.vocab, where, made.get("do_lower_case")
+        )
     return found

@@ -153,6 +153,10 @@ def _check_text(
         except UserError as error:
             found.append(wrong(str(error)))
     made = scan.runs[0] if scan.runs else {}
+    try:
+        inputs.check_one_vocabulary(scan.runs)
+    except UserError as error:
+        found.append(wrong(str(error)))
     for name in ("do_lower_case", "strip_accents"):
         given = getattr(settings, name)
         if made and given not in (None, made[name]):
@@ -309,12 +313,13 @@ def compare_run(
 def trained_on(files: list[str], patterns: str | None) -> list[str]:
     """Files whose names match --input_file of a run."""
     names = [os.path.basename(x) for x in (patterns or "").split(",")]
-    return [
+    found = [
         file
         for name in names
         for file in files
         if fnmatch.fnmatch(os.path.basename(file), name)
     ]
+    return [*dict.fromkeys(found)]  # several patterns may match a file
 
 
 def fingerprint(read: inputs.Records) -> str:

@@ -22,7 +22,7 @@ _OTHER_KINDS = {  # first bytes -> kind, and what to do
     b"PK\x03\x04": ("a zip archive, such as .xlsx or .docx", _SAVE_AS),
     b"\xd0\xcf\x11\xe0": ("an Office file, such as .xls or .doc", _SAVE_AS),
     b"%PDF": ("a PDF", "extract its text, for example with `pdftotext`"),
-    b"PAR1": ("a Parquet file", "rename it: its name must end in .parquet"),
+    b"PAR1": ("a Parquet file", "prepare_corpus.py reads NAME.parquet"),
     b"\x1f\x8b": (
         "compressed with gzip",
         "rename it: its name must end in .gz",

@@ -182,13 +182,26 @@ def _records(patterns: str | None) -> list[dict]:
     for pattern in patterns.split(",") if patterns else []:
         folder = os.path.dirname(pattern)
         shards = {os.path.basename(path) for path in storage.glob(pattern)}
-        for manifest in map(_json, storage.find(folder or ".", _MANIFESTS)):
-            # Earlier versions listed the runs of a folder in one file.
-            for entry in manifest.get("runs", [manifest]):
-                found = shards & set(entry.get("shards", {}))
-                if found and entry not in entries:
+        for path in storage.find(folder or ".", _MANIFESTS):
+            for entry in _entries(path):
+                if shards & set(entry["shards"]) and entry not in entries:
                     entries.append(entry)
     return entries
+
+
+def _entries(path: str) -> list[dict]:
+    """Entries of a manifest; none of a file of its name that is not ours."""
+    try:
+        manifest = _json(path)
+    except UserError:
+        return []
+    # Earlier versions listed the runs of a folder in one file.
+    runs = manifest.get("runs", [manifest])
+    return [
+        run
+        for run in (runs if isinstance(runs, list) else [])
+        if isinstance(run, dict) and isinstance(run.get("shards"), dict)
+    ]
 
 
 def _lines(path: str) -> list[str]:

@@ -1,8 +1,9 @@
 """Keeps the report of a run up to date while another process trains it.
 
-    python -m reports.watch FOLDER NANOSECONDS
+    python -m reports.watch FOLDER NANOSECONDS WORKING_FOLDER
 
-Files that were changed at this time or before are no news.
+Files that were changed at this time or before are no news. Paths in the
+settings of the run are relative to its working folder.
 
 Standard input is a pipe that the run holds open: its end, however the run
 ended, is the end of this process, after a last report.
@@ -30,6 +31,7 @@ _ENVIRONMENT = {
 def main(argv: list[str]) -> None:
     """Writes the report when the run has evaluated or saved, until it ends."""
     folder, start = argv[1], int(argv[2])
+    os.chdir(argv[3])
     seconds = _SECONDS_REMOTE if storage.is_remote(folder) else _SECONDS
     os.environ.update(_ENVIRONMENT)  # of TensorFlow, which a store needs
     os.nice(19)  # training goes first

@@ -26,8 +26,9 @@ def start(folder: str) -> None:
     newest = max((storage.version(file)[1] for file in files), default=0)
     # `bert.` in front, if the project is installed.
     module = f"{__name__.removesuffix('tasks.live_report')}reports.watch"
+    words = storage.absolute(folder), str(newest), os.getcwd()
     subprocess.Popen(
-        [sys.executable, "-m", module, storage.absolute(folder), str(newest)],
+        [sys.executable, "-m", module, *words],
         cwd=pathlib.Path(__file__).parents[__name__.count(".")],
         stdin=ours,
         stdout=subprocess.DEVNULL,

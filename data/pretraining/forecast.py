@@ -290,6 +290,8 @@ def _read_plain(
         if offset:
             next(found, None)  # its beginning is missing
         texts += _take(found, most)
+    if not texts:  # each offset is in the last document, perhaps the only one
+        texts = _take(corpus_lib.documents(path, None, max_document_mb), most)
     return texts, 1.0
 
 
@@ -297,17 +299,19 @@ def _read_packed(
     path: str, offsets: list[int], most: float, max_document_mb: int
 ) -> tuple[list[bytes], float]:
     """Like `_read_plain`, for a compressed file, which is read in order."""
-    seen, position, ratio = 0, 0, 1.0
+    seen, position, ratio, last = 0, 0, 1.0, b""
 
     def on_read(now):
         nonlocal position, ratio
         position, ratio = now, seen / now
 
     def counted():
-        nonlocal seen
-        for text in corpus_lib.documents(path, on_read, max_document_mb):
-            seen += len(text)
-            yield text
+        nonlocal seen, last, ratio
+        for last in corpus_lib.documents(path, on_read, max_document_mb):
+            seen += len(last)
+            yield last
+        if position:  # with the last document, which ends with the file
+            ratio = seen / position
 
     texts, documents = [], counted()
     for offset in offsets:
@@ -318,6 +322,8 @@ def _read_packed(
         texts += _take(documents, most)
     while seen < SAMPLE_BYTES and next(documents, None) is not None:
         pass
+    if not texts and last:  # each offset is in the last document
+        texts = [last]
     return texts, ratio
 
 

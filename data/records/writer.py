@@ -66,10 +66,13 @@ class ShardWriter:
                 path = os.path.join(self._root, f".{name}.lock")
                 what = f"{self.folder}/{name}"
                 self._locks.enter_context(locks.hold(path, what))
-            found = os.path.join(glob.escape(self._root), f"{self._start}*")
-            for path in glob.glob(found):
-                if path != self.scratch:
+            for path in storage.find(self._root, f"{self._start}*"):
+                if path != self.scratch:  # where an orphan may be at work
                     shutil.rmtree(path, ignore_errors=True)
+            if self._is_remote:
+                for path in storage.find(self.folder, f"{self._start}*"):
+                    if path != self.staging:
+                        storage.remove_folder(path)
             for folder in dict.fromkeys([self.scratch, self.staging]):
                 storage.make_folder(folder)
         except BaseException as error:

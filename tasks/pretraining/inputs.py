@@ -283,15 +283,11 @@ def read_masks(settings: Settings, train: Records) -> MaskSettings:
     return made.pop()
 
 
-def check_vocabulary(
-    runs: list[dict], config: BertConfig, config_file: str
-) -> None:
-    """Checks that the records have one vocabulary, which fits the config.
-
-    Warns if many tokens are unknown.
+def check_one_vocabulary(runs: list[dict]) -> None:
+    """Checks that all records have the same vocabulary and casing.
 
     Raises:
-        UserError: there are several vocabularies, or it is too large.
+        UserError: they do not.
     """
     casing = ("do_lower_case", "strip_accents")
     made = {
@@ -307,6 +303,19 @@ def check_vocabulary(
             f"the records were made with {' and '.join(sorted(listed))}",
             expected="one vocabulary and casing",
         )
+
+
+def check_vocabulary(
+    runs: list[dict], config: BertConfig, config_file: str
+) -> None:
+    """Checks that the records have one vocabulary, which fits the config.
+
+    Warns if many tokens are unknown.
+
+    Raises:
+        UserError: there are several vocabularies, or it is too large.
+    """
+    check_one_vocabulary(runs)
     for run in runs:
         if run["vocab_size"] > config.vocab_size:
             raise UserError(
@@ -436,8 +445,9 @@ def locating_damage(inputs: Inputs) -> Iterator[None]:
         tf.errors.InvalidArgumentError,
         tf.errors.NotFoundError,
     ):
-        for phase in inputs.phases:
-            records = phase.records
+        sets = [phase.records for phase in inputs.phases]
+        sets += [inputs.held_out] if inputs.held_out else []
+        for records in sets:
             for path, entry in records.entries():
                 _check_shard(path, entry)
                 if entry is None:

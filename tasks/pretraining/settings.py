@@ -105,8 +105,9 @@ class Settings:
         if not self.training.do_train and not self.do_eval:
             raise UserError("nothing to do", fix="pass --do_train or --do_eval")
         patience = self.training.early_stopping_patience
-        if patience and not self.eval_input_file:
+        if patience and not (self.eval_input_file and self.training.eval_steps):
             raise UserError(
                 f"--early_stopping_patience={patience}",
-                expected="--eval_input_file, for evaluations during training",
+                expected="--eval_input_file and --eval_steps, for evaluations "
+                "during training",
             )

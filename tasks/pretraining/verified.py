@@ -84,8 +84,7 @@ def check_all_records(
     training = settings.training
     phases = inputs.phases if training.do_train else []
     sets = [phase.records for phase in phases]
-    if settings.do_eval or (training.do_train and training.eval_steps):
-        sets += [inputs.held_out] if inputs.held_out else []
+    sets += [inputs.held_out] if inputs.held_out else []
     if not sets:
         sets = [inputs.phases[-1].records]
     counts = [0] * len(sets)

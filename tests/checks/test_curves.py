@@ -155,3 +155,11 @@ def test_schedules():
     ((level, message),) = check(**good, learning_rate=5e-5)
     assert level == "suspicious"
     assert message.startswith("run.json: the learning rate was 9.83e-05")
+
+
+def test_objectives_may_change_when_a_run_resumes():
+    points = healthy()
+    for point in points[len(points) // 2 :]:
+        del point["next_sentence_loss"]
+    assert judge(points)["wrong"] == judge(points)["suspicious"] == []
+    assert judge(points[::-1])["wrong"] == []

@@ -81,6 +81,24 @@ def test_a_run_s_checkpoint_is_fine(examine, values):
     ]
 
 
+def test_heads_that_a_run_does_not_train_have_no_moments(examine, values):
+    scopes = ("bert/pooler/", "cls/seq_relationship/")
+    moments = {
+        f"{name}/{moment}": np.abs(value)
+        for name, value in values.items()
+        for moment in ("adam_m", "adam_v")
+        if not name.startswith(scopes)
+    }
+    step = {"global_step": np.int64(S)}
+    found = examine({**moments, **step}, f"model.ckpt-{S}")
+    assert found["wrong"] == found["suspicious"] == []
+    bias = "bert/pooler/dense/bias"
+    for moment in ("adam_m", "adam_v"):
+        moments[f"{bias}/{moment}"] = np.abs(values[bias])
+    found = examine({**moments, **step}, f"model.ckpt-{S}")
+    assert found["suspicious"] == ["lacks bert/pooler/dense/kernel/adam_m"]
+
+
 def test_a_config_of_other_sizes_is_a_table_of_both_sides(examine):
     fix = "; pass the bert_config.json that belongs to it"
     found = examine({}, vocab_size=101, num_hidden_layers=3)

@@ -11,13 +11,13 @@ CASED = {t: i for i, t in enumerate([*TOKENS, "the", "The", "."])}
 LOWER = {t: i for i, t in enumerate([*TOKENS, "the", "##s", "."])}
 
 
-def judge(vocab, **targets):
+def judge(vocab, do_lower_case=None, **targets):
     """Findings in records with these counts of masked tokens."""
     counts = np.zeros(len(vocab), np.int64)
     for token, count in targets.items():
         counts[vocab[token]] = count
     found = records.check_tokens(
-        Statistics({}, counts, True, {}), vocab, "r.tfrecord"
+        Statistics({}, counts, True, {}), vocab, "r.tfrecord", do_lower_case
     )
     return [(x.level, x.message.removeprefix("r.tfrecord: ")) for x in found]
 
@@ -46,6 +46,8 @@ def test_text_without_capitals_in_a_cased_vocabulary():
         "0.10% of the tokens have a capital letter, although the vocabulary "
     )
     assert len(judge(CASED, the=999)) == 1  # too few tokens
+    # Text of a script that has no capital letters, left as it was.
+    assert len(judge(CASED, False, **{"the": 999, "The": 1})) == 1
 
 
 def test_the_loss_of_a_network_that_knows_only_frequencies():

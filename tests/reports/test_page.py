@@ -93,6 +93,16 @@ def test_fine_tuning_has_its_errors(rendered):
     ]
 
 
+def test_manifests_that_are_not_ours_are_ignored(tmp_path):
+    folder = report_files.write_run(tmp_path / "run")
+    before = run_files.read_runs([str(folder)])
+    for number, text in enumerate(
+        ("[]", '{"a": 1}\n{"a": 2}', '{"runs": [1]}', '{"shards": [{}]}')
+    ):
+        (folder / f"{number}.manifest.json").write_text(text)
+    assert run_files.read_runs([str(folder)]) == before
+
+
 def test_runs_stand_side_by_side(rendered):
     found = Page(rendered[2])
     text = " ".join(found.texts)

@@ -57,6 +57,20 @@ def test_a_run_that_changes_nothing_leaves_its_report(watched, tmp_path):
     assert not (folder / "report.html").exists()
 
 
+@pytest.mark.slow
+def test_paths_are_relative_to_the_folder_of_the_run_s_process(
+    watched, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # until the process has started
+    process, pipe = watched("run")
+    folder = report_files.write_run(
+        tmp_path / "run", input_file="run/*.tfrecord"
+    )
+    os.close(pipe)
+    assert process.wait() == 0
+    assert "40,009" in (folder / "report.html").read_text()  # of the records
+
+
 def test_evaluations_and_checkpoints_are_news(tmp_path):
     folder = report_files.write_run(tmp_path / "run")
     (folder / "eval").mkdir()
@@ -91,7 +105,7 @@ def stored(monkeypatch, tmp_path):
 
 
 def test_a_run_on_a_store_has_its_report(stored):
-    watch.main(["watch", stored, "-1"])
+    watch.main(["watch", stored, "-1", os.getcwd()])
     with storage.open_text(f"{stored}/report.html") as file:
         assert "Masked LM: loss" in file.read()
     assert os.environ["TPU_LOAD_LIBRARY"] == "0"
@@ -105,7 +119,7 @@ def test_a_store_that_does_not_answer_ends_no_report(stored, monkeypatch):
 
     asked = []
     monkeypatch.setattr(page, "write", fail)
-    watch.main(["watch", stored, "-1"])
+    watch.main(["watch", stored, "-1", os.getcwd()])
     assert asked == [f"{stored}/report.html"]
 
 
@@ -120,7 +134,8 @@ def test_a_run_on_a_store_starts_the_process(monkeypatch):
     monkeypatch.setattr(os, "pipe", lambda: pipe)
     start("ram://none/run")
     os.close(pipe[1])
-    assert [command[-2:] for command in started] == [["ram://none/run", "0"]]
+    expected = ["ram://none/run", "0", os.getcwd()]
+    assert [command[-3:] for command in started] == [expected]
 
 
 def test_without_the_libraries_one_line_tells_how_to_get_them(

@@ -190,6 +190,14 @@ def rejected(made, tmp_path, run_script):
             {"early_stopping_patience": 3},
             "--early_stopping_patience=3; expected --eval_input_file",
         ),
+        (
+            {
+                "early_stopping_patience": 3,
+                "eval_input_file": "{made}/good/0.tfrecord",
+                "eval_steps": 0,
+            },
+            "--early_stopping_patience=3; expected --eval_input_file and",
+        ),
         ({"train_for": "soon"}, "--train_for=soon; expected a time such as"),
         ({"num_train_steps": 0}, "num_train_steps"),
         ({"learning_rate": -0.1}, "learning_rate"),

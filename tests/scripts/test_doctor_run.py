@@ -112,7 +112,7 @@ def test_another_config_than_the_run_s(diagnose, run_folder, tmp_path):
 
 
 def test_other_records_than_the_run_s(run_folder, tmp_path):
-    """The manifest's hashes count, under the names that the run has read."""
+    """Those that count have the names that the run has read."""
     files = [str(tmp_path / name) for name in ("0.tfrecord", "1.tfrecord")]
     for path in files:
         writer.write_records(path, [path.encode()])
@@ -139,6 +139,35 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
         f"{files[0]}: the run was trained on other records with these names; "
         "resume a run with the records that it started with"
     ]
+
+
+def test_the_fingerprint_is_that_of_names_sizes_and_hashes(tmp_path):
+    def of(name, content, sha256):
+        path = tmp_path / name
+        path.write_bytes(content)
+        entry = {"shards": {name: {"sha256": sha256}}}
+        read = inputs.Records([str(path)], [entry], {})
+        return run_diagnosis.fingerprint(read)
+
+    found = {of("a", b"x", "0"), of("b", b"x", "0"), of("a", b"xx", "0")}
+    assert len(found | {of("a", b"x", "1")}) == 4
+    assert of("a", b"x", "0") in found
+
+
+def test_a_file_that_several_patterns_match_was_read_once():
+    files = ["wiki/0.tfrecord", "books/0.tfrecord"]
+    patterns = "wiki/*.tfrecord,books/*.tfrecord"
+    assert run_diagnosis.trained_on(files, patterns) == files
+
+
+def test_records_of_several_casings(run_folder):
+    made = {"vocab_sha256": "0", "vocab_file": "v.txt", "strip_accents": True}
+    listed = [{**made, "do_lower_case": x} for x in (True, False, True)]
+    found = run_diagnosis._check_text(
+        doctor.Settings(), None, None, records.Scan([], listed=listed)
+    )
+    (message,) = [x.message for x in found if x.level == "wrong"]
+    assert message.endswith("; expected one vocabulary and casing")
 
 
 def test_records_of_another_casing(run_folder):

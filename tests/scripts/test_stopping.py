@@ -170,6 +170,20 @@ def test_a_shard_that_is_damaged_while_it_is_read_is_named(
         assert "checksum of the data differs; make the records again" in line
 
 
+def test_damaged_records_of_the_last_evaluation_are_named(
+    folder, pretrain, tmp_path
+):
+    path = tmp_path / "held_out.tfrecord"
+    content = bytearray((folder / "short" / "train.tfrecord").read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)  # without a manifest: read before step 1
+    flags = {"eval_input_file": path, "eval_steps": 0, "num_train_steps": 3}
+    err = pretrain(tmp_path / "run", 2, **flags)
+    line = err.splitlines()[-1]
+    assert line.startswith(f"error: {path}: cannot be read after record 11; ")
+    assert not list(tmp_path.glob("run/model.ckpt-*"))
+
+
 def test_a_dropped_part_of_the_state_is_detected(tmp_path):
     """The comparison of runs must be able to fail."""
     trainer = training_loop.make_trainer(hidden_dropout_prob=0.1)
@@ -185,7 +199,7 @@ def test_a_dropped_part_of_the_state_is_detected(tmp_path):
 
     def end(change, skip=0):
         """Bits of weights and slots at step 6, resumed from step 3."""
-        run.resume(will_train=False)
+        run.resume(will_train=True)
         change()
         data = training_loop.batches(optimizer.step - skip)
         plan = training_loop.schedule(num_train_steps=6)

@@ -1,5 +1,8 @@
 """The sample of a corpus from which its records are forecast."""
 
+import gzip
+import random
+
 import pytest
 
 from data.pretraining import forecast
@@ -27,3 +30,20 @@ def test_a_small_corpus_is_read_whole(tmp_path):
     sample = forecast._read_sample([str(path)], 64, "key")
     assert sample.share == 1
     assert len(sample.texts) == sum(i % 83 > 0 for i in range(7919))
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_files_of_one_document_each_are_read(tmp_path, monkeypatch, ending):
+    """A position in a file of one document has no document after it."""
+    monkeypatch.setattr(forecast, "SAMPLE_BYTES", 4000)
+    rng, paths, size = random.Random(1), [], 0
+    for number in range(3):
+        lines = [f"{rng.random()} {rng.random()}\n" for _ in range(997)]
+        text = "".join(lines).encode()
+        path = tmp_path / f"{number}.txt{ending}"
+        path.write_bytes(gzip.compress(text) if ending else text)
+        paths.append(str(path))
+        size += len(text)
+    sample = forecast._read_sample(paths, 64, "key")
+    assert {len(text) for text in sample.texts} == {997}
+    assert sample.corpus.num_bytes == pytest.approx(size, rel=0.02)

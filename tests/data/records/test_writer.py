@@ -6,6 +6,7 @@ import os
 import pytest
 import tensorflow as tf
 
+from common import storage
 from common.errors import UserError
 from common.processes import KilledProcess
 from data.records import shuffle
@@ -121,6 +122,21 @@ def test_what_a_stopped_run_has_finished_is_kept(tmp_path, capsys, error):
         assert same.scratch == stopped.scratch
         assert same.finished_parts() == {3}
     assert os.listdir(tmp_path) == []
+
+
+def test_another_run_removes_what_a_killed_one_left_on_a_store():
+    folder = "ram://killed"
+    shards = [f"{folder}/a.tfrecord"]
+    killed = records.ShardWriter(shards, "one").staging
+    storage.make_folder(killed)
+    storage.write_whole(f"{killed}/a.tfrecord", "x")
+    kept = [f"{folder}/.partial-of-others", f"{folder}/b.tfrecord"]
+    for path in kept:
+        storage.write_whole(path, "x")
+    with records.ShardWriter(shards, "two") as writer:
+        assert storage.list_folder(folder) == sorted(
+            os.path.basename(x) for x in (writer.staging, *kept)
+        )
 
 
 def test_another_run_removes_what_a_killed_one_left(tmp_path):
