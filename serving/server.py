@@ -1,7 +1,7 @@
 """HTTP by the paths of TF Serving's REST API, with health and metrics."""
 
+import contextlib
 import logging
-import math
 import signal
 import socket
 import threading
@@ -27,19 +27,23 @@ class RateLimit:
     """A limit of examples per second; those of one second may come at once.
 
     Args:
-        rate: examples per second; 0: no limit.
+        rate: examples per second, such as 0.5, one in two seconds; 0: no
+            limit.
     """
 
     def __init__(self, rate: float):
-        self._rate = self._left = rate or math.inf
+        self._rate, self._most = rate, max(rate, 1.0)
+        self._left = self._most
         self._time, self._lock = time.monotonic(), threading.Lock()
 
     def admits(self, size: int) -> bool:
         """Counts `size` examples, or returns False if they exceed the limit."""
+        if not self._rate:
+            return True
         with self._lock:
             now = time.monotonic()
             left = self._left + (now - self._time) * self._rate
-            self._left, self._time = min(left, self._rate), now
+            self._left, self._time = min(left, self._most), now
             is_admitted = size <= self._left
             self._left -= size * is_admitted
             return is_admitted
@@ -171,7 +175,8 @@ class Server(serving.ThreadedWSGIServer):
         """Answers connections above the limit."""
         is_free = self._free.acquire(blocking=False)
         if not is_free:
-            request.sendall(_BUSY)
+            with contextlib.suppress(OSError):  # it may have gone already
+                request.sendall(_BUSY)
         return is_free
 
     def process_request_thread(self, request, client_address):

@@ -26,6 +26,7 @@ _PIPELINES = {  # architecture -> kind of task on the Hub
     "BertForMultipleChoice": "multiple-choice",
     "BertForPreTraining": "fill-mask",
     "BertForMaskedLM": "fill-mask",
+    "BertForNextSentencePrediction": "text-classification",
     "BertModel": "feature-extraction",
 }
 _WORDS = ("task_name", "optimizer", "precision", "records")  # no paths

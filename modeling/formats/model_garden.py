@@ -84,7 +84,7 @@ _NAMES = (
 # A head with its own pooler has trained that one, not the encoder's.
 _HEAD_POOLER = re.compile(r"(?:^|/)pooler_dense/(kernel|bias)$")
 # The token classifier and the span labeler share variable names.
-_LOGITS = re.compile(r"predictions/transform/logits/(kernel|bias)")
+_LOGITS = re.compile(r"predictions/transform/logits/(kernel|bias)$")
 _SPAN_KEY = "model/layer_with_weights-1/layer_with_weights-0/"
 
 
@@ -330,6 +330,7 @@ def _full_names(serialized: bytes) -> dict[str, str]:
         for attribute in node.attributes
         if attribute.checkpoint_key.endswith(KEY_END)
         and not attribute.checkpoint_key.startswith(_NOT_WEIGHTS)
+        and "/.OPTIMIZER_SLOT/" not in attribute.checkpoint_key
     }
 
 

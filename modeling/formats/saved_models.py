@@ -21,6 +21,7 @@ _LARGEST = 1 << 27  # bytes of a graph: BERT-large has 20 million
 _MOST_FUNCTIONS, _MOST_NODES, _MOST_TABLES = 10_000, 1_000_000, 100
 # Of a constant or filled tensor; one may repeat a single value.
 _MAX_VALUES = 1 << 27
+_OF_GELU = 0.044715  # in its tanh form (arXiv:1606.08415)
 _INTEGERS = (tf.int32.as_datatype_enum, tf.int64.as_datatype_enum)
 # Operation -> its input with the shape.
 _FILLS = {
@@ -173,16 +174,36 @@ def check_files(folder: str) -> None:
 
 
 def _activation(folder: str) -> str:
-    """Activation that the operations of the graph compute."""
-    used = set()
-    for meta in read_proto(folder).meta_graphs:
-        graph = meta.graph_def
-        used |= {node.op for node in graph.node}
-        for function in graph.library.function:
-            used |= {node.op for node in function.node_def}
+    """Activation that the operations of the graph compute.
+
+    Raises:
+        UserError: it is neither GELU nor ReLU, as a pooler has tanh too.
+    """
+    some = [x for meta in read_proto(folder).meta_graphs for x in nodes(meta)]
+    used = {node.op for node in some}
     if used & {"Erf", "Erfc"}:
         return "gelu_erf"
-    return "relu" if "Relu" in used else "gelu"
+    if "Relu" in used:
+        return "relu"
+    if any(math.isclose(x, _OF_GELU, rel_tol=0.01) for x in _scalars(some)):
+        return "gelu"
+    raise UserError(
+        "an unknown activation",
+        path=folder,
+        expected="GELU or ReLU",
+        fix="pass --bert_config_file, or convert its checkpoint",
+    )
+
+
+def _scalars(some: list) -> Iterator[float]:
+    """Yields the constants of single floats."""
+    for node in some:
+        if node.op != "Const":
+            continue
+        tensor = node.attr["value"].tensor
+        is_float = tf.as_dtype(tensor.dtype).is_floating
+        if is_float and not tensor.tensor_shape.dim:
+            yield float(tf.make_ndarray(tensor))
 
 
 def nodes(meta) -> Iterator:

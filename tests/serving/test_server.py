@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import os
 import re
+import socket
 import threading
 import types
 
@@ -346,6 +347,27 @@ def test_size_and_rate_are_limited(model, monkeypatch):
         codes.append(answer.status_code)
     assert codes == [200, 429, 200, 429, 200, 429]
     assert answer.headers["Retry-After"] == "1"
+
+
+def test_a_rate_below_one_admits_one_example_now_and_then(monkeypatch):
+    now = [11.0]
+    monkeypatch.setattr(server.time, "monotonic", lambda: now[0])
+    limit, admitted = server.RateLimit(0.5), []
+    for seconds in (0, 1, 1, 9, 0):
+        now[0] += seconds
+        admitted.append(limit.admits(1))
+    assert admitted == [True, False, True, True, False]
+
+
+def test_a_client_that_has_gone_does_not_end_the_server():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as opened,
+        server.Server(app_of(Stalled()), opened, max_connections=1) as found,
+    ):
+        gone = socket.create_connection(opened.getsockname())
+        gone.close()
+        assert found.verify_request(gone, None)  # takes the only connection
+        assert not found.verify_request(gone, None)
 
 
 def test_an_answer_that_is_not_finite_is_an_error_of_the_server(capsys):

@@ -156,6 +156,26 @@ def test_the_pooler_of_a_head_is_the_trained_one(tmp_path):
     assert (values["bert/pooler/dense/kernel"] == 1).all()
 
 
+def test_the_head_is_not_a_moment_of_its_optimizer(tmp_path):
+    """Their trainer saves slots below the variables that they belong to."""
+    name = "predictions/transform/logits/kernel"
+    kernel = tf.Variable(tf.ones([H, 5]), name=name)
+    optimizer = tf.compat.v1.train.AdamOptimizer(0.1)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(kernel * 7.0)
+    optimizer.apply_gradients([(tape.gradient(loss, kernel), kernel)])
+    head = node(kernel=kernel)
+    root = node(model=node(head=head), optimizer=optimizer)
+    path = root.save(str(tmp_path / "ckpt"))
+    keys = [key for key, _ in tf.train.list_variables(path)]
+    assert any("/.OPTIMIZER_SLOT/" in key for key in keys)
+    values, skipped = model_garden.read(path)
+    assert skipped == []
+    np.testing.assert_array_equal(
+        values["cls/ner/output_weights"], kernel.numpy().T
+    )
+
+
 def test_unknown_variables_are_listed_and_optimizers_are_not(tmp_path):
     slot = tf.Variable(1.0, name="Adam/m/word_embeddings/embeddings")
     other = tf.Variable(1.0, name="my_head/kernel")
