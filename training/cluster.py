@@ -224,11 +224,10 @@ def _gather(server: socket.socket, wait: _Wait) -> None:
         while True:
             wait.missing = [i for i in range(1, count) if i not in here]
             line = json.dumps(wait.missing).encode() + b"\n"
-            for number, connection in list(here.items()):
-                if not _send(connection, line):
-                    here.pop(number).close()
-                    line = None
-            if line and not wait.missing:
+            lost = [i for i, x in here.items() if not _send(x, line)]
+            for number in lost:
+                here.pop(number).close()
+            if not lost and not wait.missing:
                 return
             wait.check()
             ready, _, _ = select.select([server, *here.values()], [], [], 1.0)

@@ -210,10 +210,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         **kwargs,
     ):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
-        self.decay = decay
+        self.decay, self.epsilon, self.rule = decay, epsilon, rule
         self.beta_1, self.beta_2 = beta_1, beta_2
-        self.epsilon = epsilon
-        self.rule = rule
 
     def build(self, variables):
         """Creates the two moments of each variable."""
@@ -258,7 +256,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
         Args:
             gradients: dense, the same on every replica.
-            variables: those the optimizer was built with.
+            variables: of those the optimizer was built with; the others keep
+                their values and moments.
             rate: float32 scalar, the learning rate.
             learn: bool scalar; if false, variables and moments keep every
                 bit, even if the gradients are not finite.
@@ -268,14 +267,10 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         step = tf.cast(self.iterations.value + 1, tf.float32)
         factor = tf.cast(factor, tf.float32)
         targets, new = [], []
-        for variable, gradient, m, v, rate_factor in zip(
-            variables,
-            gradients,
-            self.adam_m,
-            self.adam_v,
-            self.rate_factors,
-            strict=True,
-        ):
+        for variable, gradient in zip(variables, gradients, strict=True):
+            index = self._get_variable_index(variable)
+            rate_factor = self.rate_factors[index]
+            m, v = self.adam_m[index], self.adam_v[index]
             old = [x.value for x in (variable, m, v)]
             targets += old
             new += self._compute(
@@ -326,11 +321,5 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
     def get_config(self):
         """The optimizer's arguments."""
-        return {
-            **super().get_config(),
-            "decay": self.decay,
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "rule": self.rule,
-        }
+        names = ("decay", "beta_1", "beta_2", "epsilon", "rule")
+        return super().get_config() | {x: getattr(self, x) for x in names}

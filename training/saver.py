@@ -342,8 +342,9 @@ class Saver:
             raise UserError(
                 "no checkpoint here can be read",
                 path=self.folder,
-                fix="pass another --output_dir, with "
-                "--init_checkpoint to start from given weights",
+                fix="pass another --output_dir, and --init_checkpoint to start "
+                "from given weights, with --resume_optimizer for a run of the "
+                "original",
             )
         return None
 

@@ -44,7 +44,7 @@ class Session:
     ):
         self._trainer, self._saver, self._best = trainer, saver, best
         self._folder, self._settings = folder, settings
-        self._optimizer = trainer.steps.optimizer
+        self._optimizer, self._named = trainer.steps.optimizer, named
         self._variables = {**named, **self._optimizer.named_slots(named)}
         self._validation = None
         self._validation_state = None
@@ -58,7 +58,8 @@ class Session:
         """Resumes the run in the folder, if there is one.
 
         Args:
-            will_train: whether to clean up the folder and check its space.
+            will_train: whether to clean up the folder, to check its space and
+                to restore the moments, not only the weights.
 
         Returns:
             the checkpoint, or None.
@@ -74,9 +75,9 @@ class Session:
         workers.barrier(strategy)  # until the chief has cleaned up
         restored = self._saver.restore_latest()
         if restored:
-            self._assign(
-                restored, self._saver.folder, "pass another --output_dir"
-            )
+            variables = self._variables if will_train else self._named
+            fix = "pass another --output_dir, or the flags of this run"
+            self._assign(variables, restored, self._saver.folder, fix)
         workers.check_step(strategy, self.step, self._folder)
         if restored and restored.state:
             self._trainer.load_state_dict(restored.state["trainer"])
@@ -99,7 +100,8 @@ class Session:
         if GLOBAL_STEP not in values:
             raise UserError(f"has no {GLOBAL_STEP}", path=path, fix=fix)
         step = int(values[GLOBAL_STEP])
-        self._assign(Restored(step, values, {}, {}), path, fix)
+        restored = Restored(step, values, {}, {})
+        self._assign(self._variables, restored, path, fix)
 
     def train(
         self,
@@ -182,9 +184,11 @@ class Session:
             {"trainer": self._trainer.state_dict(), "held_out": validation},
         )
 
-    def _assign(self, restored: Restored, path: str, fix: str) -> None:
+    def _assign(
+        self, variables: dict, restored: Restored, path: str, fix: str
+    ) -> None:
         """Assigns the values of a checkpoint: all of them, or an error."""
-        for name, variable in self._variables.items():
+        for name, variable in variables.items():
             value = restored.values.get(name)
             if value is None or value.shape != tuple(variable.shape):
                 found = "no" if value is None else f"{list(value.shape)}"
@@ -194,7 +198,7 @@ class Session:
                     expected=f"{list(variable.shape)}, from the config",
                     fix=fix,
                 )
-        for name, variable in self._variables.items():
+        for name, variable in variables.items():
             variable.assign(restored.values[name])
         self._optimizer.iterations.assign(restored.step)
         say(f"resuming from step {restored.step} in {path}")

@@ -150,6 +150,19 @@ def test_resuming_without_training_removes_nothing(tmp_path):
     assert other.best.steps() == [7]
 
 
+def test_moments_are_needed_only_to_train(tmp_path):
+    run = Run(tmp_path, 3, SCORES | {3: 0.4})
+    variables = run.session._variables
+    name = next(x for x in variables if x.endswith("/adam_m"))
+    del variables[name]  # as of a layer that is frozen
+    run.train()
+    other = Run(tmp_path, 7, SCORES)
+    other.session.resume(will_train=False)
+    assert other.session.step == 3
+    with pytest.raises(UserError, match=f"{name}.*or the flags of this run"):
+        other.session.resume(will_train=True)
+
+
 def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
     """After the call of steps in which it occurs, with its message."""
     run = Run(tmp_path, 7, SCORES)
