@@ -16,7 +16,10 @@ _WINDOW = 64  # batches that are sorted by length together
 
 
 def fill_mask(
-    text: str, model: str | Loaded, top_k: int = 5
+    text: str,
+    model: str | Loaded,
+    top_k: int = 5,
+    words: list[str] | None = None,
 ) -> list[list[tuple[str, float]]]:
     """Predicts the words for each `[MASK]` of a text.
 
@@ -27,12 +30,14 @@ def fill_mask(
         model: path of a model with a masked-LM head, as for `load_encoder`;
             or its encoder and tokenizer.
         top_k: number of words for each mask.
+        words: return the probabilities of these words instead.
 
     Returns:
         for each mask, (word, probability), best first.
 
     Raises:
-        UserError: there is no mask or no such head, or the text is too long.
+        UserError: there is no mask or no such head, the text is too long, or
+            a word is not a token of the vocabulary.
     """
     from tasks.fill_mask import run
 
@@ -53,20 +58,22 @@ def fill_mask(
             f"the text has {len(tokens) + 2} tokens",
             expected=f"at most {longest}",
         )
+    chosen = run.tokens_of_words(words or (), tokenizer.exact)
     network = heads.masked_lm(encoder)
-    return run.fill(network, tokenizer.exact, tokens, top_k)
+    return run.fill(network, tokenizer.exact, tokens, top_k, chosen)
 
 
 def embed(
     texts: str | list[str],
     model: str | Loaded,
     *,
+    layer: int = -1,
     pooling: str = "mean",
     normalize: bool = False,
     max_length: int | None = None,
     batch_size: int = 32,
 ) -> np.ndarray:
-    """Computes one vector of each text, from the last layer.
+    """Computes one vector of each text, from the outputs of a layer.
 
         vectors = bert.embed(["the cat", "a dog"], "model", normalize=True)
         similarities = vectors @ vectors.T
@@ -75,9 +82,11 @@ def embed(
         texts: one text or a list.
         model: path of a model, as for `load_encoder`; or its encoder and
             tokenizer, which are not loaded again then.
+        layer: -1 is the last layer, -2 the one below, to -L.
         pooling: "mean" or "max" over the tokens, or "cls" for the first.
         normalize: scale each vector to length 1.
-        max_length: longer texts are truncated; default: the tokenizer's.
+        max_length: longer texts are truncated; default: the tokenizer's, at
+            most the positions of the model.
         batch_size: texts of a batch; those of similar lengths share one.
 
     Returns:
@@ -92,10 +101,19 @@ def embed(
         raise UserError(f"pooling={pooling!r}", expected="mean, max or cls")
     encoder, tokenizer = _load(model)
     texts = [texts] if isinstance(texts, str) else list(texts)
-    limit = max_length or tokenizer.max_length
+    config = config_of(encoder)
+    if not -config.num_hidden_layers <= layer <= -1:
+        expected = f"-1 to -{config.num_hidden_layers}"
+        raise UserError(f"layer={layer}", expected=expected)
+    most = config.max_position_embeddings
+    limit = (
+        min(tokenizer.max_length, most) if max_length is None else max_length
+    )
+    if not 3 <= limit <= most:
+        raise UserError(f"max_length={limit}", expected=f"3 to {most}")
 
     def run(batch):
-        found = encoder.predict_on_batch(batch)["sequence_output"]
+        found = encoder.predict_on_batch(batch)["encoder_outputs"][layer]
         outputs, mask = tf.constant(found), batch[features.INPUT_MASK]
         return list(vectors.pool(outputs, mask, pooling).numpy())
 
@@ -106,8 +124,8 @@ def embed(
         batch_size,
         _WINDOW * batch_size,
     )
-    width = config_of(encoder).hidden_size
-    pooled = np.reshape(list(found), (-1, width)).astype(np.float32)
+    pooled = np.reshape(list(found), (-1, config.hidden_size))
+    pooled = pooled.astype(np.float32)
     if normalize:
         pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
     return pooled

@@ -1,5 +1,9 @@
 """Most probable words for the masks of sentences."""
 
+from collections.abc import Iterable
+
+import numpy as np
+
 from common import flags, storage
 from common.errors import UserError
 from common.progress import say
@@ -105,8 +109,33 @@ def tokenize(sentence: str, tokenizer: tokenization.FullTokenizer) -> list[str]:
     return tokens
 
 
+def tokens_of_words(
+    words: Iterable[str], tokenizer: tokenization.FullTokenizer
+) -> list[str]:
+    """The token of each word, for `fill`.
+
+    Raises:
+        UserError: a word is not a single token of the vocabulary.
+    """
+    found = []
+    for word in words:
+        is_token = word in tokenizer.vocab
+        tokens = [word] if is_token else tokenizer.tokenize(word)
+        if len(tokens) != 1 or (not is_token and tokens == [vocabulary.UNK]):
+            raise UserError(
+                f"{word!r} has the tokens {' '.join(tokens)}",
+                expected="a word that is a token of the vocabulary",
+            )
+        found += tokens
+    return found
+
+
 def fill(
-    model, tokenizer: tokenization.FullTokenizer, tokens: list[str], top_k: int
+    model,
+    tokenizer: tokenization.FullTokenizer,
+    tokens: list[str],
+    top_k: int,
+    words: list[str] | None = None,
 ) -> list[list[tuple[str, float]]]:
     """Predicts the best words for each mask of a sentence.
 
@@ -115,6 +144,7 @@ def fill(
         tokenizer: tokenizer of the model.
         tokens: tokens of the sentence.
         top_k: number of words for each mask.
+        words: tokens; if given, the probabilities of these are returned.
 
     Returns:
         for each mask, (word, probability), best first.
@@ -137,14 +167,17 @@ def fill(
             features.MASKED_LM_POSITIONS: tf.constant([masks]),
         }
     )["masked_lm_logits"][0]  # [masks, V]
-    best = tf.math.top_k(tf.nn.softmax(logits), min(top_k, len(vocab)))
+    found = tf.nn.softmax(logits).numpy()
+    if words:
+        chosen = np.array(tokenizer.convert_tokens_to_ids(words))
+        order = np.argsort(-found[:, chosen], axis=1, kind="stable")
+        best = chosen[order]
+    else:
+        best = tf.math.top_k(found, min(top_k, len(vocab))).indices.numpy()
     return [
         # A config may have more ids than the vocabulary.
-        [(tokenizer.inv_vocab.get(i, f"id {i}"), p) for i, p in zip(*pair)]
-        for pair in zip(
-            best.indices.numpy().tolist(),
-            best.values.numpy().tolist(),
-        )
+        [(tokenizer.inv_vocab.get(i, f"id {i}"), float(row[i])) for i in ids]
+        for ids, row in zip(best.tolist(), found)
     ]
 
 
@@ -191,7 +224,9 @@ def read_files(
     lower, strip = model_folder.fill_casing(
         files.do_lower_case, files.strip_accents, path
     )
-    lower = lower is not False
+    if lower is None:
+        vocab = vocabulary.read_vocabulary(files.vocab_file)
+        lower = model_folder.guess_casing([*vocab])
     model_folder.check_casing(lower, strip, path)
     tokenizer = tokenization.FullTokenizer(files.vocab_file, lower, strip)
     config.check_vocabulary(
@@ -227,6 +262,7 @@ def print_words(settings: Settings) -> None:
     files, sentences = settings.files, read_sentences(settings.input_file)
     config, tokenizer, path = read_files(settings)
     tokenized = [tokenize(sentence, tokenizer) for sentence in sentences]
+    chosen = tokens_of_words(settings.words or (), tokenizer)
     check_length(max(tokenized, key=len), config)
     model_folder.warn_vocabulary(
         files.vocab_file,
@@ -239,6 +275,10 @@ def print_words(settings: Settings) -> None:
     model = load_model(config, path)
     for sentence, tokens in zip(sentences, tokenized):
         print(sentence)
-        for words in fill(model, tokenizer, tokens, settings.top_k):
-            shown = [f"{word} {p:.3f}" for word, p in words]
+        for words in fill(model, tokenizer, tokens, settings.top_k, chosen):
+            # Chosen words may be very improbable.
+            shown = [
+                f"{word} {p:.3g}" if chosen else f"{word} {p:.3f}"
+                for word, p in words
+            ]
             print(f"    {', '.join(shown)}")

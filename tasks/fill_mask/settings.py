@@ -16,14 +16,11 @@ class Settings:
         required=True,
         path=True,
     )
-    files: ModelFiles = group(
-        ModelFiles,
-        do_lower_case={
-            "help": "Lower-case the text. Default: as recorded in the "
-            "checkpoint, else True."
-        },
-    )
+    files: ModelFiles = group(ModelFiles)
     input_file: str | None = flag(
         None, "One sentence per line. Default: standard input.", path=True
     )
     top_k: int = flag(5, "Number of words for each mask.", at_least=1)
+    words: tuple[str, ...] | None = flag(
+        None, "Print the probabilities of these words instead of the best."
+    )

@@ -42,6 +42,10 @@ def test_the_words_of_each_mask(folder, values, loaded):
         np.testing.assert_allclose([p for _, p in words], row[best], rtol=1e-4)
     by_path = bert.fill_mask("the [MASK]", str(folder / "model"), 2)
     assert [len(words) for words in by_path] == [2]
+    chosen = [word for word, _ in found[0]][:0:-1]
+    (words,) = bert.fill_mask("the [MASK] sees a dog", loaded, words=chosen)
+    assert {word for word, _ in words} == set(chosen)
+    assert words[0][1] >= words[1][1]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
@@ -71,6 +75,15 @@ def test_long_texts_are_truncated(loaded):
     np.testing.assert_array_equal(short, long)
 
 
+def test_texts_have_at_most_the_positions_of_the_model(folder, loaded):
+    encoder, tokenizer = loaded
+    longer = bert.Tokenizer(str(folder / "model" / "vocab.txt"))
+    text = "the cat sees a dog " * 9
+    found = bert.embed(text, (encoder, longer))
+    expected = bert.embed(text, loaded, max_length=13)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_mistakes(folder, loaded):
     with pytest.raises(UserError, match="no masked-LM head"):
         bert.fill_mask("the [MASK]", str(folder / "run"))
@@ -80,5 +93,13 @@ def test_mistakes(folder, loaded):
         bert.fill_mask("[MASK] " + "the " * 11, loaded)
     with pytest.raises(UserError, match="pooling='last'; expected mean"):
         bert.embed("the", loaded, pooling="last")
+    for layer in (0, -3):
+        with pytest.raises(
+            UserError, match=f"layer={layer}; expected -1 to -2"
+        ):
+            bert.embed("the", loaded, layer=layer)
+    for length in (2, 14):
+        with pytest.raises(UserError, match=f"max_length={length}; .* 3 to 13"):
+            bert.embed("the", loaded, max_length=length)
     with pytest.raises(UserError, match="no vocabulary"):
         bert.embed("the", (loaded[0], None))

@@ -14,6 +14,7 @@ from modeling import checkpoints
 from modeling.formats import model_folder
 from modeling.models import build_pretraining_model
 from tasks.fill_mask import run
+from tasks.fill_mask.settings import Settings
 from tests.helpers import small, text
 
 
@@ -71,6 +72,16 @@ def test_each_sentence_and_its_words(fill, original):
         words,
         words,
     ]
+
+
+def test_chosen_words_have_their_probabilities(fill, original):
+    named = {"top_k": 1, "words": "tree,Stone,river"}
+    path = original / "bert_model.ckpt"
+    line = fill(path, "a [MASK] .\n", **named)[1]
+    assert line.startswith("    river 0.731, stone 0.269, tree ")
+    (line,) = fill(path, "a [MASK]\n", words="tree,treestone", code=2)[-1:]
+    assert "'treestone' has the tokens" in line
+    assert line.endswith("expected a word that is a token of the vocabulary")
 
 
 def test_five_words_by_default(fill, original):
@@ -135,3 +146,18 @@ def test_masks_are_kept_intact():
 def test_wrong_sentences_are_named(fill, original, sentences, message):
     lines = fill(original / "bert_model.ckpt", sentences, code=2)
     assert message in lines[-1]
+
+
+def test_an_unknown_casing_is_that_of_the_vocabulary(tmp_path, capsys):
+    text.write_vocabulary(tmp_path / "vocab.txt")
+    (tmp_path / "bert_model.ckpt.index").touch()
+    config = small.config(vocab_size=len(text.VOCABULARY) + 1)
+    (tmp_path / "bert_config.json").write_text(config.to_json())
+    for capital in ("", "Cat\n"):
+        with open(tmp_path / "vocab.txt", "a") as file:
+            file.write(capital)
+        files = run.find_files(Settings(init_checkpoint=str(tmp_path)))
+        _, tokenizer, _ = run.read_files(files)
+        assert tokenizer.tokenize("Cat") == ["Cat" if capital else "cat"]
+        guess = f"guessed do_lower_case={not capital} from the vocabulary"
+        assert guess in capsys.readouterr().err
