@@ -16,7 +16,7 @@ import sys
 
 from tasks import finetuning
 from tasks import main as tasks_main
-from tasks.classification import hub_module, inputs
+from tasks.classification import hub_module, inputs, trained_labels
 from tasks.classification.settings import Settings
 
 
@@ -26,7 +26,8 @@ def main(argv: list[str]) -> None:
     settings.check()
     settings = hub_module.with_vocabulary(settings)
     data = inputs.read(settings)
-    inputs.check_labels(settings.tuning.training.output_dir, data)
+    folder = settings.tuning.training.output_dir
+    trained_labels.check_folder(folder, data.describe())
     settings, config, weights = hub_module.read(settings)
     setup = finetuning.check(settings.tuning, config)
     finetuning.warn_vocabulary(settings.tuning, setup, data.texts())

@@ -46,14 +46,17 @@ def multi_label_sums(batch: dict, outputs: dict) -> dict:
     """Sums for multi-label classification: any of C labels.
 
     Args:
-        batch: label_ids, int32 [B, C], 0 or 1; is_real_example, [B].
+        batch: label_ids, int32 [B, C], or [B] for C = 1, 0 or 1;
+            is_real_example, [B].
         outputs: logits, float32 [B, C].
 
     Returns:
         as `class_sums`: mean cross entropy over the labels, and examples
         with all labels correct.
     """
-    label, logits = batch[features.LABEL_IDS], outputs["logits"]
+    logits = outputs["logits"]
+    # The labels of one class come as [B].
+    label = ops.reshape(batch[features.LABEL_IDS], ops.shape(logits))
     positive = ops.cast(label, logits.dtype)
     loss = ops.mean(ops.softplus(logits) - positive * logits, -1)
     hits = ops.all(ops.cast(logits >= 0, label.dtype) == label, -1)

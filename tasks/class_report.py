@@ -45,6 +45,9 @@ def per_class(gold, found, names: Sequence[str]) -> dict[str, dict]:
     """
     from sklearn import metrics
 
+    gold, found = np.asarray(gold), np.asarray(found)
+    if gold.ndim == 2:  # sklearn takes [N, 1] for ids; so add a column
+        gold, found = (np.pad(x, ((0, 0), (0, 1))) for x in (gold, found))
     scores = metrics.precision_recall_fscore_support(
         gold, found, labels=list(range(len(names))), zero_division=0.0
     )

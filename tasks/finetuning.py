@@ -89,13 +89,12 @@ def check(
             f"--early_stopping_patience={training.early_stopping_patience}",
             expected="--eval_steps, the number of steps between evaluations",
         )
+    casing = tuning.text.do_lower_case, tuning.text.strip_accents
     if model.init_checkpoint:
-        model_folder.check_casing(
-            tuning.text.do_lower_case,
-            tuning.text.strip_accents,
-            model.init_checkpoint,
-        )
+        model_folder.check_casing(*casing, model.init_checkpoint)
         output_dir.check_beside(model.init_checkpoint, tuning.text.vocab_file)
+    if output_dir.has_checkpoint(training.output_dir) and not training.do_train:
+        model_folder.check_recorded_casing(*casing, training.output_dir)
     output_dir.check(training.output_dir, config)
     output_dir.check_vocabulary(training.output_dir, tuning.text.vocab_file)
     from data import batching

@@ -74,6 +74,11 @@ def _check_is_folder(folder: str) -> None:
         raise UserError("is a file", path=folder, expected="a folder")
 
 
+def has_checkpoint(folder: str) -> bool:
+    """Returns whether a folder holds the checkpoints of a run."""
+    return storage.exists(os.path.join(folder, "checkpoint"))
+
+
 def check_vocabulary(folder: str, vocab_file: str) -> None:
     """Rejects a folder with a run with another vocabulary.
 

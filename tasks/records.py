@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 from common import flags, storage
 from common.formats import arrow_files
 from common.progress import say
-from modeling.config import BertConfig
 from tasks import finetuning_settings, output_dir
 
 
-def prepare(tuning: finetuning_settings.FineTuning, config: BertConfig) -> None:
+def prepare(tuning: finetuning_settings.FineTuning) -> None:
     """Creates output_dir, if the initial weights exist.
+
+    Config and vocabulary follow when the weights were found to fit.
 
     Raises:
         UserError: there is no checkpoint, or the folder cannot be written.
@@ -19,11 +20,10 @@ def prepare(tuning: finetuning_settings.FineTuning, config: BertConfig) -> None:
     from modeling import checkpoints
 
     training = tuning.training
-    begun = os.path.join(training.output_dir, "checkpoint")
     init_checkpoint = training.model.init_checkpoint
-    if init_checkpoint and not storage.exists(begun):
+    if init_checkpoint and not output_dir.has_checkpoint(training.output_dir):
         checkpoints.resolve(init_checkpoint)
-    output_dir.prepare(training.output_dir, config, None)
+    storage.make_folder(training.output_dir)
 
 
 def make(

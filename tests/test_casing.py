@@ -21,6 +21,7 @@ CASE_ALONE = {
     "get",
     "validate_case_matches_checkpoint",
     "check_use",
+    "check_tokens",
     "FastBertTokenizer",
     "Variable",
 }
@@ -163,3 +164,24 @@ def test_all_tasks_save_the_casing():
     assert not root.strip_accents.numpy()
     graphs.record_casing(root, True, None)
     assert root.strip_accents.numpy()
+
+
+def test_the_casing_of_a_folder_is_that_of_its_newest_checkpoint(tmp_path):
+    for step, lower in ((9, False), (10, True)):
+        own = {"settings": {"do_lower_case": lower}}
+        prefix = tmp_path / f"model.ckpt-{step}"
+        prefix.with_name(f"{prefix.name}.index").touch()
+        prefix.with_name(f"{prefix.name}.json").write_text(json.dumps(own))
+    for path in (f"{tmp_path}", f"{tmp_path}/"):
+        model_folder.check_casing(True, None, path)
+        with pytest.raises(UserError, match="model.ckpt-10: --do_lower_case=F"):
+            model_folder.check_casing(False, None, path)
+
+
+def test_the_folder_of_a_released_model_has_its_casing(tmp_path):
+    folder = tmp_path / "cased_L-12_H-768_A-12"
+    folder.mkdir()
+    (folder / "bert_model.ckpt.index").touch()
+    model_folder.check_casing(False, None, str(folder))
+    with pytest.raises(UserError, match="pass --do_lower_case=False"):
+        model_folder.check_casing(True, None, str(folder))

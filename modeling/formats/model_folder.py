@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterable
 
 from common import storage
@@ -170,23 +171,42 @@ def guess_casing(tokens: list[str]) -> bool:
 
 
 def check_casing(
-    do_lower_case: bool, strip_accents: bool | None, init_checkpoint: str
+    do_lower_case: bool, strip_accents: bool | None, path: str
 ) -> None:
     """Checks that a checkpoint was trained with this casing.
+
+    Args:
+        do_lower_case, strip_accents: the casing.
+        path: the checkpoint, as folder or prefix.
 
     Raises:
         UserError: it was trained with another.
     """
     tokenization.validate_case_matches_checkpoint(
-        do_lower_case, init_checkpoint
+        do_lower_case, _prefix_of(path)
     )
-    check_recorded_casing(do_lower_case, strip_accents, init_checkpoint)
+    check_recorded_casing(do_lower_case, strip_accents, path)
+
+
+def _prefix_of(path: str) -> str:
+    """The prefix of the newest checkpoint of a folder, by its step."""
+    if not storage.is_folder(path):
+        return path
+    indexes = storage.find(path.rstrip("/"), "*.index")
+    found = [x.removesuffix(".index") for x in indexes]
+    return max(found, key=_step_of, default=path)
+
+
+def _step_of(prefix: str) -> int:
+    step = re.search(r"-(\d+)$", prefix)
+    return int(step[1]) if step else 0
 
 
 def check_recorded_casing(
-    do_lower_case: bool, strip_accents: bool | None, prefix: str
+    do_lower_case: bool, strip_accents: bool | None, path: str
 ) -> None:
     """Checks as `check_casing`, but ignores names of released models."""
+    prefix = _prefix_of(path)
     recorded, recorded_strip = recorded_casing(prefix)
     if recorded is None:
         return

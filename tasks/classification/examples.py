@@ -337,8 +337,10 @@ def _names(value, labels: Labels, source: Source, line: int) -> list[str]:
 
 def _read_label(value, labels: Labels, source: Source, line: int):
     """A field as `TextExample.label`."""
-    if value is None and not source.needs_label:
-        return None
+    if not source.needs_label:
+        blank = isinstance(value, str) and not value.strip()
+        if value is None or (blank and labels.kind != MULTI_LABEL):
+            return None
     if value is None:
         raise UserError(
             "the label is null",

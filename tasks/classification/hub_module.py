@@ -4,7 +4,9 @@ import os
 
 from common import flags, storage
 from common.errors import UserError
+from data.text import vocabulary
 from modeling.config import BertConfig
+from modeling.formats import model_folder
 from tasks import output_dir
 from tasks.classification.settings import Settings
 
@@ -45,8 +47,9 @@ def read(settings: Settings) -> tuple[Settings, BertConfig | None, dict | None]:
     """Reads the variables of the module, if there is one, without its graph.
 
     Returns:
-        the settings, with the casing of the module unless flags set it; the
-        config and the weights, original name -> array, or None for both.
+        the settings, with the casing of the module, or one guessed from the
+        vocabulary, unless flags set it; the config and the weights, original
+        name -> array, or None for both.
     """
     if not settings.bert_hub_module_handle:
         return settings, None, None
@@ -59,5 +62,8 @@ def read(settings: Settings) -> tuple[Settings, BertConfig | None, dict | None]:
     casing = {"strip_accents": bert.strip_accents}
     if bert.do_lower_case is not None:
         casing["do_lower_case"] = bert.do_lower_case
+    elif "do_lower_case" not in settings.given:  # as of TensorFlow 1
+        vocab = vocabulary.read_vocabulary(settings.tuning.text.vocab_file)
+        casing["do_lower_case"] = model_folder.guess_casing([*vocab])
     casing = {k: v for k, v in casing.items() if k not in settings.given}
     return flags.replace(settings, **casing), bert.config, bert.values

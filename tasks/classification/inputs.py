@@ -14,9 +14,8 @@ from common.progress import say
 from common.storage import sync_and_hash
 from data import tables
 from data.text import vocabulary
-from modeling.formats import model_folder
 from tasks import lengths as lengths_lib
-from tasks.classification import examples
+from tasks.classification import examples, trained_labels
 from tasks.classification import metrics as glue
 from tasks.classification.examples import (
     CLASSES,
@@ -103,9 +102,12 @@ def read(settings: Settings) -> Data:
         _check_no_own_tables(settings)
     found = _sources(settings, task)
     labels = task.labels
+    recorded = trained_labels.of_weights(settings)
     if labels.kind != REGRESSION and not labels.names:
-        names = _names(settings, labels, found)
+        names = _names(settings, labels, found, recorded)
         labels = dataclasses.replace(labels, names=names)
+    if recorded:
+        trained_labels.check_weights(*recorded, labels)
     parts = []
     for split, index, source in found:
         _check_whole(source, labels)
@@ -123,7 +125,9 @@ def read(settings: Settings) -> Data:
             )
         )
     sources = task.train + task.dev + task.test
-    pairs = any(source.text_b is not None for source in sources)
+    pairs = settings.own.text_b_column is not None or any(
+        source.text_b is not None for source in sources
+    )
     return Data(labels, task.metrics, tuple(parts), pairs)
 
 
@@ -301,7 +305,8 @@ def _is_needed(settings: Settings, split: str) -> bool:
     tuning = settings.tuning
     wanted = {
         TRAIN: tuning.training.do_train,
-        DEV: tuning.do_eval,
+        DEV: tuning.do_eval
+        or (tuning.training.do_train and tuning.training.eval_steps > 0),
         TEST: tuning.do_predict,
     }
     return wanted[split]
@@ -353,50 +358,23 @@ def _path(settings: Settings, path: str, split: str) -> str:
 
 
 def _names(
-    settings: Settings, labels: examples.Labels, found: list
+    settings: Settings,
+    labels: examples.Labels,
+    found: list,
+    recorded: tuple[str, dict] | None,
 ) -> tuple[str, ...]:
     """Names of the labels of the user's own tables."""
     for split, _, source in found:
         if split == TRAIN:
             return examples.discover(source, labels)
-    training = settings.tuning.training
-    recorded = model_folder.recorded_task(training.output_dir)
-    if recorded is None and training.model.init_checkpoint:
-        recorded = model_folder.task_of(training.model.init_checkpoint)
     if recorded is None:
         raise UserError(
             "the labels are unknown",
-            path=training.output_dir,
+            path=settings.tuning.training.output_dir,
             expected="a trained model",
             fix="pass --labels, in the order of training",
         )
-    return tuple(recorded["labels"])
-
-
-def check_labels(folder: str, data: Data) -> None:
-    """Checks that the checkpoints of a folder have the labels of the data.
-
-    Raises:
-        UserError: they have other labels.
-    """
-    recorded = model_folder.recorded_task(folder)
-    names = map(os.path.basename, storage.files_below(folder))
-    trained = "checkpoint" in names
-    if recorded and trained and recorded != data.describe():
-        raise UserError(
-            f"holds a run with the labels {_shown(recorded)}",
-            path=folder,
-            expected=_shown(data.describe()),
-            fix="pass another --output_dir",
-        )
-
-
-def _shown(task: dict) -> str:
-    labels = task["labels"]
-    if not labels:
-        return "(numbers)"
-    more = f", ... ({len(labels)})" if len(labels) > 5 else ""
-    return f"{', '.join(labels[:5])}{more}"
+    return tuple(recorded[1]["labels"])
 
 
 def schema(labels: examples.Labels) -> dict:

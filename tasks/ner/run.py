@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 
-from common import storage
 from common.errors import UserError
 from common.progress import say
 from common.storage import write_whole
@@ -82,7 +81,7 @@ def find_labels(
 def recorded_task(settings: Settings) -> dict | None:
     """Reads the labels of the run in output_dir, or of the checkpoint."""
     folders, training = [], settings.tuning.training
-    if storage.exists(os.path.join(training.output_dir, "checkpoint")):
+    if output_dir.has_checkpoint(training.output_dir):
         folders.append(training.output_dir)
     checkpoint = training.model.init_checkpoint
     if checkpoint and not training.do_train:
@@ -159,7 +158,7 @@ class Labelling:
         )
         self._train_path, count = None, 0
         if "train_file" in sentences:
-            records.prepare(tuning, setup.config)
+            records.prepare(tuning)
             self._train_path, count = records.make(
                 settings,
                 "train.tf_record",

@@ -79,7 +79,7 @@ class Squad:
         self._predict = predict
         self._tuning_settings = tuning = settings.tuning
         self._folder = tuning.training.output_dir
-        records.prepare(tuning, setup.config)
+        records.prepare(tuning)
         self._train_path, count = None, 0
         if train:
             self._train_path, count = self._make_records(
@@ -253,26 +253,34 @@ class Squad:
             with storage.open_text(path) as file:
                 kept = json.load(file)
             threshold = float(kept["null_score_diff_threshold"])
-            tuned_for = int(kept["global_step"])
+            tuned_for = int(kept["global_step"]), kept.get("init_checkpoint")
         except (OSError, ValueError, KeyError, TypeError):
             raise UserError(
                 "was not written by run_squad.py",
                 path=path,
                 fix="remove it, or pass --null_score_diff_threshold",
             ) from None
-        if tuned_for == self.tuning.weights_step:
+        if tuned_for == self._weights_source():
             say(f"null threshold {threshold:.4f} restored from {path}")
             self._threshold = threshold
         else:
-            say(f"ignoring {path}: tuned at step {tuned_for}")
+            say(f"ignoring {path}: tuned for other weights")
+
+    def _weights_source(self) -> tuple[int, str | None]:
+        """Step of the current weights, and --init_checkpoint at step 0."""
+        step = self.tuning.weights_step
+        model = self._tuning_settings.training.model
+        return step, None if step else model.init_checkpoint
 
     def _save_threshold(self) -> str:
         """Writes the tuned threshold; returns the path."""
         path = os.path.join(self._folder, _THRESHOLD_FILE)
+        step, init_checkpoint = self._weights_source()
         kept = {
             "null_score_diff_threshold": self._threshold,
             "predict_file": self._settings.predict_file,
-            "global_step": self.tuning.weights_step,
+            "global_step": step,
+            "init_checkpoint": init_checkpoint,
         }
         write_whole(path, to_json(kept, indent=2) + "\n")
         say(f"null threshold tuned to {self._threshold:.4f}")

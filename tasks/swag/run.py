@@ -57,7 +57,7 @@ class Choosing:
         )
         self._train_path, count = None, 0
         if "train_file" in examples:
-            records.prepare(tuning, setup.config)
+            records.prepare(tuning)
             self._train_path, count = records.make(
                 settings,
                 "train.tf_record",

@@ -50,6 +50,16 @@ def test_sums_equal_the_metrics_and_skip_filling_examples(kind):
     assert sums["labels_accuracy"] == hits.sum()
 
 
+def test_one_label_that_may_be_missing_has_its_own_loss():
+    logits, labels = (x[:, :1] for x in case(MULTI_LABEL))
+    batch = {"label_ids": labels[:, 0], "is_real_example": np.ones(B)}
+    sums = task_losses.multi_label_sums(batch, {"logits": logits})
+    expected = metrics.losses(logits, labels, MULTI_LABEL).sum()
+    np.testing.assert_allclose(sums["labels_loss"], expected, rtol=1e-5)
+    hits = metrics.answers(logits, MULTI_LABEL) == labels
+    assert sums["labels_accuracy"] == hits.sum()
+
+
 @pytest.mark.parametrize("kind", SUMS)
 def test_gradients_are_finite_at_any_logit(kind):
     width = 1 if kind == REGRESSION else C

@@ -1,5 +1,6 @@
 """run_classifier end to end on a small network."""
 
+import functools
 import json
 import os
 import pathlib
@@ -269,6 +270,14 @@ def test_a_finished_run_does_not_train_and_predicts_again(made, classify):
     assert sorted(os.listdir(made / "run")) == names
 
 
+def test_predictions_have_the_casing_of_the_run(made, classify):
+    named = {"output_dir": made / "run", "code": 2}
+    _, err = classify("--do_predict", "--nodo_lower_case", **named)
+    assert "--do_lower_case=False; expected True, which it was trained" in err
+    _, err = classify("--do_predict", "--nostrip_accents", **named)
+    assert "--strip_accents=False; expected True, which it was trained" in err
+
+
 @pytest.mark.slow
 def test_the_export_predicts_the_same_in_a_fresh_process(made):
     rows = [row[3:] for row in rows_of(made / "test.tsv")[1:]]
@@ -376,7 +385,8 @@ def test_a_hub_modules_weights_vocabulary_and_casing_are_used(
     module.variables = list(named.values())
     module.vocab_file = tf.saved_model.Asset(str(made / "vocab.txt"))
     module.do_lower_case = tf.Variable(False, trainable=False)
-    call = tf.function(tf.tanh, [tf.TensorSpec([None])])
+    gelu = functools.partial(tf.nn.gelu, approximate=True)
+    call = tf.function(gelu, [tf.TensorSpec([None])])
     module.call = call
     tf.saved_model.save(module, str(tmp_path / "hub"), {"d": call})
     out, err = classify(

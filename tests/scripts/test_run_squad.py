@@ -266,6 +266,35 @@ def test_a_later_run_reuses_windows_and_threshold_on_any_device(
     assert [[y["text"] for y in x] for x in nbest_of(output)] == texts
 
 
+@pytest.mark.slow
+def test_a_threshold_is_that_of_its_weights(trained, command, tmp_path):
+    checkpoint = tf.train.latest_checkpoint(str(trained[0]))
+    other = shutil.copytree(trained[0], tmp_path / "other")
+    command = {**command, "output_dir": tmp_path / "run", "do_predict": True}
+    tuned = {"tune_null_threshold": True}
+    for path, flags, words in (
+        (checkpoint, tuned, "null threshold tuned to"),
+        (checkpoint, {}, "restored from"),
+        (other, {}, "null_threshold.json: tuned for other weights"),
+    ):
+        code, _, error = run(**command | flags | {"init_checkpoint": path})
+        assert code == 0, error
+        assert words in error
+
+
+@pytest.mark.slow
+def test_a_wrong_config_does_not_spoil_the_folder(trained, command, tmp_path):
+    wrong = tmp_path / "config.json"
+    config = json.loads(pathlib.Path(command["bert_config_file"]).read_text())
+    wrong.write_text(json.dumps(config | {"num_hidden_layers": 7}))
+    command = {**command, "output_dir": tmp_path / "run", "do_predict": True}
+    command |= {"init_checkpoint": tf.train.latest_checkpoint(str(trained[0]))}
+    code, _, error = run(**command | {"bert_config_file": wrong})
+    assert code == 2 and "num_hidden_layers" in error
+    code, _, error = run(**command)
+    assert code == 0, error
+
+
 def nbest_of(output):
     return read(output / "nbest_predictions.json").values()
 

@@ -222,8 +222,9 @@ def test_unknown_words_and_casing_are_warned_of(
         run_swag: folder / "choices.jsonl",
     }
     path = write_tokens(tmp_path / "other.txt", changed(tree="Tree"))
-    task = {"labels": ["O"], "kind": "any"}
-    (tmp_path / "task.json").write_text(json.dumps(task))
+    if script is run_ner:
+        task = {"labels": ["O"], "kind": "any"}
+        (tmp_path / "task.json").write_text(json.dumps(task))
     (tmp_path / "bert_model.ckpt.meta").touch()  # a part of a checkpoint
     for vocab_file, count in ((folder / "vocab.txt", 0), (path, 1)):
         named = flags_of(

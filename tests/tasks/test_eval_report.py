@@ -39,6 +39,13 @@ def test_several_labels_of_an_example_have_scores():
     assert recall == {"cat": 0.5, "dog": 1.0, "fish": 0.5}
 
 
+def test_one_label_that_may_be_missing_has_the_scores_of_its_own():
+    gold, found = np.array([[1], [0], [1], [1]]), np.array([[1], [1], [0], [1]])
+    (scores,) = class_report.per_class(gold, found, ["cat"]).values()
+    expected = {"precision": 2 / 3, "recall": 2 / 3, "f1": 2 / 3, "support": 3}
+    assert scores == pytest.approx(expected)
+
+
 def test_references_are_those_of_the_label_shares():
     shares = [3 / 6, 2 / 6, 1 / 6]
     assert class_report.references_of_classes(GOLD, 3, "acc", "loss") == {

@@ -136,6 +136,16 @@ def test_null_is_no_label(tmp_path, labels):
     assert [e[3] is None for e in read(to_predict, labels)] == [False, True]
 
 
+@pytest.mark.parametrize("labels", [YES_NO, Labels(REGRESSION)], ids=str)
+def test_a_blank_field_is_no_label_of_a_file_to_predict(tmp_path, labels):
+    path = write(tmp_path, "t\tl\none\t \n")
+    source = Source(path, "t", label="l", needs_label=False)
+    assert [e[3] for e in read(source, labels)] == [None]
+    needed = dataclasses.replace(source, needs_label=True)
+    with pytest.raises(UserError, match="x.tsv:2: (no )?label"):
+        read(needed, labels)
+
+
 def test_null_is_no_text(tmp_path):
     path = write(tmp_path, '{"t": "one", "u": null}\n', "x.jsonl")
     for columns in ({"text": "u"}, {"text": "t", "text_b": "u"}):

@@ -413,8 +413,25 @@ def test_own_labels_can_be_given_and_are_recorded(tmp_path):
     (tmp_path / "task.json").write_text(
         json.dumps({"kind": "classes", "labels": ["yes", "no"]})
     )
+    (tmp_path / "checkpoint").touch()
     data = read("--do_eval", "--header", **named)
     assert data.labels.names == ("yes", "no")
+
+
+def test_an_export_alone_has_both_texts(tmp_path):
+    named = {"task_name": "tsv", "labels": "a,b", "export_dir": "none"}
+    named |= {"text_column": "t", "output_dir": tmp_path}
+    assert read(text_b_column="u", **named).has_pairs
+    assert not read(**named).has_pairs
+
+
+def test_evaluations_during_training_read_their_file(tmp_path):
+    path = own_file(tmp_path, "mails.tsv")
+    named = {"train_file": path, "eval_file": path, "task_name": "tsv"}
+    named |= {"text_column": "t", "label_column": "l"}
+    for steps, count in ((0, 0), (5, 1)):
+        data = read("--do_train", eval_steps=steps, **named)
+        assert len(data.of(DEV)) == count
 
 
 def test_prediction_needs_no_label(tmp_path):

@@ -9,6 +9,7 @@ from common.errors import UserError
 from modeling.formats import conversion
 from tasks.classification import hub_module, inputs, run
 from tasks.classification.settings import OwnTables, Settings
+from tests.helpers import text as texts
 
 OTHER_VALUES = {bool: "true", str: "x", tuple: "a,b", float: 0.25}
 
@@ -55,14 +56,19 @@ def test_the_best_seed_has_the_highest_score():
     ("words", "recorded", "expected"),
     [
         ((), (False, True), (False, True)),
-        ((), (None, None), (True, None)),
+        ((), (None, None), (False, None)),
+        (("--do_lower_case",), (None, None), (True, None)),
         (("--do_lower_case",), (False, True), (True, True)),
         (("--nostrip_accents",), (False, True), (False, False)),
     ],
 )
 def test_flags_override_the_casing_of_a_module(
-    monkeypatch, words, recorded, expected
+    monkeypatch, tmp_path, words, recorded, expected
 ):
+    vocab_file = tmp_path / "vocab.txt"
+    texts.write_vocabulary(vocab_file)
+    with open(vocab_file, "a") as file:
+        file.write("Cat\n")  # so that a guess is: not lower-cased
     bert = types.SimpleNamespace(
         config="config",
         values="values",
@@ -70,7 +76,9 @@ def test_flags_override_the_casing_of_a_module(
         strip_accents=recorded[1],
     )
     monkeypatch.setattr(conversion, "read_hub", lambda *_: bert)
-    settings = parse("--bert_hub_module_handle=hub", *words)
+    settings = parse(
+        "--bert_hub_module_handle=hub", f"--vocab_file={vocab_file}", *words
+    )
     found, *rest = hub_module.read(settings)
     assert rest == ["config", "values"]
     text = found.tuning.text

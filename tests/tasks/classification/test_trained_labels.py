@@ -1,0 +1,52 @@
+"""Labels of the weights that predict, and their order."""
+
+import json
+
+import pytest
+
+from common import flags
+from common.errors import UserError
+from tasks.classification import inputs
+from tasks.classification.settings import Settings
+
+
+def write_model(folder, labels, kind="classes"):
+    """Writes the files of a trained model that the labels are read from."""
+    folder.mkdir(exist_ok=True, parents=True)
+    task = {"kind": kind, "labels": labels}
+    (folder / "task.json").write_text(json.dumps(task))
+    (folder / "checkpoint").touch()
+
+
+def labels_of(folder, *words, **named):
+    """Names of the labels with which a table is predicted."""
+    table = folder / "table.tsv"
+    table.write_text("t\none\ntwo\n")
+    named |= {"task_name": "tsv", "text_column": "t", "predict_file": table}
+    named = {"output_dir": folder / "none", **named}
+    argv = ["", "--do_predict", *words]
+    argv += [f"--{name}={value}" for name, value in named.items()]
+    return inputs.read(flags.parse(argv, Settings, "")).labels.names
+
+
+def test_labels_are_those_of_the_weights_that_predict(tmp_path):
+    write_model(tmp_path / "spam", ["ham", "spam"])
+    output = tmp_path / "output"
+    named = {"init_checkpoint": tmp_path / "spam", "output_dir": output}
+    write_model(output, ["no", "yes"])  # with its own weights
+    assert labels_of(tmp_path, **named) == ("no", "yes")
+    (output / "checkpoint").unlink()  # of an earlier prediction
+    assert labels_of(tmp_path, **named) == ("ham", "spam")
+    write_model(output / "seed_1", ["no", "yes"])  # whose weights are not read
+    assert labels_of(tmp_path, **named) == ("ham", "spam")
+
+
+def test_labels_that_the_weights_do_not_have_are_rejected(tmp_path):
+    write_model(tmp_path / "model", ["a", "b"], "multi_label")
+    named = {"init_checkpoint": tmp_path / "model"}
+    with pytest.raises(UserError, match="for multi_label; expected classes"):
+        labels_of(tmp_path, **named)
+    with pytest.raises(UserError, match="labels a, b; expected b, a"):
+        labels_of(tmp_path, "--multi_label", labels="b,a", **named)
+    found = labels_of(tmp_path, "--multi_label", labels="x,y", **named)
+    assert found == ("x", "y")  # other names for the same
