@@ -38,7 +38,7 @@ LANGUAGES = {
 }
 _TOKENS = 60  # of a line
 _GRAPH_BATCH = 2048  # lines
-_PEER_BATCH = 1000  # lines; all in one call take half as long again
+_PEER_BATCH = 1000  # lines; it takes longer for all in one call
 _SINGLE_LINES = 5000
 
 
