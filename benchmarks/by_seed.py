@@ -79,7 +79,8 @@ def compare(
     """
     runs = {side: [] for side in sides}
     for seed in seeds:
-        with tempfile.TemporaryDirectory() as folder:
+        # The process of the report may still write there.
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             for side, run in sides.items():
                 found = run(seed, folder)
                 names = ("seconds", "command_seconds", *metrics)
