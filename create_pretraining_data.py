@@ -15,7 +15,9 @@ import sys
 
 from common import flags
 from common import main as common_main
+from common.errors import printable
 from common.progress import say
+from data.corpus import outputs
 from data.pretraining import creation, partitions, runners
 from data.pretraining.creation import Settings
 from data.text import vocabulary
@@ -27,6 +29,9 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check(beam_options)
     inputs = creation.list_inputs(settings.input_file)
+    read = [path for paths in inputs.values() for path in paths]
+    read.append(settings.text.vocab_file)
+    outputs.check_no_input(settings.output_files, read)
     vocabulary.read_vocabulary(settings.text.vocab_file)  # fails early
     if settings.runner:
         runners.check_beam(settings.runner)
@@ -41,7 +46,7 @@ def main(argv: list[str]) -> None:
     if not settings.dry_run:
         print(
             f"wrote {counts['records']:,} records to "
-            f"{', '.join(settings.output_files)}"
+            f"{printable(', '.join(settings.output_files))}"
         )
 
 

@@ -12,7 +12,8 @@ import sys
 
 from common import flags, storage
 from common import main as common_main
-from data.corpus import vocabulary_creation
+from common.errors import printable
+from data.corpus import outputs, vocabulary_creation
 from data.corpus.vocabulary_creation import Settings
 
 
@@ -21,6 +22,8 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
     files = storage.list_files(settings.input_file, "input_file")
+    read = [*files, settings.base_vocab] if settings.base_vocab else files
+    outputs.check_no_input([settings.output_file], read)
     base = vocabulary_creation.read_base(settings)
     counts = vocabulary_creation.count_words(settings, files)
     if base:
@@ -32,9 +35,10 @@ def main(argv: list[str]) -> None:
     vocabulary_creation.write(settings.output_file, tokens)
     for line in vocabulary_creation.report(counts, tokens, base):
         print(line)
+    path = printable(settings.output_file)
     print(
         f"wrote {wrote}, learned from {counts.words.total():,} words "
-        f"({len(counts.words):,} different), to {settings.output_file}"
+        f"({len(counts.words):,} different), to {path}"
     )
 
 

@@ -11,6 +11,7 @@ import sys
 
 from common import flags
 from common import main as common_main
+from common.errors import printable
 from data.corpus import preparation
 from data.corpus.preparation import Settings
 
@@ -23,7 +24,7 @@ def main(argv: list[str]) -> None:
     for path, counts, size in preparation.prepare(settings, files):
         print(
             f"wrote {counts.sentences:,} sentences of {counts.documents:,} "
-            f"documents ({size / 1e6:.1f} MB) to {path}"
+            f"documents ({size / 1e6:.1f} MB) to {printable(path)}"
         )
 
 

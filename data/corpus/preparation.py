@@ -10,7 +10,7 @@ from common.errors import UserError
 from common.flags import flag
 from common.formats import arrow_files
 from common.progress import Progress, say
-from data.corpus import corpus_writer, documents, raw_text
+from data.corpus import corpus_writer, documents, outputs, raw_text
 
 _TABLES = (".csv", ".tsv")
 
@@ -84,13 +84,7 @@ class Settings:
                 become a file.
         """
         storage.check_output_file(self.output_file, "output_file")
-        for output in self.outputs:
-            if storage.exists(output) and not storage.is_file(output):
-                raise UserError(  # a device, for example, would be replaced
-                    "is not a regular file",
-                    path=output,
-                    expected="the name of a file",
-                )
+        outputs.check_regular(self.outputs)
         if self.language not in raw_text.LANGUAGES:
             raise UserError(
                 f"--language={self.language!r} is unknown",
@@ -119,18 +113,9 @@ def list_inputs(settings: Settings) -> list[str]:
         for match in matches or storage.list_files(pattern, "input_file"):
             is_folder = storage.is_folder(match)
             files += _texts_below(match) if is_folder else [match]
-    written = {
-        os.path.realpath(path)
-        for output in settings.outputs
-        for path in (output, corpus_writer.temporary_name(output))
-    }
-    for path in files:
-        if os.path.realpath(path) in written:
-            raise UserError(
-                "is both input and output",
-                path=path,
-                fix="write the corpus to another folder",
-            )
+    written = [*settings.outputs]
+    written += map(corpus_writer.temporary_name, settings.outputs)
+    outputs.check_no_input(written, files)
     tables = [x for x in files if x.removesuffix(".gz").endswith(_TABLES)]
     if tables:
         say(

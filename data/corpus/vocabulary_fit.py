@@ -4,7 +4,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable
 
-from data.text import tokenization, vocabulary
+from data.text import tokenization, vocabulary, vocabulary_checks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +77,8 @@ def missing_words(
     Args:
         words: word -> count.
         tokens: the vocabulary.
-        min_frequency: rarer words are ignored.
+        min_frequency: rarer words are ignored, as are those that no export
+            could hold.
 
     Returns:
         words that are not in the vocabulary; equal costs in alphabetical
@@ -86,7 +87,7 @@ def missing_words(
     tokenize = _tokenizer(tokens)
     costs = {}
     for word, count in words.items():
-        if count < min_frequency:
+        if count < min_frequency or vocabulary_checks.is_too_long(word):
             continue
         parts = tokenize(word)
         saved = len(parts) - 1

@@ -4,6 +4,7 @@ from collections import Counter
 
 from common.errors import UserError
 from data.corpus import pair_merging
+from data.text import vocabulary_checks
 from data.text.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 
@@ -64,7 +65,8 @@ def learn_vocabulary(
         if word[0] in known and known.issuperset(f"##{c}" for c in word[1:])
     }  # words with other characters are [UNK]
     merged = pair_merging.merge_pairs(covered, alphabet, size, min_frequency)
-    return head + alphabet + merged
+    kept = [x for x in merged if not vocabulary_checks.is_too_long(x)]
+    return head + alphabet + kept
 
 
 def _alphabet(words: Counter, limit_alphabet: int) -> list[str]:

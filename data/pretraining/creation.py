@@ -9,7 +9,7 @@ import re
 import numpy as np
 
 from common import storage
-from common.errors import UserError
+from common.errors import UserError, printable
 from common.flags import flag, group
 from common.progress import say
 from data.corpus import documents as corpus_lib
@@ -84,14 +84,14 @@ class Settings:
             UserError: the records could not be written, or flags contradict
                 each other.
         """
-        outputs = self.output_files
-        folders = {os.path.dirname(storage.absolute(path)) for path in outputs}
+        outputs = [storage.absolute(path) for path in self.output_files]
+        folders = {os.path.dirname(path) for path in outputs}
         if len(folders) > 1 or len(set(outputs)) < len(outputs):
             raise UserError(
                 f"--output_file={self.output_file}",
                 expected="different files in one folder",
             )
-        if any(not path or storage.is_folder(path) for path in outputs):
+        if any(not x or storage.is_folder(x) for x in self.output_files):
             raise UserError(
                 f"--output_file={self.output_file!r} names a folder",
                 expected="a file name, such as folder/wiki.tfrecord",
@@ -113,6 +113,7 @@ class Settings:
         """Checks that the run may write its manifest."""
         manifest.read_runs(folder)  # raises if one is damaged
         path = os.path.join(folder, manifest.name_for(self.output_files[0]))
+        self._check_other_manifests(folder, path)
         if not storage.exists(path):
             return
         runs = manifest.read_manifest(path)
@@ -132,6 +133,20 @@ class Settings:
                     expected="one set of shards of a name",
                     fix="remove the earlier shards, or choose another name",
                 )
+
+    def _check_other_manifests(self, folder: str, own: str) -> None:
+        """Rejects shards that manifests of their own name would describe."""
+        for shard in self.output_files:
+            path = os.path.join(folder, manifest.name_for(shard))
+            runs = (manifest.read_manifest(path) or []) if path != own else []
+            for run in runs:
+                if os.path.basename(shard) in run["shards"]:
+                    raise UserError(
+                        f"lists {os.path.basename(shard)}",
+                        path=path,
+                        expected="no manifest of this name",
+                        fix="remove it, or choose another --output_file",
+                    )
 
 
 def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
@@ -367,7 +382,7 @@ def describe_run(
         ),
         "vocab_size": len(vocabulary.read_vocabulary(text.vocab_file)),
         "input_files": [
-            os.path.basename(path)
+            printable(os.path.basename(path))
             for files in inputs.values()
             for path in files
         ],

@@ -251,6 +251,8 @@ def _read_sample(files: list[str], max_document_mb: int, key: str) -> _Sample:
         found, ratio = read(path, offsets, most, max_document_mb)
         texts += found
         ratios += [ratio] * len(offsets)
+    if len(texts) < 2:  # of few large documents
+        texts = _first_documents(files, max_document_mb)
     corpus_lib.check_any(len(texts), files)
     size = sum(map(len, texts))
     whole = size
@@ -290,8 +292,6 @@ def _read_plain(
         if offset:
             next(found, None)  # its beginning is missing
         texts += _take(found, most)
-    if not texts:  # each offset is in the last document, perhaps the only one
-        texts = _take(corpus_lib.documents(path, None, max_document_mb), most)
     return texts, 1.0
 
 
@@ -299,17 +299,17 @@ def _read_packed(
     path: str, offsets: list[int], most: float, max_document_mb: int
 ) -> tuple[list[bytes], float]:
     """Like `_read_plain`, for a compressed file, which is read in order."""
-    seen, position, ratio, last = 0, 0, 1.0, b""
+    seen, position, ratio = 0, 0, 1.0
 
     def on_read(now):
         nonlocal position, ratio
         position, ratio = now, seen / now
 
     def counted():
-        nonlocal seen, last, ratio
-        for last in corpus_lib.documents(path, on_read, max_document_mb):
-            seen += len(last)
-            yield last
+        nonlocal seen, ratio
+        for text in corpus_lib.documents(path, on_read, max_document_mb):
+            seen += len(text)
+            yield text
         if position:  # with the last document, which ends with the file
             ratio = seen / position
 
@@ -322,9 +322,19 @@ def _read_packed(
         texts += _take(documents, most)
     while seen < SAMPLE_BYTES and next(documents, None) is not None:
         pass
-    if not texts and last:  # each offset is in the last document
-        texts = [last]
     return texts, ratio
+
+
+def _first_documents(files: list[str], max_document_mb: int) -> list[bytes]:
+    """Reads at least two documents, or all, from the beginning of files."""
+    found, size = [], 0
+    for path in files:
+        for text in corpus_lib.documents(path, None, max_document_mb):
+            found.append(text)
+            size += len(text)
+            if size >= SAMPLE_BYTES and len(found) > 1:
+                return found
+    return found
 
 
 def _take(documents: Iterator[bytes], most: float) -> list[bytes]:

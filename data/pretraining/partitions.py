@@ -385,9 +385,12 @@ def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
     if is_empty and layout:
         layout.append(f"the records are {share['fill']:.0%} full")
     elif is_empty:
+        better = "--pack_sequences"
+        if settings.pack_sequences:
+            better = "a larger --max_predictions_per_seq"
         found.append(
             f"the records are {share['fill']:.0%} full: a smaller "
-            "--max_seq_length or --pack_sequences wastes less"
+            f"--max_seq_length or {better} wastes less"
         )
     if layout:
         found.append(

@@ -281,4 +281,5 @@ def _read_json(path: str) -> Any:
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    raw = text.encode("utf-8", "surrogateescape")  # names may be no UTF-8
+    return hashlib.sha256(raw).hexdigest()

@@ -163,6 +163,11 @@ def check_texts(
     ]
 
 
+def is_too_long(token: str) -> bool:
+    """Returns whether no graph of TensorFlow Text could hold a token."""
+    return len(token.removeprefix("##").encode()) > _LONGEST_TOKEN
+
+
 def check_exportable(path: str, vocab: dict[str, int]) -> None:
     """Rejects a vocabulary that `text_ops.GraphTokenizer` cannot represent.
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -334,6 +335,40 @@ def test_shards_of_another_number_under_a_name(create, folder):
         "the earlier shards, or choose another name" in err
     )
     create("out", output_file=",".join(names))
+
+
+def test_a_shard_that_another_manifest_describes_is_not_replaced(
+    create, folder
+):
+    create("out", output_file=f"{folder}/out/b.tfrecord")
+    names = f"{folder}/out/a.tfrecord,{folder}/out/b.tfrecord"
+    _, _, err = create("out", code=2, output_file=names)
+    assert "b.tfrecord.manifest.json: lists b.tfrecord; expected no" in err
+    (folder / "out" / "b.tfrecord.manifest.json").unlink()
+    create("out", output_file=names)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("{0}/corpus.txt", "corpus.txt: is both input and output"),
+        ("{0}/vocab.txt", "vocab.txt: is both input and output"),
+        ("{0}/a.tfrecord,{0}/./a.tfrecord", "expected different files in one"),
+    ],
+)
+def test_no_file_is_written_over_another(create, folder, output, message):
+    before = digests([folder / "corpus.txt", folder / "vocab.txt"])
+    _, _, err = create("", code=2, output_file=output.format(folder))
+    assert message in err
+    assert digests([folder / "corpus.txt", folder / "vocab.txt"]) == before
+
+
+def test_names_that_are_not_utf_8_are_escaped(create, folder):
+    path = os.fsdecode(os.fsencode(folder) + b"/caf\xe9.txt")
+    shutil.copy(folder / "corpus.txt", path)
+    files, _, _ = create("out", input_file=f"{folder}/caf*.txt")
+    assert listing(files)["input_files"] == ["caf\\udce9.txt"]
+    create("out")  # reads the manifest
 
 
 def test_a_foreign_manifest_is_not_replaced(create, folder):

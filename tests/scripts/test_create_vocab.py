@@ -246,3 +246,17 @@ def test_invalid_utf_8_is_reported_while_others_count(extended, large):
     assert err.endswith(
         ": invalid UTF-8 byte 0xe9 at column 1; convert the file to UTF-8\n"
     )
+
+
+@pytest.mark.parametrize("name", ["corpus.txt", "pipe"])
+def test_nothing_but_a_vocabulary_is_replaced(
+    run_script, corpus, tmp_path, name
+):
+    os.mkfifo(tmp_path / "pipe")
+    before = corpus.read_bytes()
+    code, _, err = run_script(
+        create_vocab, input_file=corpus, output_file=tmp_path / name
+    )
+    assert code == 2 and f"{tmp_path / name}: is " in err
+    assert corpus.read_bytes() == before
+    assert (tmp_path / "pipe").is_fifo()

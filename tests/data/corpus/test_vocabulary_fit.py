@@ -61,3 +61,9 @@ def test_rare_words_are_not_added():
     words = {"abc": 2, "cc": 3}
     assert missing(words, min_frequency=3) == ["cc"]
     assert missing(words, min_frequency=4) == []
+
+
+def test_words_that_no_export_could_hold_are_not_added():
+    words = Counter({"ก" * 85: 9, "ก" * 86: 9})
+    found = vocabulary_fit.missing_words(words, ["[UNK]"], 1)
+    assert found == ["ก" * 85]

@@ -135,3 +135,12 @@ def test_two_processes_learn_the_same():
     ]
     assert len(outputs[0]) == 499
     assert outputs[0] == outputs[1]
+
+
+def test_no_token_is_longer_than_exports_allow():
+    """256 bytes: 85 letters of Thai."""
+    word = "".join(map(chr, range(0x0E01, 0x0E30))) * 2
+    tokens = vocabulary_learner.learn_vocabulary(Counter({word: 99}), 1000)
+    assert len(word.encode()) > 256
+    assert max(len(token.removeprefix("##")) for token in tokens) > 40
+    assert word not in tokens

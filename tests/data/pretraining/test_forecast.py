@@ -47,3 +47,15 @@ def test_files_of_one_document_each_are_read(tmp_path, monkeypatch, ending):
     sample = forecast._read_sample(paths, 64, "key")
     assert {len(text) for text in sample.texts} == {997}
     assert sample.corpus.num_bytes == pytest.approx(size, rel=0.02)
+
+
+def test_positions_too_far_in_a_compressed_file_leave_its_beginning(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(forecast, "SAMPLE_BYTES", 4000)
+    monkeypatch.setattr(forecast, "_FARTHEST", 0)
+    rng, path = random.Random(1), tmp_path / "a.gz"
+    lines = [f"{rng.random()} {rng.random()}\n\n" for _ in range(997)]
+    path.write_bytes(gzip.compress("".join(lines).encode()))
+    sample = forecast._read_sample([str(path)], 64, "key")
+    assert len(sample.texts) > 50

@@ -1,5 +1,7 @@
 """Counts of a partition, and warnings about them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -137,3 +139,10 @@ def test_a_good_corpus_has_no_warning():
 def test_warnings(changed, message):
     (line,) = partitions.warnings({**GOOD, **changed}, SETTINGS)
     assert line.startswith(message)
+
+
+def test_packed_records_that_are_half_empty_need_more_predictions():
+    packed = dataclasses.replace(SETTINGS, pack_sequences=True)
+    half = {**GOOD, "row_tokens": 770, "predictions": 110}
+    (line,) = partitions.warnings(half, packed)
+    assert line.endswith("or a larger --max_predictions_per_seq wastes less")
