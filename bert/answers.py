@@ -28,7 +28,8 @@ def fill_mask(
     Args:
         text: a text with one or several `[MASK]`.
         model: path of a model with a masked-LM head, as for `load_encoder`;
-            or its encoder and tokenizer.
+            or its encoder and tokenizer. The head is that of the path, also
+            if the encoder was trained since.
         top_k: number of words for each mask.
         words: return the probabilities of these words instead.
 
@@ -41,6 +42,8 @@ def fill_mask(
     """
     from tasks.fill_mask import run
 
+    if top_k < 1:
+        raise UserError(f"top_k={top_k}", expected="1 or more")
     encoder, tokenizer = _load(model)
     path = encoder.checkpoint.path if encoder.checkpoint else "the encoder"
     known = encoder.checkpoint.values if encoder.checkpoint else ()
@@ -109,6 +112,8 @@ def embed(
     limit = (
         min(tokenizer.max_length, most) if max_length is None else max_length
     )
+    if batch_size < 1:
+        raise UserError(f"batch_size={batch_size}", expected="1 or more")
     if not 3 <= limit <= most:
         raise UserError(f"max_length={limit}", expected=f"3 to {most}")
 

@@ -152,7 +152,9 @@ def masked_lm(
 
 def _thaw_pooler(encoder: Encoder) -> None:
     """Undoes what a model without pooler on the same encoder has frozen."""
-    encoder.get_layer("pooler").trainable = encoder.trainable
+    pooler = encoder.get_layer("pooler")
+    if getattr(pooler, "is_unread", False):
+        pooler.trainable, pooler.is_unread = encoder.trainable, False
 
 
 def _with_heads(model: keras.Model, encoder: Encoder) -> keras.Model:

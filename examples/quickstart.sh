@@ -8,8 +8,11 @@
 set -euo pipefail
 python=$1
 out=$2
-case $python in /*) ;; *) python=$PWD/$python ;; esac
+from=$PWD
 cd "$(dirname "$0")/.."
+# Paths are relative to the folder of the call; a bare name is in PATH.
+case $python in /*) ;; */*) python=$from/$python ;; esac
+case $from:$out in "$PWD":* | *:/*) ;; *) out=$from/$out ;; esac
 mkdir -p "$out"
 
 show() { printf '\n$ %s\n' "$*"; "$@"; }

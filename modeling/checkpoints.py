@@ -71,7 +71,8 @@ def model_variables(model: keras.Model) -> dict[str, keras.Variable]:
         model: from one of the builders in `models` and `task_models`.
     """
     named = encoder_variables(model.get_layer("bert"))
-    layers = {layer.name: layer for layer in model.layers}
+    # A head of the user's own may have the name of ours.
+    layers = {x.name: x for x in model.layers if hasattr(x, "output_bias")}
     if "predictions" in layers:
         masked_lm = layers["predictions"]
         transform = "cls/predictions/transform"

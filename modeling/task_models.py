@@ -160,6 +160,9 @@ def _scores(
 def _freeze_pooler(encoder: keras.Model) -> None:
     """Freezes the unused pooler, as the original does.
 
-    Otherwise weight decay would shrink it.
+    Otherwise weight decay would shrink it. It is marked, so that a model that
+    reads it can tell this from a pooler that the user has frozen.
     """
-    encoder.get_layer("pooler").trainable = False
+    pooler = encoder.get_layer("pooler")
+    pooler.is_unread = pooler.trainable or getattr(pooler, "is_unread", False)
+    pooler.trainable = False

@@ -29,11 +29,14 @@ class RateLimit:
     Args:
         rate: examples per second, such as 0.5, one in two seconds; 0: no
             limit.
+
+    Attributes:
+        most: examples that may come at once.
     """
 
     def __init__(self, rate: float):
-        self._rate, self._most = rate, max(rate, 1.0)
-        self._left = self._most
+        self._rate, self.most = rate, max(rate, 1.0)
+        self._left = self.most
         self._time, self._lock = time.monotonic(), threading.Lock()
 
     def admits(self, size: int) -> bool:
@@ -43,7 +46,7 @@ class RateLimit:
         with self._lock:
             now = time.monotonic()
             left = self._left + (now - self._time) * self._rate
-            self._left, self._time = min(left, self._most), now
+            self._left, self._time = min(left, self.most), now
             is_admitted = size <= self._left
             self._left -= size * is_admitted
             return is_admitted
@@ -83,6 +86,8 @@ def make_app(
     app.config["MAX_CONTENT_LENGTH"] = settings.max_request_bytes
     rate = RateLimit(settings.max_examples_per_second)
     most, name = settings.max_batch_size, settings.name
+    if settings.max_examples_per_second:
+        most = min(most, int(rate.most))
 
     @metrics.seconds.time()
     def predict():

@@ -68,12 +68,12 @@ class Settings:
             if storage.is_folder(self.model)
             else []
         )
-        numbers = [int(x) for x in names if x.isascii() and x.isdecimal()]
-        version = max(numbers, default=1)
-        folder = os.path.join(self.model, str(version) if numbers else "")
+        versions = [x for x in names if x.isascii() and x.isdecimal()]
+        name = max(versions, key=int, default="")  # zeros may come first
+        folder = os.path.join(self.model, name)
         asking.Settings(model=folder, trust_model=self.trust_model).check()
         extras.check("serve", *_NEEDED)
-        return folder, version
+        return folder, int(name or 1)
 
     def listen(self) -> socket.socket:
         """Opens the port.

@@ -213,7 +213,7 @@ class FineTuningRun:
             dataclasses.replace(
                 task,
                 build_model=build_model,
-                records=f"{num_examples} examples",
+                records=f"{num_examples} examples of {task.records}",
                 num_train_steps=self.num_train_steps,
                 num_warmup_steps=int(
                     self.num_train_steps * tuning.warmup_proportion

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from common import flags, storage
+from common import flags
 from common import main as common_main
 from common.errors import UserError
 from tasks import live_report, output_dir
@@ -40,8 +40,8 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
             expected="the name of a TPU",
             fix="omit the flag on a TPU VM",
         )
-    begun = os.path.join(values.get("output_dir") or "", "checkpoint")
-    if values["init_checkpoint"] and not storage.exists(begun):
+    begun = output_dir.has_checkpoint(values.get("output_dir") or "")
+    if values["init_checkpoint"] and not begun:
         output_dir.check_checkpoint(values["init_checkpoint"])
     own = cluster.from_flags(values["distribution"], values["use_tpu"])
     if values.get("do_train") and (own is None or own.is_chief):

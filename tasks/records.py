@@ -1,5 +1,6 @@
 """Records of a task in output_dir, made once for their settings."""
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable
 
@@ -24,6 +25,15 @@ def prepare(tuning: finetuning_settings.FineTuning) -> None:
     if init_checkpoint and not output_dir.has_checkpoint(training.output_dir):
         checkpoints.resolve(init_checkpoint)
     storage.make_folder(training.output_dir)
+
+
+def digest(*sources: str) -> str:
+    """Identifies the content of files by a part of a sha256."""
+    files = [
+        path for source in sources for path in arrow_files.files_of(source)
+    ]
+    hashes = " ".join(map(storage.sync_and_hash, files))
+    return hashlib.sha256(hashes.encode()).hexdigest()[:16]
 
 
 def make(

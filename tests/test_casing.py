@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import export_hub
+from common import storage
 from common.errors import UserError
 from data.text import text_ops, tokenization, tokenizer_files, vocabulary
 from modeling.formats import model_folder, saved_models
@@ -176,6 +177,15 @@ def test_the_casing_of_a_folder_is_that_of_its_newest_checkpoint(tmp_path):
         model_folder.check_casing(True, None, path)
         with pytest.raises(UserError, match="model.ckpt-10: --do_lower_case=F"):
             model_folder.check_casing(False, None, path)
+
+
+def test_the_labels_of_the_best_checkpoint_are_those_of_the_run():
+    """Also on a store, where `..` is a name like others."""
+    task = {"kind": "classes", "labels": ["a", "b"]}
+    storage.make_folder("ram://run/best")
+    storage.write_whole("ram://run/task.json", json.dumps(task))
+    assert model_folder.task_of("ram://run/best") == task
+    assert model_folder.task_of("ram://run/best/model.ckpt-3") == task
 
 
 def test_the_folder_of_a_released_model_has_its_casing(tmp_path):

@@ -226,7 +226,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     @property
     def step(self) -> int:
         """Number of updates made."""
-        return int(self.iterations.value.numpy())
+        return int(tf.convert_to_tensor(self.iterations))
 
     def named_slots(
         self, named: dict[str, keras.Variable]
@@ -264,7 +264,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             factor: float32 scalar, factor of the gradients.
         """
         rate = tf.cast(rate, tf.float32)
-        step = tf.cast(self.iterations.value + 1, tf.float32)
+        # A tensor with gradient_accumulation_steps of Keras, else a variable.
+        step = tf.cast(tf.convert_to_tensor(self.iterations) + 1, tf.float32)
         factor = tf.cast(factor, tf.float32)
         targets, new = [], []
         for variable, gradient in zip(variables, gradients, strict=True):

@@ -289,8 +289,9 @@ class Saver:
             part = re.fullmatch(rf"{re.escape(PREFIX)}-(\d+)\..+", file)
             # Of the oldest the description is removed first.
             is_old = part and steps and int(part.group(1)) < steps[0]
-            if is_old or file.endswith(".partial"):
-                storage.remove(os.path.join(self.folder, file))
+            path = os.path.join(self.folder, file)  # an export may be a folder
+            if is_old or (file.endswith(".partial") and storage.is_file(path)):
+                storage.remove(path)
 
     def steps(self) -> list[int]:
         """Steps of the complete checkpoints, ascending."""

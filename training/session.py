@@ -46,8 +46,7 @@ class Session:
         self._folder, self._settings = folder, settings
         self._optimizer, self._named = trainer.steps.optimizer, named
         self._variables = {**named, **self._optimizer.named_slots(named)}
-        self._validation = None
-        self._validation_state = None
+        self._validation = self._validation_state = None
 
     @property
     def step(self) -> int:
@@ -176,12 +175,13 @@ class Session:
 
     def save(self) -> None:
         """Writes a checkpoint in a thread."""
-        validation = self._validation.state_dict() if self._validation else None
+        state, validation = self._validation_state, self._validation
+        state = validation.state_dict() if validation else state
         self._saver.save_in_background(
             self.step,
             self._variables,
             self._settings,
-            {"trainer": self._trainer.state_dict(), "held_out": validation},
+            {"trainer": self._trainer.state_dict(), "held_out": state},
         )
 
     def _assign(

@@ -99,15 +99,27 @@ def read_casing(folder: str) -> tuple[bool | None, bool | None]:
 
 
 def write_config(
-    folder: str, do_lower_case: bool, strip_accents: bool | None
+    folder: str,
+    do_lower_case: bool,
+    strip_accents: bool | None,
+    max_length: int | None = None,
 ) -> None:
-    """Writes a `tokenizer_config.json`, next to `vocab.txt`."""
+    """Writes a `tokenizer_config.json`, next to `vocab.txt`.
+
+    Args:
+        folder: where to write it.
+        do_lower_case, strip_accents: the casing.
+        max_length: positions of the network; without it transformers does not
+            truncate.
+    """
     values = {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": do_lower_case,
         "strip_accents": strip_accents,
         "tokenize_chinese_chars": True,
     }
+    if max_length:
+        values["model_max_length"] = max_length
     text = json.dumps(values, indent=2, sort_keys=True)
     write_whole(os.path.join(folder, CONFIG), f"{text}\n")
 

@@ -247,7 +247,7 @@ def find_vocabulary(bert: Bert, path: str, vocab_file: str | None) -> None:
     Raises:
         UserError: the vocabulary does not fit the network.
     """
-    beside = os.path.join(model_folder.folder_of(path), "vocab.txt")
+    beside = model_folder.beside(path, "vocab.txt")
     if vocab_file or (bert.tokens is None and storage.is_file(beside)):
         bert.tokens = list(vocabulary.read_vocabulary(vocab_file or beside))
     if bert.tokens is None:
@@ -423,8 +423,10 @@ def write(bert: Bert, target: str, folder: str) -> None:
             os.path.join(folder, "vocab.txt"), bert.tokens
         )
         casing = (bert.do_lower_case, bert.strip_accents)
-        tokenizer_files.write_config(folder, *casing)
-        if target == "huggingface":
+        is_theirs = target == "huggingface"
+        most = bert.config.max_position_embeddings if is_theirs else None
+        tokenizer_files.write_config(folder, *casing, most)
+        if is_theirs:
             tokenizer_files.write_pipeline(folder, bert.tokens, *casing)
 
 

@@ -49,6 +49,22 @@ def folder_of(path: str) -> str:
     return os.path.dirname(storage.absolute(path))
 
 
+def beside(path: str, name: str) -> str:
+    """The path of a file beside a checkpoint.
+
+    The best checkpoint of a run is in a folder of its own, below the others.
+
+    Args:
+        path: the checkpoint, as folder or prefix.
+        name: name of the file.
+    """
+    folder = folder_of(path).rstrip("/")
+    found = os.path.join(folder, name)
+    if os.path.basename(folder) == "best" and not storage.is_file(found):
+        return os.path.join(os.path.dirname(folder), name)
+    return found
+
+
 def find(path: str, name: str, given: str | None, flag: str) -> str:
     """Finds a file beside a checkpoint, unless a flag gives another.
 
@@ -64,7 +80,7 @@ def find(path: str, name: str, given: str | None, flag: str) -> str:
     Raises:
         UserError: there is no such file.
     """
-    found = given or os.path.join(folder_of(path), name)
+    found = given or beside(path, name)
     if not storage.is_file(found):
         if not (given or storage.any_starts_with(path)):
             raise UserError("no such checkpoint", path=path)
@@ -157,7 +173,7 @@ def task_of(path: str) -> dict | None:
         path: the checkpoint, as folder or prefix.
     """
     folder = folder_of(path)
-    return recorded_task(folder) or recorded_task(f"{folder}/..")
+    return recorded_task(folder) or recorded_task(storage.parent(folder))
 
 
 def guess_casing(tokens: list[str]) -> bool:

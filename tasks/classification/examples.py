@@ -37,7 +37,8 @@ class Source:
         eval_share: share of the examples of each label that are for
             evaluation; 0: the file is not divided.
         seed: seed of this choice.
-        is_number: whether the labels are numbers, not classes.
+        is_one_group: whether a share is drawn from all examples together, as
+            of numbers and of several labels, instead of from each label.
         is_eval: whether the source has these examples, or the others.
         skip_broken: skip and report rows with too few or too many fields,
             which some published files have, instead of rejecting the file.
@@ -54,7 +55,7 @@ class Source:
     delimiter: str | None = None
     eval_share: float = 0.0
     seed: int = 0
-    is_number: bool = False
+    is_one_group: bool = False
     is_eval: bool = False
     skip_broken: bool = False
 
@@ -150,7 +151,7 @@ def _examples_for_evaluation(source: Source) -> set[int]:
         return set()
     by_label: dict[str, list[int]] = {}
     for number, (_, found) in enumerate(_fields(source, [], [])):
-        key = "" if source.is_number else str(found["label"])
+        key = "" if source.is_one_group else str(found["label"])
         by_label.setdefault(key, []).append(number)
     generator, chosen = np.random.default_rng(source.seed), set()
     for _, numbers in sorted(by_label.items()):

@@ -234,7 +234,7 @@ def _own_source(settings: Settings, split: str, source: Source) -> Source:
         path=_own_file(settings, TRAIN),
         eval_share=share,
         seed=settings.tuning.training.random_seed,
-        is_number=settings.own.regression,
+        is_one_group=settings.own.regression or settings.own.multi_label,
         is_eval=split == DEV,
     )
 

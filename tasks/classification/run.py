@@ -17,7 +17,7 @@ from common.storage import write_whole
 from data import features
 from data.records import example_files
 from modeling import task_losses, task_models
-from tasks import finetuning, output_dir, training_run
+from tasks import finetuning, output_dir, records, training_run
 from tasks.classification import (
     answers,
     errors,
@@ -28,6 +28,7 @@ from tasks.classification import (
 from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 from tasks.classification.inputs import DEV, TEST, TRAIN
 from tasks.classification.settings import Settings
+from training import workers
 
 _BATCH_SUMS = {
     CLASSES: task_losses.class_sums,
@@ -78,6 +79,7 @@ class Classification:
                 task_losses.label_weights,
                 _BATCH_SUMS[labels.kind],
                 ("loss",) if is_number else ("loss", "accuracy"),
+                records.digest(*(x.source.path for x in data.of(TRAIN))),
             ),
             sum(part.count for part in data.of(TRAIN)),
         )
@@ -233,7 +235,8 @@ def run(
         wrote += paths
     step = task.tuning.weights_step
     wrote.append(output_dir.write_results(folder, step, summarize(results)))
-    if tuning.do_predict or tuning.export_dir:
+    # Of several workers the chief alone exports, but all build the model.
+    if tuning.do_predict or tuning.export_dir or workers.is_joined():
         one = of_seeds[best_of(results, data.metrics[0])]
         task = Classification(one, setup, data, weights, folder)
         task.start()

@@ -179,6 +179,7 @@ class Labelling:
                 (task_losses.TOKEN,),
                 task_losses.token_weights,
                 task_losses.token_sums,
+                records=records.digest(settings.train_file) if count else "",
             ),
             count,
         )

@@ -81,8 +81,7 @@ def check_all_records(
     """
     from training import workers
 
-    training = settings.training
-    phases = inputs.phases if training.do_train else []
+    phases = inputs.phases if settings.training.do_train else []
     sets = [phase.records for phase in phases]
     sets += [inputs.held_out] if inputs.held_out else []
     if not sets:

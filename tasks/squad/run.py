@@ -98,6 +98,7 @@ class Squad:
                 (task_losses.SPAN,),
                 task_losses.span_weights,
                 task_losses.span_sums,
+                records=records.digest(train.path) if train else "",
             ),
             count,
         )

@@ -79,6 +79,7 @@ class Choosing:
                 (task_losses.CHOICE,),
                 task_losses.choice_weights,
                 task_losses.choice_sums,
+                records=records.digest(settings.train_file) if count else "",
             ),
             count,
             self._choices,

@@ -93,6 +93,10 @@ def test_mistakes(folder, loaded):
         bert.fill_mask("[MASK] " + "the " * 11, loaded)
     with pytest.raises(UserError, match="pooling='last'; expected mean"):
         bert.embed("the", loaded, pooling="last")
+    with pytest.raises(UserError, match="batch_size=0; expected 1 or more"):
+        bert.embed("the", loaded, batch_size=0)
+    with pytest.raises(UserError, match="top_k=0; expected 1 or more"):
+        bert.fill_mask("[MASK]", loaded, top_k=0)
     for layer in (0, -3):
         with pytest.raises(
             UserError, match=f"layer={layer}; expected -1 to -2"

@@ -1,3 +1,5 @@
+import shutil
+
 import keras
 import numpy as np
 import pytest
@@ -146,13 +148,24 @@ def test_an_encoder_is_saved_alone(folder, values, tmp_path):
     assert not (tmp_path / "saved" / "vocab.txt").exists()
 
 
+def test_the_best_checkpoint_of_a_run_is_loaded(folder, values, tmp_path):
+    run = shutil.copytree(folder / "model", tmp_path / "run")
+    (run / "best").mkdir()
+    for path in run.glob("bert_model.ckpt*"):
+        path.rename(run / "best" / path.name)
+    _, expected = bert.load_encoder(str(folder / "model"))
+    _, tokenizer = bert.load_encoder(str(run / "best"))
+    assert tokenizer.tokens == expected.tokens
+
+
 def test_what_cannot_be_saved(tmp_path):
     encoder = bert.new_encoder(library_files.config())
     pooled = encoder(encoder.input)["pooled_output"]
-    own = keras.layers.Dense(2, name="mine")(pooled)
-    model = keras.Model(encoder.input, own)
-    with pytest.raises(UserError, match="no name for mine/kernel, mine/bias"):
-        bert.save(model, str(tmp_path / "a"))
+    for name in ("mine", "classifier", "predictions"):
+        own = keras.layers.Dense(2, name=name)(pooled)
+        model = keras.Model(encoder.input, own)
+        with pytest.raises(UserError, match=f"no name for {name}/kernel, "):
+            bert.save(model, str(tmp_path / "a"))
     assert not (tmp_path / "a").exists()
     with pytest.raises(UserError, match="no encoder in the model"):
         bert.save(keras.Sequential([keras.Input((2,))]), str(tmp_path / "a"))

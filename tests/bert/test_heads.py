@@ -103,11 +103,14 @@ def test_a_model_that_reads_the_pooler_trains_it():
 
 
 def test_a_frozen_encoder_stays_frozen():
-    encoder = bert.new_encoder(library_files.config())
-    encoder.trainable = False
-    model = bert.classifier(encoder, 2)
-    trained = [variable.name for variable in model.trainable_variables]
-    assert trained == ["output_weights", "output_bias"]
+    for freeze in (lambda x: [x], lambda x: x.layers):
+        encoder = bert.new_encoder(library_files.config())
+        for layer in freeze(encoder):
+            layer.trainable = False
+        bert.span_model(encoder)
+        model = bert.classifier(encoder, 2)
+        trained = [variable.name for variable in model.trainable_variables]
+        assert trained == ["output_weights", "output_bias"]
 
 
 @pytest.mark.slow

@@ -94,6 +94,9 @@ def test_google_huggingface_model_garden_google_is_the_identity(
 
 
 def test_each_format_has_its_files(good):
+    path = good / "huggingface" / "tokenizer_config.json"
+    limit = json.loads(path.read_text())["model_max_length"]
+    assert limit == small.POSITIONS
     assert set(bytes_of(good / "huggingface")) == {
         "README.md",
         "config.json",

@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -268,6 +269,21 @@ def test_a_finished_run_does_not_train_and_predicts_again(made, classify):
     assert "finished" in err and "wrote 61" not in err
     assert (made / "run" / "test_results.tsv").read_bytes() == before
     assert sorted(os.listdir(made / "run")) == names
+
+
+def test_other_examples_than_those_of_the_run_are_reported(
+    made, classify, tmp_path
+):
+    run = shutil.copytree(made / "run", tmp_path / "again")
+    named = {"output_dir": run, "data_dir": tmp_path, "eval_steps": 22}
+    shutil.copy(made / "dev.tsv", tmp_path)
+    header, *lines = (made / "train.tsv").read_text().splitlines()
+    for order, count in ((1, 0), (-1, 1)):
+        text = "\n".join([header, *lines[::order], ""])
+        (tmp_path / "train.tsv").write_text(text)
+        _, err = classify("--do_train", **named)
+        assert "finished" in err
+        assert err.count("the records differ") == count
 
 
 def test_predictions_have_the_casing_of_the_run(made, classify):

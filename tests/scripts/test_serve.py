@@ -68,6 +68,8 @@ def test_the_newest_version_is_the_greatest_number(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "saved_model.pb").touch()
     assert settings.find() == (str(tmp_path / "10"), 10)
+    (tmp_path / "10").rename(tmp_path / "0011")
+    assert settings.find() == (str(tmp_path / "0011"), 11)
 
 
 @pytest.mark.long

@@ -231,6 +231,22 @@ def test_fit_takes_the_step_that_update_takes():
     )
 
 
+def test_fit_accumulates_gradients_as_keras_does():
+    x, y = np.ones((8, 3), "f4"), np.full((8, 1), 9.0, "f4")
+    y[4:] = 5.0  # two batches of other gradients
+    weights = []
+    for named, batch_size in (({"gradient_accumulation_steps": 2}, 4), ({}, 8)):
+        model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
+        model.build((None, 3))
+        model.set_weights([np.ones((3, 1), "f4")])
+        model.compile(AdamWeightDecay(0.1, **named), "mse")
+        model.fit(x, y, batch_size=batch_size, shuffle=False, verbose=0)
+        weights.append(model.get_weights()[0])
+        assert model.optimizer.step == 1
+    np.testing.assert_allclose(*weights, atol=1e-6)
+    assert not np.allclose(weights[0], 1.0)
+
+
 def test_variables_without_a_gradient_stay_as_they_are():
     variables = [keras.Variable([2.0], name=f"bias_{i}") for i in range(3)]
     optimizer = AdamWeightDecay(0.1)

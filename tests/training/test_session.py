@@ -34,10 +34,8 @@ class Run:
             {},
         )
 
-    def train(self):
-        """Trains; returns the state of the best weights."""
-        self.session.resume(will_train=True)
-        plan = loop.Schedule(
+    def plan(self):
+        return loop.Schedule(
             num_train_steps=self._last,
             log_steps=1,
             save_steps=3,
@@ -46,6 +44,10 @@ class Run:
             batch_size=tiny.ROWS,
             learning_rate=lambda step: tf.constant(0.0),
         )
+
+    def train(self):
+        """Trains; returns the state of the best weights."""
+        self.session.resume(will_train=True)
         evaluation = validation.Validation(
             lambda: {"score": self._scores[self.session.step]},
             lambda step, metrics: None,
@@ -54,7 +56,7 @@ class Run:
             "score",
             patience=self._patience,
         )
-        self.session.train([(self._batches, plan)], evaluation)
+        self.session.train([(self._batches, self.plan())], evaluation)
         return evaluation.state_dict()["best"]
 
     def _batches(self):
@@ -148,6 +150,25 @@ def test_resuming_without_training_removes_nothing(tmp_path):
     other.session.resume(will_train=False)
     assert other.session.step == 3
     assert other.best.steps() == [7]
+
+
+def test_a_run_without_evaluations_keeps_the_best_value(tmp_path):
+    Run(tmp_path, 4, SCORES).train()
+    other = Run(tmp_path, 5, SCORES)
+    other.session.resume(will_train=True)
+    other.session.train([(other._batches, other.plan())])
+    last = Run(tmp_path, 7, SCORES | {6: 0.1, 7: 0.2})
+    assert last.train()["value"] == (0.5).hex()
+    assert last.best.steps() == [4]
+
+
+def test_an_export_that_was_killed_does_not_stop_the_run(tmp_path):
+    Run(tmp_path, 4, SCORES).train()
+    (tmp_path / "export.partial" / "assets").mkdir(parents=True)
+    (tmp_path / "metrics.jsonl.partial").touch()
+    Run(tmp_path, 6, SCORES).train()
+    assert (tmp_path / "export.partial").is_dir()
+    assert not (tmp_path / "metrics.jsonl.partial").exists()
 
 
 def test_moments_are_needed_only_to_train(tmp_path):

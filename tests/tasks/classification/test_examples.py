@@ -67,7 +67,7 @@ def test_a_file_is_divided_with_the_same_share_of_each_label(tmp_path):
 
 def test_numbers_are_divided_as_one(tmp_path):
     source = labelled(tmp_path, {str(i): 1 for i in range(29)})
-    source = dataclasses.replace(source, is_number=True)
+    source = dataclasses.replace(source, is_one_group=True)
     train, held_out = divided(source, Labels(REGRESSION), 0.1)
     assert (len(train), len(held_out)) == (26, 3)
 

@@ -425,6 +425,16 @@ def test_an_export_alone_has_both_texts(tmp_path):
     assert not read(**named).has_pairs
 
 
+def test_a_share_of_examples_with_several_labels_is_that_of_all(tmp_path):
+    path, letters = tmp_path / "t.tsv", "abcdefghij"
+    pairs = [f"{x},{y}" for x in letters for y in letters if x < y]
+    path.write_text("t\tl\n" + "".join(f"text\t{x}\n" for x in pairs))
+    named = {"train_file": path, "task_name": "tsv", "eval_share": 0.2}
+    named |= {"text_column": "t", "label_column": "l"}
+    data = read("--do_train", "--do_eval", "--multi_label", **named)
+    assert [part.count for part in data.parts] == [36, 9]
+
+
 def test_evaluations_during_training_read_their_file(tmp_path):
     path = own_file(tmp_path, "mails.tsv")
     named = {"train_file": path, "eval_file": path, "task_name": "tsv"}
