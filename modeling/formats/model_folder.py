@@ -115,6 +115,21 @@ def find_files(
     }
 
 
+def recorded_settings(path: str) -> dict:
+    """Reads the flags that a checkpoint was trained with; {} if unknown.
+
+    Args:
+        path: the checkpoint, as prefix or as folder, which means its newest.
+
+    Raises:
+        UserError: its JSON is damaged.
+    """
+    path = f"{_prefix_of(path)}.json"
+    if not storage.exists(path):
+        return {}
+    return json_files.read(path, _DESCRIPTION).get("settings") or {}
+
+
 def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
     """Reads the casing that a checkpoint was trained with.
 
@@ -126,13 +141,11 @@ def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
         do_lower_case, or None if unknown, and strip_accents, or None if it
         equals do_lower_case.
     """
-    path, settings = f"{prefix}.json", {}
-    if storage.exists(path):
-        settings = json_files.read(path, _DESCRIPTION).get("settings") or {}
-        try:
-            json_files.check(settings, tokenizer_files.CASING, "settings.")
-        except ValueError as error:
-            raise UserError(str(error), path=path) from None
+    settings = recorded_settings(prefix)
+    try:
+        json_files.check(settings, tokenizer_files.CASING, "settings.")
+    except ValueError as error:
+        raise UserError(str(error), path=f"{prefix}.json") from None
     if settings.get("do_lower_case") is None:
         return tokenizer_files.read_casing(folder_of(prefix))
     return settings["do_lower_case"], settings.get("strip_accents")

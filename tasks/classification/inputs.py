@@ -108,6 +108,7 @@ def read(settings: Settings) -> Data:
         labels = dataclasses.replace(labels, names=names)
     if recorded:
         trained_labels.check_weights(*recorded, labels)
+        trained_labels.warn_of_share(settings, recorded[0])
     parts = []
     for split, index, source in found:
         _check_whole(source, labels)

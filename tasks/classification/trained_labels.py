@@ -4,6 +4,7 @@ import os
 
 from common import storage
 from common.errors import UserError
+from common.progress import say
 from modeling.formats import model_folder
 from tasks import output_dir
 from tasks.classification.examples import Labels
@@ -61,6 +62,27 @@ def check_weights(path: str, task: dict, labels: Labels) -> None:
             expected=_shown({"labels": names}),
             fix="pass --labels in the order of training, with --task_name=tsv",
         )
+
+
+def warn_of_share(settings: Settings, path: str) -> None:
+    """Warns if examples of --eval_share may be examples of training.
+
+    Args:
+        settings: of a run that does not train.
+        path: the weights that it evaluates.
+    """
+    share, tuning = settings.own.eval_share, settings.tuning
+    if not (share and tuning.do_eval):
+        return
+    recorded = model_folder.recorded_settings(path)
+    given = {"eval_share": share, "random_seed": tuning.training.random_seed}
+    for name, value in given.items():
+        trained = recorded.get(name, value)
+        if trained != value:
+            say(
+                f"warning: --{name}={value}, but {path} was trained with "
+                f"{trained}: examples of its training are evaluated too"
+            )
 
 
 def check_folder(folder: str, described: dict) -> None:

@@ -50,3 +50,23 @@ def test_labels_that_the_weights_do_not_have_are_rejected(tmp_path):
         labels_of(tmp_path, "--multi_label", labels="b,a", **named)
     found = labels_of(tmp_path, "--multi_label", labels="x,y", **named)
     assert found == ("x", "y")  # other names for the same
+
+
+def test_another_share_than_that_of_the_training_is_reported(tmp_path, capsys):
+    write_model(tmp_path / "run", ["a", "b"])
+    recorded = {"eval_share": 0.2, "random_seed": 7}
+    for step, settings in ((9, {}), (10, recorded)):
+        path = tmp_path / "run" / f"model.ckpt-{step}"
+        path.with_name(f"{path.name}.index").touch()
+        text = json.dumps({"settings": settings})
+        path.with_name(f"{path.name}.json").write_text(text)
+    table = tmp_path / "table.tsv"
+    table.write_text("t\tl\n" + "one\ta\ntwo\tb\n" * 9)
+    named = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
+    named |= {"train_file": table, "output_dir": tmp_path / "run"}
+    for share, seed, count in ((0.2, 7, 0), (0.2, 8, 1), (0.1, 8, 2)):
+        changed = {"eval_share": share, "random_seed": seed}
+        words = [f"--{k}={v}" for k, v in (named | changed).items()]
+        inputs.read(flags.parse(["", "--do_eval", *words], Settings, ""))
+        err = capsys.readouterr().err
+        assert err.count("examples of its training are evaluated too") == count
