@@ -167,7 +167,7 @@ class Session:
             should_stop()  # all workers are here and decide alike
             self._saver.wait()
             preemption.end(self.step, last_step)
-        if validation and validation.is_over:
+        if validation and validation.is_over and self.step < last_step:
             say(
                 f"finished: stopped early at step {self.step} of "
                 f"{last_step}, without a better evaluation"

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import statistics
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -228,7 +229,11 @@ def run(
         task = Classification(settings, setup, data, weights)
         return finetuning.run(tuning, task)
     of_seeds, results, wrote = settings_of_seeds(settings), [], []
+    seconds, start = tuning.training.seconds, time.monotonic()
     for one in of_seeds:
+        if seconds:  # the time of all seeds together
+            left = max(1.0, seconds - (time.monotonic() - start))
+            one = flags.replace(one, train_for=f"{left:.1f}s")
         task = Classification(one, setup, data, weights, folder)
         paths, scores = finetuning.train_and_evaluate(one.tuning, task)
         results.append(scores)

@@ -47,6 +47,25 @@ def test_each_seed_has_its_folder_and_the_other_settings():
     assert found[2].tuning.max_seq_length == 29
 
 
+def test_the_time_of_a_run_is_that_of_all_seeds(monkeypatch, tmp_path):
+    now, seconds = [0.0], []
+
+    def train(tuning, task):
+        seconds.append(tuning.training.seconds)
+        now[0] += 40.0
+        return [], {"eval_accuracy": 0.5}
+
+    task = types.SimpleNamespace(tuning=types.SimpleNamespace(weights_step=1))
+    monkeypatch.setattr(run.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(run, "Classification", lambda *_: task)
+    monkeypatch.setattr(run.finetuning, "train_and_evaluate", train)
+    settings = parse(
+        "--num_seeds=3", "--train_for=1m", f"--output_dir={tmp_path}"
+    )
+    run.run(settings, None, types.SimpleNamespace(metrics=("accuracy",)))
+    assert seconds == [60.0, 20.0, 1.0]
+
+
 def test_the_best_seed_has_the_highest_score():
     scores = [{"eval_f1": 0.5}, {"eval_f1": 0.7}, {"eval_f1": 0.6}]
     assert run.best_of(scores, "f1") == 1
