@@ -128,15 +128,17 @@ bench-finetuning bench-serving bench-tasks:
 endif
 
 ifdef SQUAD
-# The peer's epoch in bfloat16 is that of the first 10,000 questions.
 bench-squad: $(ROWS)/squad/train.tf_record
-	RUNS=1 $(RUN).finetuning span $< $(WEIGHTS) 384 512 $(PEER)
+	for p in $(PRECISIONS); do RUNS=1 PRECISION=$$p \
+	    $(RUN).finetuning span $< $(WEIGHTS) 384 512 $(PEER) || exit; done
 	RUNS=1 PRECISION=bfloat16 $(RUN).finetuning span $< $(WEIGHTS) 384 4096
 	$(RUN).first_questions $(TRAIN_SQUAD) 10000 > $(<D)/first_10000.json
 	$(RUN).squad $(<D)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
 	    1 1 $(PEER) --precision=bfloat16
 	$(RUN).squad $(<D)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
 	    1 1 --precision=bfloat16 --optimizer=corrected_adamw
+	$(RUN).squad $(<D)/first_10000.json $(SQUAD)/dev-v1.1.json $(WEIGHTS) \
+	    2 1 --precision=bfloat16
 	$(RUN).squad $(TRAIN_SQUAD) $(SQUAD)/dev-v1.1.json $(WEIGHTS) 2 1 \
 	    --precision=bfloat16
 else
