@@ -158,6 +158,14 @@ def test_the_best_checkpoint_of_a_run_is_loaded(folder, values, tmp_path):
     assert tokenizer.tokens == expected.tokens
 
 
+def test_a_next_sentence_head_is_saved_for_transformers(tmp_path):
+    encoder = bert.new_encoder(library_files.config())
+    folder = tmp_path / "saved"
+    bert.save(bert.next_sentence(encoder), str(folder), to="huggingface")
+    card = (folder / "README.md").read_text()
+    assert "# BertForNextSentencePrediction\n" in card
+
+
 def test_what_cannot_be_saved(tmp_path):
     encoder = bert.new_encoder(library_files.config())
     pooled = encoder(encoder.input)["pooled_output"]
