@@ -109,13 +109,12 @@ def embed(
         expected = f"-1 to -{config.num_hidden_layers}"
         raise UserError(f"layer={layer}", expected=expected)
     most = config.max_position_embeddings
-    limit = (
-        min(tokenizer.max_length, most) if max_length is None else max_length
-    )
+    if max_length is None:
+        max_length = min(tokenizer.max_length, most)
     if batch_size < 1:
         raise UserError(f"batch_size={batch_size}", expected="1 or more")
-    if not 3 <= limit <= most:
-        raise UserError(f"max_length={limit}", expected=f"3 to {most}")
+    if not 3 <= max_length <= most:
+        raise UserError(f"max_length={max_length}", expected=f"3 to {most}")
 
     def run(batch):
         found = encoder.predict_on_batch(batch)["encoder_outputs"][layer]
@@ -123,9 +122,9 @@ def embed(
         return list(vectors.pool(outputs, mask, pooling).numpy())
 
     found = batching.in_order(
-        tokenizer.rows(texts, [""] * len(texts), limit),
+        tokenizer.rows(texts, [""] * len(texts), max_length),
         run,
-        batching.bucket_lengths(limit),
+        batching.bucket_lengths(max_length),
         batch_size,
         _WINDOW * batch_size,
     )

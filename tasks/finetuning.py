@@ -137,8 +137,7 @@ def requested_files(script_settings) -> dict[str, str]:
     training = tuning.training
     requested = {
         "train_file": training.do_train,
-        "eval_file": tuning.do_eval
-        or (training.do_train and training.eval_steps > 0),
+        "eval_file": tuning.evaluates,
         "predict_file": tuning.do_predict,
     }
     names = [name for name, needed in requested.items() if needed]

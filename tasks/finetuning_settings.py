@@ -64,3 +64,11 @@ class FineTuning:
         chief=True,
         topic=OUTPUT,
     )
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether labelled examples are evaluated, after training or in it."""
+        during_training = (
+            self.training.do_train and self.training.eval_steps > 0
+        )
+        return self.do_eval or during_training

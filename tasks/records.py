@@ -27,13 +27,15 @@ def prepare(tuning: finetuning_settings.FineTuning) -> None:
     storage.make_folder(training.output_dir)
 
 
+def hashes(source: str) -> list[str]:
+    """The sha256 of each file of a source, which may be a folder."""
+    return [*map(storage.sync_and_hash, arrow_files.files_of(source))]
+
+
 def digest(*sources: str) -> str:
-    """Identifies the content of files by a part of a sha256."""
-    files = [
-        path for source in sources for path in arrow_files.files_of(source)
-    ]
-    hashes = " ".join(map(storage.sync_and_hash, files))
-    return hashlib.sha256(hashes.encode()).hexdigest()[:16]
+    """Identifies the content of sources by a part of a sha256."""
+    found = " ".join(x for source in sources for x in hashes(source))
+    return hashlib.sha256(found.encode()).hexdigest()[:16]
 
 
 def make(
@@ -63,7 +65,7 @@ def make(
     tuning = settings.tuning
     path = os.path.join(tuning.training.output_dir, name)
     key |= {
-        "file": [*map(storage.sync_and_hash, arrow_files.files_of(source))],
+        "file": hashes(source),
         "vocabulary": storage.sync_and_hash(tuning.text.vocab_file),
         **flags.as_dict(settings, "cache_key"),
     }

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 
 from common import flags, storage
 from common.errors import UserError
-from common.formats import arrow_files
 from common.progress import say
-from common.storage import sync_and_hash
 from data import tables
 from data.text import vocabulary
 from tasks import lengths as lengths_lib
+from tasks import records
 from tasks.classification import examples, trained_labels
 from tasks.classification import metrics as glue
 from tasks.classification.examples import (
@@ -306,8 +305,7 @@ def _is_needed(settings: Settings, split: str) -> bool:
     tuning = settings.tuning
     wanted = {
         TRAIN: tuning.training.do_train,
-        DEV: tuning.do_eval
-        or (tuning.training.do_train and tuning.training.eval_steps > 0),
+        DEV: tuning.evaluates,
         TEST: tuning.do_predict,
     }
     return wanted[split]
@@ -403,9 +401,7 @@ def make_records(
     path = os.path.join(folder, part.file(_RECORDS[part.split], ".tf_record"))
     key = {
         "source": dataclasses.asdict(part.source),
-        "sha256": ",".join(
-            map(sync_and_hash, arrow_files.files_of(part.source.path))
-        ),
+        "sha256": ",".join(records.hashes(part.source.path)),
         "labels": dataclasses.asdict(data.labels),
         "vocabulary": vocabulary.vocabulary_hash(text.vocab_file),
         **flags.as_dict(settings, "cache_key"),

@@ -168,12 +168,12 @@ def fill(
         }
     )["masked_lm_logits"][0]  # [masks, V]
     found = tf.nn.softmax(logits).numpy()
+    candidates, most = np.arange(found.shape[1]), min(top_k, len(vocab))
     if words:
-        chosen = np.array(tokenizer.convert_tokens_to_ids(words))
-        order = np.argsort(-found[:, chosen], axis=1, kind="stable")
-        best = chosen[order]
-    else:
-        best = tf.math.top_k(found, min(top_k, len(vocab))).indices.numpy()
+        candidates = np.array([vocab[word] for word in words])
+        most = len(words)
+    order = np.argsort(-found[:, candidates], axis=1, kind="stable")
+    best = candidates[order[:, :most]]
     return [
         # A config may have more ids than the vocabulary.
         [(tokenizer.inv_vocab.get(i, f"id {i}"), float(row[i])) for i in ids]
@@ -273,12 +273,9 @@ def print_words(settings: Settings) -> None:
         (x.replace(vocabulary.MASK, " ") for x in sentences),
     )
     model = load_model(config, path)
+    digits = ".3g" if chosen else ".3f"  # chosen ones may be very improbable
     for sentence, tokens in zip(sentences, tokenized):
         print(sentence)
         for words in fill(model, tokenizer, tokens, settings.top_k, chosen):
-            # Chosen words may be very improbable.
-            shown = [
-                f"{word} {p:.3g}" if chosen else f"{word} {p:.3f}"
-                for word, p in words
-            ]
+            shown = [f"{word} {p:{digits}}" for word, p in words]
             print(f"    {', '.join(shown)}")

@@ -86,11 +86,7 @@ class Settings:
     @property
     def needs_labels(self) -> bool:
         """Whether answers are scored."""
-        training = self.tuning.training
-        during_training = training.do_train and training.eval_steps > 0
-        return (
-            self.tuning.do_eval or self.tune_null_threshold or during_training
-        )
+        return self.tuning.evaluates or self.tune_null_threshold
 
     @property
     def needs_predictions(self) -> bool:
