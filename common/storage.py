@@ -387,9 +387,10 @@ def check_output_file(path: str, flag: str) -> None:
     """Rejects a path that cannot become a file.
 
     Raises:
-        UserError: the path is a folder, or in a folder that does not exist.
+        UserError: the path is a folder or a device, or in a folder that does
+            not exist.
     """
-    if not path or is_folder(path):
+    if not path or exists(path) and not is_file(path):
         raise UserError(f"--{flag}={path!r}", expected="the name of a file")
     folder = parent(path)
     # A store of objects has no folders.

@@ -3,23 +3,7 @@
 import os
 from collections.abc import Iterable
 
-from common import storage
 from common.errors import UserError
-
-
-def check_regular(outputs: Iterable[str]) -> None:
-    """Rejects outputs that exist and are not files, such as devices.
-
-    Raises:
-        UserError: an output is one.
-    """
-    for output in outputs:
-        if storage.exists(output) and not storage.is_file(output):
-            raise UserError(
-                "is not a regular file",
-                path=output,
-                expected="the name of a file",
-            )
 
 
 def check_no_input(outputs: Iterable[str], inputs: Iterable[str]) -> None:

@@ -83,8 +83,8 @@ class Settings:
             UserError: the language is unknown, or the output path cannot
                 become a file.
         """
-        storage.check_output_file(self.output_file, "output_file")
-        outputs.check_regular(self.outputs)
+        for output in self.outputs:
+            storage.check_output_file(output, "output_file")
         if self.language not in raw_text.LANGUAGES:
             raise UserError(
                 f"--language={self.language!r} is unknown",

@@ -10,7 +10,6 @@ from common.flags import flag, group
 from common.progress import say
 from data.corpus import (
     documents,
-    outputs,
     vocabulary_fit,
     vocabulary_learner,
     word_counts,
@@ -83,7 +82,6 @@ class Settings:
                 cannot become a file.
         """
         storage.check_output_file(self.output_file, "output_file")
-        outputs.check_regular([self.output_file])
         if bool(self.base_vocab) != bool(self.num_new_tokens):
             raise UserError(
                 "--base_vocab and --num_new_tokens require each other",

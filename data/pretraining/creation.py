@@ -91,9 +91,12 @@ class Settings:
                 f"--output_file={self.output_file}",
                 expected="different files in one folder",
             )
-        if any(not x or storage.is_folder(x) for x in self.output_files):
+        if any(
+            not x or storage.exists(x) and not storage.is_file(x)
+            for x in self.output_files
+        ):
             raise UserError(
-                f"--output_file={self.output_file!r} names a folder",
+                f"--output_file={self.output_file!r} names no file",
                 expected="a file name, such as folder/wiki.tfrecord",
             )
         self._check_manifest(folders.pop())

@@ -289,9 +289,14 @@ def _read_plain(
             return file
 
         found = corpus_lib.documents(path, None, max_document_mb, open_there)
-        if offset:
-            next(found, None)  # its beginning is missing
-        texts += _take(found, most)
+        try:
+            if offset:
+                next(found, None)  # its beginning is missing
+            texts += _take(found, most)
+        except UserError:
+            # Its line counts from the offset; read again, it counts from 1.
+            for _ in corpus_lib.documents(path, None, max_document_mb):
+                pass
     return texts, 1.0
 
 

@@ -261,6 +261,13 @@ def test_an_error_leaves_earlier_records_alone(create, folder):
     assert digests(files) == before
 
 
+def test_a_pipe_is_not_replaced(create, folder):
+    os.mkfifo(folder / "pipe")
+    _, _, err = create("out", code=2, output_file=folder / "pipe")
+    assert f"--output_file='{folder}/pipe' names no file" in err
+    assert (folder / "pipe").is_fifo()
+
+
 def test_documents_without_tokens_are_left_out(create, folder):
     lines = "\u200b\n\ncat .\nthe dog .\n\n\u00ad\u200d\n\nbird .\ntree .\n"
     (folder / "corpus.txt").write_text(lines)

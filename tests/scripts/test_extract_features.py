@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 
 import numpy as np
@@ -227,6 +228,7 @@ def test_gz_and_several_files(extract, made, tmp_path):
         ({"input_file": "{0}/empty"}, "{0}/empty: no lines; expected one text"),
         ({"input_file": "{0}/latin"}, "{0}/latin:2: invalid UTF-8 byte 0xe9"),
         ({"output_file": "{0}"}, "--output_file='{0}'; expected the name of"),
+        ({"output_file": "{0}/pipe"}, "--output_file='{0}/pipe'; expected the"),
         ({"output_file": "{0}/no/x"}, "--output_file='{0}/no/x'; expected a f"),
         ({"layers": "2"}, "--layers: '2'; expected numbers from -2 to 1"),
         ({"layers": "-3"}, "--layers: '-3'; expected numbers from -2 to 1"),
@@ -244,6 +246,7 @@ def test_gz_and_several_files(extract, made, tmp_path):
     ],
 )
 def test_wrong_input_is_reported(extract, tmp_path, named, message):
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").write_text("")
     (tmp_path / "latin").write_bytes("a\ncafé\n".encode("latin-1"))
     words = [*text.VOCABULARY, *(f"w{i}" for i in range(98))][:98]

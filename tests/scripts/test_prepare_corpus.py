@@ -458,7 +458,10 @@ def test_a_damaged_file_is_no_bad_line(run_script, tmp_path):
             "good.txt: is both input and output",
         ),
         ({"input_file": "{folder}"}, "corpus.txt: is both input and output"),
-        ({"output_file": "{folder}/pipe"}, "pipe: is not a regular file"),
+        (
+            {"output_file": "{folder}/pipe"},
+            "pipe'; expected the name of a file",
+        ),
         ({"text_feild": "text"}, "Unknown command line flag"),
     ],
 )

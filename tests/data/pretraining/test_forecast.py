@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from common.errors import UserError
 from data.pretraining import forecast
 
 
@@ -47,6 +48,15 @@ def test_files_of_one_document_each_are_read(tmp_path, monkeypatch, ending):
     sample = forecast._read_sample(paths, 64, "key")
     assert {len(text) for text in sample.texts} == {997}
     assert sample.corpus.num_bytes == pytest.approx(size, rel=0.02)
+
+
+def test_a_mistake_is_reported_with_its_line(tmp_path, monkeypatch):
+    """A sample starts anywhere, but lines count from the start of the file."""
+    monkeypatch.setattr(forecast, "SAMPLE_BYTES", 4000)
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(b"a line\n\n" * 997 + b"\xff\n\n" * 997)
+    with pytest.raises(UserError, match=rf"^{path}:1995: invalid UTF-8"):
+        forecast._read_sample([str(path)], 64, "key")
 
 
 def test_positions_too_far_in_a_compressed_file_leave_its_beginning(
