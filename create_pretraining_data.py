@@ -17,10 +17,9 @@ from common import flags
 from common import main as common_main
 from common.errors import printable
 from common.progress import say
-from data.corpus import outputs
+from data.corpus import documents, outputs
 from data.pretraining import creation, partitions, runners
 from data.pretraining.creation import Settings
-from data.text import vocabulary
 
 
 def main(argv: list[str]) -> None:
@@ -30,9 +29,10 @@ def main(argv: list[str]) -> None:
     settings.check(beam_options)
     inputs = creation.list_inputs(settings.input_file)
     read = [path for paths in inputs.values() for path in paths]
+    documents.check_names(read)
     read.append(settings.text.vocab_file)
     outputs.check_no_input(settings.output_files, read)
-    vocabulary.read_vocabulary(settings.text.vocab_file)  # fails early
+    creation.check_vocabulary(settings.text)
     if settings.runner:
         runners.check_beam(settings.runner)
     if settings.dry_run:

@@ -13,7 +13,7 @@ import sys
 from common import flags, storage
 from common import main as common_main
 from common.errors import printable
-from data.corpus import outputs, vocabulary_creation
+from data.corpus import documents, outputs, vocabulary_creation
 from data.corpus.vocabulary_creation import Settings
 
 
@@ -22,6 +22,7 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
     files = storage.list_files(settings.input_file, "input_file")
+    documents.check_names(files)
     read = [*files, settings.base_vocab] if settings.base_vocab else files
     outputs.check_no_input([settings.output_file], read)
     base = vocabulary_creation.read_base(settings)

@@ -17,7 +17,7 @@ def read_curves(path: str) -> list[dict]:
     Raises:
         UserError: a line is not a point.
     """
-    with storage.open_text(path) as file:
+    with storage.open_text(path, errors="replace") as file:
         lines = file.read().split("\n")[:-1]
     points = []
     for number, line in enumerate(lines, start=1):

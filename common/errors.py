@@ -66,6 +66,5 @@ class StorageError(Exception):
     exit_code = 75  # EX_TEMPFAIL
 
     def __init__(self, message: str):
-        super().__init__(
-            f"{' '.join(message.split())}; run the same command again"
-        )
+        again = "; run the same command again"  # in a copy of another process
+        super().__init__(" ".join(message.split()).removesuffix(again) + again)

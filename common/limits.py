@@ -6,7 +6,6 @@ exhausted memory. For JSON, see `formats.json_files`.
 
 from collections.abc import Iterator
 
-from common import storage
 from common.errors import UserError
 
 LONGEST_LINE = 1 << 25  # bytes: 32 MiB, the text of 40 books
@@ -16,6 +15,7 @@ HIGHEST_RATIO = 200
 _RATIO_FROM = 1 << 26
 _SAVE_AS = "save it as text: in a spreadsheet program, as CSV with UTF-8"
 _ICONV = "convert the file, for example with `iconv -f {} -t utf-8`"
+_UNPACK = "decompress it, for example with `{}`, or compress it with gzip"
 _OTHER_KINDS = {  # first bytes -> kind, and what to do
     b"\xff\xfe": ("UTF-16", _ICONV.format("utf-16")),
     b"\xfe\xff": ("UTF-16", _ICONV.format("utf-16")),
@@ -27,6 +27,9 @@ _OTHER_KINDS = {  # first bytes -> kind, and what to do
         "compressed with gzip",
         "rename it: its name must end in .gz",
     ),
+    b"BZh": ("compressed with bzip2", _UNPACK.format("bzcat")),
+    b"\xfd7zXZ": ("compressed with xz", _UNPACK.format("xzcat")),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", _UNPACK.format("zstdcat")),
 }
 
 
@@ -42,11 +45,8 @@ def lines(text, path: str, packed=None) -> Iterator[tuple[int, bytes]]:
         UserError: a line is too long, the compression ratio too high, or the
             file is of another kind than text in UTF-8.
     """
-    # TensorFlow's files read only whole lines.
-    is_whole = storage.is_remote(path) and not packed
-    most = () if is_whole else (LONGEST_LINE + 1,)
     number = size = 0
-    while raw := text.readline(*most):
+    while raw := text.readline(LONGEST_LINE + 1):
         number += 1
         size += len(raw)
         if number == 1:

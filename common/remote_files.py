@@ -14,11 +14,12 @@ import tensorflow as tf
 from common.errors import StorageError, UserError
 
 _BUFFER = 1 << 20
-_OF_FILES = {
-    tf.errors.NotFoundError: FileNotFoundError,
-    tf.errors.AlreadyExistsError: FileExistsError,
-    tf.errors.PermissionDeniedError: PermissionError,
-    tf.errors.UnauthenticatedError: PermissionError,
+# Of them Python makes `FileNotFoundError` and so on.
+_NUMBERS = {
+    tf.errors.NotFoundError: errno.ENOENT,
+    tf.errors.AlreadyExistsError: errno.EEXIST,
+    tf.errors.PermissionDeniedError: errno.EACCES,
+    tf.errors.UnauthenticatedError: errno.EACCES,
 }
 # After TensorFlow's own attempts; ABORTED is what it says of the last one.
 _OF_STORAGE = (
@@ -62,13 +63,8 @@ def files(path: str) -> Iterator:
     except _OF_STORAGE as error:
         raise StorageError(f"{path}: {error.message}") from None
     except tf.errors.OpError as error:
-        kind = _OF_FILES.get(type(error), OSError)
-        number = {
-            FileNotFoundError: errno.ENOENT,
-            FileExistsError: errno.EEXIST,
-            PermissionError: errno.EACCES,
-        }.get(kind, errno.EIO)
-        raise kind(number, error.message, path) from None
+        number = _NUMBERS.get(type(error), errno.EIO)
+        raise OSError(number, error.message, path) from None
 
 
 def open_file(path: str, mode: str) -> io.BufferedIOBase:
@@ -125,12 +121,10 @@ class _RawFile(io.RawIOBase):
             return self._file.tell()
 
     def close(self) -> None:
-        if not self.closed and self._file is not None:
-            file, self._file = self._file, None
-            try:
+        file, self._file = self._file, None
+        try:
+            if file is not None:
                 with files(self._path):
                     file.close()
-            finally:
-                super().close()
-        else:
+        finally:
             super().close()

@@ -9,6 +9,7 @@ closed, and of several the one that is written last makes the others count.
 import contextlib
 import errno
 import fnmatch
+import functools
 import glob as local_glob
 import hashlib
 import io
@@ -17,7 +18,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from common.errors import StorageError, UserError
 
@@ -51,13 +52,6 @@ def open_text(path: str, mode: str = "r", **options):
     return open(path, mode, encoding="utf-8", **options)
 
 
-def errors() -> tuple[type[Exception], ...]:
-    """Returns the errors that operations on files raise."""
-    if not sys.modules.get("tensorflow"):
-        return (OSError,)
-    return OSError, sys.modules["tensorflow"].errors.OpError
-
-
 def as_storage_error(error: Exception) -> StorageError | None:
     """Converts an error of TensorFlow that a storage has caused, or None."""
     if not sys.modules.get("tensorflow"):
@@ -84,10 +78,7 @@ def as_user_error(error: Exception) -> UserError | None:
 
 def exists(path: str) -> bool:
     """Returns whether a file or folder exists, or a link to nothing."""
-    if not is_remote(path):
-        return os.path.lexists(path)
-    with _remote().files(path) as gfile:
-        return gfile.exists(path)
+    return _either(path, os.path.lexists, "exists")
 
 
 def is_file(path: str) -> bool:
@@ -99,10 +90,12 @@ def is_file(path: str) -> bool:
 
 def is_folder(path: str) -> bool:
     """Returns whether a path is a folder."""
-    if not is_remote(path):
-        return os.path.isdir(path)
-    with _remote().files(path) as gfile:
-        return gfile.isdir(path)
+    return _either(path, os.path.isdir, "isdir")
+
+
+def is_link(path: str) -> bool:
+    """Returns whether a path is a symbolic link."""
+    return os.path.islink(path)
 
 
 def size(path: str) -> int:
@@ -151,10 +144,8 @@ def describe_free_space(path: str) -> str:
 
 def glob(pattern: str) -> list[str]:
     """Returns the sorted paths that match a pattern."""
-    if not is_remote(pattern):
-        return sorted(local_glob.glob(pattern))
-    with _remote().files(pattern) as gfile:
-        return sorted(gfile.glob(pattern))
+    local = functools.partial(local_glob.glob, recursive=True)
+    return sorted(_either(pattern, local, "glob"))
 
 
 def list_folder(folder: str) -> list[str]:
@@ -207,11 +198,8 @@ def name_of(files: list[str]) -> str:
 
 def make_folder(path: str) -> None:
     """Creates a folder and its missing parents."""
-    if not is_remote(path):
-        os.makedirs(path, exist_ok=True)
-        return
-    with _remote().files(path) as gfile:
-        gfile.makedirs(path)
+    local = functools.partial(os.makedirs, exist_ok=True)
+    _either(path, local, "makedirs")
 
 
 def replace(source: str, target: str) -> None:
@@ -253,13 +241,8 @@ def remove(path: str) -> None:
 
 def remove_folder(path: str) -> None:
     """Removes a folder and its contents, if it exists."""
-    if not is_folder(path):
-        return
-    if not is_remote(path):
-        shutil.rmtree(path)
-        return
-    with _remote().files(path) as gfile:
-        gfile.rmtree(path)
+    if is_folder(path):
+        _either(path, shutil.rmtree, "rmtree")
 
 
 def absolute(path: str) -> str:
@@ -340,6 +323,14 @@ def copy_folder(source: str, target: str, last: str = "") -> None:
         copy(path, copied)
 
 
+def _either(path: str, local: Callable, name: str):
+    """Calls a function on a local path, or the one of `tf.io.gfile`."""
+    if not is_remote(path):
+        return local(path)
+    with _remote().files(path) as gfile:
+        return getattr(gfile, name)(path)
+
+
 def _remote():
     from common import remote_files
 
@@ -404,13 +395,14 @@ def check_output_file(path: str, flag: str) -> None:
 
 def sync_and_hash(path: str) -> str:
     """Flushes a file to disk; returns its sha256 as hexadecimal digits."""
-    digest = hashlib.sha256()
     with open_file(path, "rb") as file:
         if not is_remote(path):
-            os.fsync(file.fileno())
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+            try:
+                os.fsync(file.fileno())
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # squashfs, to be read only
+                    raise
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync_folder(path: str) -> None:

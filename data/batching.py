@@ -17,8 +17,8 @@ AnyExample = TypeVar("AnyExample")
 def bucket_lengths(max_seq_length: int) -> list[int]:
     """Lengths that sequences are padded to: 8, 16, 24, ..., 128, 160, 192, ...
 
-    Multiples of 8; above 128, four per octave. The compilation of each length
-    that occurs takes one or two seconds of a training run.
+    Multiples of 8; above 128, four per octave. Each length that occurs is
+    compiled once.
 
     Args:
         max_seq_length: S, the last length.

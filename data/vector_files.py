@@ -56,12 +56,14 @@ class VectorWriter:
         return self
 
     def __exit__(self, kind, error, trace):
-        self._file.close(kind is None)
-        if kind is None:
-            sync_and_hash(self._partial)
-            storage.replace(self._partial, self._path)
-        elif storage.exists(self._partial):
-            storage.remove(self._partial)
+        try:
+            self._file.close(kind is None)
+            if kind is None:
+                sync_and_hash(self._partial)
+                storage.replace(self._partial, self._path)
+        finally:
+            if storage.exists(self._partial):
+                storage.remove(self._partial)
 
     def write(self, vectors: Vectors) -> None:
         """Writes the vectors of the next text."""
@@ -138,11 +140,13 @@ class _Npz:
         self._splits.append(self._splits[-1] + len(vectors.ids))
 
     def close(self, complete: bool) -> None:
-        self._raw.close()
-        if complete:
-            with zipfile.ZipFile(self._path, "w", allowZip64=True) as archive:
-                self._write_arrays(archive)
-        storage.remove(self._raw_path)
+        try:
+            self._raw.close()
+            if complete:
+                with zipfile.ZipFile(self._path, "w") as archive:
+                    self._write_arrays(archive)
+        finally:
+            storage.remove(self._raw_path)
 
     def _write_arrays(self, archive: zipfile.ZipFile) -> None:
         with archive.open(_entry("values"), "w", force_zip64=True) as file:

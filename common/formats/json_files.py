@@ -124,7 +124,7 @@ def read_bytes(
             return _read(file, path, largest, fix)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         found = f"damaged gzip file: {error}"
-    except storage.errors() as error:
+    except OSError as error:
         found = getattr(error, "strerror", None) or f"{error}"
     raise UserError(found, path=path, expected=expected)
 

@@ -78,6 +78,26 @@ class Corpus:
         return ranks * self.num_partitions // self.num_documents
 
 
+def is_json(path: str) -> bool:
+    """Returns whether a file has JSON lines, by its name."""
+    return path.removesuffix(".gz").endswith((".jsonl", ".json"))
+
+
+def check_names(files: list[str]) -> None:
+    """Rejects files of a corpus that have JSON lines.
+
+    Raises:
+        UserError: one has, by its name.
+    """
+    for path in filter(is_json, files):
+        raise UserError(
+            "is JSON lines, by its name",
+            path=path,
+            expected="one sentence per line",
+            fix="make a corpus with prepare_corpus.py",
+        )
+
+
 def permute(numbers: np.ndarray, size: int, key: str) -> np.ndarray:
     """Permutes the numbers below `size`, without a table of them.
 

@@ -123,6 +123,13 @@ def list_inputs(settings: Settings) -> list[str]:
             f"{storage.name_of(tables)}; write the texts to a .txt or .jsonl "
             "file"
         )
+    markup = [x for x in files if raw_text.is_marked_up(x)]
+    if markup:
+        say(
+            "warning: JSON or markup is read as plain text: "
+            f"{storage.name_of(markup)}; WikiExtractor makes JSON lines with "
+            "--json, which need names such as wiki.jsonl"
+        )
     return files
 
 
@@ -150,9 +157,11 @@ def files_below(folder: str) -> list[str]:
     Raises:
         UserError: the folder has no file.
     """
-    files = []
+    files, links = [], []
     for path, folders, names in storage.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
+        inside = (os.path.join(path, name) for name in folders)
+        links += filter(storage.is_link, inside)
         files += [
             os.path.join(path, name)
             for name in arrow_files.without_descriptions(path, names)
@@ -160,6 +169,8 @@ def files_below(folder: str) -> list[str]:
         ]
     if not storage.is_remote(folder):
         files = filter(storage.is_file, files)  # no pipe, no broken link
+    if links:
+        say(f"note: skipped links to folders: {storage.name_of(links)}")
     files = sorted(files)
     if not files:
         raise UserError("no file in this folder", path=folder)

@@ -75,9 +75,12 @@ class BadLines:
             self._report(f"warning: dropped a line: {error}")
 
 
-def is_json(path: str) -> bool:
-    """Returns whether a file has JSON lines, by its name."""
-    return path.removesuffix(".gz").endswith((".jsonl", ".json"))
+def is_marked_up(path: str) -> bool:
+    """Returns whether a file that is read as plain text begins with markup."""
+    if not storage.is_file(path) or documents.is_json(path):
+        return False
+    with storage.open_file(path, "rb") as file:
+        return file.read(5).startswith((b'{"', b"<doc "))
 
 
 def is_binary(path: str) -> bool:
@@ -125,8 +128,8 @@ def read_paragraphs(
 
         lines = documents.lines(path, on_file, on_bad=on_bad)
         if arrow_files.is_arrow(path):
-            found = _column_paragraphs(path, text_field)
-        elif is_json(path):
+            found = _column_paragraphs(path, text_field, on_bad)
+        elif documents.is_json(path):
             found = _json_paragraphs(lines, path, text_field, on_bad)
         else:
             found = _plain_paragraphs(lines, document_boundary)
@@ -233,18 +236,26 @@ def _json_paragraphs(
         document += 1
 
 
-def _column_paragraphs(path: str, column: str) -> Iterator[Paragraph]:
+def _column_paragraphs(
+    path: str, column: str, on_bad: Callable[[UserError], None] | None
+) -> Iterator[Paragraph]:
+    document = 0
     for row, (text,) in arrow_files.rows(path, [column]):
         if not isinstance(text, str):
-            raise UserError(
+            error = UserError(
                 f"{column!r} is not a string: {repr(text)[:40]}",
                 path=path,
                 line=row,
                 expected="the text of a document",
                 fix="pass --text_field",
             )
+            if on_bad is None:
+                raise error
+            on_bad(error)
+            continue
         for paragraph in text.split("\n"):
-            yield row - 1, paragraph
+            yield document, paragraph
+        document += 1
 
 
 def _json_text(line: str, path: str, number: int, text_field: str) -> str:

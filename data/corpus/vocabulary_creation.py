@@ -14,7 +14,7 @@ from data.corpus import (
     vocabulary_learner,
     word_counts,
 )
-from data.text import tokenization, vocabulary, vocabulary_slots
+from data.text import vocabulary, vocabulary_checks, vocabulary_slots
 from data.text.settings import Casing
 
 
@@ -120,7 +120,8 @@ def read_base(settings: Settings) -> list[str] | None:
             else "a vocabulary with [unusedN] slots",
         )
     lower = settings.casing.do_lower_case
-    if lower != tokenization.looks_lower_case(tokens):
+    vocab = dict(zip(tokens, range(len(tokens)), strict=True))
+    if vocabulary_checks.is_cased(vocab) is lower:
         say(
             f"warning: {settings.base_vocab} does not look like a vocabulary "
             f"for --do_lower_case={lower}"

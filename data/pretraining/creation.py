@@ -18,7 +18,7 @@ from data.pretraining import forecast, packing, partitions, runners
 from data.pretraining.settings import InstanceSettings
 from data.records import manifest
 from data.records import writer as records
-from data.text import tokenization, vocabulary
+from data.text import tokenization, vocabulary, vocabulary_checks
 from data.text.settings import Text
 
 _SCAN = "scan"  # note: documents and bytes of each file of the corpus
@@ -50,7 +50,7 @@ class Settings:
     )
     max_document_mb: int = flag(
         corpus_lib.MAX_DOCUMENT_MB,
-        "Megabytes of the longest document of the corpus.",
+        "Maximum size of a document, in megabytes.",
         at_least=1,
     )
     dry_run: bool = flag(
@@ -152,6 +152,19 @@ class Settings:
                     )
 
 
+def check_vocabulary(text: Text) -> None:
+    """Warns if the vocabulary does not seem to have this casing.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    path, vocab = text.vocab_file, vocabulary.read_vocabulary(text.vocab_file)
+    for finding in vocabulary_checks.check_use(
+        path, vocab, text.do_lower_case, None, None
+    ):
+        say(f"warning: {finding.message}")
+
+
 def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
     """Splits the command line into our arguments and Beam's, after `--`."""
     if "--" not in argv:
@@ -233,8 +246,17 @@ def create(
                 settings.processes,
                 settings.max_document_mb,
             )
-        shards = writer.finish(entries)
         by_group, totals = add_up(plan, counts)
+        check_masked(totals)
+        if vocabulary.vocabulary_hash(settings.text.vocab_file) != (
+            vocabulary_hash
+        ):
+            raise UserError(
+                "has changed since the run started",
+                path=settings.text.vocab_file,
+                fix="run the same command again",
+            )
+        shards = writer.finish(entries)
         run = describe_run(settings, inputs, totals)
         if any(plan.groups):
             run["groups"] = {
@@ -268,6 +290,7 @@ def make_forecast(
         settings.max_document_mb,
         settings.instances.random_seed,
     )
+    check_masked(found.counts)
     lines = forecast.report(
         found, len(settings.output_files), settings.processes
     )
@@ -283,7 +306,10 @@ def describe_inputs(
         {
             "format": 2,  # of the parts
             "inputs": {
-                name: [[path, *storage.version(path)] for path in files]
+                name: [
+                    [storage.absolute(path), *storage.version(path)]
+                    for path in files
+                ]
                 for name, files in inputs.items()
             },
             "instances": dataclasses.asdict(settings.instances),
@@ -355,6 +381,21 @@ def make_plan(
         source=",".join(x for c in corpora.values() for x in c.files),
     )
     return partitions.Plan(recipe, planned)
+
+
+def check_masked(counts: dict[str, int]) -> None:
+    """Checks that some token is masked.
+
+    Raises:
+        UserError: none is, as each word has more tokens than can be masked.
+    """
+    if not counts["predictions"]:
+        raise UserError(
+            "no token is masked",
+            expected="words of fewer tokens than the masks of a sequence",
+            fix="pass --nodo_whole_word_mask, or --word_boundaries with "
+            "segmented text",
+        )
 
 
 def add_up(

@@ -314,7 +314,7 @@ def check_documents(count: int, source: str) -> None:
     """
     if count < 2:
         raise UserError(
-            f"{count} document with text",
+            f"{count} document{'s' * (not count)} with text",
             path=source,
             expected="at least 2: a random next sentence comes from another "
             "document",

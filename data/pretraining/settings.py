@@ -48,8 +48,8 @@ class InstanceSettings:
     )
     smoothing: float = flag(
         0.7,
-        "For name=path inputs: power of a group's share in the corpus, for "
-        "its share in the records.",
+        "For name=path inputs: exponent of the shares of the groups in the "
+        "corpus; below 1, small groups get a larger share of the records.",
         at_least=0.0,
         at_most=1.0,
     )

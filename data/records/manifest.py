@@ -57,6 +57,9 @@ _SHARD = {
 }
 
 
+_BESIDE = re.compile(r"(^|[/.])manifest\.json$|(^|/)vocab-[0-9a-f]{8}\.txt$")
+
+
 def name_for(shard: str) -> str:
     """Returns the name of the manifest of a run with this first shard."""
     name = os.path.basename(shard)
@@ -66,10 +69,10 @@ def name_for(shard: str) -> str:
 def list_shards(patterns: str, flag: str) -> list[str]:
     """Lists the files of paths and globs, as `storage.list_files`.
 
-    Manifests are skipped: `wiki.tfrecord*` matches them too.
+    Manifests and vocabularies are skipped: `folder/*` matches them too.
     """
     found = storage.list_files(patterns, flag)
-    return [path for path in found if not path.endswith(SUFFIX)] or found
+    return [x for x in found if not _BESIDE.search(x)] or found
 
 
 def manifests_of(paths: list[str]) -> list[dict | None]:

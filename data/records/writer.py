@@ -10,7 +10,7 @@ import tempfile
 from typing import Any
 
 from common import locks, storage
-from common.errors import UserError
+from common.errors import StorageError, UserError
 from common.processes import KilledProcess
 from common.progress import say
 from common.storage import write_whole
@@ -77,7 +77,7 @@ class ShardWriter:
                 storage.make_folder(folder)
         except BaseException as error:
             self._locks.close()
-            if isinstance(error, storage.errors()):
+            if isinstance(error, OSError):
                 raise cannot_write(self.folder, error) from None
             raise
         return self
@@ -88,7 +88,7 @@ class ShardWriter:
                 last.callback(self._remove_empty_root)
             last.enter_context(self._locks)
             stopped = kind and issubclass(
-                kind, (KeyboardInterrupt, KilledProcess)
+                kind, (KeyboardInterrupt, KilledProcess, StorageError)
             )
             if stopped and self.finished_parts():
                 say(
@@ -145,7 +145,7 @@ class ShardWriter:
                 storage.replace(self.shard_path(number), path)
             if not self._is_remote:
                 storage.sync_folder(self.folder)
-        except storage.errors() as error:
+        except OSError as error:
             raise cannot_write(self.folder, error) from None
         return dict(zip(map(os.path.basename, self._paths), entries))
 
@@ -186,7 +186,7 @@ def write_shard(
         storage.replace(own, path)
         if is_local:
             storage.write_whole(f"{path}.json", json.dumps(entry))
-    except storage.errors() as error:
+    except OSError as error:
         size = sum(portion.size for portion in portions)
         raise cannot_write(path, error, size) from None
     return entry
@@ -219,7 +219,7 @@ def write_records(path: str, records: list[bytes]) -> dict:
     try:
         with storage.open_file(path, "wb") as file:
             file.write(content)
-    except storage.errors() as error:
+    except OSError as error:
         raise cannot_write(path, error, len(content)) from None
     return {
         "records": len(records),

@@ -138,6 +138,8 @@ class ArrayWordpieceTokenizer:
 
     def __init__(self, vocab: dict[str, int]):
         self._unknown = vocab[vocabulary.UNK]
+        # No word has a space, which marks the ends of words here.
+        vocab = {token: i for token, i in vocab.items() if " " not in token}
         # `#` is punctuation, so no word starts with `##`.
         parts = [token.removeprefix("##") for token in vocab]
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))

@@ -18,6 +18,8 @@ def test_an_unfinished_last_line_is_dropped(tmp_path):
 
 def test_a_line_that_is_no_point_is_named(tmp_path):
     path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 5}\n\n')
-    with pytest.raises(UserError, match=r"jsonl:2: not a point of a curve: ''"):
-        curves.read_curves(str(path))
+    for line, found in ((b"", "''"), (b"\xff\xfe", "'\ufffd\ufffd'")):
+        path.write_bytes(b'{"step": 5}\n' + line + b"\n")
+        message = f"jsonl:2: not a point of a curve: {found}"
+        with pytest.raises(UserError, match=message):
+            curves.read_curves(str(path))

@@ -1,5 +1,6 @@
 """Shared storage through TensorFlow, of which `ram://` needs no server."""
 
+import copy
 import io
 import os
 
@@ -56,6 +57,11 @@ def test_errors_are_those_of_local_files(folder):
     assert storage.list_folder(f"{folder}/none") == []
     with pytest.raises(UserError, match="File system scheme 's3'"):
         storage.exists("s3://bucket/x")
+
+
+def test_the_error_of_another_process_has_one_advice():
+    error = copy.copy(StorageError("gs://b/a: 503"))
+    assert str(error) == "gs://b/a: 503; run the same command again"
 
 
 @pytest.mark.parametrize(

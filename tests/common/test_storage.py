@@ -55,6 +55,15 @@ def test_a_file_is_synced_complete_before_it_is_renamed(tmp_path, events):
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+def test_a_file_that_cannot_be_synced_is_hashed():
+    """As on a read-only file system; files of /proc have no fsync either."""
+    with open("/proc/version", "rb") as file:
+        with pytest.raises(OSError, match="Invalid argument"):
+            os.fsync(file.fileno())
+        expected = hashlib.sha256(file.read()).hexdigest()
+    assert storage.sync_and_hash("/proc/version") == expected
+
+
 def test_hashed_files_are_synced(tmp_path, events):
     path = tmp_path / "a"
     path.write_bytes(b"abc")

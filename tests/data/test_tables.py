@@ -196,6 +196,9 @@ GIANT = "y" * 16_777_217
             "x.csv:1: is a PDF; expected UTF-8; extract its text",
         ),
         ("x.csv", b"PAR1\x15", [0], "x.csv:1: is a Parquet file"),
+        ("x.csv", b"BZh91AY", [0], "x.csv:1: is compressed with bzip2"),
+        ("x.csv", b"\xfd7zXZ\0", [0], "x.csv:1: is compressed with xz"),
+        ("x.csv", b"\x28\xb5\x2f\xfd", [0], "x.csv:1: is compressed with zst"),
         (
             "x.csv",
             b"\x1f\x8b\x08",

@@ -118,6 +118,16 @@ def test_tfrecords(tmp_path):
         )
 
 
+def test_an_error_at_the_end_leaves_no_part(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("full")
+
+    monkeypatch.setattr(vector_files._Npz, "_write_arrays", fail)
+    with pytest.raises(OSError, match="full"):
+        write(tmp_path / "out", "npz", texts(False, False), False, False)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "npz", "tfrecord"])
 def test_an_error_leaves_the_earlier_file(tmp_path, kind):
     (tmp_path / "out").write_text("before")

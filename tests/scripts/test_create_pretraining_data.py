@@ -13,9 +13,8 @@ import pytest
 import tensorflow as tf
 
 import create_pretraining_data
-from common import storage
 from data.corpus import documents
-from data.pretraining import forecast, partitions
+from data.pretraining import forecast
 from data.pretraining.settings import InstanceSettings
 from tests.helpers import text
 
@@ -36,30 +35,6 @@ def folder(tmp_path):
     text.write_corpus(tmp_path / "corpus.txt", 37)
     text.write_vocabulary(tmp_path / "vocab.txt")
     return tmp_path
-
-
-@pytest.fixture
-def create(folder, run_script):
-    """Runs the script on the folder's corpus into a folder of its own."""
-
-    def run(name, *words, code=0, shards=1, options=(), **named):
-        files = [folder / name / f"{i}.tfrecord" for i in range(shards)]
-        named = {
-            "input_file": folder / "corpus.txt",
-            "vocab_file": folder / "vocab.txt",
-            "output_file": ",".join(map(str, files)),
-            "max_seq_length": S,
-            "max_predictions_per_seq": P,
-            "dupe_factor": 3,
-            "num_processes": 1,
-            **named,
-        }
-        words += tuple(f"--{key}={value}" for key, value in named.items())
-        found, out, err = run_script(create_pretraining_data, *words, *options)
-        assert found == code, err
-        return files, out, err
-
-    return run
 
 
 def examples(files):
@@ -261,13 +236,6 @@ def test_an_error_leaves_earlier_records_alone(create, folder):
     assert digests(files) == before
 
 
-def test_a_pipe_is_not_replaced(create, folder):
-    os.mkfifo(folder / "pipe")
-    _, _, err = create("out", code=2, output_file=folder / "pipe")
-    assert f"--output_file='{folder}/pipe' names no file" in err
-    assert (folder / "pipe").is_fifo()
-
-
 def test_documents_without_tokens_are_left_out(create, folder):
     lines = "\u200b\n\ncat .\nthe dog .\n\n\u00ad\u200d\n\nbird .\ntree .\n"
     (folder / "corpus.txt").write_text(lines)
@@ -390,21 +358,6 @@ def test_a_foreign_manifest_is_not_replaced(create, folder):
     foreign.rename(other)
     create("out")
     assert other.read_text() == '{"name": "an app"}'
-
-
-def test_a_disk_that_is_too_small_is_told_before_the_work(
-    create, folder, monkeypatch
-):
-    monkeypatch.setattr(storage, "free_space", lambda path: 100_000)
-    monkeypatch.setattr(partitions.Worker, "make_part", None)
-    _, _, err = create("out", code=2)
-    assert re.search(
-        rf"{folder}/out: needs about 0\.\d MB while the records are made, "
-        r"0\.1 MB free; expected space for twice 0\.\d MB of records; free "
-        "space, or lower --dupe_factor",
-        err,
-    )
-    assert not (folder / "out").exists()
 
 
 @pytest.mark.parametrize("packed", [False, True])

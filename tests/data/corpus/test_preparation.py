@@ -1,5 +1,7 @@
 """Warnings about a corpus; tests/scripts/test_prepare_corpus.py has more."""
 
+import dataclasses
+
 import pytest
 
 from data.corpus import corpus_writer, preparation
@@ -27,6 +29,42 @@ def test_documents_with_most_of_the_text_are_reported(shares, warned):
     found = preparation.warnings(counts, *shares)
     assert len(found) == len(warned)
     assert all(map(str.startswith, found, warned))
+
+
+@pytest.mark.parametrize("start", ['{"id": "0"', '<doc id="12">'])
+def test_markup_in_plain_text_is_reported(tmp_path, capsys, start):
+    """As in the files of WikiExtractor, whose names have no ending."""
+    path = tmp_path / "wiki_00"
+    path.write_text(f"{start}\n")
+    settings = preparation.Settings(
+        input_file=str(path), output_file=str(tmp_path / "corpus.txt")
+    )
+    assert preparation.list_inputs(settings) == [str(path)]
+    warned = f"warning: JSON or markup is read as plain text: {path}; "
+    assert capsys.readouterr().err.startswith(warned)
+    renamed = path.rename(tmp_path / "wiki.jsonl")
+    other = dataclasses.replace(settings, input_file=str(renamed))
+    assert preparation.list_inputs(other) == [str(renamed)]
+    assert capsys.readouterr().err == ""
+
+
+def test_files_of_all_folders_are_found_but_those_of_links(tmp_path, capsys):
+    root = tmp_path / "root"
+    for name in ("x.txt", "a/y.txt", "a/b/z.txt", "../real/w.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("One.\n")
+    (root / "link").symlink_to(tmp_path / "real")
+    for given, names in (
+        (f"{root}/**/*.txt", ["a/b/z.txt", "a/y.txt", "link/w.txt", "x.txt"]),
+        (root, ["a/b/z.txt", "a/y.txt", "x.txt"]),
+    ):
+        settings = preparation.Settings(
+            input_file=str(given), output_file=str(tmp_path / "corpus.txt")
+        )
+        found = preparation.list_inputs(settings)
+        assert sorted(found) == [f"{root}/{name}" for name in names]
+    note = f"note: skipped links to folders: {root}/link\n"
+    assert capsys.readouterr().err == note
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz", "csv.txt"])

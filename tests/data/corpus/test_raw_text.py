@@ -1,11 +1,14 @@
 """Paragraphs and sentences of raw text; nothing but white space is lost."""
 
+import pyarrow
 import pytest
 import sentencex
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from common import processes
+from common.errors import UserError
 from data.corpus import raw_text
 
 # Text drawn by hypothesis seldom ends a sentence.
@@ -166,3 +169,17 @@ def test_chunks_in_flight_are_bounded(monkeypatch, text, lines, sentences):
         ahead.append(drawn - done)
     assert len(ahead) == 97
     assert max(ahead) < 2 * processes.AHEAD
+
+
+def test_rows_without_a_text_are_bad_lines_too(tmp_path):
+    table = pyarrow.table({"text": ["One.", None, "Two."]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    lines = ['{"text": "One."}', '{"text": null}', '{"text": "Two."}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    for name in ("a.parquet", "a.jsonl"):
+        path, bad = str(tmp_path / name), []
+        found = read(path, on_bad=bad.append)
+        assert found == [(0, "One."), (1, "Two.")]
+        assert [str(x).startswith(f"{path}:2: ") for x in bad] == [True]
+        with pytest.raises(UserError, match=f"{name}:2: "):
+            read(path)

@@ -50,6 +50,16 @@ def test_files_of_one_document_each_are_read(tmp_path, monkeypatch, ending):
     assert sample.corpus.num_bytes == pytest.approx(size, rel=0.02)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_two_documents_stay_two(tmp_path, monkeypatch, seed):
+    """The longer one is read several times."""
+    monkeypatch.setattr(forecast, "SAMPLE_BYTES", 4000)
+    path = tmp_path / "corpus.txt"
+    path.write_text("a line\n" * 997 + "\n" + "a line\n" * 4999)
+    sample = forecast._read_sample([str(path)], 64, f"{seed}/")
+    assert sample.corpus.num_documents == 2
+
+
 def test_a_mistake_is_reported_with_its_line(tmp_path, monkeypatch):
     """A sample starts anywhere, but lines count from the start of the file."""
     monkeypatch.setattr(forecast, "SAMPLE_BYTES", 4000)

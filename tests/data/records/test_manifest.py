@@ -327,8 +327,10 @@ def test_a_vocabulary_is_compared_before_it_is_used(folder):
         manifest.check_vocabulary(run)
 
 
-def test_globs_skip_manifests(folder):
+def test_globs_skip_manifests_and_vocabularies(folder):
     write(folder, {"a.tfrecord": b"xyz"})
-    for pattern in (f"{folder}/a*", f"{folder}/a.tfrecord"):
+    (folder / "manifest.json").write_text("{}")
+    assert len(list(folder.glob("vocab-*.txt"))) == 1
+    for pattern in (f"{folder}/*", f"{folder}/a*", f"{folder}/a.tfrecord"):
         found = manifest.list_shards(pattern, "input_file")
         assert found == [f"{folder}/a.tfrecord"]

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from common import storage
-from common.errors import UserError
+from common.errors import StorageError, UserError
 from common.processes import KilledProcess
 from data.records import shuffle
 from data.records import writer as records
@@ -110,7 +110,9 @@ def test_an_error_leaves_nothing(tmp_path, error):
     assert os.listdir(tmp_path / "old") == []
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, KilledProcess])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, KilledProcess, StorageError]
+)
 def test_what_a_stopped_run_has_finished_is_kept(tmp_path, capsys, error):
     shards = paths(tmp_path)
     with pytest.raises(error), records.ShardWriter(shards, "one") as stopped:

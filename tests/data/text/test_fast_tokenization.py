@@ -53,6 +53,20 @@ def assert_equal(both, lines):
         assert ids == expected, repr(line)
 
 
+def test_a_token_with_a_space_is_never_found(tmp_path):
+    """Neither across two words of a line nor across two lines."""
+    path = tmp_path / "vocab.txt"
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "new york", "new"]
+    tokens += ["xx", "ne", "##w", "##york city", "york", "##b ne", "##k"]
+    path.write_text("\n".join(tokens) + "\n")
+    both = (
+        fast_tokenization.FastTokenizer(str(path)),
+        tokenization.FullTokenizer(str(path)),
+    )
+    lines = ["new york", "xxb nex", "new york city", "xxb", "nex", "new"]
+    assert_equal(both, [*lines, "yorkk", "city"])
+
+
 def test_random_lines(both):
     rng = random.Random(1)
     lines = []
