@@ -65,7 +65,7 @@ def warn(metrics: dict[str, float], references: dict[str, float]) -> None:
         )
     if found:
         say(
-            "warning: no better than without reading the text: "
+            "warning: no better than a reference that ignores the text: "
             f"{', '.join(map(' '.join, found.items()))}; {advice}"
         )
 

@@ -318,12 +318,6 @@ class FineTuningRun:
 
     def _validation(self, evaluate, best_metric):
         """The validation during training; None without --eval_steps."""
-        patience = self._training.early_stopping_patience
-        if patience and not evaluate:
-            raise UserError(
-                f"--early_stopping_patience={patience}",
-                expected="--do_eval with labelled examples",
-            )
         if not evaluate or not self._training.eval_steps:
             return None
 
@@ -334,10 +328,11 @@ class FineTuningRun:
         return self._run.validation(evaluate, log, best_metric)
 
     def restore_best(self) -> None:
-        """Restores the best weights, if there are any."""
+        """Restores the best weights of the run, if there are any."""
         training = self._training
         self.weights_step = self.step
-        if training.eval_steps or not training.do_train:
+        # At step 0 they would replace the weights of --init_checkpoint.
+        if self.step and (training.eval_steps or not training.do_train):
             best = self._run.best.restore_latest()
             if best:
                 for name, variable in self._run.named.items():

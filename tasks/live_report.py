@@ -19,7 +19,9 @@ def start(folder: str) -> None:
         folder: output_dir of the run; it need not exist yet.
     """
     if not all(map(importlib.util.find_spec, ("jinja2", "matplotlib"))):
-        say("no report.html: pip install -r requirements-report.txt")
+        say(
+            "report.html is not written; pip install -r requirements-report.txt"
+        )
         return
     ours, theirs = os.pipe()
     files = storage.find(folder, "*")

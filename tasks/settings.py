@@ -21,7 +21,8 @@ class Model:
     )
     init_checkpoint: str | None = flag(
         None,
-        "Checkpoint to start from: its prefix, such as bert_model.ckpt.",
+        "Checkpoint to start from: its prefix, such as bert_model.ckpt, or its "
+        "folder.",
         path=True,
     )
 
@@ -32,7 +33,7 @@ class Devices:
 
     topic = TPU
 
-    use_tpu: bool = flag(False, "Train on a Cloud TPU.")
+    use_tpu: bool = flag(False, "Run on a Cloud TPU.")
     tpu_name: str | None = flag(None, "Name or grpc:// address of the TPU.")
     tpu_zone: str | None = flag(None, "Zone of the TPU; detected if not given.")
     gcp_project: str | None = flag(
@@ -92,8 +93,8 @@ class Training:
     )
     report: bool = flag(
         True,
-        "Write report.html to --output_dir at each evaluation and at the end, "
-        "in another process.",
+        "Write report.html to --output_dir at each evaluation, at each "
+        "checkpoint and at the end, in another process.",
     )
     use_xla: bool | None = flag(
         None,
@@ -163,7 +164,10 @@ class Training:
         1000, "Maximum number of steps in one call.", at_least=1, topic=RARE
     )
     log_steps: int = flag(
-        100, "Steps between two points of the curves.", at_least=1, topic=OUTPUT
+        100,
+        "Steps between two points of the training curves.",
+        at_least=1,
+        topic=OUTPUT,
     )
     eval_steps: int = flag(
         0, "Steps between evaluations during training.", at_least=0

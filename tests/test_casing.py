@@ -185,6 +185,7 @@ def test_the_labels_of_the_best_checkpoint_are_those_of_the_run():
     storage.make_folder("ram://run/best")
     storage.write_whole("ram://run/task.json", json.dumps(task))
     assert model_folder.task_of("ram://run/best") == task
+    assert model_folder.task_of("ram://run/best/") == task
     assert model_folder.task_of("ram://run/best/model.ckpt-3") == task
 
 

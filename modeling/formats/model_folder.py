@@ -226,6 +226,11 @@ def _prefix_of(path: str) -> str:
     return max(found, key=_step_of, default=path)
 
 
+def step_of(path: str) -> int:
+    """Returns the step of a checkpoint, given as folder or prefix; or 0."""
+    return _step_of(_prefix_of(path))
+
+
 def _step_of(prefix: str) -> int:
     step = re.search(r"-(\d+)$", prefix)
     return int(step[1]) if step else 0

@@ -20,6 +20,7 @@ from data import features, sequences, tables
 
 CLASSES, MULTI_LABEL, REGRESSION = "classes", "multi_label", "regression"
 _AT_ONCE = 1024
+_LARGEST = 3.4e38  # as float32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +152,7 @@ def _examples_for_evaluation(source: Source) -> set[int]:
         return set()
     by_label: dict[str, list[int]] = {}
     for number, (_, found) in enumerate(_fields(source, [], [])):
-        key = "" if source.is_one_group else str(found["label"])
+        key = "" if source.is_one_group else str(found["label"]).strip()
         by_label.setdefault(key, []).append(number)
     generator, chosen = np.random.default_rng(source.seed), set()
     for _, numbers in sorted(by_label.items()):
@@ -191,7 +192,7 @@ def discover(source: Source, labels: Labels) -> tuple[str, ...]:
             path=source.path,
             line=1,
             expected="a label",
-            fix="if line 1 is a header, pass --header",
+            fix="if line 1 is a header, pass --header, else --labels",
         )
     if len(seen) < 2 and labels.kind == CLASSES or not seen:
         only = "".join(f": {name!r}" for name in seen)
@@ -202,7 +203,7 @@ def discover(source: Source, labels: Labels) -> tuple[str, ...]:
             fix="is this the right label column?",
         )
     rare = sum(1 for count in seen.values() if count == 1)
-    if len(seen) > 1000 and rare > len(seen) // 2:
+    if rare == len(seen) > 20 or len(seen) > 1000 and rare > len(seen) // 2:
         raise UserError(
             f"{len(seen):,} different labels, {rare:,} of them only once",
             path=source.path,
@@ -297,6 +298,8 @@ def _fields(
         source.delimiter,
     )
     for line, values in table:
+        # NaN, as pandas writes it, is a missing cell.
+        values = [None if x != x else x for x in values]
         found = dict(zip(columns, values, strict=True))
         if source.keep is None or found.pop("keep") == source.keep[1]:
             yield line, found
@@ -323,6 +326,14 @@ def _names(value, labels: Labels, source: Source, line: int) -> list[str]:
     if isinstance(value, list) and several:
         values = value
     elif isinstance(value, str) and several:
+        if value.strip()[:1] + value.strip()[-1:] == "[]":
+            raise UserError(
+                f"a list as text, {value[:60]!r}",
+                path=source.path,
+                line=line,
+                expected=f"labels separated by {labels.separator!r}",
+                fix="write the lists to a .jsonl file",
+            )
         values = [x for x in value.split(labels.separator) if x.strip()]
     else:
         values = [value]
@@ -339,8 +350,11 @@ def _names(value, labels: Labels, source: Source, line: int) -> list[str]:
 def _read_label(value, labels: Labels, source: Source, line: int):
     """A field as `TextExample.label`."""
     if not source.needs_label:
-        blank = isinstance(value, str) and not value.strip()
-        if value is None or (blank and labels.kind != MULTI_LABEL):
+        text = str(value).strip()
+        # Hugging Face's test files have -1.
+        if labels.kind == CLASSES and "-1" not in labels.names:
+            text = "" if text in ("-1", "-1.0") else text
+        if value is None or not text and labels.kind != MULTI_LABEL:
             return None
     if value is None:
         raise UserError(
@@ -379,9 +393,9 @@ def _unknown(name, labels: Labels, source: Source, line: int) -> UserError:
 def _read_number(value, source: Source, line: int) -> float:
     try:
         number = float(value)
-        if isinstance(value, bool) or not math.isfinite(number):
+        if isinstance(value, bool) or not abs(number) < _LARGEST:
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise UserError(
             f"label {str(value)[:60]!r}",
             path=source.path,

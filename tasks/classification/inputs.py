@@ -7,6 +7,8 @@ import dataclasses
 import os
 from collections.abc import Iterator
 
+import numpy as np
+
 from common import flags, storage
 from common.errors import UserError
 from common.progress import say
@@ -99,6 +101,11 @@ def read(settings: Settings) -> Data:
     else:
         task = TASKS[settings.task]
         _check_no_own_tables(settings)
+    if settings.glue_dir and not task.submission:
+        raise UserError(
+            f"--glue_dir with --task_name={settings.task_name}",
+            expected="a task of GLUE",
+        )
     found = _sources(settings, task)
     labels = task.labels
     recorded = trained_labels.of_weights(settings)
@@ -133,10 +140,14 @@ def read(settings: Settings) -> Data:
 
 def _count(source: Source, labels: examples.Labels) -> tuple[int, int]:
     """Counts the examples of a file, and those without a label."""
-    count = unlabelled = 0
+    count = unlabelled = named = 0
     for example in examples.examples(source, labels, say):
         count += 1
         unlabelled += example.label is None
+        named += bool(np.any(example.label))
+    # A row may have no label of several, but not every row of a file.
+    if labels.kind == MULTI_LABEL and not source.needs_label and not named:
+        unlabelled = count
     if unlabelled and source.label is not None:
         say(
             f"{source.path}: {unlabelled:,} of {count:,} rows have no label: "
@@ -170,6 +181,8 @@ def _own_task(settings: Settings) -> ClassificationTask:
         raise UserError(
             "--multi_label and --regression", expected="one of them"
         )
+    if not own.label_separator:
+        raise UserError("--label_separator is empty", expected="such as ','")
     if own.regression and own.labels:
         raise UserError("--regression and --labels", expected="one of them")
     columns = {
@@ -225,6 +238,8 @@ def _own_source(settings: Settings, split: str, source: Source) -> Source:
         UserError: --eval_share and --eval_file are given, or no file is.
     """
     share = settings.own.eval_share
+    if split != TEST:
+        source = dataclasses.replace(source, id=None)
     if not share or split == TEST:
         return dataclasses.replace(source, path=_own_file(settings, split))
     if settings.eval_file:
@@ -329,9 +344,11 @@ def _sources(
                 fix="skip that step; --init_checkpoint takes a trained model",
             )
         given = getattr(settings, _SPLIT_FLAGS[split])
-        for index, source in enumerate(sources[: 1 if given else None]):
+        for index, source in enumerate(sources):
+            if given and index != _index_of(given, sources):
+                continue
             path = given or _path(settings, source.path, split)
-            if index and not storage.exists(path):
+            if index and not given and not storage.exists(path):
                 say(f"{path} does not exist: {task.parts[index]} is skipped")
                 continue
             keep = source.keep
@@ -340,6 +357,13 @@ def _sources(
             source = dataclasses.replace(source, path=path, keep=keep)
             found.append((split, index, source))
     return found
+
+
+def _index_of(path: str, sources: tuple[Source, ...]) -> int:
+    """The source of a file, by its name; 0 for a name of the user's own."""
+    names = [source.path for source in sources]
+    name = os.path.basename(path)
+    return names.index(name) if name in names else 0
 
 
 def _path(settings: Settings, path: str, split: str) -> str:

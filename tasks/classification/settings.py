@@ -30,7 +30,7 @@ class OwnTables:
     eval_share: float = flag(
         0.0,
         "tsv: share of the training file to evaluate on, instead of "
-        "--eval_file; it has the same share of each label.",
+        "--eval_file, drawn separately from each label.",
         at_least=0.0,
         at_most=0.5,
         resume=True,
@@ -126,7 +126,7 @@ class Settings:
     export_precision: str = flag(
         "float32",
         "Precision of the SavedModel's weights and computation: bfloat16 is "
-        "faster and coarser where the device has it.",
+        "faster on devices that support it, and less precise.",
         choices=("float32", "bfloat16"),
         topic=OUTPUT,
     )
@@ -158,7 +158,9 @@ class Settings:
         if self.num_seeds > 1 and not (do_train and tuning.do_eval):
             raise UserError(
                 f"--num_seeds={self.num_seeds}",
-                expected="--do_train --do_eval with it",
+                expected="--do_train --do_eval too",
             )
         if self.glue_dir and not tuning.do_predict:
-            raise UserError("--glue_dir without --do_predict")
+            raise UserError(
+                "--glue_dir without --do_predict", fix="pass --do_predict too"
+            )

@@ -46,7 +46,7 @@ TASKS = {
     "cola": ClassificationTask(
         (Source("train.tsv", 3, None, 1, header=False),),
         (Source("dev.tsv", 3, None, 1, header=False),),
-        (Source("test.tsv", 1, id=0),),
+        (Source("test.tsv", "sentence", id="index"),),
         _TWO,
         (metrics.MATTHEWS, metrics.ACCURACY),
         submission=("CoLA",),
@@ -68,7 +68,7 @@ TASKS = {
     "mrpc": ClassificationTask(
         (Source("train.tsv", 3, 4, 0),),
         (Source("dev.tsv", 3, 4, 0),),
-        (Source("test.tsv", 3, 4, id=0),),
+        (Source("test.tsv", "#1 String", "#2 String", id="index"),),
         _TWO,
         _ACCURACY_F1,
         submission=("MRPC",),
@@ -82,7 +82,7 @@ TASKS = {
     "sst2": ClassificationTask(
         (Source("train.tsv", 0, None, 1),),
         (Source("dev.tsv", 0, None, 1),),
-        (Source("test.tsv", 1, id=0),),
+        (Source("test.tsv", "sentence", id="index"),),
         _TWO,
         submission=("SST-2",),
     ),
@@ -96,7 +96,7 @@ TASKS = {
     "qqp": ClassificationTask(
         (Source("train.tsv", 3, 4, 5, skip_broken=True),),
         (Source("dev.tsv", 3, 4, 5, skip_broken=True),),
-        (Source("test.tsv", 1, 2, id=0),),
+        (Source("test.tsv", "question1", "question2", id="id"),),
         _TWO,
         _ACCURACY_F1,
         submission=("QQP",),

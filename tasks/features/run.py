@@ -104,7 +104,7 @@ def make_predictor(extraction: Extraction):
         checkpoints.encoder_variables(model), checkpoints.read(path), path
     )
     if fresh:
-        say(f"not in {path}, but not used: {', '.join(fresh)}")
+        say(f"not in {path}, and not needed: {', '.join(fresh)}")
 
     def vectors(batch):
         outputs = model(batch)

@@ -117,7 +117,8 @@ def read(path: str, columns: Columns) -> Iterator[Sentence]:
 def has_entities(sentences: Iterable[Sentence], path: str) -> bool:
     """Whether the labels mark entities.
 
-    They do if one of them begins with `B-` or `I-`, or all of them are `O`.
+    They do if one of them begins with `B-` or `I-`, or all of them are `O` or
+    labels of entities, as of single words in IOBES.
 
     Args:
         sentences: with labels.
@@ -130,9 +131,8 @@ def has_entities(sentences: Iterable[Sentence], path: str) -> bool:
     for sentence in sentences:
         for line, label in enumerate(sentence.labels, sentence.line):
             lines.setdefault(label, line)
-    marks = {x for x in lines if x.startswith(("B-", "I-"))}
-    if not marks and set(lines) != {entities.OUTSIDE}:
-        return False
+    if not any(x.startswith(("B-", "I-")) for x in lines):
+        return all(map(entities.is_entity_label, lines))
     for label, line in lines.items():
         if not entities.is_entity_label(label):
             raise UserError(

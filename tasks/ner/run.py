@@ -80,28 +80,21 @@ def find_labels(
 
 def recorded_task(settings: Settings) -> dict | None:
     """Reads the labels of the run in output_dir, or of the checkpoint."""
-    folders, training = [], settings.tuning.training
-    if output_dir.has_checkpoint(training.output_dir):
-        folders.append(training.output_dir)
-    checkpoint = training.model.init_checkpoint
-    if checkpoint and not training.do_train:
-        folder = model_folder.folder_of(checkpoint)
-        folders.append(folder)
-        if os.path.basename(folder) == output_dir.BEST:
-            folders.append(os.path.dirname(folder))
-    for folder in folders:
-        task = model_folder.recorded_task(folder)
-        if task is None:
-            continue
-        if task["kind"] in (ENTITIES, ANY) and task["labels"]:
-            return task
+    training, task = settings.tuning.training, None
+    path = training.output_dir
+    if output_dir.has_checkpoint(path):
+        task = model_folder.recorded_task(path)
+    if not task and training.model.init_checkpoint and not training.do_train:
+        path = training.model.init_checkpoint
+        task = model_folder.task_of(path)
+    if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
         raise UserError(
-            "was not written by run_ner.py",
-            path=os.path.join(folder, _TASK_FILE),
+            f"its {_TASK_FILE} was not written by run_ner.py",
+            path=path,
             expected="labels of words",
             fix="pass another folder",
         )
-    return None
+    return task
 
 
 def _check_recorded(folder: str, task: dict | None, labels: list[str]) -> None:

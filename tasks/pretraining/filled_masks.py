@@ -15,7 +15,6 @@ from common import storage
 from common.storage import write_whole
 from data import features
 from data.text import vocabulary
-from training import prediction
 
 FILE = "filled_masks.jsonl"
 _SENTENCES, _MASKS, _WORDS, _LENGTH = 4, 3, 3, 64
@@ -27,7 +26,6 @@ class FilledMasks:
     Args:
         folder: output_dir of the run.
         model: from `build_pretraining_model`.
-        strategy: the devices.
         batches: of held-out examples; the first one is used.
         vocab_file: vocabulary of the records.
     """
@@ -36,7 +34,6 @@ class FilledMasks:
         self,
         folder: str,
         model,
-        strategy: tf.distribute.Strategy,
         batches: Iterable[dict],
         vocab_file: str,
     ):
@@ -46,25 +43,22 @@ class FilledMasks:
         vocab = vocabulary.read_vocabulary(vocab_file)
         self._tokens, self._mask = list(vocab), vocab.get(vocabulary.MASK)
 
-        def best(batch):
-            logits = model(batch)["masked_lm_logits"]
-            found = tf.math.top_k(tf.nn.softmax(logits), _WORDS)
-            return {"ids": found.indices, "probabilities": found.values}
-
+        self._model = model
         self._inputs = {name: self._batch[name] for name in model.input}
-        self._predict = prediction.Predictor(best, strategy, _SENTENCES)
 
     def write(self, step: int) -> None:
         """Adds the predictions of the current weights; drops later steps."""
-        found = self._predict(self._inputs)
-        line = {"step": step, "sentences": self._sentences(found)}
+        logits = self._model(self._inputs)["masked_lm_logits"]
+        best = tf.math.top_k(tf.nn.softmax(logits), _WORDS)
+        sentences = self._sentences(best.indices.numpy(), best.values.numpy())
+        line = {"step": step, "sentences": sentences}
         kept = []
         if storage.exists(self._path):
             with storage.open_text(self._path) as file:
                 kept = [x for x in file if json.loads(x)["step"] < step]
         write_whole(self._path, "".join([*kept, json.dumps(line) + "\n"]))
 
-    def _sentences(self, found: dict[str, np.ndarray]) -> list[dict]:
+    def _sentences(self, best: np.ndarray, shares: np.ndarray) -> list[dict]:
         sentences, batch = [], self._batch
         for row, mask in enumerate(batch[features.INPUT_MASK]):
             ids = batch[features.INPUT_IDS][row, : mask.sum()][:_LENGTH]
@@ -75,14 +69,14 @@ class FilledMasks:
                 # Some keep their token, or have a random one.
                 if position >= len(ids) or ids[position] != self._mask:
                     continue
-                words = map(self._token, found["ids"][row, i])
-                shares = found["probabilities"][row, i].astype(float).round(4)
+                words = map(self._token, best[row, i])
+                rounded = shares[row, i].astype(float).round(4).tolist()
                 label = self._token(batch[features.MASKED_LM_IDS][row, i])
                 masks.append(
                     {
                         "position": position,
                         "label": label,
-                        "predicted": list(zip(words, shares.tolist())),
+                        "predicted": list(zip(words, rounded)),
                     }
                 )
             tokens = [self._token(x) for x in ids]

@@ -260,15 +260,14 @@ def read_masks(settings: Settings, train: Records) -> MaskSettings:
     for path, run in zip(train.files, train.listed, strict=True):
         if run is None:
             raise UserError(
-                "--dynamic_masking: not in a manifest",
+                "is in no manifest, which --dynamic_masking needs",
                 path=path,
                 expected="records of create_pretraining_data.py",
             )
         if run.get("word_boundaries"):
             raise UserError(
-                "--dynamic_masking: masked by --word_boundaries",
+                "--dynamic_masking does not support --word_boundaries",
                 path=path,
-                expected="words that the tokens show",
                 fix="raise --dupe_factor of the records instead",
             )
         masks = MaskSettings(**{name: run[name] for name in names & set(run)})

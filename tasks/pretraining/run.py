@@ -170,7 +170,6 @@ class Pretraining:
         return filled_masks.FilledMasks(
             self._settings.training.output_dir,
             self.run.model,
-            self.run.strategy,
             self._held_out_batches(),
             self._inputs.vocab_file,
         )

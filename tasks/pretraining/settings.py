@@ -59,11 +59,15 @@ class Settings:
     )
     max_seq_length: int = flag(
         128,
-        "Maximum number of tokens of a sequence, with [CLS] and [SEP].",
+        "Maximum number of tokens of a sequence, with [CLS] and [SEP]; if not "
+        "given, that of the records.",
         at_least=5,
     )
     max_predictions_per_seq: int = flag(
-        20, "Maximum number of masked tokens of a sequence.", at_least=1
+        20,
+        "Maximum number of masked tokens of a sequence; if not given, that of "
+        "the records.",
+        at_least=1,
     )
     dynamic_masking: bool = flag(
         False, "Draw new masks in each epoch.", resume=True, topic=TRAINING

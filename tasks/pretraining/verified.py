@@ -98,7 +98,7 @@ def check_all_records(
     found = workers.gather(strategy, *counts)
     if found.min() < 0:
         raise UserError(
-            "the first worker cannot use the records", fix="see its log"
+            "the first worker rejected the records", fix="see its log"
         )
     return [int(count) for count in found.max(0)][: len(phases)]
 

@@ -14,6 +14,7 @@ from common.progress import Progress, say
 from common.storage import to_json, write_whole
 from data.records import example_files
 from modeling import task_losses, task_models
+from modeling.formats import model_folder
 from tasks import (
     class_report,
     eval_report,
@@ -241,14 +242,20 @@ class Squad:
 
     def _restore_threshold(self) -> None:
         """Restores the threshold that was tuned for these weights."""
-        settings = self._settings
+        settings, source = self._settings, self._weights_source()
         path = os.path.join(self._folder, _THRESHOLD_FILE)
-        if (
-            not settings.version_2_with_negative
-            or settings.tune_null_threshold
-            or settings.is_threshold_given
-            or not storage.exists(path)
-        ):
+        start = self._tuning_settings.training.model.init_checkpoint
+        if start and not self.tuning.weights_step and not storage.exists(path):
+            path = model_folder.beside(start, _THRESHOLD_FILE)
+            source = model_folder.step_of(start), None
+        is_given, exists = settings.is_threshold_given, storage.exists(path)
+        if not settings.version_2_with_negative and (is_given or exists):
+            say(
+                "warning: without --version_2_with_negative the null threshold "
+                "is not used: every question has an answer"
+            )
+            return
+        if settings.tune_null_threshold or is_given or not exists:
             return
         try:
             with storage.open_text(path) as file:
@@ -261,7 +268,7 @@ class Squad:
                 path=path,
                 fix="remove it, or pass --null_score_diff_threshold",
             ) from None
-        if tuned_for == self._weights_source():
+        if tuned_for == source:
             say(f"null threshold {threshold:.4f} restored from {path}")
             self._threshold = threshold
         else:

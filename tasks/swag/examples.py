@@ -112,7 +112,7 @@ class Featurizer:
 
     Args:
         ids_of: text -> token ids.
-        cls_id, sep_id: ids of `[CLS]` and `[SEP]`.
+        cls_id, sep_id, unk_id: ids of `[CLS]`, `[SEP]` and `[UNK]`.
         max_seq_length: maximum S; longer pairs are truncated as in the
             original.
         choices: C; examples with fewer choices are padded.
@@ -126,35 +126,31 @@ class Featurizer:
         ids_of: Callable[[str], list[int]],
         cls_id: int,
         sep_id: int,
+        unk_id: int,
         max_seq_length: int,
         choices: int,
     ):
         self._ids_of = ids_of
-        self._cls, self._sep = cls_id, sep_id
+        self._cls, self._sep, self._unk = cls_id, sep_id, unk_id
         self._space = max_seq_length - 3
         self._choices = choices
         self.truncated = 0
 
-    def featurize(self, example: ChoiceExample, path: str) -> dict:
+    def featurize(self, example: ChoiceExample) -> dict:
         """Converts an example to features.
 
         Args:
             example: has at most C choices.
-            path: file of the example, for messages.
 
         Returns:
             input_ids and segment_ids, C lists each; label_ids, 0 if the label
             is unknown; choice_weights.
-
-        Raises:
-            UserError: if the tokenizer drops all characters of a choice.
         """
         context = self._ids_of(example.context)
         pairs = []
-        for number, choice in enumerate(example.choices):
-            choice = self._ids_of(choice)
-            if not choice:
-                raise _empty(path, example.line, number)
+        for choice in example.choices:
+            # The tokenizer may drop all characters of a choice.
+            choice = self._ids_of(choice) or [self._unk]
             self.truncated += len(context) + len(choice) > self._space
             a, b = sequences.truncate_pair(context, choice, self._space)
             pairs.append(sequences.join_pair(a, b, self._cls, self._sep))

@@ -52,6 +52,7 @@ class Choosing:
             ),
             tokenizer.vocab[vocabulary.CLS],
             tokenizer.vocab[vocabulary.SEP],
+            tokenizer.vocab[vocabulary.UNK],
             tuning.max_seq_length,
             self._choices,
         )
@@ -168,9 +169,7 @@ class Choosing:
         export.save(chooser, folder)
 
     def _featurize(self, name: str) -> Iterator[dict]:
-        path = getattr(self._settings, name)
-        for example in self._examples[name]:
-            yield self._featurizer.featurize(example, path)
+        return map(self._featurizer.featurize, self._examples[name])
 
     def _probabilities(self, name: str, batch_size: int, what: str):
         """Yields float64 [choices], the probabilities of each example."""

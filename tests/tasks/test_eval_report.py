@@ -98,7 +98,7 @@ def test_a_model_that_is_not_better_is_reported(capsys, metrics, warned):
     }
     eval_report.warn(metrics, references)
     assert capsys.readouterr().err == (
-        "warning: no better than without reading the text: "
+        "warning: no better than a reference that ignores the text: "
         f"{warned}; check --learning_rate, the number of steps and the data\n"
         if warned
         else ""
@@ -109,7 +109,8 @@ def test_right_answers_that_are_overconfident_are_reported(capsys):
     references = {"acc/majority": 0.5, "loss/frequencies": 1.0}
     eval_report.warn({"acc": 0.7, "loss": 1.05}, references)
     assert capsys.readouterr().err == (
-        "warning: no better than without reading the text: loss 1.050000 "
+        "warning: no better than a reference that ignores the text: "
+        "loss 1.050000 "
         "(frequencies 1.000000); its answers are better, but overconfident: "
         "train for fewer epochs or lower --learning_rate\n"
     )

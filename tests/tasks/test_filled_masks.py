@@ -33,7 +33,6 @@ def test_each_evaluation_adds_the_best_tokens_of_the_same_masks(tmp_path):
     filled = filled_masks.FilledMasks(
         str(tmp_path),
         model,
-        tf.distribute.get_strategy(),
         dataset,
         str(vocab),
     )

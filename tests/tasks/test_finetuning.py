@@ -1,6 +1,7 @@
 """Fine-tuning of any task: its schedule, and its resumption."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -25,20 +26,20 @@ def build():
     return task_models.build_classifier(config, CLASSES)
 
 
-def train(folder):
-    """Trains as a script does; returns the number of the first batch."""
+def finetuning_run(folder, **named):
+    """A run of the classifier, as a script makes it."""
     everything = flags.replace(
         Settings(),
         output_dir=str(folder),
-        do_train=True,
         train_batch_size=4,
         num_train_epochs=1,  # of 5.75 steps
         warmup_proportion=0.5,
         learning_rate=RATE,
         save_checkpoints_steps=1,
         log_steps=1,
+        **named,
     )
-    tuning = finetuning.FineTuningRun(
+    return finetuning.FineTuningRun(
         everything,
         finetuning.Setup(small.config(num_hidden_layers=1), {}, [5, S]),
         training_run.TrainingTask(
@@ -49,6 +50,11 @@ def train(folder):
         ),
         ROWS,
     )
+
+
+def train(folder):
+    """Trains as a script does; returns the number of the first batch."""
+    tuning = finetuning_run(folder, do_train=True)
     tuning.start()
     rng = np.random.default_rng(3)
     rows = [
@@ -77,6 +83,23 @@ def run(tmp_path_factory):
     """A run that was never interrupted, its folder and its first batch."""
     folder = tmp_path_factory.mktemp("finetuning")
     return folder, train(folder)
+
+
+def test_the_best_checkpoint_does_not_replace_the_given_weights(run, tmp_path):
+    """A folder may have no checkpoint but the best, as after a kill."""
+    folder, _ = run
+    best = tmp_path / "best"
+    best.mkdir()
+    for path in folder.glob("model.ckpt-2.*"):
+        shutil.copy(path, best)
+    other = str(folder / "model.ckpt-4")
+    tuning = finetuning_run(tmp_path, init_checkpoint=other)
+    tuning.start()
+    tuning.restore_best()
+    assert tuning.weights_step == 0
+    read = tensor_files.read(other)
+    for name, value in tuning.weights().items():
+        np.testing.assert_array_equal(value, read[name])
 
 
 def test_the_rate_warms_up_and_falls(run):

@@ -74,12 +74,12 @@ def of_swag(folder):
     choices = swag.ChoiceFile(settings.train_file, True, print)
     # One choice more than the file has: each example is padded.
     featurizer = swag.Featurizer(
-        lambda text: [5 + len(x) for x in text.split()], 2, 3, S, C + 1
+        lambda text: [5 + len(x) for x in text.split()], 2, 3, 4, S, C + 1
     )
     return (
         settings,
         settings.train_file,
-        lambda: (featurizer.featurize(x, "") for x in choices),
+        lambda: (featurizer.featurize(x) for x in choices),
         swag.training_schema(C + 1),
         C + 1,
     )

@@ -113,6 +113,7 @@ def test_numbers_for_labels(tmp_path):
     assert labels.size == 1
 
 
+@pytest.mark.parametrize("null", ["null", "NaN"])
 @pytest.mark.parametrize(
     "labels",
     [
@@ -122,11 +123,11 @@ def test_numbers_for_labels(tmp_path):
     ],
     ids=lambda labels: labels.kind,
 )
-def test_null_is_no_label(tmp_path, labels):
+def test_null_is_no_label(tmp_path, labels, null):
     first = "3.5" if labels.kind == classification.REGRESSION else '"yes"'
     path = write(
         tmp_path,
-        f'{{"t": "one", "l": {first}}}\n{{"t": "two", "l": null}}\n',
+        f'{{"t": "one", "l": {first}}}\n{{"t": "two", "l": {null}}}\n',
         "x.jsonl",
     )
     source = Source(path, "t", label="l")
@@ -146,13 +147,37 @@ def test_a_blank_field_is_no_label_of_a_file_to_predict(tmp_path, labels):
         read(needed, labels)
 
 
-def test_null_is_no_text(tmp_path):
-    path = write(tmp_path, '{"t": "one", "u": null}\n', "x.jsonl")
+@pytest.mark.parametrize("null", ["null", "NaN"])
+def test_null_is_no_text(tmp_path, null):
+    path = write(tmp_path, f'{{"t": "one", "u": {null}}}\n', "x.jsonl")
     for columns in ({"text": "u"}, {"text": "t", "text_b": "u"}):
         with pytest.raises(UserError) as error:
             read(Source(path, **columns), YES_NO)
         name = list(columns)[-1]
         assert f"x.jsonl:1: the {name} is null; expected" in str(error.value)
+
+
+def test_a_number_of_hundreds_of_digits_is_reported(tmp_path):
+    path = write(tmp_path, f'{{"t": "one", "l": {"9" * 400}}}\n', "x.jsonl")
+    with pytest.raises(UserError, match="x.jsonl:1: label '999.*a number"):
+        read(Source(path, "t", label="l"), Labels(REGRESSION))
+
+
+@pytest.mark.parametrize("absent", ["-1", "-1.0"])
+def test_minus_one_is_no_label_of_a_file_to_predict(tmp_path, absent):
+    """As in the test files of Hugging Face's GLUE."""
+    path = write(tmp_path, f"t\tl\none\t{absent}\n")
+    source = Source(path, "t", label="l", needs_label=False)
+    assert [e[3] for e in read(source, YES_NO)] == [None]
+    if absent == "-1":
+        assert [e[3] for e in read(source, Labels(names=("-1", "1")))] == [0]
+    assert [e[3] for e in read(source, Labels(REGRESSION))] == [-1.0]
+
+
+def test_a_share_ignores_white_space_around_labels(tmp_path):
+    rows = "".join(f"{i}\t{' ' * (i % 2)}no\n" for i in range(2))
+    source = Source(write(tmp_path, "t\tl\n" + rows), "t", label="l")
+    assert [len(x) for x in divided(source, YES_NO)] == [1, 1]
 
 
 def test_skipped_rows_are_logged(tmp_path):
@@ -198,6 +223,18 @@ def test_booleans_of_json_are_labels(tmp_path):
             Labels(classification.REGRESSION),
             "x.tsv:2: label 'nan'; expected a number",
         ),
+        (
+            "t\tl\none\t1e39\n",
+            {},
+            Labels(classification.REGRESSION),
+            "x.tsv:2: label '1e39'; expected a number",
+        ),
+        (
+            "t\tl\none\t['no', 'yes']\n",
+            {},
+            Labels(classification.MULTI_LABEL, ("no", "yes")),
+            "x.tsv:2: a list as text, \"['no', 'yes']\"; expected labels",
+        ),
     ],
 )
 def test_invalid_rows_are_reported(tmp_path, rows, source, labels, found):
@@ -234,11 +271,16 @@ def test_rows_without_any_label_are_reported(tmp_path):
     ("rows", "header", "found"),
     [
         ("l\nsame\nsame\n", True, "1 label: 'same'"),
-        ("Quality\n1\n1\n0\n0\n", False, "if line 1 is a header"),
+        ("Quality\n1\n1\n0\n0\n", False, "if line 1 is a header, pass --hea"),
         (
             "l\n" + "".join(f"text {i}\n" for i in range(1009)),
             True,
             "1,009 different labels",
+        ),
+        (
+            "".join(f"text {i}\n" for i in range(21)),
+            False,
+            "21 different labels, 21 of them only once",
         ),
     ],
 )

@@ -127,6 +127,8 @@ def test_kinds_of_labels(write):
     assert has_entities("EU B-ORG\nis O\n")
     assert has_entities("is O\n")
     assert not has_entities("EU NNP\nis VBZ\n")
+    assert has_entities("Jim S-PER\nis O\n")
+    assert has_entities("is O\nJim U-PER\n")
     assert not has_entities("EU S-x\nis VBZ\n")
     with pytest.raises(UserError, match=r"conll:4: label 'B_PER' among entit"):
         has_entities("EU B-ORG\n\nAnna B-PER\nKohl B_PER\n")

@@ -158,8 +158,8 @@ def test_records_that_cannot_be_masked_again(records, pretrain, tmp_path):
     bare = tmp_path / "bare.tfrecord"
     bare.write_bytes(plain.read_bytes())
     for path, message in (
-        (words, f"{words}: --dynamic_masking: masked by --word_boundaries; "),
-        (bare, f"{bare}: --dynamic_masking: not in a manifest; "),
+        (words, f"{words}: --dynamic_masking does not support --w"),
+        (bare, f"{bare}: is in no manifest, which --dynamic_ma"),
         (
             f"{spans},{plain}",
             f"{spans},{plain}: --dynamic_masking: the files were masked in "

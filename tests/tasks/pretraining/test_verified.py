@@ -117,5 +117,5 @@ def test_an_error_of_the_chief_ends_all(inputs, tmp_path, monkeypatch):
         check(inputs, tmp_path, vocab_size=3, do_train=True)
     assert sent == [(-1, -1)]
     monkeypatch.setattr(workers, "is_chief", lambda: False)
-    with pytest.raises(UserError, match="the first worker cannot use"):
+    with pytest.raises(UserError, match="the first worker rejected the rec"):
         check(inputs, tmp_path, do_train=True)

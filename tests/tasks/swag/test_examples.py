@@ -153,7 +153,7 @@ def test_files_that_are_something_else(write):
         list(examples.read("file.tsv", labelled=True))
 
 
-CLS, SEP = 2, 3
+CLS, SEP, UNK = 2, 3, 4
 
 
 def ids_of(text):
@@ -161,10 +161,8 @@ def ids_of(text):
 
 
 def test_examples_are_padded_with_choices_of_weight_0():
-    featurizer = examples.Featurizer(ids_of, CLS, SEP, 7, choices=3)
-    row = featurizer.featurize(
-        ChoiceExample("a bb", ["ccc d", "e"], 1, 1), "file"
-    )
+    featurizer = examples.Featurizer(ids_of, CLS, SEP, UNK, 7, choices=3)
+    row = featurizer.featurize(ChoiceExample("a bb", ["ccc d", "e"], 1, 1))
     assert row == {
         "input_ids": [
             [CLS, 11, 12, SEP, 13, 11, SEP],
@@ -180,15 +178,19 @@ def test_examples_are_padded_with_choices_of_weight_0():
         "choice_weights": [1.0, 1.0, 0.0],
     }
     assert featurizer.truncated == 0
-    row = featurizer.featurize(
-        ChoiceExample("a bb ccc", ["d e", "f"], None, 1), "file"
-    )
+    row = featurizer.featurize(ChoiceExample("a bb ccc", ["d e", "f"], None, 1))
     assert featurizer.truncated == 1
     assert row["input_ids"][0] == [CLS, 11, 12, SEP, 11, 11, SEP]
     assert row["label_ids"] == [0]
 
 
-def test_a_choice_of_dropped_characters_is_empty():
-    featurizer = examples.Featurizer(lambda text: [], CLS, SEP, 7, choices=2)
-    with pytest.raises(UserError, match="file:5: choice 0 is empty"):
-        featurizer.featurize(ChoiceExample("a", ["\x7f", "b"], 0, 5), "file")
+def test_a_choice_of_dropped_characters_is_unknown():
+    def ids_of(text):
+        return [] if text == "\x7f" else [5]
+
+    featurizer = examples.Featurizer(ids_of, CLS, SEP, UNK, 7, choices=2)
+    row = featurizer.featurize(ChoiceExample("a", ["\x7f", "b"], 0, 5))
+    assert row["input_ids"] == [
+        [CLS, 5, SEP, UNK, SEP],
+        [CLS, 5, SEP, 5, SEP],
+    ]
