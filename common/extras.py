@@ -34,5 +34,5 @@ def error(
     return UserError(
         f"{where}missing packages: {', '.join(names)}",
         path=path,
-        fix=f"pip install -r requirements-{extra}.txt",
+        fix=f"in the checkout: pip install -r requirements-{extra}.txt",
     )

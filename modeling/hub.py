@@ -156,7 +156,7 @@ class HubEncoder(keras.layers.Layer):
         """Copies the SavedModel, for `trust_models`."""
         if not storage.is_file(_graph(self.handle)):
             raise UserError(
-                "is missing, and belongs into the saved model",
+                "is missing; the Keras model must contain it",
                 path=self.handle,
                 expected="the SavedModel of the layer",
             )

@@ -88,10 +88,11 @@ def check(settings: Settings) -> Settings:
     if settings.is_preprocessor:
         if settings.precision != "float32" or settings.static_seq_length:
             raise UserError(
-                "--precision and --static_seq_length apply to models only"
+                "--precision and --static_seq_length apply to models only",
+                fix="omit them",
             )
         if not (settings.files.vocab_file or checkpoint):
-            raise UserError("no --vocab_file")
+            raise UserError("no --vocab_file", fix="pass the vocabulary")
     elif not checkpoint:
         raise UserError(
             "no --model_checkpoint_path", fix="pass the checkpoint's prefix"

@@ -99,7 +99,7 @@ def parse(body: bytes, signatures: dict[str, dict]) -> Request:
     if len(sizes) != 1 or 0 in sizes:
         raise UserError(
             f"{' and '.join(map(str, sorted(sizes)))} examples",
-            expected="at least one, and as many in each input",
+            expected="at least one, and the same number in each input",
         )
     return Request(name, tensors, forms[0], *sizes)
 

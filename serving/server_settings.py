@@ -28,7 +28,10 @@ class Settings:
         "Load a model that you did not export yourself: loading a SavedModel "
         "runs it as a program.",
     )
-    host: str = flag("127.0.0.1", "Address; who reaches it may ask the model.")
+    host: str = flag(
+        "127.0.0.1",
+        "Address to listen on; anyone who can reach it can query the model.",
+    )
     port: int = flag(8501, "Port; 0: any free one.", at_least=0, at_most=65535)
     max_batch_size: int = flag(
         32, "Maximum number of examples of a batch.", at_least=1, at_most=1024

@@ -55,7 +55,7 @@ class Guard:
                     say(
                         f"warning: step {number}: loss {losses['loss']:.4f} "
                         f"spikes above {limit:.4f}, the mean of the last steps "
-                        "and six standard deviations; its examples: "
+                        "and six standard deviations; examples of its batch: "
                         f"{records_of(number)}"
                     )
             elif self._is_bad(row):

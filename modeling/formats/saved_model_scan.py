@@ -97,9 +97,9 @@ def scan(folder: str) -> frozenset[str]:
     if found:
         some = [f"{op!a} (in {where!a})" for op, where in sorted(found.items())]
         raise UserError(
-            f"operations that no BERT needs: {', '.join(some[:5])}",
+            f"operations that are not allowed: {', '.join(some[:5])}",
             path=path,
-            fix="the graph could do more than compute, so it is not loaded",
+            fix="convert_checkpoint.py --from=hub reads the weights only",
         )
     return frozenset(node.op for node in saved_models.nodes(meta))
 

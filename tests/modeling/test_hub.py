@@ -176,7 +176,7 @@ def test_a_saved_model_can_be_moved_without_its_source(exports, rows, tmp_path):
     )
     found = np.load(moved / "found.npy")
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    with pytest.raises(UserError, match="belongs into the saved model"):
+    with pytest.raises(UserError, match="the Keras model must contain it"):
         model.save(tmp_path / "again.keras")
 
 

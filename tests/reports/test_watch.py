@@ -145,5 +145,5 @@ def test_without_the_libraries_one_line_tells_how_to_get_them(
     monkeypatch.setattr(live_report.subprocess, "Popen", None)
     start(str(tmp_path))
     assert capsys.readouterr().err == (
-        "no report.html: pip install -r requirements-report.txt\n"
+        "report.html is not written; pip install -r requirements-report.txt\n"
     )
