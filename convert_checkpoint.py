@@ -42,7 +42,7 @@ def main(argv: list[str]) -> None:
     difference = conversion.convert(bert, settings.target, settings.output)
     say(f"largest difference of the outputs of both models: {difference:.1e}")
     count = sum(value.size for value in bert.values.values())
-    heads = ", ".join(["encoder", *conversion.heads_of(bert.values)])
+    heads = ", ".join(conversion.parts_of(bert.values, settings.target))
     print(
         f"wrote {len(bert.values)} variables ({count:,} numbers; {heads}) to "
         f"{settings.output}"

@@ -13,11 +13,11 @@ Languages, or other groups, may have names, to give small ones more weight:
 
 import sys
 
-from common import flags
+from common import flags, outputs
 from common import main as common_main
 from common.errors import printable
 from common.progress import say
-from data.corpus import documents, outputs
+from data.corpus import documents
 from data.pretraining import creation, partitions, runners
 from data.pretraining.creation import Settings
 

@@ -10,10 +10,10 @@ into the most tokens fill its `[unusedN]` slots, and no other id changes.
 
 import sys
 
-from common import flags, storage
+from common import flags, outputs, storage
 from common import main as common_main
 from common.errors import printable
-from data.corpus import documents, outputs, vocabulary_creation
+from data.corpus import documents, vocabulary_creation
 from data.corpus.vocabulary_creation import Settings
 
 

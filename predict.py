@@ -15,7 +15,6 @@ The model is loaded once, and each line is answered as soon as it is read, so
 another program can keep this one open and send it one line at a time.
 """
 
-import os
 import sys
 
 from common import flags, storage
@@ -45,12 +44,9 @@ def main(argv: list[str]) -> None:
     if not path and sys.stdin.isatty():
         say(f"reading {', '.join(model.inputs)}, separated by tabs; ^D ends")
     opened = storage.open_file(path, "rb") if path else sys.stdin.buffer
-    try:
-        with opened as stream:
-            for lines in answer_lines.read_lines(stream):
-                printer.print_answers(lines)
-    except BrokenPipeError:  # the reader has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with opened as stream:
+        for lines in answer_lines.read_lines(stream):
+            printer.print_answers(lines)
     for line in printer.notes():
         say(line)
 

@@ -12,7 +12,7 @@ import dataclasses
 import os
 import sys
 
-from common import extras, flags, storage
+from common import extras, flags, outputs, storage
 from common import main as common_main
 from common.errors import UserError
 from common.flags import flag
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> None:
     for folder in folders:
         if not storage.is_folder(folder):
             raise UserError("no such folder", path=folder, expected="a run")
-    storage.check_output_file(path, "output_file")
+    outputs.check_file(path, "output_file")
     extras.check("report", "jinja2", "matplotlib")
     runs = run_files.read_runs(folders)
     say(f"drawing the report to {path} ...")

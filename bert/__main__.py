@@ -6,6 +6,7 @@ bert configs            prints the folder of bert_base.json and the others
 """
 
 import ast
+import contextlib
 import difflib
 import runpy
 import sys
@@ -17,9 +18,11 @@ def scripts() -> dict[str, str]:
     """Returns name -> first line of the docstring of each script."""
     found = {}
     for path in sorted(locations.SCRIPTS.glob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        if path.stem != "__init__":
-            found[path.stem] = ast.get_docstring(tree).splitlines()[0]
+        with contextlib.suppress(SyntaxError):  # of the user's own scripts
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            usage = ast.get_docstring(tree) or " "
+            if path.stem != "__init__":
+                found[path.stem] = usage.splitlines()[0]
     return found
 
 

@@ -1,11 +1,13 @@
 """Filled masks and vectors of texts, in one call."""
 
+import os
+
 import numpy as np
 import tensorflow as tf
 
 from bert import heads
 from bert.encoders import Encoder, config_of, load_encoder
-from bert.tokenizer import Tokenizer
+from bert.tokenizer import Tokenizer, strings
 from common.errors import UserError
 from data import batching, features
 from data.text import vocabulary
@@ -19,7 +21,7 @@ def fill_mask(
     text: str,
     model: str | Loaded,
     top_k: int = 5,
-    words: list[str] | None = None,
+    words: str | list[str] | None = None,
 ) -> list[list[tuple[str, float]]]:
     """Predicts the words for each `[MASK]` of a text.
 
@@ -44,6 +46,11 @@ def fill_mask(
 
     if top_k < 1:
         raise UserError(f"top_k={top_k}", expected="1 or more")
+    if not isinstance(text, str):
+        raise UserError(f"text is {text!r:.60}", expected="a str")
+    chosen = None if words is None else strings(words, "words")
+    if chosen == []:
+        raise UserError("no words", expected="at least one")
     encoder, tokenizer = _load(model)
     path = encoder.checkpoint.path if encoder.checkpoint else "the encoder"
     known = encoder.checkpoint.values if encoder.checkpoint else ()
@@ -61,7 +68,7 @@ def fill_mask(
             f"the text has {len(tokens) + 2} tokens",
             expected=f"at most {longest}",
         )
-    chosen = run.tokens_of_words(words or (), tokenizer.exact)
+    chosen = run.tokens_of_words(chosen or (), tokenizer.exact)
     network = heads.masked_lm(encoder)
     return run.fill(network, tokenizer.exact, tokens, top_k, chosen)
 
@@ -103,7 +110,7 @@ def embed(
     if pooling not in ("mean", "max", "cls"):
         raise UserError(f"pooling={pooling!r}", expected="mean, max or cls")
     encoder, tokenizer = _load(model)
-    texts = [texts] if isinstance(texts, str) else list(texts)
+    texts = strings(texts, "texts")
     config = config_of(encoder)
     if not -config.num_hidden_layers <= layer <= -1:
         expected = f"-1 to -{config.num_hidden_layers}"
@@ -137,7 +144,7 @@ def embed(
 
 def _load(model: str | Loaded) -> Loaded:
     encoder, tokenizer = (
-        load_encoder(model) if isinstance(model, str) else model
+        load_encoder(model) if isinstance(model, str | os.PathLike) else model
     )
     if tokenizer is None:
         raise UserError(

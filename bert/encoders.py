@@ -38,7 +38,7 @@ def new_encoder(config: BertConfig | str, seed: int = 12345) -> Encoder:
     Raises:
         UserError: the config is invalid.
     """
-    if isinstance(config, str):
+    if isinstance(config, str | os.PathLike):
         published = locations.CONFIGS / f"bert_{config}.json"
         path = published if published.is_file() else config
         config = BertConfig.from_json_file(str(path))
@@ -67,6 +67,7 @@ def load_encoder(
     Raises:
         UserError: a file is missing, damaged or not supported.
     """
+    path = os.fspath(path)
     bert = conversion.READERS[_format_of(path)](path, None)
     conversion.find_vocabulary(bert, path, vocab_file)
     encoder = new_encoder(bert.config)
@@ -154,7 +155,7 @@ def _variables(model: keras.Model) -> dict[str, keras.Variable]:
         raise UserError("no encoder in the model", expected='a layer "bert"')
     known = {id(variable) for variable in named.values()}
     own = [x.path for x in model.weights if id(x) not in known]
-    own = [x for x in own if "seed" not in x]
+    own = [x for x in own if not x.endswith("seed_generator_state")]
     if own:
         raise UserError(
             f"the checkpoint has no name for {', '.join(own[:3])}",

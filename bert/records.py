@@ -1,5 +1,7 @@
 """Records of pre-training as a data set for `fit`."""
 
+import os
+
 import tensorflow as tf
 
 from common import storage
@@ -47,7 +49,8 @@ def pretraining_dataset(
     Raises:
         UserError: a file is missing, damaged or packed.
     """
-    paths = [files] if isinstance(files, str) else list(files)
+    is_one = isinstance(files, str | os.PathLike)
+    paths = list(map(os.fspath, [files] if is_one else files))
     paths = storage.list_files(",".join(paths), "files")
     listed = manifest.manifests_of(paths)
     if any(run and run.get("pack_sequences") for run in listed):

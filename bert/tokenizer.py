@@ -79,11 +79,11 @@ class Tokenizer:
         Raises:
             UserError: an argument is invalid.
         """
-        texts = [texts] if isinstance(texts, str) else list(texts)
-        if isinstance(text_pairs, str):
-            text_pairs = [text_pairs]
+        texts = strings(texts, "texts")
         limit = self.max_length if max_length is None else max_length
-        pairs = [""] * len(texts) if text_pairs is None else list(text_pairs)
+        pairs = [""] * len(texts)
+        if text_pairs is not None:
+            pairs = strings(text_pairs, "text_pairs")
         self._check(texts, pairs, limit, padding)
         if offsets:
             rows, spans = self._rows_with_offsets(texts, pairs, limit)
@@ -179,6 +179,23 @@ class Tokenizer:
             none = [(0, 0)]
             joined.append(none + one + none + (two + none if two else []))
         return rows, joined
+
+
+def strings(values, name: str) -> list[str]:
+    """Returns a list of one or several strings.
+
+    Args:
+        values: a string, or an iterable of strings.
+        name: of the argument, for messages.
+
+    Raises:
+        UserError: an element is another object, such as bytes or None.
+    """
+    values = [values] if isinstance(values, str) else list(values)
+    for i, value in enumerate(values):
+        if not isinstance(value, str):
+            raise UserError(f"{name}[{i}] is {value!r:.60}", expected="a str")
+    return values
 
 
 def _fill(inside: np.ndarray, rows: list[list[int]]) -> np.ndarray:

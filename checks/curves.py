@@ -41,7 +41,7 @@ def check(
     """Checks the curves of a run.
 
     Args:
-        points: from `common.curves.read_curves`.
+        points: from `common.formats.curves.read_curves`.
         objectives: objectives of the run.
         path: file of the curves.
         started_fresh: whether the run started from initial weights.
@@ -79,7 +79,7 @@ def check_schedule(
 
     Args:
         settings: flags of the run.
-        points: from `common.curves.read_curves`.
+        points: from `common.formats.curves.read_curves`.
         path: file of the settings.
     """
     last = settings.get("num_train_steps", 0)

@@ -8,10 +8,10 @@ import pathlib
 
 from checks import records
 from common import flags, storage
-from common.curves import read_curves
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
 from common.flags import flag
+from common.formats.curves import read_curves
 from common.progress import say
 from data.records import manifest
 from data.text import vocabulary_checks

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable
 
 from common import packages, storage, tensorflow_log
@@ -45,6 +46,11 @@ def run(
     try:
         with _held:
             code = main(argv) or 0
+            if sys.stdout:
+                sys.stdout.flush()
+    except BrokenPipeError:  # the reader of the output has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
     except KeyboardInterrupt:
         code = 130
     except SystemExit as end:

@@ -374,25 +374,6 @@ def list_files(patterns: str, flag: str) -> list[str]:
     return files
 
 
-def check_output_file(path: str, flag: str) -> None:
-    """Rejects a path that cannot become a file.
-
-    Raises:
-        UserError: the path is a folder or a device, or in a folder that does
-            not exist.
-    """
-    if not path or exists(path) and not is_file(path):
-        raise UserError(f"--{flag}={path!r}", expected="the name of a file")
-    folder = parent(path)
-    # A store of objects has no folders.
-    if not is_remote(path) and not is_folder(folder):
-        raise UserError(
-            f"--{flag}={path!r}",
-            expected=f"a folder {folder}",
-            fix="create the folder first",
-        )
-
-
 def sync_and_hash(path: str) -> str:
     """Flushes a file to disk; returns its sha256 as hexadecimal digits."""
     with open_file(path, "rb") as file:

@@ -265,24 +265,16 @@ def assign(
             fix=fix,
         )
     wrong = [
-        f"{name} {list(values[name].shape)} (config: {list(v.shape)})"
+        f"{name} {list(x.shape)} of {x.dtype} (config: {list(v.shape)})"
         for name, v in variables.items()
-        if name in values and values[name].shape != tuple(v.shape)
+        if (x := values.get(name)) is not None
+        and (x.shape != tuple(v.shape) or x.dtype.kind in "OSU")
     ]
     if wrong:
         raise UserError(
             f"other shapes than the config's: {first_of(wrong)}",
             path=path,
             fix="pass the bert_config.json that belongs to it",
-        )
-    texts = [
-        name
-        for name in variables
-        if name in values and values[name].dtype.kind in "OSU"
-    ]
-    if texts:
-        raise UserError(
-            f"{first_of(texts)}: strings", path=path, expected="numbers"
         )
     for name, variable in variables.items():
         if name in values:

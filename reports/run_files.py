@@ -16,8 +16,8 @@ import os
 import re
 
 from common import storage
-from common.curves import read_curves
 from common.errors import UserError
+from common.formats.curves import read_curves
 
 CURVES, FILLED = "metrics.jsonl", "filled_masks.jsonl"
 _PREFIX = "model.ckpt-"

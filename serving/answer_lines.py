@@ -72,7 +72,8 @@ def fields_of(
             "one text per line",
         )
     try:
-        text = line.decode("utf-8").removesuffix("\r")
+        encoding = "utf-8-sig" if number == 1 else "utf-8"
+        text = line.decode(encoding).removesuffix("\r")
     except UnicodeDecodeError as error:
         byte = line[error.start]
         raise wrong(f"invalid UTF-8 byte 0x{byte:02x}", "UTF-8") from None

@@ -1,11 +1,15 @@
 """Output folder of an export: checked in advance, written atomically."""
 
+import os
 from collections.abc import Callable
 
 from common import storage
 from common.errors import UserError
 from common.progress import say
 from serving import known_exports
+
+_GRAPH = "saved_model.pb"
+_SCRATCH = ".partial-export"  # in a folder that exists
 
 
 def check(folder: str | None, flag: str = "export_dir") -> None:
@@ -20,7 +24,8 @@ def check(folder: str | None, flag: str = "export_dir") -> None:
     """
     if folder is None or not storage.exists(folder):
         return
-    if not storage.is_folder(folder) or storage.list_folder(folder):
+    names = storage.list_folder(folder) if storage.is_folder(folder) else [""]
+    if set(names) - {_SCRATCH}:
         raise UserError(
             "already exists",
             path=folder,
@@ -32,7 +37,8 @@ def check(folder: str | None, flag: str = "export_dir") -> None:
 def write(folder: str, save: Callable[[str], None]) -> str:
     """Writes an export to a temporary folder, renames it, remembers it.
 
-    On shared storage the graph, which makes it an export, is written last.
+    On shared storage the graph, which makes it an export, is written last; so
+    it is in a folder that exists, as it may be a mount or a link.
 
     Args:
         folder: path of a new or empty folder.
@@ -49,7 +55,10 @@ def write(folder: str, save: Callable[[str], None]) -> str:
 
     folder = folder.rstrip("/")
     say(f"exporting to {folder} ...")
+    inside = not storage.is_remote(folder) and storage.is_folder(folder)
     partial = storage.unfinished(folder)
+    if inside:
+        partial = storage.scratch(folder, _SCRATCH)
     try:
         storage.make_folder(storage.parent(folder))
         storage.remove_folder(partial)  # left by an export that was killed
@@ -58,9 +67,15 @@ def write(folder: str, save: Callable[[str], None]) -> str:
             storage.sync_and_hash(file)
         known_exports.remember(partial, folder)
         if storage.is_remote(folder):
-            storage.copy_folder(partial, folder, last="saved_model.pb")
+            storage.copy_folder(partial, folder, last=_GRAPH)
             return folder
-        storage.replace(partial, folder)
+        names = storage.list_folder(partial) if inside else []
+        for name in sorted(names, key=_GRAPH.__eq__):
+            storage.replace(
+                os.path.join(partial, name), os.path.join(folder, name)
+            )
+        if not inside:
+            storage.replace(partial, folder)
     except (OSError, tf.errors.OpError) as error:
         why = getattr(error, "strerror", None) or error.message
         raise UserError(f"cannot be written: {why}", path=folder) from None

@@ -194,4 +194,4 @@ def lengths(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
     """
     mask = inputs[features.INPUT_MASK]
     positions = tf.range(1, tf.shape(mask)[1] + 1)
-    return tf.reduce_max(mask * positions, -1)
+    return tf.reduce_max(tf.where(mask > 0, positions, 0), -1)

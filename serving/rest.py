@@ -22,6 +22,7 @@ from serving import asking
 DEFAULT = "serving_default"
 _ANSWERS = {"instances": "predictions", "inputs": "outputs"}  # form -> key
 _BYTES = {"b64"}
+_DIMENSIONS = 254  # TensorFlow ends the process at more
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +96,7 @@ def parse(body: bytes, signatures: dict[str, dict]) -> Request:
         columns = {key: [row[key] for row in rows] for key in specs}
     columns = _named(columns, specs)
     tensors = {k: _tensor(columns[k], spec, k) for k, spec in specs.items()}
-    sizes = {len(x) for x in tensors.values()}
+    sizes = {len(x) for x in tensors.values() if x.shape.rank}
     if len(sizes) != 1 or 0 in sizes:
         raise UserError(
             f"{' and '.join(map(str, sorted(sizes)))} examples",
@@ -115,8 +116,17 @@ def _named(value, specs: dict) -> dict:
     return value
 
 
+def _depth(value) -> int:
+    depth = 0
+    while isinstance(value, list):
+        depth, value = depth + 1, value[0] if value else None
+    return depth
+
+
 def _tensor(value, spec: tf.TensorSpec, name: str) -> tf.Tensor:
     try:
+        if _depth(value) > _DIMENSIONS:
+            raise ValueError
         tensor = tf.constant(_decoded(value), spec.dtype)
         if spec.shape.is_compatible_with(tensor.shape):
             return tensor

@@ -56,8 +56,8 @@ class Servable:
             for name in self.signatures
         }
         self._batched = {
-            name: _batched(function, self.signatures[name], settings, on_batch)
-            for name, function in self._functions.items()
+            name: _batched(self._functions[name], specs, settings, on_batch)
+            for name, specs in self.signatures.items()
         }
         self._one_at_a_time = threading.Lock()
         self._call_once()

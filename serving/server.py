@@ -21,6 +21,15 @@ from serving.server_settings import Settings
 _SILENCE = 30  # seconds after which a silent client is disconnected
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n\r\n"
 _RETRY = {429, 503}
+# Starts of the lines of an error of a graph that do not say what is wrong.
+_FRAMES = (
+    "Graph execution",
+    "Detected at node",
+    "<stack",
+    "[[",
+    "File",
+    "Hint",
+)
 
 
 class RateLimit:
@@ -152,7 +161,9 @@ def _describe(error: Exception) -> tuple[int, str]:
     if isinstance(error, exceptions.HTTPException):
         return error.code, error.description
     if isinstance(error, tf.errors.InvalidArgumentError):
-        return 400, error.message.split("\n")[0]
+        lines = (line.strip() for line in error.message.split("\n"))
+        told = (x for x in lines if x and not x.startswith(_FRAMES))
+        return 400, next(told, "the model rejects it")
     if isinstance(error, tf.errors.UnavailableError):
         return 503, "the queue is full"
     say(f"warning: a request failed: {error!r}")
@@ -181,7 +192,12 @@ class Server(serving.ThreadedWSGIServer):
         is_free = self._free.acquire(blocking=False)
         if not is_free:
             with contextlib.suppress(OSError):  # it may have gone already
+                request.settimeout(0.05)
                 request.sendall(_BUSY)
+                request.shutdown(socket.SHUT_WR)
+                for _ in range(64):  # what is not read would reset it
+                    if not request.recv(1 << 16):
+                        break
         return is_free
 
     def process_request_thread(self, request, client_address):

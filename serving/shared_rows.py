@@ -69,7 +69,7 @@ def _pack(inputs: dict) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         tf.gather_nd(inputs[features.INPUT_IDS], tokens),
         tf.gather_nd(inputs[features.SEGMENT_IDS], tokens),
         position,
-        tf.gather_nd(mask, tokens) * (slot + 1),
+        tf.minimum(1, tf.gather_nd(mask, tokens)) * (slot + 1),
     ]
     offset = tf.gather_nd(first, tf.gather(slots, text))
     target = tf.stack([row, offset + position], 1)

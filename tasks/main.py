@@ -1,6 +1,7 @@
 """Start and end of a script that trains: workers and signals."""
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -11,6 +12,9 @@ from common import main as common_main
 from common.errors import UserError
 from tasks import live_report, output_dir
 from training import cluster, preemption, workers
+
+# TensorFlow's and XLA's first lines.
+_NO_MEMORY = "(OOM when allocating|Out of memory while).*"
 
 
 def parse(argv: list[str], settings_class: type, usage: str) -> Any:
@@ -86,7 +90,18 @@ def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(preemption.RUN_AGAIN))
 
     def watched(argv):
-        with workers.watch():
-            main(argv)
+        try:
+            with workers.watch():
+                main(argv)
+        except Exception as error:
+            found = re.search(_NO_MEMORY, getattr(error, "message", ""))
+            if not found:
+                raise
+            raise UserError(
+                f"the device is out of memory: {found[0]}",
+                fix="raise --gradient_accumulation_steps, pass --remat or "
+                "--precision=bfloat16, or lower the batch size or "
+                "--max_seq_length",
+            ) from None
 
     return common_main.run(watched, argv, workers.leave)

@@ -13,6 +13,8 @@ from common.progress import say
 from modeling.config import BertConfig
 from tasks import output_dir, settings
 
+_OF_WORKERS = ("train_for", "cluster_timeout", "distribution")  # may differ
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainingTask:
@@ -103,6 +105,13 @@ class TrainingRun:
         training, task = self._training, self._task
         chosen = {"use_xla": self.use_xla}
         self._decisive = flags.as_dict(everything, "resume") | chosen
+        paths = flags.as_dict(everything, "path")  # workers may have their own
+        own = {*_OF_WORKERS, *flags.as_dict(everything, "chief")}
+        self._of_all_workers = {
+            f"--{name}": value if name not in paths else value is not None
+            for name, value in flags.as_dict(everything).items()
+            if name not in own
+        }
         self._settings = {
             **flags.as_dict(everything),
             **chosen,
@@ -188,9 +197,8 @@ class TrainingRun:
         from training import workers
 
         training = self._training
-        decisive = {f"--{name}": x for name, x in self._decisive.items()}
-        decisive["records"] = self._task.records
-        workers.check_settings(self.strategy, decisive)
+        compared = {"--use_xla": self.use_xla, "records": self._task.records}
+        workers.check_settings(self.strategy, self._of_all_workers | compared)
         restored = self.session.resume(training.do_train)
         if restored:
             if training.do_train:
@@ -209,7 +217,8 @@ class TrainingRun:
         if training.do_train:
             weights = checkpoints.without_other_heads(weights, self.named)
         else:
-            required = tuple(self.named)
+            trained = (n for n, x in self.named.items() if x.trainable)
+            required = (*required, *trained)
         fresh = checkpoints.assign(self.named, weights, path, required)
         fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
         say(f"starting from {path}; {fresh}")

@@ -13,6 +13,8 @@ import re
 import keras
 import tensorflow as tf
 
+from common.errors import UserError
+
 EXCLUDED = r"LayerNorm|layer_norm|bias"
 CLIP_NORM = 1.0
 
@@ -209,6 +211,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         name: str = "adam_weight_decay",
         **kwargs,
     ):
+        if kwargs.get("weight_decay") is not None:  # Keras would add its own
+            raise UserError("weight_decay", fix="pass decay")
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.decay, self.epsilon, self.rule = decay, epsilon, rule
         self.beta_1, self.beta_2 = beta_1, beta_2

@@ -97,7 +97,7 @@ class Saver:
             math.prod(value.shape) * tf.as_dtype(value.dtype).size
             for value in values.values()
         )
-        free = self._free_bytes()
+        free = storage.free_space(self._scratch)
         if free < needed:
             raise UserError(
                 f"{free:,} bytes free",
@@ -206,16 +206,13 @@ class Saver:
             self._publish()
         except (OSError, tf.errors.OpError) as error:
             raise UserError(
-                f"checkpoint cannot be written, {self._free_bytes():,} bytes "
-                f"free: {error}",
+                f"checkpoint cannot be written, "
+                f"{storage.free_space(self._scratch):,} bytes free: {error}",
                 path=path,
                 fix="check permissions and free space, and run again: "
                 "training resumes from the previous checkpoint",
             ) from None
         return path
-
-    def _free_bytes(self) -> int:
-        return storage.free_space(self._scratch)
 
     def _write(self, name: str, values: dict) -> None:
         storage.remove_folder(self._scratch)
@@ -333,8 +330,11 @@ class Saver:
         for step in reversed(steps):
             path = os.path.join(self.folder, f"{PREFIX}-{step}")
             try:
-                return self._restore(path, step)
+                with storage.open_file(f"{path}.json", "rb"):
+                    return self._restore(path, step)
             except DAMAGE as error:
+                if isinstance(error, PermissionError):
+                    raise  # it may be undamaged
                 say(
                     f"warning: {path}: unreadable, restoring an earlier "
                     f"checkpoint: {error}"

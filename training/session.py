@@ -77,7 +77,7 @@ class Session:
             variables = self._variables if will_train else self._named
             fix = "pass another --output_dir, or the flags of this run"
             self._assign(variables, restored, self._saver.folder, fix)
-        workers.check_step(strategy, self.step, self._folder)
+        workers.check_settings(strategy, {"the step to resume": self.step})
         if restored and restored.state:
             self._trainer.load_state_dict(restored.state["trainer"])
             self._validation_state = restored.state["held_out"]

@@ -59,9 +59,10 @@ class RunningSums:
         return {"steps": self.steps, "sums": [x.hex() for x in self._sums]}
 
     def load_state_dict(self, state: dict) -> None:
-        """Restores the sums of an interrupted run."""
-        self.steps = state["steps"]
-        self._sums = [float.fromhex(x) for x in state["sums"]]
+        """Restores the sums of an interrupted run with the same objectives."""
+        if len(state["sums"]) == len(self._sums):
+            self.steps = state["steps"]
+            self._sums = [float.fromhex(x) for x in state["sums"]]
 
 
 class Throughput:

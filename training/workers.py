@@ -233,27 +233,6 @@ def barrier(strategy) -> None:
     gather(strategy, 0)
 
 
-def check_step(strategy, step: int, folder: str) -> None:
-    """Checks that all workers start from the same step.
-
-    Args:
-        strategy: strategy of the run.
-        step: first step of this worker.
-        folder: its folder of checkpoints.
-
-    Raises:
-        UserError: another worker is at another step.
-    """
-    steps = sorted({int(x) for x in gather(strategy, step)[:, 0]})
-    if len(steps) > 1:
-        raise UserError(
-            f"workers are at the steps {', '.join(map(str, steps))}",
-            path=folder,
-            expected="the same checkpoints in --output_dir on all workers",
-            fix="put it on a file system that they share",
-        )
-
-
 def check_settings(strategy, settings: dict[str, object]) -> None:
     """Checks that all workers have the same settings.
 

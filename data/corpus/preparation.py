@@ -5,12 +5,12 @@ import dataclasses
 import os
 import zlib
 
-from common import storage
+from common import outputs, storage
 from common.errors import UserError
 from common.flags import flag
 from common.formats import arrow_files
 from common.progress import Progress, say
-from data.corpus import corpus_writer, documents, outputs, raw_text
+from data.corpus import corpus_writer, documents, raw_text
 
 _TABLES = (".csv", ".tsv")
 
@@ -84,7 +84,7 @@ class Settings:
                 become a file.
         """
         for output in self.outputs:
-            storage.check_output_file(output, "output_file")
+            outputs.check_file(output, "output_file")
         if self.language not in raw_text.LANGUAGES:
             raise UserError(
                 f"--language={self.language!r} is unknown",

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import secrets
 
-from common import flags, storage
+from common import flags, outputs, storage
 from common.errors import UserError
 from common.flags import flag, group
 from common.progress import say
@@ -81,7 +81,7 @@ class Settings:
             UserError: the flags contradict each other, or the output path
                 cannot become a file.
         """
-        storage.check_output_file(self.output_file, "output_file")
+        outputs.check_file(self.output_file, "output_file")
         if bool(self.base_vocab) != bool(self.num_new_tokens):
             raise UserError(
                 "--base_vocab and --num_new_tokens require each other",

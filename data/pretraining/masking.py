@@ -5,7 +5,6 @@ of google-research/bert `create_pretraining_data.py` and of ALBERT's n-grams.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -39,14 +38,14 @@ class Vocabulary:
     Attributes:
         size: V, number of tokens.
         cls_id, sep_id, mask_id: ids of `[CLS]`, `[SEP]` and `[MASK]`.
-        continuation_ids: ids of the wordpieces that start with `##`.
+        continues: bool [V], whether each token starts with `##`.
     """
 
     size: int
     cls_id: int
     sep_id: int
     mask_id: int
-    continuation_ids: frozenset[int]
+    continues: np.ndarray
 
     @classmethod
     def of(cls, vocab: dict[str, int]) -> "Vocabulary":
@@ -56,17 +55,8 @@ class Vocabulary:
             cls_id=vocab["[CLS]"],
             sep_id=vocab["[SEP]"],
             mask_id=vocab["[MASK]"],
-            continuation_ids=frozenset(
-                i for token, i in vocab.items() if token.startswith("##")
-            ),
+            continues=np.array([token.startswith("##") for token in vocab]),
         )
-
-    @functools.cached_property
-    def continues(self) -> np.ndarray:
-        """bool [V], whether each token starts with `##`."""
-        table = np.zeros(self.size, bool)
-        table[list(self.continuation_ids)] = True
-        return table
 
 
 @dataclasses.dataclass(frozen=True)

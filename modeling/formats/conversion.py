@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Callable
 
 from common import storage
@@ -25,6 +26,10 @@ SOURCES = ("google", "huggingface", "model_garden", "hub")
 TARGETS = ("google", "huggingface", "model_garden")  # can be read again
 TOLERANCE = 1e-4  # absolute difference of outputs in float32
 _SCRATCH = ".partial-conversion"
+_WEIGHT = re.compile(
+    r"(bert|cls)/.+/(\w+_embeddings|kernel|bias|gamma|beta"
+    r"|output_weights|output_bias)|output_(weights|bias)"
+)  # optimizers of other projects add names below it
 _HEADS = {  # name that is printed -> a variable of the head
     "pooler": "bert/pooler/dense/kernel",
     "masked LM": "cls/predictions/output_bias",
@@ -143,7 +148,7 @@ def read_google(path: str, config_file: str | None) -> Bert:
         known = {
             name: value
             for name, value in values.items()
-            if name.startswith(checkpoints.KNOWN)
+            if name.startswith(checkpoints.KNOWN) and _WEIGHT.fullmatch(name)
         }
         return known, sorted(values.keys() - known.keys())
 
@@ -453,6 +458,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
     scratch = storage.scratch(output, _SCRATCH)
     try:
         storage.make_folder(output)
+        storage.remove_folder(scratch)  # of a killed conversion
         storage.make_folder(scratch)
         write(bert, target, scratch)
         if target in portable.FILES:
@@ -485,6 +491,9 @@ def convert(bert: Bert, target: str, output: str) -> float:
     return difference
 
 
-def heads_of(values: dict) -> list[str]:
-    """Returns the names of the heads that have weights."""
-    return [name for name, variable in _HEADS.items() if variable in values]
+def parts_of(values: dict, target: str) -> list[str]:
+    """Names of the parts that are written; `portable` has no masked LM."""
+    heads = [name for name, variable in _HEADS.items() if variable in values]
+    if target in portable.FILES:
+        heads = [x for x in heads if x not in ("masked LM", "next sentence")]
+    return ["encoder", *heads]

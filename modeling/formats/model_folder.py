@@ -185,8 +185,7 @@ def task_of(path: str) -> dict | None:
     Args:
         path: the checkpoint, as folder or prefix.
     """
-    folder = folder_of(path)
-    return recorded_task(folder) or recorded_task(storage.parent(folder))
+    return recorded_task(os.path.dirname(beside(path, TASK)))
 
 
 def guess_casing(tokens: list[str]) -> bool:

@@ -317,20 +317,29 @@ def _node(children: dict) -> tf.train.Checkpoint:
 
 
 def _full_names(serialized: bytes) -> dict[str, str]:
-    """Key in the checkpoint -> full name, without optimizers."""
+    """Key in the checkpoint -> full name, without optimizers.
+
+    Those of Keras since 2.11 may be anywhere, and have `_iterations`.
+    """
     try:
         graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
             serialized
         )
     except (message.DecodeError, TypeError) as error:
         raise ValueError(f"{_GRAPH}: {error}") from None
-    return {
+    found = {
         attribute.checkpoint_key: attribute.full_name
         for node in graph.nodes
         for attribute in node.attributes
         if attribute.checkpoint_key.endswith(KEY_END)
-        and not attribute.checkpoint_key.startswith(_NOT_WEIGHTS)
-        and "/.OPTIMIZER_SLOT/" not in attribute.checkpoint_key
+    }
+    steps = f"/_iterations{KEY_END}"
+    optimizers = (f"{x[: -len(steps)]}/" for x in found if x.endswith(steps))
+    dropped = (*_NOT_WEIGHTS, *optimizers)
+    return {
+        key: name
+        for key, name in found.items()
+        if not key.startswith(dropped) and "/.OPTIMIZER_SLOT/" not in key
     }
 
 

@@ -58,7 +58,9 @@ def build(config: BertConfig, values: dict, path: str):
         model = encoder.build_encoder(config)
         named = checkpoints.encoder_variables(model)
         checkpoints.assign(named, values, path)
-        names = ("sequence_output", "pooled_output")
+        names = ["sequence_output"]
+        if any(name.startswith("bert/pooler/") for name in values):
+            names.append("pooled_output")
         outputs = {name: model.output[name] for name in names}
         return keras.Model(model.input, outputs)
     checkpoints.assign(checkpoints.model_variables(model), values, path)

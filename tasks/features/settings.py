@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from common import flags, storage
+from common import flags, outputs, storage
 from common.errors import UserError
 from common.flags import OUTPUT, RARE, flag, group
 from data.text import vocabulary
@@ -112,7 +112,7 @@ def check(settings: Settings) -> Extraction:
         UserError: if a file is missing or contradicts the others, or a flag
             is invalid.
     """
-    storage.check_output_file(settings.output_file, "output_file")
+    outputs.check_file(settings.output_file, "output_file")
     storage.list_files(settings.input_file, "input_file")
     found = model_folder.find_files(
         settings.model.init_checkpoint,

@@ -40,12 +40,15 @@ def test_the_words_of_each_mask(folder, values, loaded):
             loaded[1].tokens[i] for i in best
         ]
         np.testing.assert_allclose([p for _, p in words], row[best], rtol=1e-4)
-    by_path = bert.fill_mask("the [MASK]", str(folder / "model"), 2)
+    by_path = bert.fill_mask("the [MASK]", folder / "model", 2)
     assert [len(words) for words in by_path] == [2]
     chosen = [word for word, _ in found[0]][:0:-1]
     (words,) = bert.fill_mask("the [MASK] sees a dog", loaded, words=chosen)
     assert {word for word, _ in words} == set(chosen)
     assert words[0][1] >= words[1][1]
+    for one in ("cat", np.array(["cat"])):
+        (words,) = bert.fill_mask("the [MASK] sees a dog", loaded, words=one)
+        assert [word for word, _ in words] == ["cat"]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
@@ -87,6 +90,12 @@ def test_texts_have_at_most_the_positions_of_the_model(folder, loaded):
 def test_mistakes(folder, loaded):
     with pytest.raises(UserError, match="no masked-LM head"):
         bert.fill_mask("the [MASK]", str(folder / "run"))
+    with pytest.raises(UserError, match="no words; expected at least one"):
+        bert.fill_mask("[MASK]", loaded, words=[])
+    with pytest.raises(UserError, match=r"text is \['\[MASK\]'\]; expected"):
+        bert.fill_mask(["[MASK]"], loaded)
+    with pytest.raises(UserError, match=r"texts\[1\] is None; expected a str"):
+        bert.embed(["the", None], loaded)
     with pytest.raises(UserError, match=r"'the cat' has no mask"):
         bert.fill_mask("the cat", loaded)
     with pytest.raises(UserError, match="has 14 tokens; expected at most 13"):

@@ -22,6 +22,15 @@ def test_help_lists_every_script(words, monkeypatch, capsys):
     assert "Fine-tunes BERT on sentences or sentence pairs" in out
 
 
+def test_scripts_of_the_user_do_no_harm(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine.py").write_text("print(1)")
+    (tmp_path / "broken.py").write_text("print(")
+    monkeypatch.setattr(locations, "SCRIPTS", tmp_path)
+    assert run(monkeypatch, "--help") == 0
+    out = capsys.readouterr().out
+    assert "\n    mine " in out and "broken" not in out
+
+
 def test_configs_are_found(monkeypatch, capsys):
     assert run(monkeypatch, "configs") == 0
     assert capsys.readouterr().out == f"{locations.CONFIGS}\n"

@@ -121,3 +121,18 @@ def test_no_text_is_an_empty_batch(tokenizer):
 def test_invalid_arguments(options, message, tokenizer):
     with pytest.raises(UserError, match=message):
         tokenizer(["the"], **options)
+
+
+@pytest.mark.parametrize("offsets", [False, True])
+@pytest.mark.parametrize(
+    ("value", "shown"), [(b"a", "b'a'"), (None, "None"), (float("nan"), "nan")]
+)
+def test_other_objects_than_strings_are_named(tokenizer, value, shown, offsets):
+    """In small and in large batches."""
+    for count in (1, 3000):
+        texts = ["a"] * count + [value]
+        message = rf"texts\[{count}\] is {shown}; expected a str"
+        with pytest.raises(UserError, match=message):
+            tokenizer(texts, offsets=offsets)
+    with pytest.raises(UserError, match=rf"text_pairs\[0\] is {shown}"):
+        tokenizer(["a"], [value])

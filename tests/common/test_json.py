@@ -7,7 +7,7 @@ import numpy as np
 
 from checks import curves
 from common import storage
-from common.curves import read_curves
+from common.formats.curves import read_curves
 from data import vector_files
 from tasks.squad import answers
 from training import logs

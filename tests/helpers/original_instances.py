@@ -243,7 +243,7 @@ def _words(
         if settings.word_boundaries:
             continues = ids[position] >= vocabulary.size
         else:
-            continues = ids[position] in vocabulary.continuation_ids
+            continues = vocabulary.continues[ids[position]]
         if continues and words:
             words[-1].append(position)
         else:

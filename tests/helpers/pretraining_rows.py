@@ -14,7 +14,8 @@ FIRST = 5  # ids below are special tokens
 
 def vocabulary(size, continuation_ids=()) -> masking.Vocabulary:
     """A vocabulary of `size` tokens with the special tokens above."""
-    return masking.Vocabulary(size, CLS, SEP, MASK, frozenset(continuation_ids))
+    continues = np.isin(np.arange(size), list(continuation_ids))
+    return masking.Vocabulary(size, CLS, SEP, MASK, continues)
 
 
 def numbered(lengths: list[list[int]]) -> list[list[list[int]]]:

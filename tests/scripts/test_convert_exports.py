@@ -10,7 +10,8 @@ import tokenizers
 
 from common import tensor_files
 from data.text import tokenization, tokenizer_files
-from modeling import checkpoints, task_models
+from modeling import checkpoints, models, task_models
+from modeling.formats import conversion, portable
 from tests.helpers import classifier_files, small, text
 
 SIZE = len(text.VOCABULARY)
@@ -85,6 +86,22 @@ def test_tokenizer_json_gives_the_tokens_of_the_vocabulary(convert, tmp_path):
         assert pipeline.encode(line).tokens == tokens
     found = pipeline.encode("the [MASK]")
     assert found.tokens == ["[CLS]", "the", "[MASK]", "[SEP]"]
+
+
+@pytest.mark.parametrize("pooler", [False, True])
+def test_a_file_has_an_output_of_each_part_that_is_there(pooler):
+    config = small.config()
+    model = models.build_pretraining_model(config)
+    values = {
+        name: np.zeros(v.shape, np.float32)
+        for name, v in checkpoints.model_variables(model).items()
+    }
+    if not pooler:
+        values = {n: x for n, x in values.items() if "pooler" not in n}
+    outputs = portable.build(config, values, "here").output.keys()
+    expected = ["encoder"] + ["pooler"] * pooler
+    assert conversion.parts_of(values, "onnx") == expected
+    assert ("pooled_output" in outputs) == pooler
 
 
 @pytest.mark.slow

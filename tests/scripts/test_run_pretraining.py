@@ -14,6 +14,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from xprof.convert import raw_to_tool_data
 
 import run_pretraining
+from common import tensor_files
 from data.records import reader
 from tests.helpers import small
 from tests.helpers.pretraining_files import (
@@ -344,3 +345,13 @@ def test_variables_without_an_objective_stay(pretrain, tmp_path):
         "cls/seq_relationship/output_bias",
         "cls/seq_relationship/output_weights",
     }
+    # Nor does an evaluation need the head of the other objective.
+    heads = ("bert/pooler/", "cls/seq_relationship/")
+    kept = {n: x for n, x in two.items() if not n.startswith(heads)}
+    tensor_files.write(str(tmp_path / "bert_model.ckpt"), kept)
+    out, _ = pretrain(
+        tmp_path / "other",
+        *words[1:],
+        init_checkpoint=tmp_path / "bert_model.ckpt",
+    )
+    assert "masked_lm" in out and "next_sentence_" not in out

@@ -236,17 +236,23 @@ def test_who_never_starts_is_named(folder, tmp_path):
 
 
 @pytest.mark.long
-def test_workers_of_different_commands_end_before_a_step(folder, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("learning_rate", (0.01, 0.02)), ("do_eval", (True, False))],
+)
+def test_workers_of_different_commands_end_before_a_step(
+    folder, tmp_path, name, values
+):
     ports = workers.free_ports(2)
     output, started = tmp_path / "run", []
-    for index, rate in enumerate((0.01, 0.02)):
-        flags = flags_of(folder, output, learning_rate=rate)
+    for index, value in enumerate(values):
+        flags = flags_of(folder, output, **{name: value})
         command = ["run_pretraining.py", "--do_train", *flags]
         started += workers.start(ports, command, only=[index])
     for code, out, err in ends(started):
         assert (code, out) == (2, ""), err
         assert err.splitlines()[-1] == (
-            "error: workers differ in --learning_rate; expected the same "
+            f"error: workers differ in --{name}; expected the same "
             "command and files on all workers"
         )
     assert not list(output.glob("model.ckpt*"))

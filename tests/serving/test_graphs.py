@@ -73,3 +73,11 @@ def test_a_sequence_without_tokens_has_an_answer(logits_of):
 def test_common_padding_is_cut_and_a_masked_position_is_not():
     cut = graphs.trim(rows_of([3, 5], 9))
     assert {tuple(x.shape) for x in cut.values()} == {(2, 5)}
+
+
+def test_a_mask_is_ones_whatever_its_values_are(logits_of):
+    """Its values are no lengths: a client could claim any."""
+    inputs = rows_of([1, 3], 4)
+    mask = inputs[features.INPUT_MASK] * 8000
+    claimed = {**inputs, features.INPUT_MASK: mask}
+    assert graphs.lengths(claimed).numpy().tolist() == [1, 3]

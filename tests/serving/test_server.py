@@ -142,6 +142,8 @@ def test_bytes_and_numbers_reach_other_signatures(client, signatures):
     [
         (b"{'a'", "not JSON: Expecting property name"),
         (b"[" * 100_000, "not JSON"),
+        (b'{"instances": ' + b"[" * 300 + b"]" * 300 + b"}", "text is"),
+        (b'{"instances": ["a", ' + b"[" * 300 + b"]" * 300 + b"]}", "text is"),
         (b"\xff", "not JSON"),
         (b"[1]", '"instances" or "inputs"'),
         (b'{"instances": [], "inputs": []}', '"instances" or "inputs"'),
@@ -173,6 +175,11 @@ def test_bytes_and_numbers_reach_other_signatures(client, signatures):
             b'{"signature_name": "tokens", "inputs": {"input_ids": [[1]], '
             b'"input_mask": [[99999999999999999999]], "segment_ids": [[0]]}}',
             "input_mask is",
+        ),
+        (
+            b'{"signature_name": "tokens", "inputs": {"input_ids": [[9999]], '
+            b'"input_mask": [[1]], "segment_ids": [[0]]}}',
+            "9999 is not in [0, ",
         ),
     ],
 )
@@ -270,7 +277,8 @@ def test_connections_above_the_limit_get_503_and_the_others_an_answer():
         ]
         for _ in range(3):
             model.started.acquire()
-        assert http_server.ask(port, "/healthz")[0] == 503
+        for body in ({"instances": ["a"]}, {"instances": ["a" * 300_000]}):
+            assert http_server.ask(port, PREDICT, body)[0] == 503
         model.may_end.set()
         assert [x.result()[0] for x in first] == [200] * 3
         # A connection counts until its thread ends, just after its answer.

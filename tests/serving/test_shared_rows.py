@@ -92,3 +92,11 @@ def test_a_text_without_tokens_has_an_answer(networks):
     found = shared_rows.logits(networks[1], rows_of([0, 4, 0], 6), SIZE)
     assert found.shape == (3, SIZE)
     assert np.isfinite(found).all()
+
+
+def test_a_mask_of_large_numbers_is_one_of_ones(networks):
+    inputs = rows_of([3, 1], 4)
+    claimed = {**inputs, features.INPUT_MASK: inputs[features.INPUT_MASK] * 7}
+    expected = shared_rows.logits(networks[1], inputs, SIZE)
+    found = shared_rows.logits(networks[1], claimed, SIZE)
+    np.testing.assert_array_equal(found, expected)

@@ -1,8 +1,10 @@
 """Command lines of scripts that train: who has a folder and its report."""
 
 import json
+import signal
 
 import pytest
+import tensorflow as tf
 
 from common import locks
 from common import main as common_main
@@ -85,3 +87,17 @@ def test_of_several_workers_the_first_claims_the_folder(
             assert not fails
     (tmp_path / "run").rmdir()
     assert started == []
+
+
+def test_a_device_without_memory_is_one_line(capsys):
+    def main(argv):
+        tf.zeros([1 << 43])
+
+    signals = signal.getsignal(signal.SIGTERM)
+    try:
+        assert tasks_main.run(main, []) == 2
+    finally:
+        signal.signal(signal.SIGTERM, signals)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: the device is out of memory: OOM when")
+    assert "raise --gradient_accumulation_steps" in line

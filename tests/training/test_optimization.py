@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from common.errors import UserError
 from modeling import checkpoints
 from modeling.models import build_pretraining_model
 from tests.helpers import small
@@ -265,3 +266,11 @@ def test_the_config_makes_the_optimizer_again():
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert {name: getattr(again, name) for name in given} == given
     assert again.get_config() == optimizer.get_config()
+
+
+def test_a_second_weight_decay_is_rejected():
+    with pytest.raises(UserError, match="weight_decay; pass decay"):
+        optimization.AdamWeightDecay(0.1, weight_decay=0.01)
+    made = optimization.AdamWeightDecay(0.1, decay=0.02)
+    again = optimization.AdamWeightDecay.from_config(made.get_config())
+    assert (again.decay, again.weight_decay) == (0.02, None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common import tensor_files
+from common import storage, tensor_files
 from common.errors import UserError
 from tests.helpers import tiny
 from training.saver import Saver
@@ -159,6 +159,23 @@ def test_a_damaged_one_gives_way_to_the_one_before(saver, capsys, part, change):
         f"warning: {path}: unreadable, restoring an earlier checkpoint: "
     )
     assert len(err.splitlines()) == 1
+
+
+def test_one_that_may_not_be_read_is_not_replaced(saver, monkeypatch):
+    """Training would go back, and remove it."""
+    for step in (5, 10):
+        saver.save(step, VALUES, {"seed": 3})
+    newest = f"{saver.folder}/model.ckpt-10.json"
+    open_text = storage.open_file
+
+    def forbidden(path, mode):
+        if path == newest:
+            raise PermissionError(13, "Permission denied", path)
+        return open_text(path, mode)
+
+    monkeypatch.setattr(storage, "open_file", forbidden)
+    with pytest.raises(PermissionError, match="ckpt-10.json"):
+        saver.restore_latest()
 
 
 @pytest.mark.parametrize("change", [cut, lambda c: b"", lambda c: b"\0", None])

@@ -1,5 +1,6 @@
 """Throughput: the calls that are counted."""
 
+import numpy as np
 import pytest
 
 from training import throughput
@@ -48,3 +49,12 @@ def test_the_first_call_is_logged_and_then_one_every_ten_seconds(clock):
     assert not found.is_log_due()
     run(found, clock, (0.5, 1))
     assert found.is_log_due()
+
+
+@pytest.mark.parametrize("names", [["loss"], ["loss", "other_loss"]])
+def test_sums_of_other_objectives_are_not_continued(names):
+    kept = throughput.RunningSums(["loss"])
+    kept.add(np.array([[0.5, 2.0, 1.0]]))
+    sums = throughput.RunningSums(names)
+    sums.load_state_dict(kept.state_dict())
+    assert sums.steps == (1 if names == ["loss"] else 0)

@@ -176,6 +176,20 @@ def test_the_head_is_not_a_moment_of_its_optimizer(tmp_path):
     )
 
 
+def test_weights_are_not_moments_of_an_optimizer_inside(tmp_path):
+    """Since Keras 2.11 a compiled model has its optimizer below it."""
+    name = "word_embeddings/embeddings"
+    moment = tf.Variable(tf.zeros([5, H]), name=f"Adam/m/{name}")
+    weight = tf.Variable(tf.ones([5, H]), name=name)
+    for key in ("aa", "optimizer", "zz"):  # before and after the weights
+        inside = node(_iterations=tf.Variable(1), _variables=node(m=moment))
+        model = node(table=node(embeddings=weight), **{key: inside})
+        path = node(model=model).save(str(tmp_path / key / "ckpt"))
+        values, skipped = model_garden.read(path)
+        assert skipped == []
+        assert (values["bert/embeddings/word_embeddings"] == 1).all()
+
+
 def test_unknown_variables_are_listed_and_optimizers_are_not(tmp_path):
     slot = tf.Variable(1.0, name="Adam/m/word_embeddings/embeddings")
     other = tf.Variable(1.0, name="my_head/kernel")

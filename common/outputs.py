@@ -1,0 +1,42 @@
+"""Files that scripts write, which must not replace others."""
+
+import os
+from collections.abc import Iterable
+
+from common import storage
+from common.errors import UserError
+
+
+def check_file(path: str, flag: str) -> None:
+    """Rejects a path that cannot become a file.
+
+    Raises:
+        UserError: the path is a folder or a device, or in a folder that does
+            not exist.
+    """
+    if not path or storage.exists(path) and not storage.is_file(path):
+        raise UserError(f"--{flag}={path!r}", expected="the name of a file")
+    folder = storage.parent(path)
+    # A store of objects has no folders.
+    if not storage.is_remote(path) and not storage.is_folder(folder):
+        raise UserError(
+            f"--{flag}={path!r}",
+            expected=f"a folder {folder}",
+            fix="create the folder first",
+        )
+
+
+def check_no_input(outputs: Iterable[str], inputs: Iterable[str]) -> None:
+    """Rejects outputs that are inputs too.
+
+    Raises:
+        UserError: a file is both.
+    """
+    written = set(map(os.path.realpath, outputs))
+    for path in inputs:
+        if os.path.realpath(path) in written:
+            raise UserError(
+                "is both input and output",
+                path=path,
+                fix="write to another folder",
+            )

@@ -1,0 +1,48 @@
+"""Conversion of a model: what is read, and what is published."""
+
+import numpy as np
+import pytest
+
+from common import tensor_files
+from modeling import checkpoints, models
+from modeling.formats import conversion
+from tests.helpers import small
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of the original, whose optimizer has slots of other names."""
+    config = small.config()
+    model = models.build_pretraining_model(config)
+    values = {
+        name: np.full(v.shape, 0.1, np.float32)
+        for name, v in checkpoints.model_variables(model).items()
+    }
+    slots = {f"{name}/LAMB_1": value for name, value in values.items()}
+    (tmp_path / "bert_config.json").write_text(config.to_json())
+    path = str(tmp_path / "bert_model.ckpt")
+    tensor_files.write(path, {**values, **slots, "beta1_power": 0.5})
+    return tmp_path
+
+
+def test_slots_of_other_optimizers_are_skipped(folder):
+    """As in MLPerf's checkpoints."""
+    bert = conversion.read_google(str(folder), None)
+    assert len(bert.values) > 20
+    slots = {f"{name}/LAMB_1" for name in bert.values}
+    assert set(bert.skipped) == slots | {"beta1_power"}
+
+
+def test_what_a_killed_conversion_left_is_not_published(folder, tmp_path):
+    left = tmp_path / "new" / ".partial-conversion"
+    left.mkdir(parents=True)
+    for name in ("task.json", "model.safetensors"):
+        (left / name).write_text("{}")
+    bert = conversion.read_google(str(folder), None)
+    conversion.convert(bert, "google", str(tmp_path / "new"))
+    names = {path.name for path in (tmp_path / "new").iterdir()}
+    assert names == {
+        "bert_config.json",
+        "bert_model.ckpt.data-00000-of-00001",
+        "bert_model.ckpt.index",
+    }
