@@ -41,7 +41,7 @@ bench-peers: peers-of-rows bench
 	        huggingface/$$p/eager huggingface/$$p/compiled"; \
 	    $(TURNS) train configs/bert_small.json 32 128 20 $$sides && \
 	    RUNS=3 $(TURNS) train configs/bert_base.json 8 128 20 $$sides && \
-	    for b in 8 32; do RUNS=1 $(TURNS) alone configs/bert_base.json \
+	    for b in 8 32; do RUNS=2 $(TURNS) alone configs/bert_base.json \
 	        $$b 128 20 $$sides || exit; done && \
 	    RUNS=1 $(TURNS) alone configs/bert_large.json 8 128 20 $$sides || \
 	    exit; done
@@ -64,8 +64,8 @@ bench-steps: $(QUICK)
 	$(RUN).pretraining_step configs/bert_small.json 32 128 20
 	$(RUN).packing $(ROWS)/plain.tfrecord $(ROWS)/packed.tfrecord \
 	    configs/bert_small.json 8 2
-	RUNS=1 $(TURNS) alone configs/bert_base.json 32 128 20 \
-	    ours/float32/fused ours/float32/remat
+	for p in $(PRECISIONS); do RUNS=1 $(TURNS) alone configs/bert_base.json \
+	    32 128 20 ours/$$p/fused ours/$$p/remat || exit; done
 	$(RUN).guard
 	$(RUN).determinism configs/bert_small.json 32 128 20
 	$(RUN).checkpoint_save configs/bert_base.json 5
