@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import sys
 from collections.abc import Callable
 
@@ -48,9 +49,6 @@ def run(
             code = main(argv) or 0
             if sys.stdout:
                 sys.stdout.flush()
-    except BrokenPipeError:  # the reader of the output has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     except KeyboardInterrupt:
         code = 130
     except SystemExit as end:
@@ -65,6 +63,10 @@ def run(
         missing = isinstance(error, ModuleNotFoundError) and error.name
         if missing and not packages.is_ours(missing):
             error, code = packages.describe_missing(missing), 2
+        (output := select.poll()).register(1, 0)  # for errors only
+        if isinstance(error, BrokenPipeError) and output.poll(0):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is left
+            return leave(0)
         if code is None:
             raise
         say(f"error: {error}")

@@ -381,7 +381,9 @@ def sync_and_hash(path: str) -> str:
             try:
                 os.fsync(file.fileno())
             except OSError as error:
-                if error.errno != errno.EINVAL:  # squashfs, to be read only
+                if (
+                    error.errno != errno.EINVAL
+                ):  # as on squashfs, which is read only
                     raise
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -94,7 +94,7 @@ def run(main: Callable[[list[str]], None], argv: list[str]) -> int:
             with workers.watch():
                 main(argv)
         except Exception as error:
-            found = re.search(_NO_MEMORY, getattr(error, "message", ""))
+            found = re.search(_NO_MEMORY, str(getattr(error, "message", "")))
             if not found:
                 raise
             raise UserError(

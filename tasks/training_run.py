@@ -13,8 +13,6 @@ from common.progress import say
 from modeling.config import BertConfig
 from tasks import output_dir, settings
 
-_OF_WORKERS = ("train_for", "cluster_timeout", "distribution")  # may differ
-
 
 @dataclasses.dataclass(frozen=True)
 class TrainingTask:
@@ -106,7 +104,8 @@ class TrainingRun:
         chosen = {"use_xla": self.use_xla}
         self._decisive = flags.as_dict(everything, "resume") | chosen
         paths = flags.as_dict(everything, "path")  # workers may have their own
-        own = {*_OF_WORKERS, *flags.as_dict(everything, "chief")}
+        own = {"train_for", "cluster_timeout", "distribution"}
+        own |= flags.as_dict(everything, "chief").keys()
         self._of_all_workers = {
             f"--{name}": value if name not in paths else value is not None
             for name, value in flags.as_dict(everything).items()

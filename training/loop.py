@@ -149,9 +149,9 @@ class Trainer:
             limit = min(stop - step, schedule.steps_to_skip(step))
             limit = min(limit, self.profile.steps_per_call(step) or limit)
             if limit:
-                count = workers.all_reduce_min(
-                    self.steps.strategy, throughput.steps_per_call(limit)
-                )
+                count = throughput.steps_per_call(limit)
+                # That of the slowest worker.
+                count = int(workers.gather(self.steps.strategy, count).min())
                 with tf.profiler.experimental.Trace(
                     "train", step_num=step + 1, _r=1
                 ):

@@ -142,7 +142,8 @@ class Session:
 
             def should_stop():
                 self._saver.check()
-                request = workers.all_reduce_max(strategy, preemption.request)
+                request = workers.gather(strategy, preemption.request).max()
+                request = int(request)
                 preemption.adopt(request)
                 is_over = validation is not None and validation.is_over
                 return is_over or request > 0

@@ -218,16 +218,6 @@ def gather(strategy, *values: float) -> np.ndarray:
     return _gatherer(strategy)(own).numpy()
 
 
-def all_reduce_max(strategy, number: int) -> int:
-    """The largest of all workers' numbers."""
-    return int(gather(strategy, number).max())
-
-
-def all_reduce_min(strategy, number: int) -> int:
-    """The smallest of all workers' numbers."""
-    return int(gather(strategy, number).min())
-
-
 def barrier(strategy) -> None:
     """Waits until every worker has called this."""
     gather(strategy, 0)

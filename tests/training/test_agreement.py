@@ -27,18 +27,7 @@ def test_a_process_alone_agrees_with_itself():
         ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
     )
     assert workers.gather(strategy, 3, 0.5).tolist() == [[3.0, 0.5]]
-    assert workers.all_reduce_max(strategy, 15) == 15
-    assert workers.all_reduce_min(strategy, 7) == 7
-
-
-def test_one_that_wants_to_stop_stops_all(gathered):
-    gathered([0], [15], [0])
-    assert workers.all_reduce_max(None, 0) == 15
-
-
-def test_the_slowest_worker_limits_the_steps_of_a_call(gathered):
-    gathered([31], [7], [13])
-    assert workers.all_reduce_min(None, 31) == 7
+    workers.check_settings(strategy, {"--learning_rate": 5e-5})
 
 
 def test_workers_with_other_settings_are_rejected(gathered):
