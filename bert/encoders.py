@@ -42,6 +42,7 @@ def new_encoder(config: BertConfig | str, seed: int = 12345) -> Encoder:
         published = locations.CONFIGS / f"bert_{config}.json"
         path = published if published.is_file() else config
         config = BertConfig.from_json_file(str(path))
+    config = BertConfig.from_dict(dataclasses.asdict(config))  # checks it
     encoder = build_encoder(config, seed)
     encoder.jit_compile = False  # else `predict` compiles for each length
     return encoder

@@ -170,6 +170,16 @@ def _describe(error: Exception) -> tuple[int, str]:
     return 500, "the model failed; see the log of the server"
 
 
+class _Handler(serving.WSGIRequestHandler):
+    """A connection; of a client that has sent a request."""
+
+    timeout = _SILENCE
+
+    def parse_request(self):
+        self.server.silent.discard(self.connection)
+        return super().parse_request()
+
+
 class Server(serving.ThreadedWSGIServer):
     """A thread for each connection, up to a limit.
 
@@ -177,20 +187,26 @@ class Server(serving.ThreadedWSGIServer):
         app: the application.
         opened: the socket that listens.
         max_connections: maximum number of connections at the same time.
+
+    Attributes:
+        silent: connections that have not sent a request; the end of the
+            server does not wait for one.
     """
 
     daemon_threads = False  # server_close waits for their answers
 
     def __init__(self, app, opened: socket.socket, max_connections: int):
         host, port, *_ = opened.getsockname()
-        super().__init__(host, port, app, fd=opened.fileno())
-        self.RequestHandlerClass.timeout = _SILENCE
+        self.silent: set[socket.socket] = set()
+        super().__init__(host, port, app, _Handler, fd=opened.fileno())
         self._free = threading.Semaphore(max_connections)
 
     def verify_request(self, request, client_address):
         """Answers connections above the limit."""
         is_free = self._free.acquire(blocking=False)
-        if not is_free:
+        if is_free:
+            self.silent.add(request)
+        else:
             with contextlib.suppress(OSError):  # it may have gone already
                 request.settimeout(0.05)
                 request.sendall(_BUSY)
@@ -205,7 +221,15 @@ class Server(serving.ThreadedWSGIServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.silent.discard(request)
             self._free.release()
+
+    def server_close(self):
+        """Closes silent connections, and waits for the answers to others."""
+        for request in self.silent.copy():
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RD)
+        super().server_close()
 
 
 def serve(app, opened: socket.socket, max_connections: int) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 
 import tensorflow as tf
+from google.protobuf import message
 from tensorflow_serving.apis import prediction_log_pb2
 
 from common import main as common_main
@@ -20,6 +21,10 @@ from serving import rest
 
 _PATH = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST = 1000  # what TF Serving accepts
+_UNFIT = (
+    *(tf.errors.OpError, message.DecodeError),
+    *(LookupError, TypeError, ValueError),
+)
 
 
 def run(folder: str, call: Callable) -> int:
@@ -31,19 +36,29 @@ def run(folder: str, call: Callable) -> int:
 
     Returns:
         their number.
+
+    Raises:
+        UserError: the file is damaged, or a request does not fit the model.
     """
     path = os.path.join(folder, _PATH)
     if not storage.is_file(path):
         return 0
-    records = list(tf.data.TFRecordDataset(path).take(_MOST))
-    for record in records:
-        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
-        request = log.predict_log.request
-        tensors = {
-            name: tf.constant(tf.make_ndarray(value))
-            for name, value in request.inputs.items()
-        }
-        call(request.model_spec.signature_name or rest.DEFAULT, tensors)
+    try:
+        records = list(tf.data.TFRecordDataset(path).take(_MOST))
+        for record in records:
+            log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+            request = log.predict_log.request
+            tensors = {
+                name: tf.constant(tf.make_ndarray(value))
+                for name, value in request.inputs.items()
+            }
+            call(request.model_spec.signature_name or rest.DEFAULT, tensors)
+    except _UNFIT as error:
+        raise UserError(
+            f"a warm-up request does not fit the model: {error!r:.200}",
+            path=path,
+            fix="remove the file, or write it again",
+        ) from None
     return len(records)
 
 

@@ -183,3 +183,17 @@ def test_what_cannot_be_saved(tmp_path):
     (tmp_path / "full" / "mine").touch()
     with pytest.raises(UserError, match="expected an empty folder"):
         bert.save(encoder, str(tmp_path / "full"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"hidden_size": 100}, "hidden_size"),
+        ({"hidden_act": "swish"}, "hidden_act"),
+        ({"vocab_size": np.int64(100)}, "vocab_size is .*expected a int"),
+    ],
+)
+def test_a_config_is_checked(changed, message):
+    config = bert.BertConfig(**{"vocab_size": 100, **changed})
+    with pytest.raises(UserError, match=message):
+        bert.new_encoder(config)

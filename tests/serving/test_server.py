@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import threading
+import time
 import types
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import tensorflow as tf
 
 from common import flags
+from common.errors import UserError
 from modeling.formats import saved_model_scan
 from serving import rest, servable, server, warm_up
 from serving.server_settings import Settings
@@ -380,6 +382,16 @@ def test_a_client_that_has_gone_does_not_end_the_server():
         assert not found.verify_request(gone, None)
 
 
+def test_a_silent_connection_does_not_delay_the_end():
+    """As that of a browser or of a load balancer."""
+    with http_server.running(app_of(Stalled())) as port:
+        silent = socket.create_connection(("127.0.0.1", port))
+        assert http_server.ask(port, "/healthz")[0] == 200  # accepted later
+        start = time.monotonic()
+    assert time.monotonic() - start < server._SILENCE / 2
+    silent.close()
+
+
 def test_an_answer_that_is_not_finite_is_an_error_of_the_server(capsys):
     class Broken:
         signatures = Stalled.signatures
@@ -432,6 +444,13 @@ def test_warm_up_requests_reach_the_model(export, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="text is"):
         warm_up.write(str(folder), [*lines, b'{"instances": [1]}'], signatures)
     assert warm_up.run(str(folder), lambda *x: None) == 2  # as before
+    for error in (KeyError("x"), tf.errors.DataLossError(None, None, "x")):
+
+        def fail(*_, error=error):
+            raise error
+
+        with pytest.raises(UserError, match="a warm-up request does not fit"):
+            warm_up.run(str(folder), fail)
     raw = next(
         iter(
             tf.data.TFRecordDataset(
