@@ -48,7 +48,7 @@ CASES = [
     case(
         "test.tsv",
         "0\t1\t2\ta\tb\n1\t1\t2\ta\tb\n",
-        "test.tsv:1: '0' in column 0; expected a header",
+        "test.tsv:1: no column '#1 String'; expected one of 5",
     ),
     case(
         "train.tsv",

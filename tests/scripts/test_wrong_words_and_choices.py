@@ -104,7 +104,7 @@ def refused(good, tmp_path, run_script):
         (
             run_ner,
             {"output_dir": "@other"},
-            "other/task.json: was not written by run_ner.py; expected labels",
+            "other: its task.json was not written by run_ner.py; expected l",
         ),
         (
             run_ner,

@@ -8,14 +8,14 @@ import pytest
 import tensorflow as tf
 
 from data import features
-from data.pretraining import dynamic_masking, masking
+from data.pretraining import dynamic_masking
 from data.pretraining.settings import InstanceSettings
 from tests.helpers import pretraining_rows
-from tests.helpers.pretraining_rows import CLS, FIRST, MASK, SEP
+from tests.helpers.pretraining_rows import FIRST
 
 V = 997
 OPTIONS = InstanceSettings(max_seq_length=61, max_predictions_per_seq=11)
-KNOWN = masking.Vocabulary(V, CLS, SEP, MASK, frozenset())
+KNOWN = pretraining_rows.vocabulary(V)
 NAMES = [
     features.INPUT_IDS,
     features.MASKED_LM_POSITIONS,
@@ -130,7 +130,7 @@ def test_masks_depend_on_seed_epoch_and_record_alone(plain):
 
 def test_words_are_masked_whole(plain):
     continuation = frozenset(range(FIRST, V, 2))
-    known = masking.Vocabulary(V, CLS, SEP, MASK, continuation)
+    known = pretraining_rows.vocabulary(V, continuation)
     options = InstanceSettings(**{**vars(OPTIONS), "do_whole_word_mask": True})
     after = remask(plain, options=options, known=known)
     for ids, positions, weights in zip(
