@@ -1,5 +1,7 @@
 """The names that `import bert` offers, in one module."""
 
+# ruff: noqa: F401
+
 from bert.answers import embed, fill_mask
 from bert.encoders import Encoder, load_encoder, new_encoder, save
 from bert.heads import (
@@ -13,22 +15,3 @@ from bert.records import pretraining_dataset
 from bert.tokenizer import Tokenizer
 from modeling.config import BertConfig
 from training.optimization import AdamWeightDecay, WarmupLinearDecay
-
-__all__ = [
-    "AdamWeightDecay",
-    "BertConfig",
-    "Encoder",
-    "Tokenizer",
-    "WarmupLinearDecay",
-    "classifier",
-    "embed",
-    "fill_mask",
-    "load_encoder",
-    "masked_lm",
-    "new_encoder",
-    "next_sentence",
-    "pretraining_dataset",
-    "save",
-    "span_model",
-    "token_classifier",
-]

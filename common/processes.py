@@ -113,14 +113,13 @@ def map_in_order(
     make_worker: Callable[[], Callable],
     items: Iterable,
     num_processes: int,
-    on_wait: Callable[[], None] = lambda: None,
 ) -> Iterator[Any]:
     """Computes a result from each item, in the order of the items.
 
     Args:
         make_worker: called once in each process; returns the function of an
             item. Both can be pickled.
-        items, on_wait: as for `Pool.map`.
+        items: as for `Pool.map`.
         num_processes: as for `Pool`.
 
     Yields:
@@ -130,7 +129,7 @@ def map_in_order(
         KilledProcess: a process was killed.
     """
     with Pool(make_worker, num_processes) as pool:
-        yield from pool.map(_call, items, on_wait)
+        yield from pool.map(_call, items)
 
 
 def _call(worker: Callable, item) -> Any:

@@ -31,18 +31,17 @@ class Progress:
     """Shows amount done, rate and time left.
 
     On a terminal a bar is redrawn on its line; else a line is logged at most
-    every `every` seconds.
+    every ten seconds.
 
     Args:
         what: name of the work, such as `records`.
         total: amount of work.
         unit: unit of `total`, such as `MB`.
-        every: seconds between two lines.
     """
 
-    def __init__(self, what: str, total: float, unit: str, every: float = 10):
+    def __init__(self, what: str, total: float, unit: str):
         self._what, self._total, self._unit = what, total, unit
-        self._every = _SECONDS_BETWEEN_BARS if on_terminal() else every
+        self._every = _SECONDS_BETWEEN_BARS if on_terminal() else 10.0
         self._start = self._last = time.monotonic()
 
     def update(self, done: float, note: str = "") -> None:

@@ -27,7 +27,6 @@ from tasks.ner import conll, entities, metrics
 
 S = 128  # tokens of a sequence; longer sentences are split
 SEED = 12345
-LAYERS = 4
 
 
 class Chunk(NamedTuple):

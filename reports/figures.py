@@ -13,7 +13,6 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 NUM_COLOURS = 6
-REFERENCE = "ref"  # colour of reference lines; others are "0" to "5"
 
 # Colours that occur in no figure but in these roles -> variables of the page.
 _INK, _GRID, _REFERENCE = "#010101", "#020202", "#030303"
@@ -52,7 +51,7 @@ class Line:
     Attributes:
         label: of the legend.
         steps, values: its points.
-        colour: "0" to "5", or REFERENCE.
+        colour: "0" to "5".
         is_dotted: whether points are marked, as for rare evaluations.
     """
 

@@ -11,6 +11,7 @@ from common.errors import StorageError, UserError
 from common.processes import KilledProcess
 from data.records import shuffle
 from data.records import writer as records
+from tests.helpers import shard_files
 
 
 def content(path):
@@ -26,7 +27,7 @@ def paths(folder, count=2):
 def fill(writer, *shards):
     """Writes the shards; returns their entries."""
     return [
-        records.write_records(writer.shard_path(number), shard)
+        shard_files.write(writer.shard_path(number), shard)
         for number, shard in enumerate(shards)
     ]
 
