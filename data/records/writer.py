@@ -14,7 +14,7 @@ from common.errors import StorageError, UserError
 from common.processes import KilledProcess
 from common.progress import say
 from common.storage import write_whole
-from data.records import manifest, shuffle
+from data.records import frames, manifest, shuffle
 
 
 class ShardWriter:
@@ -204,6 +204,28 @@ def has_digest(path: str, sha256: str | None) -> bool:
 def shard_path(folder: str, number: int) -> str:
     """Path of a shard in the folder of a run's temporary files."""
     return f"{folder}/shard-{number:05d}"
+
+
+def write_records(path: str, records: list[bytes]) -> dict:
+    """Writes a TFRecord file.
+
+    Returns:
+        its entry in a manifest, `{"records", "bytes", "sha256"}`.
+
+    Raises:
+        UserError: the disk is full or cannot be written.
+    """
+    content = frames.join(records)
+    try:
+        with storage.open_file(path, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise cannot_write(path, error, len(content)) from None
+    return {
+        "records": len(records),
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
 
 
 def write_manifest(

@@ -10,7 +10,7 @@ import json
 import pathlib
 import struct
 
-from tests.helpers import fuzz_edits, shard_files
+from tests.helpers import fuzz_edits
 from tests.helpers.fuzzing import Case
 
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the a cat dog ##s .".split()
@@ -93,7 +93,7 @@ def manifest(folder: pathlib.Path) -> list[Case]:
     shard = folder / "wiki.tfrecord"
     vocab = folder / "vocab.txt"
     vocab.write_bytes(vocabulary_text())
-    entry = shard_files.write(str(shard), [b"abc"])
+    entry = writer.write_records(str(shard), [b"abc"])
     settings = {
         "max_seq_length": 7,
         "max_predictions_per_seq": 2,

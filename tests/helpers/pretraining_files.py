@@ -8,7 +8,7 @@ import tensorflow as tf
 from data import features
 from data.records import encoding
 from data.records import writer as records
-from tests.helpers import shard_files, small
+from tests.helpers import small
 from tests.helpers.small import P, S
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
@@ -36,7 +36,7 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
     }
     for name in features.ENCODER_INPUTS:
         arrays[name] = np.pad(arrays[name], [(0, 0), (0, length - S)])
-    entry = shard_files.write(str(path), encoding.encode_examples(arrays))
+    entry = records.write_records(str(path), encoding.encode_examples(arrays))
     if listed:
         vocab = path.parent / "vocab.txt"
         vocab.write_text("".join(f"{token}\n" for token in VOCABULARY))

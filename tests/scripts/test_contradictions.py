@@ -11,8 +11,8 @@ import pytest
 
 import run_pretraining
 from data import features
-from data.records import encoding
-from tests.helpers import shard_files, small
+from data.records import encoding, writer
+from tests.helpers import small
 from tests.helpers.pretraining_files import VOCABULARY, write_records
 from tests.helpers.small import P, S, V
 from training.saver import Saver
@@ -225,7 +225,7 @@ def damaged(path, name, index, value):
         arrays[name] = np.repeat(arrays[name], value, 1)
     else:
         arrays[name][index] = value
-    shard_files.write(str(path), encoding.encode_examples(arrays))
+    writer.write_records(str(path), encoding.encode_examples(arrays))
     return path
 
 

@@ -9,9 +9,10 @@ import pytest
 import doctor
 from checks import records
 from checks import run as run_diagnosis
+from data.records import writer
 from modeling import checkpoints, models
 from tasks.pretraining import inputs
-from tests.helpers import shard_files, small, text
+from tests.helpers import small, text
 from training import saver
 
 pytestmark = pytest.mark.slow
@@ -114,7 +115,7 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
     """Those that count have the names that the run has read."""
     files = [str(tmp_path / name) for name in ("0.tfrecord", "1.tfrecord")]
     for path in files:
-        shard_files.write(path, [path.encode()])
+        writer.write_records(path, [path.encode()])
     given = doctor.Settings(output_dir=str(run_folder)).with_files_of_run()
     read = inputs.Records(files[:1], [None], {})
     settings = {

@@ -11,7 +11,6 @@ from common.errors import StorageError, UserError
 from common.processes import KilledProcess
 from data.records import shuffle
 from data.records import writer as records
-from tests.helpers import shard_files
 
 
 def content(path):
@@ -27,7 +26,7 @@ def paths(folder, count=2):
 def fill(writer, *shards):
     """Writes the shards; returns their entries."""
     return [
-        shard_files.write(writer.shard_path(number), shard)
+        records.write_records(writer.shard_path(number), shard)
         for number, shard in enumerate(shards)
     ]
 
