@@ -7,6 +7,11 @@ from common import storage
 from common.errors import UserError
 
 
+def is_impossible(path: str) -> bool:
+    """Returns whether a path cannot become a file: "", a folder, a device."""
+    return not path or storage.exists(path) and not storage.is_file(path)
+
+
 def check_file(path: str, flag: str) -> None:
     """Rejects a path that cannot become a file.
 
@@ -14,7 +19,7 @@ def check_file(path: str, flag: str) -> None:
         UserError: the path is a folder or a device, or in a folder that does
             not exist.
     """
-    if not path or storage.exists(path) and not storage.is_file(path):
+    if is_impossible(path):
         raise UserError(f"--{flag}={path!r}", expected="the name of a file")
     folder = storage.parent(path)
     # A store of objects has no folders.

@@ -151,13 +151,10 @@ def glob(pattern: str) -> list[str]:
 def list_folder(folder: str) -> list[str]:
     """Returns the sorted names in a folder; none if it does not exist."""
     try:
-        if not is_remote(folder):
-            return sorted(os.listdir(folder))
-        with _remote().files(folder) as gfile:
-            names = {name.rstrip("/") for name in gfile.listdir(folder)}
+        names = _either(folder, os.listdir, "listdir")
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(names - {""})
+    return sorted({name.rstrip("/") for name in names} - {""})
 
 
 def find(folder: str, pattern: str) -> list[str]:
@@ -198,8 +195,7 @@ def name_of(files: list[str]) -> str:
 
 def make_folder(path: str) -> None:
     """Creates a folder and its missing parents."""
-    local = functools.partial(os.makedirs, exist_ok=True)
-    _either(path, local, "makedirs")
+    _either(path, functools.partial(os.makedirs, exist_ok=True), "makedirs")
 
 
 def replace(source: str, target: str) -> None:
@@ -381,9 +377,8 @@ def sync_and_hash(path: str) -> str:
             try:
                 os.fsync(file.fileno())
             except OSError as error:
-                if (
-                    error.errno != errno.EINVAL
-                ):  # as on squashfs, which is read only
+                # As on squashfs, which is read only.
+                if error.errno != errno.EINVAL:
                     raise
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -67,7 +67,7 @@ def rows(
     """
     long = [] if long is None else long
     if has_types(path):
-        reader = _json_rows if is_json(path) else _arrow_rows
+        reader = _json_rows if json_data.is_json(path) else _arrow_rows
         yield from reader(path, columns, long)
         return
     width, indices = None, columns
@@ -101,7 +101,7 @@ def header(path: str, delimiter: str | None = None) -> list[str]:
     Raises:
         UserError: as `rows`, or the file is empty.
     """
-    if is_json(path):
+    if json_data.is_json(path):
         for _, value in _json_objects(path):
             return list(value)
     if arrow_files.is_arrow(path):
@@ -111,14 +111,9 @@ def header(path: str, delimiter: str | None = None) -> list[str]:
     raise _empty(path)
 
 
-def is_json(path: str) -> bool:
-    """Returns whether a file has JSON lines, by its name."""
-    return path.removesuffix(".gz").endswith((".jsonl", ".json"))
-
-
 def has_types(path: str) -> bool:
     """Returns whether values have types and the columns names."""
-    return is_json(path) or arrow_files.is_arrow(path)
+    return json_data.is_json(path) or arrow_files.is_arrow(path)
 
 
 def is_csv(path: str) -> bool:

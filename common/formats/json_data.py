@@ -16,6 +16,11 @@ from common.formats.json_files import Kind
 LARGEST_MB = 128  # decompressed: SQuAD has 42
 
 
+def is_json(path: str) -> bool:
+    """Returns whether a file has JSON or JSON lines, by its name."""
+    return path.removesuffix(".gz").endswith((".jsonl", ".json"))
+
+
 def read(path: str, max_json_mb: int = LARGEST_MB) -> Any:
     """Reads JSON or JSON lines, plain or compressed with gzip.
 

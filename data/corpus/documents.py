@@ -16,6 +16,7 @@ import numpy as np
 
 from common import limits, storage
 from common.errors import UserError
+from common.formats import json_data
 from common.progress import Progress
 
 PARTITION_BYTES = 4_000_000  # maximum text of one partition, approximately
@@ -78,18 +79,13 @@ class Corpus:
         return ranks * self.num_partitions // self.num_documents
 
 
-def is_json(path: str) -> bool:
-    """Returns whether a file has JSON lines, by its name."""
-    return path.removesuffix(".gz").endswith((".jsonl", ".json"))
-
-
 def check_names(files: list[str]) -> None:
     """Rejects files of a corpus that have JSON lines.
 
     Raises:
         UserError: one has, by its name.
     """
-    for path in filter(is_json, files):
+    for path in filter(json_data.is_json, files):
         raise UserError(
             "is JSON lines, by its name",
             path=path,

@@ -77,7 +77,7 @@ class BadLines:
 
 def is_marked_up(path: str) -> bool:
     """Returns whether a file that is read as plain text begins with markup."""
-    if not storage.is_file(path) or documents.is_json(path):
+    if not storage.is_file(path) or json_data.is_json(path):
         return False
     with storage.open_file(path, "rb") as file:
         return file.read(5).startswith((b'{"', b"<doc "))
@@ -129,7 +129,7 @@ def read_paragraphs(
         lines = documents.lines(path, on_file, on_bad=on_bad)
         if arrow_files.is_arrow(path):
             found = _column_paragraphs(path, text_field, on_bad)
-        elif documents.is_json(path):
+        elif json_data.is_json(path):
             found = _json_paragraphs(lines, path, text_field, on_bad)
         else:
             found = _plain_paragraphs(lines, document_boundary)

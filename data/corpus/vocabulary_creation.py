@@ -109,7 +109,8 @@ def read_base(settings: Settings) -> list[str] | None:
     """
     if not settings.base_vocab:
         return None
-    tokens = list(vocabulary.read_vocabulary(settings.base_vocab))
+    vocab = vocabulary.read_vocabulary(settings.base_vocab)
+    tokens = list(vocab)
     slots = len(vocabulary_slots.unused_slots(tokens))
     if slots < settings.num_new_tokens:
         raise UserError(
@@ -120,7 +121,6 @@ def read_base(settings: Settings) -> list[str] | None:
             else "a vocabulary with [unusedN] slots",
         )
     lower = settings.casing.do_lower_case
-    vocab = dict(zip(tokens, range(len(tokens)), strict=True))
     if vocabulary_checks.is_cased(vocab) is lower:
         say(
             f"warning: {settings.base_vocab} does not look like a vocabulary "

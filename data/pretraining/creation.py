@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 
+from common import outputs as outputs_lib
 from common import storage
 from common.errors import UserError, printable
 from common.flags import flag, group
@@ -91,10 +92,7 @@ class Settings:
                 f"--output_file={self.output_file}",
                 expected="different files in one folder",
             )
-        if any(
-            not x or storage.exists(x) and not storage.is_file(x)
-            for x in self.output_files
-        ):
+        if any(map(outputs_lib.is_impossible, self.output_files)):
             raise UserError(
                 f"--output_file={self.output_file!r} names no file",
                 expected="a file name, such as folder/wiki.tfrecord",
