@@ -77,7 +77,8 @@ class Session:
             variables = self._variables if will_train else self._named
             fix = "pass another --output_dir, or the flags of this run"
             self._assign(variables, restored, self._saver.folder, fix)
-        workers.check_settings(strategy, {"the step to resume": self.step})
+        fix = "put --output_dir on a file system that they share"
+        workers.check_settings(strategy, {"the step to resume": self.step}, fix)
         if restored and restored.state:
             self._trainer.load_state_dict(restored.state["trainer"])
             self._validation_state = restored.state["held_out"]
@@ -142,8 +143,8 @@ class Session:
 
             def should_stop():
                 self._saver.check()
-                request = workers.gather(strategy, preemption.request).max()
-                request = int(request)
+                requests = workers.gather(strategy, preemption.request)
+                request = int(requests.max())
                 preemption.adopt(request)
                 is_over = validation is not None and validation.is_over
                 return is_over or request > 0

@@ -223,12 +223,15 @@ def barrier(strategy) -> None:
     gather(strategy, 0)
 
 
-def check_settings(strategy, settings: dict[str, object]) -> None:
+def check_settings(
+    strategy, settings: dict[str, object], fix: str | None = None
+) -> None:
     """Checks that all workers have the same settings.
 
     Args:
         strategy: strategy of the run.
         settings: name -> JSON value that a step depends on.
+        fix: advice to the user.
 
     Raises:
         UserError: another worker has another value; all raise it.
@@ -247,6 +250,7 @@ def check_settings(strategy, settings: dict[str, object]) -> None:
         raise UserError(
             f"workers differ in {', '.join(differing)}",
             expected="the same command and files on all workers",
+            fix=fix,
         )
 
 
