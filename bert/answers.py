@@ -48,8 +48,8 @@ def fill_mask(
         raise UserError(f"top_k={top_k}", expected="1 or more")
     if not isinstance(text, str):
         raise UserError(f"text is {text!r:.60}", expected="a str")
-    chosen = None if words is None else strings(words, "words")
-    if chosen == []:
+    chosen = [] if words is None else strings(words, "words")
+    if words is not None and not chosen:
         raise UserError("no words", expected="at least one")
     encoder, tokenizer = _load(model)
     path = encoder.checkpoint.path if encoder.checkpoint else "the encoder"
@@ -68,7 +68,7 @@ def fill_mask(
             f"the text has {len(tokens) + 2} tokens",
             expected=f"at most {longest}",
         )
-    chosen = run.tokens_of_words(chosen or (), tokenizer.exact)
+    chosen = run.tokens_of_words(chosen, tokenizer.exact)
     network = heads.masked_lm(encoder)
     return run.fill(network, tokenizer.exact, tokens, top_k, chosen)
 

@@ -63,10 +63,12 @@ def run(
         missing = isinstance(error, ModuleNotFoundError) and error.name
         if missing and not packages.is_ours(missing):
             error, code = packages.describe_missing(missing), 2
-        (output := select.poll()).register(1, 0)  # for errors only
-        if isinstance(error, BrokenPipeError) and output.poll(0):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is left
-            return leave(0)
+        if isinstance(error, BrokenPipeError):
+            output = select.poll()
+            output.register(1, 0)  # for errors only
+            if output.poll(0):  # its reader has gone, as that of `| head`
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                return leave(0)
         if code is None:
             raise
         say(f"error: {error}")

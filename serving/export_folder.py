@@ -24,8 +24,8 @@ def check(folder: str | None, flag: str = "export_dir") -> None:
     """
     if folder is None or not storage.exists(folder):
         return
-    names = storage.list_folder(folder) if storage.is_folder(folder) else [""]
-    if set(names) - {_SCRATCH}:
+    is_folder = storage.is_folder(folder)
+    if not is_folder or set(storage.list_folder(folder)) - {_SCRATCH}:
         raise UserError(
             "already exists",
             path=folder,
@@ -56,9 +56,11 @@ def write(folder: str, save: Callable[[str], None]) -> str:
     folder = folder.rstrip("/")
     say(f"exporting to {folder} ...")
     inside = not storage.is_remote(folder) and storage.is_folder(folder)
-    partial = storage.unfinished(folder)
-    if inside:
-        partial = storage.scratch(folder, _SCRATCH)
+    partial = (
+        storage.scratch(folder, _SCRATCH)
+        if inside
+        else storage.unfinished(folder)
+    )
     try:
         storage.make_folder(storage.parent(folder))
         storage.remove_folder(partial)  # left by an export that was killed
@@ -68,13 +70,13 @@ def write(folder: str, save: Callable[[str], None]) -> str:
         known_exports.remember(partial, folder)
         if storage.is_remote(folder):
             storage.copy_folder(partial, folder, last=_GRAPH)
-            return folder
-        names = storage.list_folder(partial) if inside else []
-        for name in sorted(names, key=_GRAPH.__eq__):
-            storage.replace(
-                os.path.join(partial, name), os.path.join(folder, name)
-            )
-        if not inside:
+        elif inside:
+            names = storage.list_folder(partial)
+            for name in sorted(names, key=lambda name: name == _GRAPH):
+                storage.replace(
+                    os.path.join(partial, name), os.path.join(folder, name)
+                )
+        else:
             storage.replace(partial, folder)
     except (OSError, tf.errors.OpError) as error:
         why = getattr(error, "strerror", None) or error.message

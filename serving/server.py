@@ -21,7 +21,7 @@ from serving.server_settings import Settings
 _SILENCE = 30  # seconds after which a silent client is disconnected
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n\r\n"
 _RETRY = {429, 503}
-# Starts of the lines of an error of a graph that do not say what is wrong.
+# Starts of the lines of a graph's error that do not name its cause.
 _FRAMES = (
     "Graph execution",
     "Detected at node",

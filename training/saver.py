@@ -206,7 +206,7 @@ class Saver:
             self._publish()
         except (OSError, tf.errors.OpError) as error:
             raise UserError(
-                f"checkpoint cannot be written, "
+                "checkpoint cannot be written, "
                 f"{storage.free_space(self._scratch):,} bytes free: {error}",
                 path=path,
                 fix="check permissions and free space, and run again: "
@@ -332,9 +332,9 @@ class Saver:
             try:
                 with storage.open_file(f"{path}.json", "rb"):
                     return self._restore(path, step)
+            except PermissionError:
+                raise  # it may be undamaged
             except DAMAGE as error:
-                if isinstance(error, PermissionError):
-                    raise  # it may be undamaged
                 say(
                     f"warning: {path}: unreadable, restoring an earlier "
                     f"checkpoint: {error}"

@@ -7,8 +7,6 @@ import dataclasses
 import os
 from collections.abc import Iterator
 
-import numpy as np
-
 from common import flags, storage
 from common.errors import UserError
 from common.progress import say
@@ -140,13 +138,14 @@ def read(settings: Settings) -> Data:
 
 def _count(source: Source, labels: examples.Labels) -> tuple[int, int]:
     """Counts the examples of a file, and those without a label."""
+    several = labels.kind == MULTI_LABEL
     count = unlabelled = named = 0
     for example in examples.examples(source, labels, say):
         count += 1
         unlabelled += example.label is None
-        named += bool(np.any(example.label))
+        named += several and any(example.label or [])
     # A row may have no label of several, but not every row of a file.
-    if labels.kind == MULTI_LABEL and not source.needs_label and not named:
+    if several and not source.needs_label and not named:
         unlabelled = count
     if unlabelled and source.label is not None:
         say(
@@ -344,8 +343,9 @@ def _sources(
                 fix="skip that step; --init_checkpoint takes a trained model",
             )
         given = getattr(settings, _SPLIT_FLAGS[split])
+        only = _index_of(given, sources) if given else None
         for index, source in enumerate(sources):
-            if given and index != _index_of(given, sources):
+            if only not in (None, index):
                 continue
             path = given or _path(settings, source.path, split)
             if index and not given and not storage.exists(path):
