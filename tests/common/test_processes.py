@@ -130,7 +130,7 @@ def make():
     return None
 
 def work(_, item):
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\\n" % os.getpid())  # at once; print may write two parts
     threading.Event().wait()
 
 if __name__ == "__main__":
