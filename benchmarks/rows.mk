@@ -5,10 +5,11 @@
 #
 # `bench` measures this project, `bench-peers` also the peers; `make bench-start`
 # measures one group of rows. CORPUS is text with blank lines between documents,
-# by default that of the quickstart; it is repeated up to 10 GB in the folder of
-# temporary files. GLUE has a folder of each task (SST-2, MRPC,
-# STS-B, RTE, CoLA); SQUAD has train-v1.1.json, or the same as .json.gz, and
-# dev-v1.1.json. Without them their rows are skipped, with a line that says so.
+# by default that of the quickstart: most rows take its first 9 MB, others all of
+# it, or repeat it up to 10 GB in the folder of temporary files. GLUE has a folder
+# of each task (SST-2, MRPC, STS-B, RTE, CoLA); SQUAD has train-v1.1.json, or the
+# same as .json.gz, and dev-v1.1.json. Without them their rows are skipped, with a
+# line that says so.
 
 CORPUS ?= $(OUT)/train.txt
 VOCAB ?= $(OUT)/vocab.txt
@@ -27,9 +28,10 @@ OWN_FLAGS = --vocab_file=$(WEIGHTS)/vocab.txt \
     --bert_config_file=$(WEIGHTS)/bert_config.json \
     --init_checkpoint=$(WEIGHTS)/bert_model.ckpt --train_batch_size=32
 QUICK = $(OUT)/packages_export/saved_model.pb
+START = $(ROWS)/start.txt
 GROUPS = start steps records text finetuning serving tasks squad
 
-.PHONY: bench bench-peers peers-of-rows $(GROUPS:%=bench-%)
+.PHONY: bench bench-peers peers-of-rows $(GROUPS:%=bench-%) $(START)
 bench: $(GROUPS:%=bench-%)
 
 bench-peers: PEER = $(TORCH) $(MINILM)/huggingface
@@ -54,11 +56,10 @@ bench-start: $(QUICK) $(MINILM)/done
 	$(RUN).startup $(abspath $(OUT)) $(abspath $(WEIGHTS))
 
 # P2, P3, P8
-bench-steps: $(QUICK)
-	mkdir -p $(ROWS)
+bench-steps: $(START)
 	for pack in "plain" "packed --pack_sequences"; do set -- $$pack; \
 	    $(BIN)/python create_pretraining_data.py --dupe_factor=1 $$2 \
-	    --input_file=$(CORPUS) --vocab_file=$(VOCAB) \
+	    --input_file=$(START) --vocab_file=$(VOCAB) \
 	    --output_file=$(ROWS)/$$1.tfrecord --max_seq_length=512 \
 	    --max_predictions_per_seq=77 || exit; done
 	$(RUN).pretraining_step configs/bert_small.json 32 128 20
@@ -73,12 +74,10 @@ bench-steps: $(QUICK)
 	$(RUN).scaling
 
 # P4, P10. The original's script takes ten minutes for 90 MB.
-bench-records: $(QUICK) $(VENV)/dev
-	mkdir -p $(ROWS)
-	head -c 9100000 $(CORPUS) | sed '$$d' > $(ROWS)/start.txt
+bench-records: $(START) $(VENV)/dev
 	for flags in "" --do_whole_word_mask \
 	    "--max_seq_length=512 --max_predictions_per_seq=77"; do \
-	    $(RUN).records $(ROWS)/start.txt $(VOCAB) $(ORIGINAL) 1 2 $$flags || \
+	    $(RUN).records $(START) $(VOCAB) $(ORIGINAL) 1 2 $$flags || \
 	    exit; done
 	$(RUN).records $(CORPUS) $(VOCAB) $(ORIGINAL) 1 2
 	$(RUN).records_growth $(CORPUS) $(VOCAB) 90 2,1,8 beam killed
@@ -86,10 +85,10 @@ bench-records: $(QUICK) $(VENV)/dev
 	$(RUN).long_line $(VOCAB)
 
 # P5, P9
-bench-text: $(QUICK)
-	$(RUN).tokenization $(CORPUS) $(VOCAB)
+bench-text: $(START)
+	$(RUN).tokenization $(START) $(VOCAB)
 	$(RUN).tokenization generated $(VOCAB)
-	$(RUN).text_ops $(CORPUS) $(VOCAB)
+	$(RUN).text_ops $(START) $(VOCAB)
 	$(RUN).vocabulary $(CORPUS)
 
 ifdef GLUE
@@ -152,6 +151,11 @@ endif
 
 $(QUICK):
 	$(MAKE) quickstart
+
+# The first 9 MB of the corpus, in whole lines.
+$(START): $(QUICK)
+	mkdir -p $(@D)
+	head -c 9100000 $(CORPUS) | sed '$$d' > $@
 
 $(ROWS)/mrpc/train.tf_record: $(MINILM)/done
 	$(BIN)/python run_classifier.py --do_train --task_name=mrpc $(OWN_FLAGS) \
