@@ -102,6 +102,7 @@ def check_statistics(
     counts = {
         "documents": 1,
         "sentences": 2,
+        "continued_lines": 0,
         **(documents or {}),
         **counts,
         "tokens": counts["row_tokens"],

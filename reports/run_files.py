@@ -21,7 +21,7 @@ from common.formats.curves import read_curves
 
 CURVES, FILLED = "metrics.jsonl", "filled_masks.jsonl"
 _PREFIX = "model.ckpt-"
-_MANIFESTS = "*manifest.json"
+_MANIFESTS = "*.manifest.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,25 +183,15 @@ def _records(patterns: str | None) -> list[dict]:
         folder = os.path.dirname(pattern)
         shards = {os.path.basename(path) for path in storage.glob(pattern)}
         for path in storage.find(folder or ".", _MANIFESTS):
-            for entry in _entries(path):
-                if shards & set(entry["shards"]) and entry not in entries:
-                    entries.append(entry)
+            try:
+                entry = _json(path)
+            except UserError:  # not ours
+                continue
+            listed = entry.get("shards")
+            is_of_run = isinstance(listed, dict) and shards & set(listed)
+            if is_of_run and entry not in entries:
+                entries.append(entry)
     return entries
-
-
-def _entries(path: str) -> list[dict]:
-    """Entries of a manifest; none of a file of its name that is not ours."""
-    try:
-        manifest = _json(path)
-    except UserError:
-        return []
-    # Earlier versions listed the runs of a folder in one file.
-    runs = manifest.get("runs", [manifest])
-    return [
-        run
-        for run in (runs if isinstance(runs, list) else [])
-        if isinstance(run, dict) and isinstance(run.get("shards"), dict)
-    ]
 
 
 def _lines(path: str) -> list[str]:

@@ -117,8 +117,8 @@ class Settings:
         self._check_other_manifests(folder, path)
         if not storage.exists(path):
             return
-        runs = manifest.read_manifest(path)
-        if runs is None:
+        run = manifest.read_manifest(path)
+        if run is None:
             raise UserError(
                 "not a manifest of records",
                 path=path,
@@ -126,7 +126,7 @@ class Settings:
                 fix="choose another --output_file",
             )
         names = {os.path.basename(x) for x in self.output_files}
-        for name in sorted(set(runs[0]["shards"]) - names):
+        for name in sorted(set(run["shards"]) - names):
             if storage.exists(os.path.join(folder, name)):
                 raise UserError(
                     f"lists {name}, which --output_file does not",
@@ -139,15 +139,14 @@ class Settings:
         """Rejects shards that manifests of their own name would describe."""
         for shard in self.output_files:
             path = os.path.join(folder, manifest.name_for(shard))
-            runs = (manifest.read_manifest(path) or []) if path != own else []
-            for run in runs:
-                if os.path.basename(shard) in run["shards"]:
-                    raise UserError(
-                        f"lists {os.path.basename(shard)}",
-                        path=path,
-                        expected="no manifest of this name",
-                        fix="remove it, or choose another --output_file",
-                    )
+            run = manifest.read_manifest(path) if path != own else None
+            if run and os.path.basename(shard) in run["shards"]:
+                raise UserError(
+                    f"lists {os.path.basename(shard)}",
+                    path=path,
+                    expected="no manifest of this name",
+                    fix="remove it, or choose another --output_file",
+                )
 
 
 def check_vocabulary(text: Text) -> None:

@@ -355,8 +355,7 @@ def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:
         "masked": counts["predictions_masked"] / predictions,
         "random": counts["predictions_random"] / predictions,
         "random_next": counts["random_next"] / counts["instances"],
-        # Manifests of earlier versions do not have it.
-        "continued": counts.get("continued_lines", 0) / counts["sentences"],
+        "continued": counts["continued_lines"] / counts["sentences"],
     }
 
 

@@ -5,7 +5,6 @@ folder/
     wiki.tfrecord-00001-of-00002
     wiki.tfrecord.manifest.json     settings, counts, sizes and hashes
     vocab-3a2f90c1.txt              the vocabulary they were made with
-    manifest.json                   runs of earlier versions, if there were any
 
 A manifest is named after the first shard. Other files of these names are
 ignored. If several manifests list a shard, the one of its name counts, or else
@@ -23,7 +22,6 @@ from common.formats.json_files import Kind
 from data.records import shard_check
 
 SUFFIX = ".manifest.json"
-EARLIER = "manifest.json"  # written by earlier versions, for a whole folder
 
 _REQUIRED = {
     "vocab_file": Kind(str, pattern=json_files.NAME),
@@ -32,11 +30,11 @@ _REQUIRED = {
     "max_seq_length": Kind(int, at_least=1),
     "max_predictions_per_seq": Kind(int, at_least=1),
     "do_lower_case": Kind(bool),
+    "strip_accents": Kind(bool),
     "shards": Kind(dict),
 }
 _NUMBERS = Kind(dict, each=Kind(float, at_least=0), is_required=False)
 _OPTIONAL = {
-    "strip_accents": Kind(bool, is_required=False),
     "short_seq_prob": Kind(float, at_least=0, is_required=False),
     "masked_lm_prob": Kind(float, at_least=0, is_required=False),
     "smoothing": Kind(float, at_least=0, is_required=False),
@@ -134,10 +132,7 @@ def read_runs(folder: str) -> list[dict]:
     """
     inside = folder if storage.is_remote(folder) else glob.escape(folder)
     paths = storage.glob(os.path.join(inside, f"*{SUFFIX}"))
-    runs = [run for path in paths for run in read_manifest(path) or ()]
-    # The last one of an earlier version's is the latest.
-    earlier = read_manifest(os.path.join(folder, EARLIER)) or []
-    runs += reversed(earlier)
+    runs = list(filter(None, map(read_manifest, paths)))
     listing: dict[str, list[dict]] = {}
     for run in runs:
         for name in run["shards"]:
@@ -151,31 +146,31 @@ def read_runs(folder: str) -> list[dict]:
     return [run for run in runs if run["shards"]]
 
 
-def read_manifest(path: str) -> list[dict] | None:
-    """Reads the runs of a manifest; None if it is missing or not ours.
+def read_manifest(path: str) -> dict | None:
+    """Reads the run of a manifest; None if it is missing or not ours.
 
     Raises:
         UserError: it is damaged.
     """
     if not storage.exists(path):
         return None
-    marker = "runs" if os.path.basename(path) == EARLIER else "shards"
     content = b""
     try:
         with storage.open_file(path, "rb") as file:
             content = file.read(json_files.LARGEST)
-        value = json_files.parse(content)
-        if not isinstance(value, dict) or not {"format", marker} <= set(value):
+        run = json_files.parse(content)
+        if not isinstance(run, dict) or not {"format", "shards"} <= set(run):
             return None
-        return _runs(value, marker, path)
+        _check(run)
     except ValueError as error:
-        if not all(f'"{x}"'.encode() in content for x in ("format", marker)):
+        if not (b'"format"' in content and b'"shards"' in content):
             return None
         raise UserError(
             f"not a whole manifest: {error}",
             path=path,
             fix="copy it again, or make the records again",
         ) from None
+    return {**run, "manifest": path}
 
 
 def check_vocabulary(run: dict) -> str:
@@ -210,22 +205,13 @@ def check_vocabulary(run: dict) -> str:
     return path
 
 
-def _runs(value: dict, marker: str, path: str) -> list[dict]:
-    """The runs of a manifest, checked."""
-    version = 1 if marker == "runs" else 2
-    if value["format"] != version:
-        raise ValueError(f"format is {value['format']!r}, expected {version}")
-    runs = value["runs"] if marker == "runs" else [value]
-    if not isinstance(runs, list):
-        raise ValueError("runs is no list")
-    for run in runs:
-        json_files.check(run, _REQUIRED | _OPTIONAL)
-        # Older manifests: accents were stripped with lower-casing.
-        run.setdefault("strip_accents", run["do_lower_case"])
-        for name, shard in run["shards"].items():
-            json_files.check_value(name, _REQUIRED["vocab_file"], "shards")
-            json_files.check(shard, _SHARD, f"shards[{name!r}].")
-    return [{**run, "manifest": path} for run in runs]
+def _check(run: dict) -> None:
+    if run["format"] != 2:
+        raise ValueError(f"format is {run['format']!r}, expected 2")
+    json_files.check(run, _REQUIRED | _OPTIONAL)
+    for name, shard in run["shards"].items():
+        json_files.check_value(name, _REQUIRED["vocab_file"], "shards")
+        json_files.check(shard, _SHARD, f"shards[{name!r}].")
 
 
 def _choose(path: str, runs: list[dict]) -> dict:

@@ -104,7 +104,6 @@ def read_inputs(settings: Settings, config: BertConfig) -> Inputs:
     check_packing(everything)
     runs = [run for run in everything if run]
     check_vocabulary(runs, config, settings.training.model.bert_config_file)
-    say_earlier(runs)
     check_text_flags(settings, runs, config)
     records = [
         Records(files, runs, read_schema(settings, files, runs, config))
@@ -129,13 +128,6 @@ def read_inputs(settings: Settings, config: BertConfig) -> Inputs:
         or (made and manifest.check_vocabulary(made))
         or None,
     )
-
-
-def say_earlier(runs: list[dict]) -> None:
-    """Logs the manifests that an earlier version wrote."""
-    for path in dict.fromkeys(run["manifest"] for run in runs):
-        if os.path.basename(path) == manifest.EARLIER:
-            say(f"{path}: made by an earlier version")
 
 
 def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:

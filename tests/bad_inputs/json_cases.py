@@ -233,6 +233,7 @@ def _manifest(shard: object = None, **changed) -> bytes:
         "max_seq_length": 31,
         "max_predictions_per_seq": 5,
         "do_lower_case": True,
+        "strip_accents": True,
         "shards": {"good.tfrecord": entry if shard is None else shard},
     }
     kept = {k: v for k, v in {**values, **changed}.items() if v is not None}

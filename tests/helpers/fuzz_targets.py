@@ -99,6 +99,7 @@ def manifest(folder: pathlib.Path) -> list[Case]:
         "max_predictions_per_seq": 2,
         "vocab_size": len(TOKENS),
         "do_lower_case": True,
+        "strip_accents": True,
         "statistics": {"records": 1},
     }
     names = {shard.name: entry}
@@ -112,11 +113,7 @@ def manifest(folder: pathlib.Path) -> list[Case]:
             if run:
                 manifest.check_vocabulary(run)
 
-    earlier = {"format": 1, "runs": [{**listed, "format": 1}]}
-    return [
-        of_json(path, listed, read),
-        of_json(folder / manifest.EARLIER, earlier, read),
-    ]
+    return [of_json(path, listed, read)]
 
 
 def records(folder: pathlib.Path) -> list[Case]:

@@ -45,6 +45,7 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
             "max_predictions_per_seq": P,
             "vocab_size": small.V,
             "do_lower_case": False,
+            "strip_accents": changed.get("do_lower_case", False),
             **changed,
         }
         shards = {path.name: entry}

@@ -62,8 +62,7 @@ def _write_records(folder):
         shares={"unknown": 0.0123, "fill": 0.94},
     )
     other = {"shards": {"b.tfrecord": {}}, "statistics": {"tokens": 777}}
-    earlier = {"format": 1, "runs": [other]}
-    (folder / "manifest.json").write_text(json.dumps(earlier))
+    (folder / "b.tfrecord.manifest.json").write_text(json.dumps(other))
 
 
 def _write_masks(folder):

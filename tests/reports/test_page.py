@@ -141,17 +141,11 @@ def test_a_run_that_has_only_begun_has_a_page(tmp_path):
     assert found.count("svg") == 7  # no throughput yet
 
 
-def test_manifests_of_earlier_versions_are_read(tmp_path):
+def test_the_manifest_of_the_records_is_read(tmp_path):
     folder = report_files.write_run(tmp_path / "run")
-    (now,) = folder.glob("*.tfrecord.manifest.json")
+    (manifest,) = folder.glob("a.tfrecord.manifest.json")
     (run,) = run_files.read_runs([str(folder)])
-    assert run.records == [json.loads(now.read_text())]
-    now.unlink()
-    entry = {"shards": {"a.tfrecord": {}}, "statistics": {"tokens": 7}}
-    earlier = json.dumps({"format": 1, "runs": [{"shards": {}}, entry]})
-    (folder / "manifest.json").write_text(earlier)
-    (run,) = run_files.read_runs([str(folder)])
-    assert run.records == [entry]
+    assert run.records == [json.loads(manifest.read_text())]
 
 
 @pytest.mark.parametrize(

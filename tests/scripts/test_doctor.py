@@ -287,6 +287,7 @@ def test_records_against_their_manifest(diagnose, made, arrays, tmp_path):
         "max_predictions_per_seq": P,
         "vocab_size": V,
         "do_lower_case": True,
+        "strip_accents": True,
     }
     vocab = str(made / "vocab.txt")
     records.write_manifest(str(tmp_path), shards, vocab, settings)

@@ -42,28 +42,6 @@ def write(folder, shards, vocab=VOCAB, **run):
     )
 
 
-def write_earlier(folder, *runs):
-    """A manifest as earlier versions wrote it: shards and seed of each run."""
-    sha256 = hashlib.sha256(VOCAB).hexdigest()
-    (folder / f"vocab-{sha256[:8]}.txt").write_bytes(VOCAB)
-    listed = []
-    for shards, seed in runs:
-        for name, content in shards.items():
-            (folder / name).write_bytes(content)
-        listed.append(
-            {
-                **{k: v for k, v in RUN.items() if k != "strip_accents"},
-                "random_seed": seed,
-                "vocab_file": f"vocab-{sha256[:8]}.txt",
-                "vocab_sha256": sha256,
-                "shards": {k: entry(v) for k, v in shards.items()},
-            }
-        )
-    path = folder / "manifest.json"
-    path.write_text(json.dumps({"format": 1, "runs": listed}))
-    return path
-
-
 @pytest.fixture
 def folder(tmp_path):
     folder = tmp_path / "records"
@@ -148,23 +126,6 @@ def test_or_else_the_one_with_its_size(folder, last):
     assert of(folder, "b.tfrecord")["random_seed"] == 5
 
 
-def test_manifests_of_earlier_versions_are_read(folder):
-    path = write_earlier(
-        folder,
-        ({"a.tfrecord": b"xyz", "c.tfrecord": b"1"}, 3),
-        ({"b.tfrecord": b"uv"}, 5),
-    )
-    found = of(folder, "a.tfrecord")
-    assert (found["random_seed"], found["strip_accents"]) == (3, True)
-    assert found["manifest"] == str(path)
-    assert of(folder, "b.tfrecord")["random_seed"] == 5
-    before = path.read_bytes()
-    write(folder, {"a.tfrecord": b"12345"}, random_seed=7)
-    assert of(folder, "a.tfrecord")["random_seed"] == 7
-    assert of(folder, "c.tfrecord")["random_seed"] == 3
-    assert path.read_bytes() == before
-
-
 def test_files_that_no_manifest_lists_have_none(folder):
     (folder / "old.tfrecord").write_bytes(b"xy\0")
     assert of(folder, "old.tfrecord") is None
@@ -231,6 +192,8 @@ def changed(path, **values):
 
 
 BAD = [
+    ({"format": 1}, "format is 1, expected 2"),
+    ({"strip_accents": ...}, "strip_accents is missing"),
     ({"vocab_file": "../x"}, "vocab_file is '../x', expected a name without"),
     ({"vocab_file": "/etc/passwd"}, "vocab_file is '/etc/passwd', expected"),
     ({"vocab_file": ".."}, "vocab_file is '..', expected a name"),
@@ -292,21 +255,9 @@ def test_a_number_beyond_float64_is_found(folder):
         of(folder, "a.tfrecord")
 
 
-def test_wrong_values_of_earlier_manifests_are_found_too(folder):
-    path = write_earlier(folder, ({"a.tfrecord": b"xyz"}, 3))
-    listed = json.loads(path.read_text())
-    listed["runs"][0]["vocab_file"] = "../x"
-    for value in (listed, {**listed, "format": 3}, {**listed, "runs": 3}):
-        path.write_text(json.dumps(value))
-        with pytest.raises(UserError, match="not a whole manifest: "):
-            of(folder, "a.tfrecord")
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "a.tfrecord.manifest.json"])
-def test_a_manifest_of_ours_that_was_cut(folder, name):
+def test_a_manifest_of_ours_that_was_cut(folder):
     write(folder, {"a.tfrecord": b"xyz"})
-    write_earlier(folder, ({"b.tfrecord": b"xyz"}, 3))
-    path = folder / name
+    path = folder / "a.tfrecord.manifest.json"
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(UserError, match="not a whole manifest: "):
         of(folder, "a.tfrecord")
