@@ -112,40 +112,37 @@ class Settings:
 
     def _check_manifest(self, folder: str) -> None:
         """Checks that the run may write its manifest."""
-        manifest.read_runs(folder)  # raises if one is damaged
-        path = os.path.join(folder, manifest.name_for(self.output_files[0]))
-        self._check_other_manifests(folder, path)
-        if not storage.exists(path):
-            return
-        run = manifest.read_manifest(path)
-        if run is None:
-            raise UserError(
-                "not a manifest of records",
-                path=path,
-                expected="no file of this name, or an earlier manifest",
-                fix="choose another --output_file",
-            )
-        names = {os.path.basename(x) for x in self.output_files}
-        for name in sorted(set(run["shards"]) - names):
-            if storage.exists(os.path.join(folder, name)):
+        names = [os.path.basename(x) for x in self.output_files]
+        own = os.path.join(folder, manifest.name_for(names[0]))
+        runs = manifest.read_runs(folder)  # raises if one is damaged
+        listed = {run["manifest"]: run["shards"] for run in runs}
+        for name in names:
+            path = os.path.join(folder, manifest.name_for(name))
+            # A manifest that is named after a shard would describe it.
+            if path != own and name in listed.get(path, {}):
                 raise UserError(
-                    f"lists {name}, which --output_file does not",
-                    path=path,
-                    expected="one set of shards of a name",
-                    fix="remove the earlier shards, or choose another name",
-                )
-
-    def _check_other_manifests(self, folder: str, own: str) -> None:
-        """Rejects shards that manifests of their own name would describe."""
-        for shard in self.output_files:
-            path = os.path.join(folder, manifest.name_for(shard))
-            run = manifest.read_manifest(path) if path != own else None
-            if run and os.path.basename(shard) in run["shards"]:
-                raise UserError(
-                    f"lists {os.path.basename(shard)}",
+                    f"lists {name}",
                     path=path,
                     expected="no manifest of this name",
                     fix="remove it, or choose another --output_file",
+                )
+        if not storage.exists(own):
+            return
+        run = manifest.read_manifest(own)
+        if run is None:
+            raise UserError(
+                "not a manifest of records",
+                path=own,
+                expected="no file of this name, or an earlier manifest",
+                fix="choose another --output_file",
+            )
+        for name in sorted(set(run["shards"]) - set(names)):
+            if storage.exists(os.path.join(folder, name)):
+                raise UserError(
+                    f"lists {name}, which --output_file does not",
+                    path=own,
+                    expected="one set of shards of a name",
+                    fix="remove the earlier shards, or choose another name",
                 )
 
 
