@@ -1,6 +1,7 @@
 """Runs the stages of a creation of records on processes of this machine."""
 
 import functools
+from collections.abc import Callable
 
 from common import extras, processes, storage
 from common.errors import UserError
@@ -59,7 +60,9 @@ def run_local(
                 "partitions are finished"
             )
         _write_texts(plan, corpora, missing, max_document_mb, writer)
-        for unit, part in zip(missing, _make_parts(pool, missing)):
+        progress = Progress("records", len(missing), "partitions")
+        made = _map(pool, partitions.Worker.make_part, missing, progress)
+        for unit, part in zip(missing, made):
             parts[unit.number] = part
         sections = [
             (
@@ -73,7 +76,8 @@ def run_local(
             partitions.Shard(number, writer.shard_path(number), sections)
             for number in range(recipe.num_shards)
         ]
-        entries = _write_shards(pool, shards)
+        progress = Progress("shards", len(shards), "shards")
+        entries = _map(pool, partitions.Worker.write_shard, shards, progress)
     return [part.counts for part in parts], entries
 
 
@@ -102,10 +106,9 @@ def _find_parts(
     candidates = [unit for unit in units if unit.number in there]
     parts: list[partitions.Part | None] = [None] * len(units)
     progress = Progress("comparing", len(candidates), "partitions")
-    found = pool.map(partitions.Worker.find_part, candidates)
-    for done, (unit, part) in enumerate(zip(candidates, found), 1):
+    found = _map(pool, partitions.Worker.find_part, candidates, progress)
+    for unit, part in zip(candidates, found):
         parts[unit.number] = part
-        progress.update(done)
     return parts
 
 
@@ -145,31 +148,12 @@ def _write_texts(
     writer.write_note(_TEXTS, digests)
 
 
-def _make_parts(
-    pool: processes.Pool, missing: list[partitions.Partition]
-) -> list[partitions.Part]:
-    progress = Progress("records", len(missing), "partitions")
-    parts: list[partitions.Part] = []
-    for part in pool.map(
-        partitions.Worker.make_part,
-        missing,
-        lambda: progress.update(len(parts)),
-    ):
-        parts.append(part)
-        progress.update(len(parts))
-    return parts
-
-
-def _write_shards(
-    pool: processes.Pool, shards: list[partitions.Shard]
-) -> list[dict]:
-    progress = Progress("shards", len(shards), "shards")
-    entries: list[dict] = []
-    for entry in pool.map(
-        partitions.Worker.write_shard,
-        shards,
-        lambda: progress.update(len(entries)),
-    ):
-        entries.append(entry)
-        progress.update(len(entries))
-    return entries
+def _map(
+    pool: processes.Pool, work: Callable, items: list, progress: Progress
+) -> list:
+    """Results of the pool, in the order of the items."""
+    found: list = []
+    for result in pool.map(work, items, lambda: progress.update(len(found))):
+        found.append(result)
+        progress.update(len(found))
+    return found

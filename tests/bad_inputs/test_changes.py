@@ -1,5 +1,6 @@
 """Files that are removed, replaced or forbidden during a run: one line."""
 
+import itertools
 import shutil
 
 import pytest
@@ -24,15 +25,17 @@ OUTPUTS = {
 
 @pytest.fixture
 def rejects(monkeypatch, run_script, good, tmp_path):
-    """Runs a script; a function of it removes the folder first."""
+    """Runs a script; a call of a function of it removes the folder first."""
 
-    def check(name, module, function, **more):
+    def check(name, module, function, call=1, **more):
         folder = tmp_path / "made"
         folder.mkdir()
         original = getattr(module, function)
+        calls = itertools.count(1)
 
         def remove(*arguments, **named):
-            shutil.rmtree(folder)
+            if next(calls) == call:
+                shutil.rmtree(folder)
             return original(*arguments, **named)
 
         monkeypatch.setattr(module, function, remove)
@@ -50,17 +53,21 @@ def rejects(monkeypatch, run_script, good, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("function", "processes"),
+    ("function", "call", "processes"),
     [
-        ("_write_texts", 1),
-        ("_make_parts", 1),
-        ("_make_parts", 2),
-        ("_write_shards", 1),
+        ("_write_texts", 1, 1),
+        ("_map", 2, 1),  # of parts, after those of an earlier run
+        ("_map", 2, 2),
+        ("_map", 3, 1),  # of shards
     ],
 )
-def test_records(rejects, function, processes):
+def test_records(rejects, function, call, processes):
     line = rejects(
-        "create_pretraining_data", runners, function, num_processes=processes
+        "create_pretraining_data",
+        runners,
+        function,
+        call=call,
+        num_processes=processes,
     )
     assert "No such file or directory; " in line
 
