@@ -6,9 +6,10 @@ import hashlib
 import numpy as np
 
 from data import features
-from data.pretraining import masking
+from data.pretraining import masking, partitions, records
 from data.text.vocabulary import UNK
 
+_NONE = -1  # no token
 _HASHED_RECORDS = 1 << 22  # maximum number compared for duplicates
 
 
@@ -43,7 +44,7 @@ class Counter:
 
     def __init__(self, size: int, vocab: dict[str, int] | None = None):
         self._known = masking.Vocabulary.of(vocab) if vocab else None
-        self._unknown = vocab[UNK] if vocab else None
+        self._unknown = vocab[UNK] if vocab else _NONE
         names = (
             "records instances random_next row_tokens unknown_tokens "
             "predictions predictions_masked predictions_random duplicates"
@@ -70,18 +71,15 @@ class Counter:
         counts = self.statistics.counts
         self._check(batch)
         self._hash(batch)
-        labels = batch[features.NEXT_SENTENCE_LABELS]
-        real = batch.get(
-            features.NEXT_SENTENCE_WEIGHTS, np.ones(labels.shape)
-        ).astype(bool)
-        counts["instances"] += int(real.sum())
-        counts["random_next"] += int(labels[real].sum())
         counts["records"] += len(ids)
-        tokens = ids[mask > 0]
-        counts["row_tokens"] += len(tokens)
-        self._count_masks(batch)
-        if self._known:
-            counts["unknown_tokens"] += int((tokens == self._unknown).sum())
+        counts["unknown_tokens"] += int((ids[mask > 0] == self._unknown).sum())
+        mask_id = self._known.mask_id if self._known else _NONE
+        partitions.add_counts(counts, records.count_rows(batch, mask_id))
+        real = batch[features.MASKED_LM_WEIGHTS] > 0
+        self.statistics.targets += np.bincount(
+            batch[features.MASKED_LM_IDS][real],
+            minlength=len(self.statistics.targets),
+        )
 
     def finish(self) -> Statistics:
         """Statistics of all records."""
@@ -91,27 +89,12 @@ class Counter:
             self.statistics.counts["duplicates"] = len(hashes) - distinct
         return self.statistics
 
-    def _count_masks(self, batch: dict[str, np.ndarray]) -> None:
-        real = batch[features.MASKED_LM_WEIGHTS] > 0
-        now, labels = (values[real] for values in _masked(batch))
-        counts = self.statistics.counts
-        counts["predictions"] += len(labels)
-        self.statistics.targets += np.bincount(
-            labels, minlength=len(self.statistics.targets)
-        )
-        if self._known:
-            masked = now == self._known.mask_id
-            counts["predictions_masked"] += int(masked.sum())
-            counts["predictions_random"] += int(
-                (~masked & (now != labels)).sum()
-            )
-
     def _check(self, batch: dict[str, np.ndarray]) -> None:
         ids, mask = batch[features.INPUT_IDS], batch[features.INPUT_MASK]
         segments = batch[features.SEGMENT_IDS]
         real = batch[features.MASKED_LM_WEIGHTS] > 0
         positions = batch[features.MASKED_LM_POSITIONS]
-        _, labels = _masked(batch)
+        labels = batch[features.MASKED_LM_IDS]
         self._report(
             "input_mask is not ones followed by zeros",
             (mask[:, 1:] > mask[:, :-1]) | (mask[:, 1:] > 1),
@@ -182,10 +165,3 @@ class Counter:
             for row in rows
         )
         self._hashes.append(np.frombuffer(digests, np.uint64))
-
-
-def _masked(batch: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Ids at the masked positions, and their original ids: int [N, P]."""
-    positions = batch[features.MASKED_LM_POSITIONS]
-    now = np.take_along_axis(batch[features.INPUT_IDS], positions, axis=1)
-    return now, batch[features.MASKED_LM_IDS]

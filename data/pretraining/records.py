@@ -110,15 +110,16 @@ def count_rows(rows: dict[str, np.ndarray], mask_id: int) -> dict[str, int]:
         mask_id: id of `[MASK]`.
     """
     labels = rows[features.NEXT_SENTENCE_LABELS]
-    weights = rows.get(features.NEXT_SENTENCE_WEIGHTS)
+    weights = rows.get(features.NEXT_SENTENCE_WEIGHTS, np.ones(labels.shape))
+    is_pair = weights.astype(bool)
     real = rows[features.MASKED_LM_WEIGHTS] > 0
     positions = rows[features.MASKED_LM_POSITIONS]
     found = np.take_along_axis(rows[features.INPUT_IDS], positions, axis=1)
     masked = found == mask_id
     replaced = ~masked & (found != rows[features.MASKED_LM_IDS])
     return {
-        "instances": int(labels.size if weights is None else weights.sum()),
-        "random_next": int(labels.sum()),
+        "instances": int(np.count_nonzero(is_pair)),
+        "random_next": int(labels[is_pair].sum()),
         "row_tokens": int(np.count_nonzero(rows[features.INPUT_MASK])),
         "predictions": int(np.count_nonzero(real)),
         "predictions_masked": int(np.count_nonzero(masked & real)),
