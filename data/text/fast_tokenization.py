@@ -143,7 +143,7 @@ class ArrayWordpieceTokenizer:
         # `#` is punctuation, so no word starts with `##`.
         parts = [token.removeprefix("##") for token in vocab]
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))
-        codes = _codes("".join(parts))
+        codes = normalization.codes("".join(parts))
         self._classes = np.zeros(_CODE_POINTS, np.int32)
         distinct = np.unique(codes)
         self._classes[distinct] = np.arange(2, len(distinct) + 2)
@@ -172,7 +172,7 @@ class ArrayWordpieceTokenizer:
         """
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         starts = np.cumsum(lengths + 1) - lengths - 1
-        classes = self._classes[_codes(" ".join([*words, ""]))]
+        classes = self._classes[normalization.codes(" ".join([*words, ""]))]
         found = np.full(len(classes), _NONE, np.int32)
         long = lengths > LONGEST_WORD
         failed = self._search(starts[(lengths > 0) & ~long], classes, found)
@@ -319,12 +319,6 @@ def _losers(
     lost = np.ones(len(items), bool)
     lost[firsts] = False
     return items[lost | taken[wanted]]
-
-
-def _codes(text: str) -> np.ndarray:
-    """Code points, int32 [characters]."""
-    raw = text.encode("utf-32-le", "surrogatepass")
-    return np.frombuffer(raw, np.int32)
 
 
 def split(ids: np.ndarray, ends: np.ndarray) -> list[list[int]]:

@@ -80,7 +80,7 @@ class Normalizer:
             raw = text.encode().translate(targets, dropped)
             letters = np.frombuffer(raw, np.uint8)
         else:
-            letters = self._normalize(_codes(text), self._tables.targets)
+            letters = self._normalize(codes(text), self._tables.targets)
         alone = self._tables.alone[letters]
         spaced = np.repeat(letters, 1 + 2 * alone.astype(np.int8))
         middles = np.flatnonzero(alone)
@@ -160,7 +160,8 @@ def _expansions(
     return parts, np.cumsum(lengths), lengths
 
 
-def _codes(text: str) -> np.ndarray:
+def codes(text: str) -> np.ndarray:
+    """Code points of a text, int32 [characters]."""
     raw = text.encode("utf-32-le", "surrogatepass")
     return np.frombuffer(raw, np.int32)
 
