@@ -1,12 +1,13 @@
 """Statistics of pre-training records, counted batch by batch."""
 
+import collections
 import dataclasses
 import hashlib
 
 import numpy as np
 
 from data import features
-from data.pretraining import masking, partitions, records
+from data.pretraining import masking, records
 from data.text.vocabulary import UNK
 
 _NONE = -1  # no token
@@ -45,12 +46,8 @@ class Counter:
     def __init__(self, size: int, vocab: dict[str, int] | None = None):
         self._known = masking.Vocabulary.of(vocab) if vocab else None
         self._unknown = vocab[UNK] if vocab else _NONE
-        names = (
-            "records instances random_next row_tokens unknown_tokens "
-            "predictions predictions_masked predictions_random duplicates"
-        ).split()
         self.statistics = Statistics(
-            dict.fromkeys(names, 0),
+            collections.Counter(),
             np.zeros(size, np.int64),
             vocab is not None,
             {},
@@ -74,7 +71,7 @@ class Counter:
         counts["records"] += len(ids)
         counts["unknown_tokens"] += int((ids[mask > 0] == self._unknown).sum())
         mask_id = self._known.mask_id if self._known else _NONE
-        partitions.add_counts(counts, records.count_rows(batch, mask_id))
+        counts.update(records.count_rows(batch, mask_id))
         real = batch[features.MASKED_LM_WEIGHTS] > 0
         self.statistics.targets += np.bincount(
             batch[features.MASKED_LM_IDS][real],

@@ -16,6 +16,7 @@ import os
 import tempfile
 import uuid
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -199,7 +200,7 @@ class _MakeParts(beam.DoFn):
         content = b"".join(
             zlib.decompress(text) for _, text in sorted(dict(batches).items())
         )
-        totals: dict[str, int] = {}
+        totals = Counter()
         error = None
         sections = self._worker.make_sections(
             corpus_lib.split_partition(content),
@@ -208,7 +209,7 @@ class _MakeParts(beam.DoFn):
         )
         try:
             for section, (portions, counts) in enumerate(sections):
-                partitions.add_counts(totals, counts)
+                totals.update(counts)
                 # Of this attempt: Beam may make a part several times.
                 path = f"{self._folder}/part-{uuid.uuid4().hex}"
                 with _open(path, "wb") as file:

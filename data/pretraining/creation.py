@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import re
+from collections import Counter
 
 import numpy as np
 
@@ -396,14 +397,13 @@ def add_up(
     plan: partitions.Plan, counts: list[dict[str, int]]
 ) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
     """Adds the counts of partitions; returns those of each group, and all."""
-    by_group: dict[str, dict[str, int]] = {}
-    totals: dict[str, int] = {}
+    by_group, totals = {}, Counter()
     for name, of_group in plan.groups.items():
-        by_group[name] = {}
+        by_group[name] = Counter()
         last = of_group.first + of_group.count
         for of_partition in counts[of_group.first : last]:
-            partitions.add_counts(by_group[name], of_partition)
-        partitions.add_counts(totals, by_group[name])
+            by_group[name].update(of_partition)
+        totals.update(by_group[name])
     return by_group, totals
 
 

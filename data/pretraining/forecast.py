@@ -13,6 +13,7 @@ import math
 import os
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -97,14 +98,13 @@ def make(
     worker.tokenize([["warm"], ["up"]])
     seconds = time.perf_counter() - start
     num_processes = min(num_processes, len(plan.passes), os.cpu_count() or 1)
-    counts: dict[str, float] = {}
-    size = 0.0
+    counts, size = Counter(), 0.0
     for name, group in plan.groups.items():
         sample = samples[name]
         found, sample_bytes, time_once, time_pass = _make_sample(worker, sample)
         for key in found:
             often = group.passes if key not in _ONCE else 1
-            counts[key] = counts.get(key, 0) + found[key] * often / sample.share
+            counts[key] += found[key] * often / sample.share
         size += sample_bytes * group.passes / sample.share
         work = (time_once + time_pass * group.passes) / sample.share
         seconds += 2 * sample.seconds + work / num_processes
@@ -221,7 +221,7 @@ def _make_sample(
     serialized, counts = worker.make_pass(documents, 1, 0, 2.0)
     portions = shuffle.distribute(serialized, 1, "forecast")
     end = time.perf_counter()
-    counts |= worker.count_documents(documents, sample.texts)
+    counts.update(worker.count_documents(documents, sample.texts))
     counts["records"] = len(serialized)
     size = sum(map(len, portions)) - 4 * counts["records"]
     return counts, size, tokenized - start, end - made

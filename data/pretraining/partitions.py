@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -167,12 +168,12 @@ class Worker:
                 or the disk is full.
         """
         texts = corpus.read_partition(partition.text_path)
-        counts: dict[str, int] = {}
+        counts = Counter()
         hashes = []
         for portions, more in self.make_sections(
             texts, partition.number, partition.passes
         ):
-            add_counts(counts, more)
+            counts.update(more)
             path = section_path(partition, len(hashes))
             own = f"{path}.{os.getpid()}"  # an orphan may be at work
             try:
@@ -181,7 +182,7 @@ class Worker:
             except OSError as error:
                 size = sum(map(len, portions))
                 raise writer.cannot_write(path, error, size) from None
-        part = Part(counts, hashes)
+        part = Part(dict(counts), hashes)
         storage.write_whole(
             f"{partition.part_path}.json",
             json.dumps(dataclasses.asdict(part)),
@@ -204,22 +205,21 @@ class Worker:
             the portions of all shards, and counts.
         """
         documents = self.tokenize(texts)
-        counts = self.count_documents(documents, texts)
+        counts = Counter(self.count_documents(documents, texts))
         held: list[bytes] = []
         sections = 0
         last = math.ceil(passes) - 1
         for index in range(last + 1):
             made, more = self.make_pass(documents, index, number, passes)
             held += made
-            add_counts(counts, more)
-            add_counts(counts, {"records": len(made)})
+            counts.update(more, records=len(made))
             if sum(map(len, held)) < _SECTION_BYTES and index < last:
                 continue
             key = f"{self._recipe.settings.random_seed}/{number}/{sections}"
             portions = shuffle.distribute(held, self._recipe.num_shards, key)
             held.clear()
             yield portions, counts
-            counts = {}
+            counts = Counter()
             sections += 1
 
     def make_pass(
@@ -337,12 +337,6 @@ def count_continued(texts: list[list[str]]) -> int:
         for text in texts
         for before, line in itertools.pairwise(text)
     )
-
-
-def add_counts(counts: dict[str, int], more: dict[str, int]) -> None:
-    """Adds `more` to `counts`, by name."""
-    for name, count in more.items():
-        counts[name] = counts.get(name, 0) + count
 
 
 def shares(counts: dict[str, int], max_seq_length: int) -> dict[str, float]:

@@ -4,6 +4,7 @@ pairs (ranges of tokens) -> rows (one gather) -> masks -> bytes
 """
 
 import functools
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -40,13 +41,12 @@ def make_records(
         The serialized records, and counts of instances, of their tokens and
         of their masked tokens.
     """
-    counts: dict[str, int] = {}
+    counts = Counter()
     records: list[bytes] = []
     for rows in make_rows(
         documents, number, partition, settings, vocabulary, share
     ):
-        for name, count in count_rows(rows, vocabulary.mask_id).items():
-            counts[name] = counts.get(name, 0) + count
+        counts.update(count_rows(rows, vocabulary.mask_id))
         records += encoding.encode_examples(rows)
     return records, counts
 
