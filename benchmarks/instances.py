@@ -136,7 +136,7 @@ def measure(
         runs: number of turns of each.
     """
     known = masking.Vocabulary.of(vocab)
-    tokenized = pretraining.TokenizedDocuments.of(documents)
+    tokenized = pretraining_rows.tokenized(documents)
     stages, ratios, remasked = [], [], []
     for number in range(runs):
         found, count = time_stages(tokenized, number, settings, known)

@@ -36,21 +36,6 @@ class TokenizedDocuments:
     sentence_ends: np.ndarray
     document_ends: np.ndarray
 
-    @classmethod
-    def of(cls, documents: list[list[list[int]]]) -> "TokenizedDocuments":
-        """Joins documents, which are lists of sentences of ids."""
-        sentences = [sentence for x in documents for sentence in x]
-        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        return cls(
-            np.fromiter(
-                itertools.chain.from_iterable(sentences),
-                np.int32,
-                int(lengths.sum()),
-            ),
-            np.cumsum(lengths),
-            np.cumsum(np.array([len(x) for x in documents], np.int64)),
-        )
-
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:

@@ -1,5 +1,7 @@
 """Pre-training rows of documents, as arrays and as single instances."""
 
+import itertools
+
 import numpy as np
 
 from data import features, sequences
@@ -30,6 +32,16 @@ def numbered(lengths: list[list[int]]) -> list[list[list[int]]]:
     ]
 
 
+def tokenized(documents: list[list[list[int]]]) -> TokenizedDocuments:
+    """Joins documents, which are lists of sentences of ids."""
+    sentences = [sentence for x in documents for sentence in x]
+    return TokenizedDocuments(
+        np.array(list(itertools.chain.from_iterable(sentences)), np.int32),
+        np.cumsum([len(x) for x in sentences], dtype=np.int64),
+        np.cumsum([len(x) for x in documents], dtype=np.int64),
+    )
+
+
 def make_rows(
     documents: list[list[list[int]]],
     settings: InstanceSettings,
@@ -46,7 +58,7 @@ def make_rows(
         schema = features.packed_schema(length, most, count)
     blocks = list(
         records.make_rows(
-            TokenizedDocuments.of(documents),
+            tokenized(documents),
             number,
             partition,
             settings,

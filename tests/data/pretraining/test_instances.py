@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.pretraining import records
-from data.pretraining.instances import TokenizedDocuments
 from data.pretraining.settings import InstanceSettings
 from tests.helpers.pretraining_rows import (
     FIRST,
@@ -21,6 +20,7 @@ from tests.helpers.pretraining_rows import (
     make_rows,
     numbered,
     to_instances,
+    tokenized,
     unmasked,
     vocabulary,
 )
@@ -105,7 +105,7 @@ def test_records_hold_valid_rows_of_contiguous_text(
         options = dataclasses.replace(options, pack_sequences=packed)
         rows = make_rows(documents, options, known)
         encoded, counts = records.make_records(
-            TokenizedDocuments.of(documents), 0, 0, options, known
+            tokenized(documents), 0, 0, options, known
         )
         parsed = tf.io.parse_example(
             encoded,

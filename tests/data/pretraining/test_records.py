@@ -9,9 +9,13 @@ import tensorflow as tf
 
 from data import features
 from data.pretraining import packing, records
-from data.pretraining.instances import TokenizedDocuments
 from data.pretraining.settings import InstanceSettings
-from tests.helpers.pretraining_rows import FIRST, make_rows, vocabulary
+from tests.helpers.pretraining_rows import (
+    FIRST,
+    make_rows,
+    tokenized,
+    vocabulary,
+)
 
 V = 30_011
 KNOWN = vocabulary(V, range(FIRST, V, 3))
@@ -51,7 +55,7 @@ def schema_of(settings):
 def make(documents, settings, **named):
     named = {"number": 3, "partition": 2, "vocabulary": KNOWN, **named}
     return records.make_records(
-        TokenizedDocuments.of(documents), settings=settings, **named
+        tokenized(documents), settings=settings, **named
     )
 
 
