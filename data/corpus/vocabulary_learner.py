@@ -15,7 +15,6 @@ def learn_vocabulary(
     min_frequency: int = 2,
     num_unused: int = 99,
     limit_alphabet: int = 1000,
-    max_chars_per_word: int = 200,
 ) -> list[str]:
     """Learns a WordPiece vocabulary from counted words.
 
@@ -34,7 +33,6 @@ def learn_vocabulary(
             in the released files.
         limit_alphabet: maximum number of characters; the most frequent ones
             are kept.
-        max_chars_per_word: longer words are `[UNK]` and ignored.
 
     Returns:
         the tokens: `[PAD]`, unused, special, characters, merged tokens.
@@ -43,9 +41,6 @@ def learn_vocabulary(
         UserError: `vocab_size` is too small for the characters, or there is
             no word.
     """
-    words = Counter(
-        {w: n for w, n in words.items() if len(w) <= max_chars_per_word}
-    )
     head = [PAD, *(f"[unused{i}]" for i in range(num_unused))]
     head += [UNK, CLS, SEP, MASK]
     alphabet = _alphabet(words, limit_alphabet)
