@@ -49,21 +49,20 @@ class WordCounts:
     dropped_below: int
 
 
-class WordCounter:
-    """Counts words as the tokenizer splits them.
+def counter(
+    do_lower_case: bool, strip_accents: bool | None = None
+) -> Callable[[str], Counter]:
+    """Returns a function that counts words as the tokenizer splits them.
 
     Args:
         do_lower_case: lower-case the text.
         strip_accents: strip accents; None: as `do_lower_case`.
+
+    Returns:
+        text -> (word -> number of occurrences).
     """
-
-    def __init__(self, do_lower_case: bool, strip_accents: bool | None = None):
-        normalizer = normalization.Normalizer(do_lower_case, strip_accents)
-        self._split = normalizer.words
-
-    def count(self, text: str) -> Counter:
-        """Returns word -> number of occurrences in the text."""
-        return Counter(self._split(text))
+    split = normalization.Normalizer(do_lower_case, strip_accents).words
+    return lambda text: Counter(split(text))
 
 
 class WordTable:
@@ -180,7 +179,7 @@ def count_corpus(
     first = list(itertools.islice(chunks, num_processes))
     chunks = itertools.chain(first, chunks)
     for counts in processes.map_in_order(
-        functools.partial(_counting, *casing), chunks, max(1, len(first))
+        functools.partial(counter, *casing), chunks, max(1, len(first))
     ):
         table.add(counts)
     if not held_out.seen:
@@ -189,7 +188,7 @@ def count_corpus(
         )
     words = table.words
     if held_out.lines:
-        words = WordCounter(*casing).count(" ".join(held_out.lines))
+        words = counter(*casing)(" ".join(held_out.lines))
     return WordCounts(
         table.words, words, bool(held_out.lines), table.dropped_below
     )
@@ -218,12 +217,6 @@ def _chunks(lines: Iterable[str]) -> Iterator[str]:
             held, size = [], 0
     if held:
         yield " ".join(held)
-
-
-def _counting(
-    do_lower_case: bool, strip_accents: bool | None
-) -> Callable[[str], Counter]:
-    return WordCounter(do_lower_case, strip_accents).count
 
 
 def _size(word: str) -> int:

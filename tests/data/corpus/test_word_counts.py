@@ -15,7 +15,7 @@ from data.text import tokenization
 
 def test_words_are_counted_as_the_tokenizer_splits_them():
     text = "Ab, ab  推推 ΟΔΟΣ ab\u2028x  a\xadb Ab,c\x00d"
-    assert word_counts.WordCounter(do_lower_case=True).count(text) == {
+    assert word_counts.counter(do_lower_case=True)(text) == {
         "ab": 5,
         ",": 2,
         "推": 2,
@@ -33,8 +33,8 @@ TEXTS = st.text(max_size=23) | st.text(st.characters(max_codepoint=127))
 def test_counting_equals_splitting_whole_lines(texts, lower):
     split = tokenization.BasicTokenizer(do_lower_case=lower).tokenize
     expected = Counter(word for text in texts for word in split(text))
-    counter = word_counts.WordCounter(lower)
-    assert counter.count(" ".join(texts)) == expected
+    count = word_counts.counter(lower)
+    assert count(" ".join(texts)) == expected
 
 
 def filled(size, *counts):
