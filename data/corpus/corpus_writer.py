@@ -87,7 +87,7 @@ def open_text(path: str) -> Iterator[Callable[[str], int]]:
         UserError: the file cannot be written, or another process writes it.
     """
     folder, name = os.path.split(path)
-    temporary = temporary_name(path)
+    temporary = storage.unfinished(path)
     with contextlib.ExitStack() as held:
         try:
             if not storage.is_remote(path):
@@ -110,11 +110,6 @@ def open_text(path: str) -> Iterator[Callable[[str], int]]:
 def _remove(path: str) -> None:
     with contextlib.suppress(OSError):
         storage.remove(path)
-
-
-def temporary_name(path: str) -> str:
-    """Returns the name of a file while it is written."""
-    return storage.unfinished(path)
 
 
 def _opened(file, path: str):

@@ -114,7 +114,7 @@ def list_inputs(settings: Settings) -> list[str]:
             is_folder = storage.is_folder(match)
             files += _texts_below(match) if is_folder else [match]
     written = [*settings.outputs]
-    written += map(corpus_writer.temporary_name, settings.outputs)
+    written += map(storage.unfinished, settings.outputs)
     outputs.check_no_input(written, files)
     tables = [x for x in files if x.removesuffix(".gz").endswith(_TABLES)]
     if tables:
