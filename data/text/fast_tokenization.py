@@ -335,20 +335,6 @@ def split(ids: np.ndarray, ends: np.ndarray) -> list[list[int]]:
     return [flat[a:b] for a, b in zip([0, *limits], limits)]
 
 
-def join(ids: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Joins the ids of lines; the inverse of `split`.
-
-    Args:
-        ids: the ids of each line.
-
-    Returns:
-        int32 [T], the ids of all lines; int64 [lines], the end of each line
-        among them.
-    """
-    flat = np.array([i for line in ids for i in line], np.int32)
-    return flat, np.cumsum([len(line) for line in ids], dtype=np.int64)
-
-
 def _words(lines: list[str]) -> list[str]:
     """Splits lines at spaces, with a newline at the end of each."""
     text = " \n ".join([*lines, ""])

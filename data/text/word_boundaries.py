@@ -9,7 +9,7 @@ marked by adding V, the size of the vocabulary, to its id.
 
 import numpy as np
 
-from data.text import fast_tokenization, tokenization
+from data.text import tokenization
 
 # Control characters that the tokenizer drops but `str.split` splits at.
 _DROPPED = dict.fromkeys([0x0B, 0x0C, *range(0x1C, 0x20), 0x85])
@@ -38,24 +38,6 @@ class SegmentedTokenizer:
         self.vocab = self._exact.vocab
         self._memo = tokenization.WordMemo(self._mark)
 
-    def ids_of_lines(self, lines: list[str]) -> list[list[int]]:
-        """Tokenizes lines.
-
-        Args:
-            lines: strings.
-
-        Returns:
-            marked ids of each line: id + V where a token continues a word.
-        """
-        return [
-            [
-                token
-                for word in line.translate(_DROPPED).split()
-                for token in self._memo[word]
-            ]
-            for line in lines
-        ]
-
     def ids_and_ends(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Tokenizes lines, as `fast_tokenization.FastTokenizer` does.
 
@@ -63,10 +45,15 @@ class SegmentedTokenizer:
             lines: strings.
 
         Returns:
-            int32 [T], the marked ids of all lines; int64 [lines], the end of
-            each line among them.
+            int32 [T], marked ids of all lines, id + V where a token continues
+            a word; int64 [lines], the end of each line among them.
         """
-        return fast_tokenization.join(self.ids_of_lines(lines))
+        ids, ends = [], []
+        for line in lines:
+            for word in line.translate(_DROPPED).split():
+                ids += self._memo[word]
+            ends.append(len(ids))
+        return np.array(ids, np.int32), np.array(ends, np.int64)
 
     def _mark(self, word: str) -> tuple[int, ...]:
         basic = self._exact.basic_tokenizer

@@ -39,7 +39,6 @@ def test_tokens_that_continue_a_word_are_marked(vocab_file, line, tokens):
         tokenizer.vocab[token.removeprefix("+")] + V * token.startswith("+")
         for token in tokens.split()
     ]
-    assert tokenizer.ids_of_lines([line, line]) == [expected, expected]
     ids, ends = tokenizer.ids_and_ends(["", line, line])
     assert ids.tolist() == expected + expected
     assert ends.tolist() == [0, len(expected), 2 * len(expected)]
@@ -53,7 +52,7 @@ def test_unmarked_ids_are_those_of_the_tokenizer(vocab_file):
     alphabet = "我们使a un,。 \x1c\x0b\x85\u2028\u3000\xad\u0301\tΣ"
     for _ in range(2000):
         line = "".join(rng.choices(alphabet, k=rng.randrange(17)))
-        (ids,) = tokenizer.ids_of_lines([line])
+        ids, _ = tokenizer.ids_and_ends([line])
         plain = exact.convert_tokens_to_ids(exact.tokenize(line))
         assert [token % V for token in ids] == plain, line
 
@@ -62,5 +61,5 @@ def test_the_memo_is_bounded(vocab_file, monkeypatch):
     monkeypatch.setattr(tokenization, "MEMO_BYTES", 2000)
     tokenizer = word_boundaries.SegmentedTokenizer(vocab_file)
     for number in range(100):
-        assert len(tokenizer.ids_of_lines([f"un{number}"])[0]) == 1
+        assert len(tokenizer.ids_and_ends([f"un{number}"])[0]) == 1
         assert 0 < len(tokenizer._memo) <= 2000 // 200
