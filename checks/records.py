@@ -280,25 +280,30 @@ def scan(
         vocab_size: V of the config, if known; all ids must be below it.
     """
     say(f"reading the records of {documents.number_of(files)}")
-    from data.records import reader  # noqa: F401  imported before the progress starts
+    from data.records import reader  # imports TensorFlow
 
     result = Scan(files, check_listing(files), _listed(files))
     result.vocab = vocab = _read_vocabulary(result) or vocab
     limit = vocab_size or (len(vocab) if vocab else _MAX_VOCAB_SIZE)
     counter = Counter(max(limit, len(vocab or ())), vocab)
-    total = sum(storage.size(path) for path in files)
-    progress = _ByteProgress(Progress("examined", total / 1e6, "MB"))
+    sizes = [storage.size(path) / 1e6 for path in files]
+    progress, done = Progress("examined", sum(sizes), "MB"), 0.0
     schemas, whole = {}, 0
-    for path, run in zip(files, result.listed, strict=True):
+    for path, run, size in zip(files, result.listed, sizes, strict=True):
+
+        def on_batch(batch, first, position, path=path, done=done):
+            counter.add(batch, path, first)
+            progress.update(done + position / 1e6)
+
         try:
             schema = _check_whole(path, run)
             whole += 1
             if schema:
                 schemas[path] = schema
-                _count(path, schema, limit, counter, progress)
+                reader.check_records(path, schema, limit, on_batch)
         except UserError as error:
             result.findings.append(wrong(str(error)))
-        progress.end_file(path)
+        done += size
     if whole == len(files):
         count = "file is" if whole == 1 else f"{whole} files are"
         result.findings.append(
@@ -350,19 +355,6 @@ def read_schema(path: str) -> dict[str, tuple[str, int]]:
     )
 
 
-class _ByteProgress:
-    """Logs the number of bytes of the files that are examined."""
-
-    def __init__(self, progress: Progress):
-        self._progress, self._before = progress, 0
-
-    def update(self, size: int) -> None:
-        self._progress.update((self._before + size) / 1e6)
-
-    def end_file(self, path: str) -> None:
-        self._before += storage.size(path)
-
-
 def _listed(files: list[str]) -> list[dict | None]:
     try:
         return manifest.listed_runs(files)
@@ -411,27 +403,6 @@ def _check_whole(
                 fix=_REMAKE,
             )
     return schema
-
-
-def _count(
-    path: str,
-    schema: dict,
-    limit: int,
-    counter: Counter,
-    progress: _ByteProgress,
-) -> None:
-    """Adds the records of a file to the statistics.
-
-    Raises:
-        UserError: a record is damaged.
-    """
-    from data.records import reader
-
-    def on_batch(batch, first, size):
-        counter.add(batch, path, first)
-        progress.update(size)
-
-    reader.check_records(path, schema, limit, on_batch)
 
 
 def _compare(schemas: dict[str, dict]) -> list[Finding]:
