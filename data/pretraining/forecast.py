@@ -257,7 +257,12 @@ def _read_sample(files: list[str], max_document_mb: int, key: str) -> _Sample:
         texts += found
         ratios += [ratio] * len(offsets)
     if len(texts) < 2:  # of few large documents
-        texts = _first_documents(files, max_document_mb)
+        everything = (
+            text
+            for path in files
+            for text in corpus_lib.documents(path, None, max_document_mb)
+        )
+        texts = _take(everything, SAMPLE_BYTES, least=2)
     corpus_lib.check_any(len(texts), files)
     size = sum(map(len, texts))
     whole = size
@@ -337,25 +342,15 @@ def _read_packed(
     return texts, ratio
 
 
-def _first_documents(files: list[str], max_document_mb: int) -> list[bytes]:
-    """Reads at least two documents, or all, from the beginning of files."""
-    found, size = [], 0
-    for path in files:
-        for text in corpus_lib.documents(path, None, max_document_mb):
-            found.append(text)
-            size += len(text)
-            if size >= SAMPLE_BYTES and len(found) > 1:
-                return found
-    return found
-
-
-def _take(documents: Iterator[bytes], most: float) -> list[bytes]:
-    """Takes documents until they have `most` bytes together."""
+def _take(
+    documents: Iterator[bytes], most: float, least: int = 1
+) -> list[bytes]:
+    """Takes `least` documents, and more until they have `most` bytes."""
     found, size = [], 0
     for text in documents:
         found.append(text)
         size += len(text)
-        if size >= most:
+        if size >= most and len(found) >= least:
             break
     return found
 
