@@ -4,6 +4,7 @@ Text is read by lines. Beyond the limits it ends in an error message instead of
 exhausted memory. For JSON, see `formats.json_files`.
 """
 
+import gzip
 from collections.abc import Iterator
 
 from common.errors import UserError
@@ -33,18 +34,19 @@ _OTHER_KINDS = {  # first bytes -> kind, and what to do
 }
 
 
-def lines(text, path: str, packed=None) -> Iterator[tuple[int, bytes]]:
+def lines(file, path: str) -> Iterator[tuple[int, bytes]]:
     """Yields the number and the bytes of each line, with its line end.
 
     Args:
-        text: file, open for reading in binary mode.
-        path: for messages.
-        packed: the compressed file that `text` decompresses, or None.
+        file: open for reading in binary mode.
+        path: its path; `.gz` is decompressed.
 
     Raises:
         UserError: a line is too long, the compression ratio too high, or the
             file is of another kind than text in UTF-8.
     """
+    is_packed = path.endswith(".gz")
+    text = gzip.GzipFile(fileobj=file) if is_packed else file
     number = size = 0
     while raw := text.readline(LONGEST_LINE + 1):
         number += 1
@@ -59,8 +61,8 @@ def lines(text, path: str, packed=None) -> Iterator[tuple[int, bytes]]:
                 expected="text in lines",
                 fix="break it into shorter ones, for example with `fold -s`",
             )
-        if packed:
-            check_ratio(size, packed, path, number)
+        if is_packed:
+            check_ratio(size, file, path, number)
         yield number, raw
 
 

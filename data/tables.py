@@ -11,7 +11,6 @@ lines.
 """
 
 import csv
-import gzip
 import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -204,9 +203,7 @@ def _raw_lines(path: str) -> Iterator[tuple[int, bytes]]:
     """Yields the number and bytes of each line, with its end."""
     try:
         with storage.open_file(path, "rb") as file:
-            is_packed = path.endswith(".gz")
-            text = gzip.GzipFile(fileobj=file) if is_packed else file
-            yield from limits.lines(text, path, file if is_packed else None)
+            yield from limits.lines(file, path)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot be read: {error}", path=path) from None
 

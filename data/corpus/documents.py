@@ -309,10 +309,7 @@ def lines(
     """
     try:
         with storage.open_file(path, "rb") as file:
-            is_packed = path.endswith(".gz")
-            text = gzip.GzipFile(fileobj=file) if is_packed else file
-            packed = file if is_packed else None
-            for number, raw in limits.lines(text, path, packed):
+            for number, raw in limits.lines(file, path):
                 try:
                     line = _decode(raw, path, number)
                 except UserError as error:
