@@ -20,7 +20,7 @@ from common import processes, storage
 from common.errors import UserError
 from common.progress import Progress
 from data.corpus import documents
-from data.text import fast_tokenization, normalization
+from data.text import fast_tokenization, normalization, tokenization
 
 CHUNK_SIZE = 2_000_000  # characters that a process counts at once
 TABLE_SIZE = 8_000_000  # see `WordTable`; learning takes at most 1.5 GB
@@ -61,6 +61,7 @@ def counter(
     Returns:
         text -> (word -> number of occurrences).
     """
+    strip_accents = tokenization.strips_accents(do_lower_case, strip_accents)
     split = normalization.Normalizer(do_lower_case, strip_accents).words
     return lambda text: Counter(split(text))
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from data.text import normalization, vocabulary
+from data.text import normalization, tokenization, vocabulary
 
 LONGEST_WORD = 200  # characters; longer words are [UNK]
 _BLOCK = 1 << 20  # characters that are split at once, about
@@ -57,6 +57,9 @@ class FastTokenizer:
         strip_accents: bool | None = None,
     ):
         self.vocab = vocabulary.read_vocabulary(vocab_file)
+        strip_accents = tokenization.strips_accents(
+            do_lower_case, strip_accents
+        )
         self._normalizer = normalization.Normalizer(
             do_lower_case, strip_accents
         )

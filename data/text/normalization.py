@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data.text import tokenization
 from data.text import unicode_tables as tables
 
 _NEWLINE, _SPACE = ord("\n"), ord(" ")
@@ -43,13 +42,10 @@ class Normalizer:
 
     Args:
         do_lower_case: lower-case the text.
-        strip_accents: strip accents; None: as `do_lower_case`.
+        strip_accents: strip accents.
     """
 
-    def __init__(self, do_lower_case: bool, strip_accents: bool | None = None):
-        strip_accents = tokenization.strips_accents(
-            do_lower_case, strip_accents
-        )
+    def __init__(self, do_lower_case: bool, strip_accents: bool):
         self._entries = tables.entries(do_lower_case, strip_accents)
         self._tables = _tables(do_lower_case, strip_accents)
         self._expansions = _expansions(strip_accents)

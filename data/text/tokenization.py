@@ -6,16 +6,18 @@ text -> BasicTokenizer -> words -> WordpieceTokenizer -> tokens -> ids
 
 The results equal those of google-research/bert `tokenization.py` on every
 string, under the Unicode version of `data/text/unicode_tables.py`; it is
-faster because characters are looked up in tables and words are memoized.
+faster because characters are looked up in tables and words are memoized. Only
+words with characters that depend on their neighbours, such as capital sigmas,
+are left to `normalization`.
 """
 
 import functools
-import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable
 
 from common.errors import UserError
+from data.text import normalization
 from data.text import unicode_tables as tables
 from data.text import vocabulary as vocabulary_lib
 
@@ -221,6 +223,11 @@ class BasicTokenizer:
         self.strip_accents = strips_accents(do_lower_case, strip_accents)
         self._cleaning = _CleanTable()
         self._splitting = _SplitTable(do_lower_case, self.strip_accents)
+        self._depends = _dependent(do_lower_case, self.strip_accents).search
+
+    @functools.cached_property
+    def _normalizer(self) -> normalization.Normalizer:
+        return normalization.Normalizer(self.do_lower_case, self.strip_accents)
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Splits text into words and punctuation marks."""
@@ -233,8 +240,8 @@ class BasicTokenizer:
 
     def split_word(self, word: str) -> list[str]:
         """Normalizes one word of clean text and splits off punctuation."""
-        if not word.isascii():
-            word = self._splitting.resolve(word)
+        if not word.isascii() and self._depends(word):
+            return self._normalizer.words(word)
         # split: normalization may leave nothing, or white space.
         return word.translate(self._splitting).split()
 
@@ -319,7 +326,6 @@ class _SplitTable(dict):
     def __init__(self, do_lower_case: bool, strip_accents: bool):
         self._entries = tables.entries(do_lower_case, strip_accents)
         self._expansions = tables.expansions(strip_accents)
-        self._depends = _dependent(do_lower_case, strip_accents).search
 
     def __missing__(self, code: int) -> str:
         entry = int(self._entries[code])
@@ -337,56 +343,6 @@ class _SplitTable(dict):
             letters = chr(letter)
         self[code] = letters
         return letters
-
-    def resolve(self, word: str) -> str:
-        """Normalizes characters that depend on their neighbours.
-
-        As in `text_ops`: capital sigmas become one of the two small ones, and
-        marks that are kept are sorted.
-        """
-        if not self._depends(word):
-            return word
-        word = self._lower_sigmas(word)
-        word = "".join(
-            self[ord(character)]
-            if self._kind(character) == tables.EXPANDS
-            else character
-            for character in word
-        )
-        kept = [
-            (character, self._class(character))
-            for character in word
-            if self._kind(character) != tables.ACCENT
-            or not self._class(character)
-        ]
-        blocks = itertools.accumulate(order == 0 for _, order in kept)
-        ordered = sorted(
-            (block, order, position, character)
-            for position, (block, (character, order)) in enumerate(
-                zip(blocks, kept)
-            )
-        )
-        return "".join(character for *_, character in ordered)
-
-    def _lower_sigmas(self, word: str) -> str:
-        """Lower-cases capital sigmas; at the end of a word to the final one."""
-        letters = list(word)
-        entries = [int(self._entries[ord(x)]) for x in word]
-        seen = [i for i, x in enumerate(entries) if not x & tables.IGNORABLE]
-        cased = [bool(entries[i] & tables.CASED) for i in seen]
-        around = zip(seen, [False, *cased], [*cased[1:], False])
-        for position, after_cased, before_cased in around:
-            if entries[position] & tables.KIND == tables.SIGMA:
-                final = after_cased and not before_cased
-                letters[position] = "ς" if final else "σ"
-        return "".join(letters)
-
-    def _kind(self, character: str) -> int:
-        return int(self._entries[ord(character)]) & tables.KIND
-
-    def _class(self, character: str) -> int:
-        entry = int(self._entries[ord(character)])
-        return entry >> tables.CLASS_SHIFT & tables.CLASS
 
 
 @functools.cache
