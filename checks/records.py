@@ -96,14 +96,19 @@ def check_statistics(
         )
         for problem, (count, path, record, value) in statistics.problems.items()
     ]
-    if not counts["predictions"]:
-        return [*found, wrong("no token is masked", path=where, fix=_REMAKE)]
+    for name, missing in (
+        ("predictions", "no token is masked"),
+        ("row_tokens", "input_mask is 0 everywhere"),
+        ("instances", "next_sentence_weights is 0 everywhere"),
+    ):
+        if not counts[name]:
+            return [*found, wrong(missing, path=where, fix=_REMAKE)]
     # Without a manifest: counts of documents that cause no warning.
     counts = {
         "documents": 1,
         "sentences": 2,
         "continued_lines": 0,
-        **(documents or {}),
+        **{name: x for name, x in (documents or {}).items() if x},
         **counts,
         "tokens": counts["row_tokens"],
     }

@@ -5,6 +5,9 @@ import pytest
 
 from checks import records
 from checks.record_statistics import Statistics
+from data import features
+from data.records import encoding, writer
+from tests.helpers import pretraining_files, small
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 CASED = {t: i for i, t in enumerate([*TOKENS, "the", "The", "."])}
@@ -54,3 +57,40 @@ def test_the_loss_of_a_network_that_knows_only_frequencies():
     targets = np.array([0, 50, 25, 25])
     loss = records.unigram_loss(Statistics({}, targets, True, {}))
     assert loss == pytest.approx(1.5 * np.log(2))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({features.MASKED_LM_WEIGHTS: 0}, "no token is masked"),
+        ({features.INPUT_MASK: 0}, "input_mask is 0 everywhere"),
+        ({}, "next_sentence_weights is 0 everywhere"),
+    ],
+)
+def test_records_in_which_nothing_counts(tmp_path, changed, message):
+    path = str(tmp_path / "a.tfrecord")
+    batch = {
+        **small.batch(1, 5),
+        features.MASKED_LM_WEIGHTS: np.ones([5, small.P]),
+    }
+    arrays = {}
+    schema = features.packed_schema(small.S, small.P, 2)
+    for name, (kind, length) in schema.items():
+        values = np.zeros([5, length])
+        if name != features.NEXT_SENTENCE_LABELS and name in batch:
+            values[:] = batch[name]
+        values[:] = changed.get(name, values)
+        arrays[name] = values.astype("i8" if kind == "int64" else "f4")
+    writer.write_records(path, encoding.encode_examples(arrays))
+    found = records.scan([path], None, None).findings
+    assert f"{path}: {message}; make the records again" in [
+        x.message for x in found if x.level == "wrong"
+    ]
+
+
+def test_a_manifest_that_counts_no_sentence_is_not_divided_by(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    statistics = {"documents": 3, "sentences": 0}
+    pretraining_files.write_records(path, 5, statistics=statistics)
+    found = records.scan([str(path)], None, None).findings
+    assert any("5 records, 5 pairs" in x.message for x in found)
