@@ -288,11 +288,16 @@ def _decode_block(raw: bytes, path: str, first: int) -> list[str]:
     return lines
 
 
+def reject(error: UserError) -> None:
+    """Raises the error of a line that cannot be read."""
+    raise error
+
+
 def lines(
     path: str,
     on_read: Callable[[int], None] | None = None,
     stripped: str | None = None,
-    on_bad: Callable[[UserError], None] | None = None,
+    on_bad: Callable[[UserError], None] = reject,
 ) -> Iterator[str]:
     """Yields the stripped lines of a text file, `.gz` or plain.
 
@@ -301,7 +306,7 @@ def lines(
         on_read: called for every 1,000th line with the bytes read so far.
         stripped: characters to strip; None: all white space.
         on_bad: called with the error of a line of invalid UTF-8, which is
-            then yielded as blank; None: the error is raised.
+            then yielded as blank.
 
     Raises:
         UserError: the file cannot be read, or has invalid UTF-8 or lone
@@ -313,8 +318,6 @@ def lines(
                 try:
                     line = _decode(raw, path, number)
                 except UserError as error:
-                    if on_bad is None:
-                        raise
                     on_bad(error)
                     line = ""
                 if number == 1:

@@ -100,7 +100,7 @@ def read_paragraphs(
     document_boundary: str,
     text_field: str,
     on_read: Callable[[int], None],
-    on_bad: Callable[[UserError], None] | None = None,
+    on_bad: Callable[[UserError], None] = documents.reject,
 ) -> Iterator[Paragraph]:
     """Yields the paragraphs of all files with the numbers of their documents.
 
@@ -113,8 +113,7 @@ def read_paragraphs(
         text_field: field of JSON lines, or column, that has the text.
         on_read: called periodically with the bytes read so far.
         on_bad: called with the error of a line that cannot be read, which is
-            then dropped; None: the error is raised. In plain text, a dropped
-            line ends its paragraph.
+            then dropped. In plain text, a dropped line ends its paragraph.
 
     Raises:
         UserError: a file cannot be read or has invalid UTF-8, or a line is
@@ -128,9 +127,11 @@ def read_paragraphs(
 
         lines = documents.lines(path, on_file, on_bad=on_bad)
         if arrow_files.is_arrow(path):
-            found = _column_paragraphs(path, text_field, on_bad)
+            texts = _column_texts(path, text_field, on_bad)
+            found = _paragraphs_of(texts)
         elif json_data.is_json(path):
-            found = _json_paragraphs(lines, path, text_field, on_bad)
+            texts = _json_texts(lines, path, text_field, on_bad)
+            found = _paragraphs_of(texts)
         else:
             found = _plain_paragraphs(lines, document_boundary)
         last = first - 1
@@ -214,48 +215,43 @@ def _parts(lines: Iterable[str]) -> Iterator[str]:
     yield " ".join(held)
 
 
-def _json_paragraphs(
+def _paragraphs_of(texts: Iterable[str]) -> Iterator[Paragraph]:
+    for document, text in enumerate(texts):
+        for paragraph in text.split("\n"):
+            yield document, paragraph
+
+
+def _json_texts(
     lines: Iterable[str],
     path: str,
     text_field: str,
-    on_bad: Callable[[UserError], None] | None,
-) -> Iterator[Paragraph]:
-    document = 0
+    on_bad: Callable[[UserError], None],
+) -> Iterator[str]:
     for number, line in enumerate(lines, start=1):
         if not line:
             continue
         try:
-            text = _json_text(line, path, number, text_field)
+            yield _json_text(line, path, number, text_field)
         except UserError as error:
-            if on_bad is None:
-                raise
             on_bad(error)
-            continue
-        for paragraph in text.split("\n"):
-            yield document, paragraph
-        document += 1
 
 
-def _column_paragraphs(
-    path: str, column: str, on_bad: Callable[[UserError], None] | None
-) -> Iterator[Paragraph]:
-    document = 0
+def _column_texts(
+    path: str, column: str, on_bad: Callable[[UserError], None]
+) -> Iterator[str]:
     for row, (text,) in arrow_files.rows(path, [column]):
-        if not isinstance(text, str):
-            error = UserError(
+        if isinstance(text, str):
+            yield text
+            continue
+        on_bad(
+            UserError(
                 f"{column!r} is not a string: {repr(text)[:40]}",
                 path=path,
                 line=row,
                 expected="the text of a document",
                 fix="pass --text_field",
             )
-            if on_bad is None:
-                raise error
-            on_bad(error)
-            continue
-        for paragraph in text.split("\n"):
-            yield document, paragraph
-        document += 1
+        )
 
 
 def _json_text(line: str, path: str, number: int, text_field: str) -> str:
