@@ -10,7 +10,7 @@ from checks.record_statistics import Counter, Statistics
 from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
-from common.progress import Progress, say
+from common.progress import say
 from data import features
 from data.corpus import documents
 from data.pretraining import partitions
@@ -291,14 +291,13 @@ def scan(
     result.vocab = vocab = _read_vocabulary(result) or vocab
     limit = vocab_size or (len(vocab) if vocab else _MAX_VOCAB_SIZE)
     counter = Counter(max(limit, len(vocab or ())), vocab)
-    sizes = [storage.size(path) / 1e6 for path in files]
-    progress, done = Progress("examined", sum(sizes), "MB"), 0.0
     schemas, whole = {}, 0
-    for path, run, size in zip(files, result.listed, sizes, strict=True):
+    followed = documents.follow("examined", files, map(storage.size, files))
+    for run, (path, on_read) in zip(result.listed, followed, strict=True):
 
-        def on_batch(batch, first, position, path=path, done=done):
+        def on_batch(batch, first, position, path=path, on_read=on_read):
             counter.add(batch, path, first)
-            progress.update(done + position / 1e6)
+            on_read(position)
 
         try:
             schema = _check_whole(path, run)
@@ -308,7 +307,6 @@ def scan(
                 reader.check_records(path, schema, limit, on_batch)
         except UserError as error:
             result.findings.append(wrong(str(error)))
-        done += size
     if whole == len(files):
         count = "file is" if whole == 1 else f"{whole} files are"
         result.findings.append(

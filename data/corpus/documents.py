@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import itertools
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -137,21 +137,38 @@ def scan(files: list[str], max_document_mb: int = MAX_DOCUMENT_MB) -> Corpus:
         UserError: as for `documents`, or the whole corpus has no document.
     """
     counts, sizes = [], []
-    megabytes = [file_size(path) / 1e6 for path in files]
-    progress, done = Progress("reading", sum(megabytes), "MB"), 0.0
-    for path, size in zip(files, megabytes, strict=True):
-
-        def on_read(position, done=done):
-            progress.update(done + position / 1e6)
-
+    for path, on_read in follow("reading", files, map(file_size, files)):
         counts.append(0)
         sizes.append(0)
         for text in documents(path, on_read, max_document_mb):
             counts[-1] += 1
             sizes[-1] += len(text)
-        done += size
     check_any(sum(counts), files)
     return Corpus(files, np.array(counts), np.array(sizes))
+
+
+def follow(
+    what: str, files: list[str], sizes: Iterable[int]
+) -> Iterator[tuple[str, Callable[[int], None]]]:
+    """Yields files, and shows the progress of reading them.
+
+    Args:
+        what: name of the work.
+        files: the files.
+        sizes: their sizes in bytes.
+
+    Yields:
+        a file, and a function to call with the bytes read of it so far.
+    """
+    sizes, done = list(sizes), 0
+    progress = Progress(what, sum(sizes) / 1e6, "MB")
+    for path, size in zip(files, sizes, strict=True):
+
+        def on_read(position, done=done):
+            progress.update((done + position) / 1e6)
+
+        yield path, on_read
+        done += size
 
 
 def check_any(count: int, files: list[str]) -> None:

@@ -18,7 +18,6 @@ import numpy as np
 
 from common import processes, storage
 from common.errors import UserError
-from common.progress import Progress
 from data.corpus import documents
 from data.text import fast_tokenization, normalization, tokenization
 
@@ -196,15 +195,9 @@ def count_corpus(
 
 
 def _lines(files: list[str]) -> Iterator[str]:
-    sizes = [storage.size(path) / 1e6 for path in files]
-    progress, done = Progress("counting words", sum(sizes), "MB"), 0.0
-    for path, size in zip(files, sizes, strict=True):
-
-        def on_read(position, done=done):
-            progress.update(done + position / 1e6)
-
+    sizes = map(storage.size, files)
+    for path, on_read in documents.follow("counting words", files, sizes):
         yield from documents.lines(path, on_read)
-        done += size
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[str]:
