@@ -131,20 +131,18 @@ def _write_texts(
     for path in paths.values():
         if storage.exists(path):
             storage.remove(path)
-    first = 0
-    for corpus in corpora.values():
+    for name, group in plan.groups.items():
         found = corpus_lib.write_partitions(
-            corpus,
+            corpora[name],
             plan.recipe.settings.random_seed,
             {
-                number: paths[first + number]
-                for number in range(corpus.num_partitions)
-                if first + number in paths
+                number: paths[group.first + number]
+                for number in range(group.count)
+                if group.first + number in paths
             },
             max_document_mb,
         )
-        digests |= {str(first + x): digest for x, digest in found.items()}
-        first += corpus.num_partitions
+        digests |= {str(group.first + x): y for x, y in found.items()}
     writer.write_note(_TEXTS, digests)
 
 
