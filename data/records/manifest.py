@@ -23,8 +23,10 @@ from data.records import shard_check
 
 SUFFIX = ".manifest.json"
 
-_REQUIRED = {
-    "vocab_file": Kind(str, pattern=json_files.NAME),
+_NAME = Kind(str, pattern=json_files.NAME)
+_NUMBERS = Kind(dict, each=Kind(float, at_least=0), is_required=False)
+_RUN = {
+    "vocab_file": _NAME,
     "vocab_sha256": Kind(str, pattern=json_files.SHA256),
     "vocab_size": Kind(int, at_least=1),
     "max_seq_length": Kind(int, at_least=1),
@@ -32,9 +34,6 @@ _REQUIRED = {
     "do_lower_case": Kind(bool),
     "strip_accents": Kind(bool),
     "shards": Kind(dict),
-}
-_NUMBERS = Kind(dict, each=Kind(float, at_least=0), is_required=False)
-_OPTIONAL = {
     "short_seq_prob": Kind(float, at_least=0, is_required=False),
     "masked_lm_prob": Kind(float, at_least=0, is_required=False),
     "smoothing": Kind(float, at_least=0, is_required=False),
@@ -112,16 +111,14 @@ def manifests_of(paths: list[str]) -> list[dict | None]:
 
 def listed_runs(paths: list[str]) -> list[dict | None]:
     """Like `manifests_of`, for files that may be damaged."""
-    folders = [os.path.dirname(storage.absolute(path)) for path in paths]
-    runs = {folder: read_runs(folder) for folder in dict.fromkeys(folders)}
-    found = []
-    for path, folder in zip(paths, folders):
-        name = os.path.basename(path)
-        listing = (run for run in runs[folder] if name in run["shards"])
-        run = next(listing, None)
-        vocab_file = run and os.path.join(folder, run["vocab_file"])
-        found.append(run and {**run, "vocab_file": vocab_file})
-    return found
+    keys = [os.path.split(storage.absolute(path)) for path in paths]
+    listed = {
+        (folder, name): run
+        for folder in dict.fromkeys(folder for folder, _ in keys)
+        for run in read_runs(folder)
+        for name in run["shards"]
+    }
+    return [listed.get(key) for key in keys]
 
 
 def read_runs(folder: str) -> list[dict]:
@@ -170,7 +167,8 @@ def read_manifest(path: str) -> dict | None:
             path=path,
             fix="copy it again, or make the records again",
         ) from None
-    return {**run, "manifest": path}
+    vocab_file = os.path.join(os.path.dirname(path), run["vocab_file"])
+    return {**run, "vocab_file": vocab_file, "manifest": path}
 
 
 def check_vocabulary(run: dict) -> str:
@@ -208,9 +206,9 @@ def check_vocabulary(run: dict) -> str:
 def _check(run: dict) -> None:
     if run["format"] != 2:
         raise ValueError(f"format is {run['format']!r}, expected 2")
-    json_files.check(run, _REQUIRED | _OPTIONAL)
+    json_files.check(run, _RUN)
     for name, shard in run["shards"].items():
-        json_files.check_value(name, _REQUIRED["vocab_file"], "shards")
+        json_files.check_value(name, _NAME, "shards")
         json_files.check(shard, _SHARD, f"shards[{name!r}].")
 
 
