@@ -169,6 +169,7 @@ def follow(
 
         yield path, on_read
         done += size
+        progress.update(done / 1e6)
 
 
 def check_any(count: int, files: list[str]) -> None:

@@ -9,7 +9,7 @@ from common import outputs, storage
 from common.errors import UserError
 from common.flags import flag
 from common.formats import arrow_files
-from common.progress import Progress, say
+from common.progress import say
 from data.corpus import corpus_writer, documents, raw_text
 
 _TABLES = (".csv", ".tsv")
@@ -194,7 +194,6 @@ def prepare(
             --held_out chooses no document, or all.
     """
     say(f"reading {documents.number_of(files)}")
-    progress = Progress("corpus", sum(map(storage.size, files)) / 1e6, "MB")
     outputs = settings.outputs
     every = [corpus_writer.CorpusCounts() for _ in outputs]
     sizes = [0 for _ in outputs]
@@ -203,7 +202,6 @@ def prepare(
         files,
         settings.document_boundary,
         settings.text_field,
-        lambda size: progress.update(size / 1e6),
         bad.add,
     )
     sentences = raw_text.split_all(

@@ -99,7 +99,6 @@ def read_paragraphs(
     files: list[str],
     document_boundary: str,
     text_field: str,
-    on_read: Callable[[int], None],
     on_bad: Callable[[UserError], None] = documents.reject,
 ) -> Iterator[Paragraph]:
     """Yields the paragraphs of all files with the numbers of their documents.
@@ -111,7 +110,6 @@ def read_paragraphs(
         files: plain text or JSON lines, each also with `.gz`; Parquet, Arrow.
         document_boundary: `file` or `blank_line`, for plain text.
         text_field: field of JSON lines, or column, that has the text.
-        on_read: called periodically with the bytes read so far.
         on_bad: called with the error of a line that cannot be read, which is
             then dropped. In plain text, a dropped line ends its paragraph.
 
@@ -119,13 +117,10 @@ def read_paragraphs(
         UserError: a file cannot be read or has invalid UTF-8, or a line is
             not JSON or lacks the text.
     """
-    first, done = 0, 0
-    for path in files:
-
-        def on_file(position, done=done):
-            on_read(done + position)
-
-        lines = documents.lines(path, on_file, on_bad=on_bad)
+    first = 0
+    sizes = map(storage.size, files)
+    for path, on_read in documents.follow("corpus", files, sizes):
+        lines = documents.lines(path, on_read, on_bad=on_bad)
         if arrow_files.is_arrow(path):
             texts = _column_texts(path, text_field, on_bad)
             found = _paragraphs_of(texts)
@@ -139,8 +134,6 @@ def read_paragraphs(
             last = first + number
             yield last, paragraph
         first = last + 1
-        done += storage.size(path)
-        on_read(done)
 
 
 def split_sentences(paragraph: str, language: str) -> list[str]:

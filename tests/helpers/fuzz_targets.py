@@ -367,7 +367,7 @@ def raw_text(folder: pathlib.Path) -> list[Case]:
 
         def read():
             for _, paragraph in raw_text.read_paragraphs(
-                [str(path)], "file", "text", lambda size: None
+                [str(path)], "file", "text"
             ):
                 raw_text.split_sentences(paragraph, "en")
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from common import processes
+from common import processes, progress
 from common.errors import UserError
 from data.corpus import raw_text
 
@@ -23,7 +23,6 @@ def read(path, **changed):
     arguments = {
         "document_boundary": "file",
         "text_field": "text",
-        "on_read": lambda size: None,
         **changed,
     }
     return list(raw_text.read_paragraphs([str(path)], **arguments))
@@ -132,18 +131,21 @@ def test_paragraphs_of_json_lines(tmp_path):
     ]
 
 
-def test_files_are_numbered_through(tmp_path):
+def test_files_are_numbered_through(tmp_path, monkeypatch):
     for name, content in (("a", "A."), ("b", ""), ("c", "C.\n\nD.")):
         (tmp_path / name).write_text(content)
     files = [str(tmp_path / name) for name in "abc"]
     read_bytes = []
+    monkeypatch.setattr(
+        progress.Progress,
+        "update",
+        lambda self, megabytes: read_bytes.append(round(megabytes * 1e6)),
+    )
     for boundary, documents in (
         ("file", [0, 0, 1, 2, 2, 2]),
         ("blank_line", [0, 1, 2]),
     ):
-        found = raw_text.read_paragraphs(
-            files, boundary, "text", read_bytes.append
-        )
+        found = raw_text.read_paragraphs(files, boundary, "text")
         assert [document for document, _ in found] == documents
     assert read_bytes == 2 * [2, 2, 8]
 
