@@ -51,7 +51,6 @@ _scope = threading.local()
 
 def step_scope(
     config: BertConfig,
-    fused: bool,
     remat: bool,
     compiled: bool = False,
     deterministic: bool = False,
@@ -60,10 +59,9 @@ def step_scope(
 
     Args:
         config: sizes of the network.
-        fused: whether to fuse elementwise operations on CPUs; on GPUs and
-            TPUs XLA compiles the whole step instead.
         remat: whether the backward pass recomputes the layers.
-        compiled: whether XLA compiles the whole step.
+        compiled: whether XLA compiles the whole step; if not, elementwise
+            operations of large networks are fused on CPUs.
         deterministic: whether each run gives the same bits.
 
     Returns:
@@ -71,7 +69,7 @@ def step_scope(
     """
     kinds = {device.device_type for device in tf.config.list_logical_devices()}
     large = config.hidden_size >= SMALLEST_HIDDEN_SIZE
-    fused = fused and large and kinds == {"CPU"} and not compiled
+    fused = large and kinds == {"CPU"} and not compiled
     options = StepOptions(fused, remat, compiled, deterministic)
     return functools.partial(training_step, options=options)
 

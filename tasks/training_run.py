@@ -124,7 +124,6 @@ class TrainingRun:
             task.batch_sums,
             fused_ops.step_scope(
                 self._config,
-                not self.use_xla,
                 training.remat,
                 self.use_xla,
                 self._deterministic,

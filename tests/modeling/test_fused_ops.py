@@ -340,18 +340,17 @@ def test_unread_positions_of_the_last_layer_change_nothing(model):
 
 
 @pytest.mark.parametrize(
-    ("width", "wanted", "device", "compiled", "fused"),
+    ("width", "device", "compiled", "fused"),
     [
-        (128, True, "CPU", False, True),
-        (128, False, "CPU", False, False),
-        (127, True, "CPU", False, False),
-        (128, True, "CPU", True, False),
-        (128, True, "GPU", False, False),
-        (128, True, "TPU", True, False),
+        (128, "CPU", False, True),
+        (127, "CPU", False, False),
+        (128, "CPU", True, False),
+        (128, "GPU", False, False),
+        (128, "TPU", True, False),
     ],
 )
 def test_fused_operations_are_for_large_networks_on_cpus(
-    monkeypatch, width, wanted, device, compiled, fused
+    monkeypatch, width, device, compiled, fused
 ):
     found = [
         tf.config.LogicalDevice(f"/device:{x}:0", x) for x in ("CPU", device)
@@ -359,7 +358,7 @@ def test_fused_operations_are_for_large_networks_on_cpus(
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda: found)
     config = small.config(hidden_size=width, num_attention_heads=1)
     expected = fused_ops.StepOptions(fused, True, compiled, True)
-    with fused_ops.step_scope(config, wanted, True, compiled, True)(SEED):
+    with fused_ops.step_scope(config, True, compiled, True)(SEED):
         assert fused_ops._options() == expected
         assert dropout.current_seed() is SEED
 

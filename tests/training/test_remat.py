@@ -40,7 +40,7 @@ def take(kind, remat, replicas=1, parts=1, rate=0.0):
         losses.OBJECTIVES,
         losses.pretraining_weights,
         losses.pretraining_sums,
-        fused_ops.step_scope(config, fused=False, remat=remat),
+        fused_ops.step_scope(config, remat),
     )
     made = steps.Steps(task, optimizer, strategy, 3, False, parts)
     batches = [batch(seed) for seed in range(2)]

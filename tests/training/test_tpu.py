@@ -59,7 +59,7 @@ def pretraining(packed, remat=False):
         losses.OBJECTIVES,
         losses.pretraining_weights,
         losses.pretraining_sums,
-        fused_ops.step_scope(CONFIG, False, remat, compiled=True),
+        fused_ops.step_scope(CONFIG, remat, compiled=True),
         losses.batch_tokens,
     )
     return task, reader.training_batches(["none"], 1, schema, ROWS, 3, 0)
@@ -160,7 +160,7 @@ def fine_tuning(name):
         (objective,),
         weights,
         sums,
-        fused_ops.step_scope(CONFIG, False, False, compiled=True),
+        fused_ops.step_scope(CONFIG, False, compiled=True),
         losses.batch_tokens,
         ("loss",) if name == "regression" else ("loss", "accuracy"),
     )
