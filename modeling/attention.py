@@ -25,7 +25,7 @@ def probabilities(
     """
     outputs = encoder(inputs)
     x = [outputs["embedding_output"], *outputs["encoder_outputs"]][layer]
-    bias = encoder.get_layer("attention_mask")(inputs[features.INPUT_MASK])
+    bias = encoder.get_layer("attention_bias")(inputs[features.INPUT_MASK])
     block = encoder.get_layer(f"layer_{layer}")
     heads = block.config.num_attention_heads
     q = split_heads(block.attention.query(x), x, heads)  # [B, A, S, D]

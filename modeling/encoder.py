@@ -50,7 +50,9 @@ class Encoder(keras.Model):
         embeddings = self.get_layer("embeddings")
         kind = layers.TransformerBlock
         *below, last = (x for x in self.layers if isinstance(x, kind))
-        attention_bias = self._attention_bias(inputs)
+        attention_bias = self.get_layer("attention_bias")(
+            inputs[features.INPUT_MASK], inputs.get(features.SEQUENCE_IDS)
+        )
         x = embeddings(
             inputs[features.INPUT_IDS],
             inputs[features.SEGMENT_IDS],
@@ -61,7 +63,7 @@ class Encoder(keras.Model):
             x = block(x, attention_bias, training=training)
         x = last(x, attention_bias, positions, training=training)
         first = x[:, 0]
-        if self._is_packed:
+        if features.NEXT_SENTENCE_POSITIONS in inputs:
             count = ops.shape(inputs[features.NEXT_SENTENCE_POSITIONS])[1]
             first = x[:, :count]
         return {
@@ -108,17 +110,6 @@ class Encoder(keras.Model):
             )
         super().load_weights(path, *args, **kwargs)
 
-    @property
-    def _is_packed(self) -> bool:
-        return features.SEQUENCE_IDS in self.input
-
-    def _attention_bias(self, inputs: dict):
-        """float32 [B, 1, 1 or S, S]."""
-        if self._is_packed:
-            mask = self.get_layer("sequence_mask")
-            return mask(inputs[features.SEQUENCE_IDS])
-        return self.get_layer("attention_mask")(inputs[features.INPUT_MASK])
-
 
 def build_encoder(
     config: BertConfig, seed: int = 12345, packed: bool = False
@@ -156,14 +147,9 @@ def build_encoder(
         inputs[features.SEGMENT_IDS],
         inputs.get(features.POSITION_IDS),
     )
-    if packed:
-        attention_bias = layers.SequenceMask(name="sequence_mask")(
-            inputs[features.SEQUENCE_IDS]
-        )
-    else:
-        attention_bias = layers.AttentionMask(name="attention_mask")(
-            inputs[features.INPUT_MASK]
-        )
+    attention_bias = layers.AttentionBias(name="attention_bias")(
+        inputs[features.INPUT_MASK], inputs.get(features.SEQUENCE_IDS)
+    )
     encoder_outputs = []  # L x [B, S, H]
     for index in range(config.num_hidden_layers):
         x = layers.TransformerBlock(config, seed, index)(x, attention_bias)

@@ -200,24 +200,25 @@ class Uncast(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("bert")
-class AttentionMask(keras.layers.Layer):
-    """Attention bias that masks padding."""
+class AttentionBias(keras.layers.Layer):
+    """Attention bias that masks padding, or what is of other sequences."""
 
-    def call(self, input_mask):
-        """int32 [B, S], 1 = token -> float32 [B, 1, 1, S]."""
-        padding = 1.0 - ops.cast(input_mask, "float32")
-        return ops.expand_dims(padding, (1, 2)) * MASKED_SCORE
+    def call(self, input_mask, sequence_ids=None):
+        """Makes the bias.
 
+        Args:
+            input_mask: int32 [B, S], 1 = token.
+            sequence_ids: int32 [B, S], 0 = padding; None if a row holds one
+                sequence.
 
-@keras.saving.register_keras_serializable("bert")
-class SequenceMask(keras.layers.Layer):
-    """Attention bias that separates the sequences of a packed row."""
-
-    def call(self, sequence_ids):
-        """int32 [B, S], 0 = padding -> float32 [B, 1, S, S]."""
-        keys = ops.expand_dims(sequence_ids, 1)
-        other = ops.expand_dims(sequence_ids, 2) != keys
-        return ops.expand_dims(ops.cast(other, "float32"), 1) * MASKED_SCORE
+        Returns:
+            float32 [B, 1, 1, S]; with `sequence_ids`, [B, 1, S, S].
+        """
+        masked = 1.0 - ops.cast(input_mask, "float32")[:, None]
+        if sequence_ids is not None:
+            other = sequence_ids[:, :, None] != sequence_ids[:, None]
+            masked = ops.cast(other, "float32")
+        return masked[:, None] * MASKED_SCORE
 
 
 class Projection(keras.layers.Layer):

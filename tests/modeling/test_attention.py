@@ -25,7 +25,7 @@ def test_the_probabilities_weigh_the_values_of_a_layer(layer):
     outputs = encoder(inputs)
     x = [outputs["embedding_output"], *outputs["encoder_outputs"]][layer]
     block = encoder.get_layer(f"layer_{layer}").attention
-    bias = encoder.get_layer("attention_mask")(inputs["input_mask"])
+    bias = encoder.get_layer("attention_bias")(inputs["input_mask"])
     values = np.asarray(layers.split_heads(block.value(x), x, A))
     context = np.transpose(probs @ values, (0, 2, 1, 3))
     np.testing.assert_allclose(
@@ -42,7 +42,7 @@ def attend(options, kind, packed, xla, stage=None):
     x = tf.cast(rng.normal(size=(B, S, small.H)), layer.compute_dtype)
     layer.build(x.shape)
     ids = np.repeat([[1, 1, 1, 2, 2, 2, 2, 3, 3, 0, 0]], B, 0)
-    bias = layers.SequenceMask()(ids) if packed else layers.AttentionMask()(ids)
+    bias = layers.AttentionBias()(ids, ids if packed else None)
 
     @tf.function(jit_compile=xla)
     def run(x):
