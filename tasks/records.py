@@ -1,4 +1,4 @@
-"""Records of a task in output_dir, made once for their settings."""
+"""Records of a task, made once for their settings."""
 
 import hashlib
 import os
@@ -7,24 +7,7 @@ from collections.abc import Callable, Iterable
 from common import flags, storage
 from common.formats import arrow_files
 from common.progress import say
-from tasks import finetuning_settings, output_dir
-
-
-def prepare(tuning: finetuning_settings.FineTuning) -> None:
-    """Creates output_dir, if the initial weights exist.
-
-    Config and vocabulary follow when the weights were found to fit.
-
-    Raises:
-        UserError: there is no checkpoint, or the folder cannot be written.
-    """
-    from modeling import checkpoints
-
-    training = tuning.training
-    init_checkpoint = training.model.init_checkpoint
-    if init_checkpoint and not output_dir.has_checkpoint(training.output_dir):
-        checkpoints.resolve(init_checkpoint)
-    storage.make_folder(training.output_dir)
+from tasks import output_dir
 
 
 def hashes(source: str) -> list[str]:
@@ -40,30 +23,38 @@ def digest(*sources: str) -> str:
 
 def make(
     settings,
-    name: str,
+    path: str,
     source: str,
     examples: Callable[[], Iterable[dict]],
     schema: dict,
     choices: int = 1,
     **key,
-) -> tuple[str, int]:
+) -> int:
     """Writes the examples of a file, unless they exist already.
 
     Args:
         settings: settings of the script, with `tuning`.
-        name: of the records in output_dir.
+        path: of the records; its folder is created, if the initial weights
+            exist.
         source: file of the examples.
         examples: returns them; called if they have to be written.
         schema, choices: as for `example_files.write`.
         **key: what else the examples depend on, as JSON values.
 
     Returns:
-        the path of the records, and their number.
+        the number of records.
+
+    Raises:
+        UserError: there is no checkpoint, or the folder cannot be written.
     """
     from data.records import example_files
+    from modeling import checkpoints
 
-    tuning = settings.tuning
-    path = os.path.join(tuning.training.output_dir, name)
+    tuning, training = settings.tuning, settings.tuning.training
+    init_checkpoint = training.model.init_checkpoint
+    if init_checkpoint and not output_dir.has_checkpoint(training.output_dir):
+        checkpoints.resolve(init_checkpoint)
+    storage.make_folder(os.path.dirname(path))
     key |= {
         "file": hashes(source),
         "vocabulary": storage.sync_and_hash(tuning.text.vocab_file),
@@ -72,9 +63,9 @@ def make(
     count = example_files.current_count(path, key)
     if count is not None:
         say(f"reusing {count:,} examples of {source} in {path}")
-        return path, count
+        return count
     count = example_files.write(
         path, examples(), schema, tuning.max_seq_length, key, choices
     )
     say(f"wrote {count:,} examples of {source} to {path}")
-    return path, count
+    return count

@@ -418,25 +418,16 @@ def make_records(
     Returns:
         the path of the records, in the folder; the lengths of the texts.
     """
-    from data.records import example_files
     from data.text import fast_tokenization
 
     text, length = settings.tuning.text, settings.tuning.max_seq_length
     path = os.path.join(folder, part.file(_RECORDS[part.split], ".tf_record"))
-    key = {
-        "source": dataclasses.asdict(part.source),
-        "sha256": ",".join(records.hashes(part.source.path)),
-        "labels": dataclasses.asdict(data.labels),
-        "vocabulary": vocabulary.vocabulary_hash(text.vocab_file),
-        **flags.as_dict(settings, "cache_key"),
-    }
-    lengths_file = f"{path}.lengths.json"
-    lengths = lengths_lib.read(lengths_file)
-    if example_files.current_count(path, key) is None or lengths is None:
-        lengths = lengths_lib.Lengths(length)
+    lengths_file, lengths = f"{path}.lengths.json", lengths_lib.Lengths(length)
+
+    def rows():
         tokenizer = fast_tokenization.FastTokenizer(*text.tokenizer_arguments)
         vocab = tokenizer.vocab
-        rows = examples.encode(
+        yield from examples.encode(
             examples.examples(part.source, data.labels),
             tokenizer.ids_of_lines,
             (vocab[vocabulary.CLS], vocab[vocabulary.SEP]),
@@ -444,10 +435,16 @@ def make_records(
             data.labels,
             lengths.add,
         )
-        count = example_files.write(
-            path, rows, schema(data.labels), length, key
-        )
-        assert count == part.count, (count, part.count)
         lengths_lib.write(lengths_file, lengths)
-        say(f"wrote {count:,} examples to {path}")
-    return path, lengths
+
+    count = records.make(
+        settings,
+        path,
+        part.source.path,
+        rows,
+        schema(data.labels),
+        rows_of=dataclasses.asdict(part.source),
+        labels=dataclasses.asdict(data.labels),
+    )
+    assert count == part.count, (count, part.count)
+    return path, lengths_lib.read(lengths_file) or lengths

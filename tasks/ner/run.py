@@ -24,7 +24,6 @@ from tasks.ner.entities import ANY, ENTITIES
 from tasks.ner.settings import Settings
 
 _TASK_FILE = "task.json"
-_RECORDS_VERSION = 1  # to be increased if windows change
 
 
 def find_labels(
@@ -149,16 +148,15 @@ class Labelling:
             settings.doc_stride,
             settings.document_context,
         )
-        self._train_path, count = None, 0
+        folder, count = tuning.training.output_dir, 0
+        self._train_path = os.path.join(folder, "train.tf_record")
         if "train_file" in sentences:
-            records.prepare(tuning)
-            self._train_path, count = records.make(
+            count = records.make(
                 settings,
-                "train.tf_record",
+                self._train_path,
                 settings.train_file,
                 lambda: self._featurizer.featurize(sentences["train_file"]),
                 windows.training_schema(),
-                version=_RECORDS_VERSION,
                 kind=kind,
                 labels=labels,
             )

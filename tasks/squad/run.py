@@ -28,7 +28,6 @@ from tasks.squad import metrics as scoring
 from tasks.squad import windows
 from tasks.squad.settings import OFFSETS, Settings
 
-_RECORDS_VERSION = 1  # to be increased if windows change
 _THRESHOLD_FILE = "null_threshold.json"
 _LOST_FILE = "lost_answers.json"
 
@@ -80,7 +79,6 @@ class Squad:
         self._predict = predict
         self._tuning_settings = tuning = settings.tuning
         self._folder = tuning.training.output_dir
-        records.prepare(tuning)
         self._train_path, count = None, 0
         if train:
             self._train_path, count = self._make_records(
@@ -328,13 +326,9 @@ class Squad:
             if schema is windows.TRAINING_SCHEMA:
                 self._report_lost(dataset, maker.lost)
 
-        return records.make(
-            settings,
-            name,
-            dataset.path,
-            examples,
-            schema,
-            version=_RECORDS_VERSION,
+        path = os.path.join(self._folder, name)
+        return path, records.make(
+            settings, path, dataset.path, examples, schema
         )
 
     def _report_lost(

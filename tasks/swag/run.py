@@ -16,8 +16,6 @@ from tasks import (
 from tasks.swag import examples as swag
 from tasks.swag.settings import Settings
 
-_RECORDS_VERSION = 1  # to be increased if features change
-
 
 class Choosing:
     """Multiple choice, a task for `tasks.finetuning.run`.
@@ -56,17 +54,16 @@ class Choosing:
             tuning.max_seq_length,
             self._choices,
         )
-        self._train_path, count = None, 0
+        folder, count = tuning.training.output_dir, 0
+        self._train_path = os.path.join(folder, "train.tf_record")
         if "train_file" in examples:
-            records.prepare(tuning)
-            self._train_path, count = records.make(
+            count = records.make(
                 settings,
-                "train.tf_record",
+                self._train_path,
                 settings.train_file,
                 lambda: self._featurize("train_file"),
                 swag.training_schema(self._choices),
                 self._choices,
-                version=_RECORDS_VERSION,
                 choices_of_all_files=self._choices,
             )
             self._report_truncated("train_file")
