@@ -215,13 +215,15 @@ def discover(source: Source, labels: Labels) -> tuple[str, ...]:
     return tuple(sorted(seen))
 
 
-def label_schema(labels: Labels) -> dict[str, tuple[str, int]]:
-    """Features of a record besides the encoder's inputs: (dtype, size)."""
+def schema(labels: Labels) -> dict:
+    """Schema of the records, for `data.records.example_files`."""
+    from data.records.example_files import Feature
+
     kind = "float32" if labels.kind == REGRESSION else "int64"
     size = labels.size if labels.kind == MULTI_LABEL else 1
     return {
-        features.LABEL_IDS: (kind, size),
-        features.IS_REAL_EXAMPLE: ("int64", 1),
+        features.LABEL_IDS: Feature(kind, size=size),
+        features.IS_REAL_EXAMPLE: Feature(),
     }
 
 

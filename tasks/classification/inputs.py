@@ -400,16 +400,6 @@ def _names(
     return tuple(recorded[1]["labels"])
 
 
-def schema(labels: examples.Labels) -> dict:
-    """Schema of the records, for `data.records.example_files`."""
-    from data.records import example_files
-
-    return {
-        name: example_files.Feature(kind, size=size)
-        for name, (kind, size) in examples.label_schema(labels).items()
-    }
-
-
 def make_records(
     folder: str, settings: Settings, data: Data, part: Part
 ) -> tuple[str, lengths_lib.Lengths]:
@@ -442,7 +432,7 @@ def make_records(
         path,
         part.source.path,
         rows,
-        schema(data.labels),
+        examples.schema(data.labels),
         rows_of=dataclasses.asdict(part.source),
         labels=dataclasses.asdict(data.labels),
     )

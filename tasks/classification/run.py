@@ -111,7 +111,7 @@ class Classification:
         return self.tuning.train(
             example_files.load(
                 self._records[part],
-                inputs.schema(data.labels),
+                examples.schema(data.labels),
                 self._tuning_settings.max_seq_length,
             ),
             validate,
@@ -161,7 +161,7 @@ class Classification:
     def _rows(self, part: inputs.Part) -> Iterator[dict]:
         return example_files.read(
             self._records[part],
-            inputs.schema(self._data.labels),
+            examples.schema(self._data.labels),
             self._tuning_settings.max_seq_length,
         )
 

@@ -74,7 +74,7 @@ def test_a_classifiers_examples_and_records(name, tmp_path):
         ("1", "a dog", "", 0),
     ]
     path, _ = inputs.make_records(str(tmp_path), settings, data, part)
-    rows = example_files.read(path, inputs.schema(data.labels), 128)
+    rows = example_files.read(path, classification.schema(data.labels), 128)
     assert [list(row["label_ids"]) for row in rows] == [[1], [0], [0], [1]]
 
 

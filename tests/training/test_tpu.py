@@ -65,13 +65,6 @@ def pretraining(packed, remat=False):
     return task, reader.training_batches(["none"], 1, schema, ROWS, 3, 0)
 
 
-def labelled(labels):
-    return {
-        name: example_files.Feature(kind, size=size)
-        for name, (kind, size) in examples.label_schema(labels).items()
-    }
-
-
 def of(kind, names=("a", "b", "c", "d", "e")):
     return examples.Labels(kind, names)
 
@@ -88,21 +81,21 @@ SWAG = {
 # Schema, network, objective, weights and sums of each fine-tuning task.
 FINE_TUNING = {
     "classes": (
-        labelled(CLASSES),
+        examples.schema(CLASSES),
         lambda: task_models.build_classifier(CONFIG, 5),
         task_losses.LABELS,
         task_losses.label_weights,
         task_losses.class_sums,
     ),
     "multi_label": (
-        labelled(of("multi_label")),
+        examples.schema(of("multi_label")),
         lambda: task_models.build_classifier(CONFIG, 5),
         task_losses.LABELS,
         task_losses.label_weights,
         task_losses.multi_label_sums,
     ),
     "regression": (
-        labelled(of("regression", ())),
+        examples.schema(of("regression", ())),
         lambda: task_models.build_classifier(CONFIG, 1),
         task_losses.LABELS,
         task_losses.label_weights,
