@@ -1,6 +1,7 @@
 """Files beside a checkpoint: config, vocabulary, casing and task."""
 
 import dataclasses
+import json
 import os
 import re
 from collections.abc import Iterable
@@ -175,6 +176,12 @@ def recorded_task(folder: str) -> dict | None:
     if not storage.exists(path):
         return None
     return json_files.read(path, _TASK, fix="copy it again")
+
+
+def write_task(folder: str, task: dict) -> None:
+    """Writes the `task.json` of a folder."""
+    described = json.dumps(task, indent=2, ensure_ascii=False)
+    storage.write_whole(os.path.join(folder, TASK), f"{described}\n")
 
 
 def task_of(path: str) -> dict | None:

@@ -4,7 +4,6 @@ Wiring: records -> `finetuning` -> logits -> files.
 """
 
 import dataclasses
-import json
 import os
 import statistics
 import time
@@ -14,10 +13,10 @@ import numpy as np
 
 from common import flags
 from common.progress import say
-from common.storage import write_whole
 from data import features
 from data.records import example_files
 from modeling import task_losses, task_models
+from modeling.formats import model_folder
 from tasks import finetuning, output_dir, records, training_run
 from tasks.classification import (
     answers,
@@ -92,9 +91,8 @@ class Classification:
         output_dir.prepare(
             self._folder, self._setup.config, tuning.text.vocab_file
         )
-        described = json.dumps(self._data.describe(), indent=2) + "\n"
         for folder in {tuning.training.output_dir, self._folder}:
-            write_whole(os.path.join(folder, "task.json"), described)
+            model_folder.write_task(folder, self._data.describe())
         for part in self._data.parts:
             self._records[part], lengths = inputs.make_records(
                 self._folder, settings, self._data, part

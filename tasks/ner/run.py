@@ -2,13 +2,11 @@
 
 import dataclasses
 import itertools
-import json
 import os
 from collections.abc import Iterable, Iterator
 
 from common.errors import UserError
 from common.progress import say
-from common.storage import write_whole
 from data import features
 from modeling.formats import model_folder
 from tasks import (
@@ -22,8 +20,6 @@ from tasks.ner import conll, entities, windows
 from tasks.ner import metrics as scoring
 from tasks.ner.entities import ANY, ENTITIES
 from tasks.ner.settings import Settings
-
-_TASK_FILE = "task.json"
 
 
 def find_labels(
@@ -63,7 +59,7 @@ def find_labels(
             raise UserError(
                 "unknown labels",
                 path=settings.tuning.training.output_dir,
-                expected=f"{_TASK_FILE} of a trained model",
+                expected=f"{model_folder.TASK} of a trained model",
                 fix="pass --do_train, or the --output_dir of a training run",
             )
         return kind, task["labels"]
@@ -88,7 +84,7 @@ def recorded_task(settings: Settings) -> dict | None:
         task = model_folder.task_of(path)
     if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
         raise UserError(
-            f"its {_TASK_FILE} was not written by run_ner.py",
+            f"its {model_folder.TASK} was not written by run_ner.py",
             path=path,
             expected="labels of words",
             fix="pass another folder",
@@ -179,11 +175,8 @@ class Labelling:
         """Loads the initial weights and prepares output_dir."""
         self.tuning.start()
         folder = self._tuning_settings.training.output_dir
-        task = {"labels": self._labels, "kind": self._kind}
-        write_whole(
-            os.path.join(folder, _TASK_FILE),
-            json.dumps(task, indent=2, ensure_ascii=False) + "\n",
-        )
+        task = {"kind": self._kind, "labels": self._labels}
+        model_folder.write_task(folder, task)
 
     def train(self) -> str:
         """Trains; returns the prefix of the last checkpoint."""
