@@ -11,7 +11,7 @@ import sys
 from common import flags
 from common import main as common_main
 from common.progress import say
-from modeling.formats import conversion
+from modeling.formats import conversion, extend_embeddings
 from modeling.formats.conversion import Settings
 from tasks import output_dir
 from tasks.ner import entities
@@ -28,9 +28,9 @@ def main(argv: list[str]) -> None:
         output_dir.check_beside(settings.input, settings.files.vocab_file)
     conversion.find_vocabulary(bert, settings.input, settings.files.vocab_file)
     if settings.extend_vocab:
-        conversion.add_words(bert, settings.extend_vocab)
+        extend_embeddings.add_words(bert, settings.extend_vocab)
     if settings.extend_positions:
-        conversion.add_positions(bert, settings.extend_positions)
+        extend_embeddings.add_positions(bert, settings.extend_positions)
     if bert.skipped:
         say(f"skipped variables: {', '.join(bert.skipped)}")
     if not any(name.startswith("bert/pooler/") for name in bert.values):

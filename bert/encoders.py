@@ -9,6 +9,7 @@ import keras
 
 from bert import locations
 from bert.tokenizer import Tokenizer
+from common import storage
 from common.errors import UserError
 from common.progress import say
 from data.text import vocabulary
@@ -117,25 +118,25 @@ def save(
         to: format, "google", "huggingface" or "model_garden".
 
     Raises:
-        UserError: the folder is not empty, or the model has weights that the
-            format has no name for.
+        UserError: the folder is not empty or cannot be written, or the model
+            has weights that the format has no name for.
     """
     if to not in conversion.TARGETS:
         known = ", ".join(conversion.TARGETS)
         raise UserError(f"to={to!r}", expected=f"one of {known}")
-    target = pathlib.Path(folder)
-    if target.is_file() or (target.is_dir() and any(target.iterdir())):
+    found = set(storage.list_folder(folder)) - {conversion.SCRATCH}
+    if storage.is_file(folder) or found:
         raise UserError("exists", path=folder, expected="an empty folder")
     named = _variables(model)
     config = config_of(model)
-    target.mkdir(parents=True, exist_ok=True)
     values = {name: variable.numpy() for name, variable in named.items()}
     bert = conversion.Bert(folder, config, values, [])
     if tokenizer is not None:
         bert.tokens = tokenizer.tokens
         bert.do_lower_case = tokenizer.do_lower_case
         bert.strip_accents = tokenizer.strip_accents
-    conversion.write(bert, to, folder)
+    with conversion.new_files(folder) as scratch:
+        conversion.write(bert, to, scratch)
 
 
 def config_of(model: keras.Model) -> BertConfig:

@@ -1,10 +1,10 @@
 """Conversion of BERT weights between formats, all heads included."""
 
+import contextlib
 import dataclasses
-import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from common import storage
 from common.errors import UserError
@@ -12,12 +12,7 @@ from common.flags import flag, group
 from common.progress import say
 from common.storage import sync_and_hash, write_whole
 from data import features
-from data.text import (
-    tokenization,
-    tokenizer_files,
-    vocabulary,
-    vocabulary_slots,
-)
+from data.text import tokenizer_files, vocabulary
 from modeling.config import BertConfig
 from modeling.formats import model_card, model_folder, portable
 from modeling.formats.model_folder import ModelFiles
@@ -25,7 +20,7 @@ from modeling.formats.model_folder import ModelFiles
 SOURCES = ("google", "huggingface", "model_garden", "hub")
 TARGETS = ("google", "huggingface", "model_garden")  # can be read again
 TOLERANCE = 1e-4  # absolute difference of outputs in float32
-_SCRATCH = ".partial-conversion"
+SCRATCH = ".partial-conversion"
 _WEIGHT = re.compile(
     r"(bert|cls)/.+/(\w+_embeddings|kernel|bias|gamma|beta"
     r"|output_weights|output_bias)|output_(weights|bias)"
@@ -104,10 +99,9 @@ class Settings:
         output = self.output
         if storage.exists(output) and not storage.is_folder(output):
             raise UserError("is a file", path=output, expected="a folder")
-        found = storage.list_folder(output) if storage.is_folder(output) else []
-        if set(found) - {_SCRATCH}:
+        if found := set(storage.list_folder(output)) - {SCRATCH}:
             raise UserError(
-                f"holds {min(set(found) - {_SCRATCH})}",
+                f"holds {min(found)}",
                 path=output,
                 expected="an empty folder or none",
                 fix="pass another --output",
@@ -265,67 +259,6 @@ def find_vocabulary(bert: Bert, path: str, vocab_file: str | None) -> None:
         bert.do_lower_case = model_folder.guess_casing(bert.tokens)
 
 
-def add_words(bert: Bert, path: str) -> None:
-    """Adds the words of a file to the vocabulary and the embeddings.
-
-    Args:
-        bert: the model, which is changed.
-        path: file with one word per line.
-
-    Raises:
-        UserError: there is no vocabulary, or the tokenizer splits a word.
-    """
-    from modeling.formats import extend_embeddings
-
-    if bert.tokens is None:
-        raise UserError("no vocabulary", path=bert.path, fix="--vocab_file")
-    ids = {token: i for i, token in enumerate(bert.tokens)}
-    split = tokenization.BasicTokenizer(
-        bert.do_lower_case, bert.strip_accents
-    ).tokenize
-    tokens_of = tokenization.WordpieceTokenizer(ids).tokenize
-    words = vocabulary_slots.read_words(path)
-    new = [word for word in words if word not in ids]
-    for word in new:
-        if split(word) != [word]:
-            raise UserError(
-                f"{word!r} is split into {' '.join(split(word))!r}",
-                path=path,
-                expected="a word that the tokenizer keeps whole",
-            )
-    tokens, rows = vocabulary_slots.add_words(bert.tokens, new)
-    parts = [[ids[token] for token in tokens_of(word)] for word in new]
-    reused = sum(row < len(bert.tokens) for row in rows)
-    bert.values = extend_embeddings.extend_vocabulary(bert.values, rows, parts)
-    size = len(bert.values["bert/embeddings/word_embeddings"])
-    bert.config = dataclasses.replace(bert.config, vocab_size=size)
-    bert.tokens = tokens
-    say(
-        f"added {len(new)} words: {reused} in unused slots, "
-        f"{len(new) - reused} at the end; {len(words) - len(new)} words were "
-        "already in the vocabulary"
-    )
-
-
-def add_positions(bert: Bert, length: int) -> None:
-    """Repeats the position embeddings of a model up to `length`.
-
-    Raises:
-        UserError: the model has `length` positions or more.
-    """
-    from modeling.formats import extend_embeddings
-
-    old = bert.config.max_position_embeddings
-    if length <= old:
-        raise UserError(
-            f"--extend_positions={length}", expected=f"more than {old}"
-        )
-    bert.values = extend_embeddings.extend_positions(bert.values, length)
-    bert.config = dataclasses.replace(
-        bert.config, max_position_embeddings=length
-    )
-
-
 def outputs_of(bert: Bert) -> dict:
     """Computes the outputs of the encoder and of every head on seeded inputs.
 
@@ -405,12 +338,10 @@ def write(bert: Bert, target: str, folder: str) -> None:
             bert.path,
         )
         write_whole(os.path.join(folder, model_card.FILE), card)
-    elif target in portable.FILES:
-        pass  # `convert` writes the network
     elif target == "model_garden":
         prefix = os.path.join(folder, model_garden.PREFIX)
         model_garden.write(prefix, bert.config, bert.values)
-    else:
+    elif target == "google":  # `convert` writes those of `portable`
         tensor_files.write(os.path.join(folder, "bert_model.ckpt"), bert.values)
     if target != "huggingface":
         write_whole(
@@ -421,8 +352,7 @@ def write(bert: Bert, target: str, folder: str) -> None:
             for scope in ("", "cls/ner/")
         )
         if bert.task is not None and has_labels:
-            described = json.dumps(bert.task, indent=2, ensure_ascii=False)
-            write_whole(os.path.join(folder, "task.json"), f"{described}\n")
+            model_folder.write_task(folder, bert.task)
     if bert.tokens is not None:
         vocabulary.write_vocabulary(
             os.path.join(folder, "vocab.txt"), bert.tokens
@@ -440,6 +370,38 @@ def largest_difference(before: dict, after: dict) -> float:
     return max(float(abs(before[name] - after[name]).max()) for name in before)
 
 
+@contextlib.contextmanager
+def new_files(output: str) -> Iterator[str]:
+    """Context with a folder whose files are moved to the output at its end.
+
+    After an error nothing is left of either.
+
+    Raises:
+        UserError: the disk is full or cannot be written.
+    """
+    import tensorflow as tf
+
+    scratch = storage.scratch(output, SCRATCH)
+    try:
+        storage.make_folder(output)
+        storage.remove_folder(scratch)  # of a killed conversion
+        storage.make_folder(scratch)
+        yield scratch
+        for file in sorted(storage.list_folder(scratch)):
+            sync_and_hash(os.path.join(scratch, file))
+            storage.replace(
+                os.path.join(scratch, file), os.path.join(output, file)
+            )
+    except (OSError, tf.errors.OpError) as error:
+        why = getattr(error, "strerror", None) or error.message
+        raise UserError(f"cannot be written: {why}", path=output) from None
+    finally:
+        if storage.is_folder(scratch):
+            storage.remove_folder(scratch)
+            if not storage.list_folder(output):
+                storage.remove_folder(output)
+
+
 def convert(bert: Bert, target: str, output: str) -> float:
     """Writes a model, and compares its outputs before naming the files.
 
@@ -455,39 +417,21 @@ def convert(bert: Bert, target: str, output: str) -> float:
         UserError: it exceeds `TOLERANCE`, or the disk is full.
     """
     before = {} if target in portable.FILES else outputs_of(bert)
-    scratch = storage.scratch(output, _SCRATCH)
-    try:
-        storage.make_folder(output)
-        storage.remove_folder(scratch)  # of a killed conversion
-        storage.make_folder(scratch)
+    with new_files(output) as scratch:
         write(bert, target, scratch)
         if target in portable.FILES:
             model = portable.build(bert.config, bert.values, bert.path)
             inputs = seeded_inputs(bert.config)
-            difference = portable.write(model, target, scratch, inputs)
+            before, after = portable.write(model, target, scratch, inputs)
         else:
-            written = READERS[target](scratch, None)
-            difference = largest_difference(before, outputs_of(written))
+            after = outputs_of(READERS[target](scratch, None))
+        difference = largest_difference(before, after)
         if not difference <= TOLERANCE:
             raise UserError(
                 f"outputs differ by {difference:.1e} after conversion",
                 path=bert.path,
                 expected=f"at most {TOLERANCE:.0e}",
             )
-        for file in sorted(storage.list_folder(scratch)):
-            sync_and_hash(os.path.join(scratch, file))
-            storage.replace(
-                os.path.join(scratch, file), os.path.join(output, file)
-            )
-    except OSError as error:
-        raise UserError(
-            f"cannot be written: {error.strerror}", path=output
-        ) from None
-    finally:
-        if storage.is_folder(scratch):
-            storage.remove_folder(scratch)
-            if not storage.list_folder(output):
-                storage.remove_folder(output)
     return difference
 
 

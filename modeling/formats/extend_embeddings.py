@@ -1,6 +1,13 @@
-"""Extension of embeddings to more words or positions, on arrays."""
+"""Extension of embeddings to more words or positions."""
+
+import dataclasses
 
 import numpy as np
+
+from common.errors import UserError
+from common.progress import say
+from data.text import tokenization, vocabulary_slots
+from modeling.formats import conversion
 
 _WORDS = "bert/embeddings/word_embeddings"
 _OUTPUT_BIAS = "cls/predictions/output_bias"
@@ -55,3 +62,60 @@ def extend_positions(
     old = values[_POSITIONS]
     index = np.arange(length) % len(old)
     return {**values, _POSITIONS: old[index]}
+
+
+def add_words(bert: conversion.Bert, path: str) -> None:
+    """Adds the words of a file to the vocabulary and the embeddings.
+
+    Args:
+        bert: the model, which is changed.
+        path: file with one word per line.
+
+    Raises:
+        UserError: there is no vocabulary, or the tokenizer splits a word.
+    """
+    if bert.tokens is None:
+        raise UserError("no vocabulary", path=bert.path, fix="--vocab_file")
+    ids = {token: i for i, token in enumerate(bert.tokens)}
+    split = tokenization.BasicTokenizer(
+        bert.do_lower_case, bert.strip_accents
+    ).tokenize
+    tokens_of = tokenization.WordpieceTokenizer(ids).tokenize
+    words = vocabulary_slots.read_words(path)
+    new = [word for word in words if word not in ids]
+    for word in new:
+        if split(word) != [word]:
+            raise UserError(
+                f"{word!r} is split into {' '.join(split(word))!r}",
+                path=path,
+                expected="a word that the tokenizer keeps whole",
+            )
+    tokens, rows = vocabulary_slots.add_words(bert.tokens, new)
+    parts = [[ids[token] for token in tokens_of(word)] for word in new]
+    reused = sum(row < len(bert.tokens) for row in rows)
+    bert.values = extend_vocabulary(bert.values, rows, parts)
+    size = len(bert.values[_WORDS])
+    bert.config = dataclasses.replace(bert.config, vocab_size=size)
+    bert.tokens = tokens
+    say(
+        f"added {len(new)} words: {reused} in unused slots, "
+        f"{len(new) - reused} at the end; {len(words) - len(new)} words were "
+        "already in the vocabulary"
+    )
+
+
+def add_positions(bert: conversion.Bert, length: int) -> None:
+    """Repeats the position embeddings of a model up to `length`.
+
+    Raises:
+        UserError: the model has `length` positions or more.
+    """
+    old = bert.config.max_position_embeddings
+    if length <= old:
+        raise UserError(
+            f"--extend_positions={length}", expected=f"more than {old}"
+        )
+    bert.values = extend_positions(bert.values, length)
+    bert.config = dataclasses.replace(
+        bert.config, max_position_embeddings=length
+    )

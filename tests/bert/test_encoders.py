@@ -8,7 +8,7 @@ import bert
 from bert import locations
 from common.errors import UserError
 from modeling import checkpoints
-from tests.helpers import hub_exports, library_files, text
+from tests.helpers import full_disk, hub_exports, library_files, text
 
 ENCODER = checkpoints.ENCODER
 
@@ -183,6 +183,23 @@ def test_what_cannot_be_saved(tmp_path):
     (tmp_path / "full" / "mine").touch()
     with pytest.raises(UserError, match="expected an empty folder"):
         bert.save(encoder, str(tmp_path / "full"))
+
+
+@pytest.mark.parametrize("to", ["google", "huggingface", "model_garden"])
+def test_nothing_is_left_if_the_disk_is_full(to, tmp_path):
+    """A limit on the size of files stands for a full disk."""
+    encoder = bert.new_encoder(library_files.config())
+    message = "saved: cannot be written: .*File too large"
+    with (
+        full_disk.files_of_at_most(2000),
+        pytest.raises(UserError, match=message),
+    ):
+        bert.save(encoder, str(tmp_path / "saved"), to=to)
+    assert list(tmp_path.iterdir()) == []
+    left = tmp_path / "saved" / ".partial-conversion"  # by a killed process
+    left.mkdir(parents=True)
+    bert.save(encoder, str(tmp_path / "saved"), to=to)
+    assert not left.exists()
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from common import tensor_files
+from common.errors import UserError
 from modeling import checkpoints, models
 from modeling.formats import conversion
-from tests.helpers import small
+from tests.helpers import full_disk, small
 
 
 @pytest.fixture
@@ -31,6 +32,16 @@ def test_slots_of_other_optimizers_are_skipped(folder):
     assert len(bert.values) > 20
     slots = {f"{name}/LAMB_1" for name in bert.values}
     assert set(bert.skipped) == slots | {"beta1_power"}
+
+
+def test_a_full_disk_is_a_user_error(folder, tmp_path):
+    bert = conversion.read_google(str(folder), None)
+    with (
+        full_disk.files_of_at_most(2000),
+        pytest.raises(UserError, match="new: cannot be written"),
+    ):
+        conversion.convert(bert, "google", str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
 
 
 def test_what_a_killed_conversion_left_is_not_published(folder, tmp_path):
