@@ -6,7 +6,7 @@ from keras import ops
 from bert.encoders import Encoder, config_of
 from common.progress import say
 from data import features
-from modeling import checkpoints, heads, layers, task_models
+from modeling import checkpoints, heads, models, task_models
 
 
 def classifier(
@@ -129,25 +129,15 @@ def masked_lm(
         masked_lm_logits, float32 [B, P, V]; and next_sentence_logits,
         float32 [B, 2], on request.
     """
-    config = config_of(encoder)
-    positions = keras.Input(
-        (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
-    )
-    first = ops.zeros_like(positions[:, :1])  # [CLS]
-    read = encoder(
-        encoder.input, positions=ops.concatenate([first, positions], axis=1)
-    )
-    masked = layers.Rest(name="rest")(read["sequence_output"], first)
-    head = heads.MaskedLMHead(config, seed)
-    outputs = {"masked_lm_logits": head(masked, read["word_embeddings"])}
     if next_sentence:
         _thaw_pooler(encoder)
-        head = heads.OutputHead(config, seed, 2, "seq_relationship")
-        outputs["next_sentence_logits"] = head(read["pooled_output"])
-    inputs = {**encoder.input, features.MASKED_LM_POSITIONS: positions}
-    return _with_heads(
-        keras.Model(inputs, outputs, name="pretraining"), encoder
+    model = models.build_pretraining_model(
+        config_of(encoder), seed, encoder=encoder
     )
+    if not next_sentence:
+        outputs = {"masked_lm_logits": model.output["masked_lm_logits"]}
+        model = keras.Model(model.input, outputs, name=model.name)
+    return _with_heads(model, encoder)
 
 
 def _thaw_pooler(encoder: Encoder) -> None:

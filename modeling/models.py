@@ -10,7 +10,10 @@ from modeling.encoder import build_encoder
 
 
 def build_pretraining_model(
-    config: BertConfig, seed: int = 12345, packed: bool = False
+    config: BertConfig,
+    seed: int = 12345,
+    packed: bool = False,
+    encoder: keras.Model | None = None,
 ) -> keras.Model:
     """Builds the encoder with masked LM and next-sentence heads.
 
@@ -18,6 +21,7 @@ def build_pretraining_model(
         config: sizes.
         seed: of the initial weights.
         packed: whether a row holds several sequences.
+        encoder: an encoder of this config; None: a new one.
 
     Returns:
         a functional model that takes the encoder's inputs and
@@ -26,7 +30,7 @@ def build_pretraining_model(
             next_sentence_logits: float32 [B, 2]; 0 = follows, 1 = random;
                 if `packed`, [B, K, 2].
     """
-    encoder = build_encoder(config, seed, packed)
+    encoder = encoder or build_encoder(config, seed, packed)
     positions = keras.Input(
         (None,), dtype="int32", name=features.MASKED_LM_POSITIONS
     )
