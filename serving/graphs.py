@@ -133,6 +133,19 @@ def signature(function: Callable, inputs: dict[str, tf.TensorSpec]):
     return tf.function(function, autograph=False).get_concrete_function(**named)
 
 
+def save(root: tf.train.Checkpoint, folder: str, *others: str) -> None:
+    """Writes a SavedModel with the signature `serving_default`, `root.serve`.
+
+    Args:
+        root: the object to save.
+        folder: a folder that does not exist yet.
+        *others: names of other functions of the root, which are signatures.
+    """
+    signatures = {name: getattr(root, name) for name in others}
+    signatures["serving_default"] = root.serve
+    tf.saved_model.save(root, folder, signatures=signatures)
+
+
 def trim(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Removes the trailing columns that are padding in all sequences.
 

@@ -6,8 +6,6 @@ The SavedModel needs only TensorFlow and TensorFlow Text. Texts are packed
 into rows, so that there is almost no padding.
 """
 
-import dataclasses
-
 import numpy as np
 import tensorflow as tf
 
@@ -24,28 +22,15 @@ LABEL, PROBABILITIES = "label", "probabilities"
 LABEL_NAMES, VALUE = "label_names", "value"
 
 
-@dataclasses.dataclass(frozen=True)
-class ExportSettings:
-    """Settings of an exported classifier.
-
-    Attributes:
-        config: the config of the encoder.
-        labels: the labels of the task.
-        has_pairs: whether an example has two texts.
-        run: the settings of the script: vocabulary, casing, length, precision.
-    """
-
-    config: BertConfig
-    labels: Labels
-    has_pairs: bool
-    run: Settings
-
-
 class Classifier(tf.train.Checkpoint):
     """Text to labels, as a SavedModel.
 
     Args:
-        settings: the settings of the export.
+        config: the config of the encoder.
+        settings: the settings of the script: vocabulary, casing, length,
+            precision.
+        labels: the labels of the task.
+        has_pairs: whether an example has two texts.
         weights: original name -> array, for all variables of the network.
 
     Attributes:
@@ -63,21 +48,27 @@ class Classifier(tf.train.Checkpoint):
     """
 
     def __init__(
-        self, settings: ExportSettings, weights: dict[str, np.ndarray]
+        self,
+        config: BertConfig,
+        settings: Settings,
+        labels: Labels,
+        has_pairs: bool,
+        weights: dict[str, np.ndarray],
     ):
         super().__init__()
-        self._settings = settings
-        with stored_in(settings.run.export_precision):
+        self._max_seq_length = settings.tuning.max_seq_length
+        self._labels = labels
+        with stored_in(settings.export_precision):
             model = task_models.build_classifier(
-                settings.config, settings.labels.size, packed=True
+                config, labels.size, packed=True
             )
         self._model, self._tokenizer = graphs.equip(
             self,
             model,
             weights,
-            settings.run.tuning.text,
+            settings.tuning.text,
         )
-        texts = (TEXT, TEXT_B) if settings.has_pairs else (TEXT,)
+        texts = (TEXT, TEXT_B) if has_pairs else (TEXT,)
         self.serve = graphs.signature(
             lambda **strings: self._answer(
                 self._pack([strings[name] for name in texts])
@@ -106,16 +97,14 @@ class Classifier(tf.train.Checkpoint):
     def _count(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
         """Counts the tokens of texts before truncation."""
         segments = self._segments(strings)
-        length = self._settings.run.tuning.max_seq_length
-        return graphs.lengths_before_packing(segments, length)
+        return graphs.lengths_before_packing(segments, self._max_seq_length)
 
     def _pack(self, strings: list[tf.Tensor]) -> dict[str, tf.Tensor]:
         """Converts texts to the encoder's inputs."""
         tokenizer, segments = self._tokenizer, self._segments(strings)
 
         def pack(some):
-            length = self._settings.run.tuning.max_seq_length
-            return graphs.pack(tokenizer, some, length)
+            return graphs.pack(tokenizer, some, self._max_seq_length)
 
         packed = pack(segments)
         if len(segments) == 2:  # one [SEP] where the second text is empty
@@ -145,7 +134,7 @@ class Classifier(tf.train.Checkpoint):
         return self._model.value(inputs, training=False)["logits"]
 
     def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        labels = self._settings.labels
+        labels = self._labels
         logits = shared_rows.logits(self._logits, inputs, labels.size)
         names = tf.constant(labels.names, tf.string)
         if labels.kind == CLASSES:
@@ -168,22 +157,3 @@ class Classifier(tf.train.Checkpoint):
             PROBABILITIES: probabilities,
             LABEL_NAMES: tf.tile(names[tf.newaxis], [size, 1]),
         }
-
-
-def save(classifier: Classifier, folder: str) -> None:
-    """Writes a SavedModel.
-
-    Args:
-        classifier: the model, saved with the signatures `serving_default`
-            (text), `tokens` and `examples`.
-        folder: a folder that does not exist yet.
-    """
-    tf.saved_model.save(
-        classifier,
-        folder,
-        signatures={
-            "serving_default": classifier.serve,
-            "tokens": classifier.tokens,
-            "examples": classifier.examples,
-        },
-    )

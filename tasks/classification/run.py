@@ -146,15 +146,17 @@ class Classification:
 
     def save_model(self, folder: str) -> None:
         """Writes the SavedModel."""
+        from serving import graphs
         from tasks.classification import export
 
-        settings = export.ExportSettings(
+        classifier = export.Classifier(
             self._setup.config,
+            self._settings,
             self._data.labels,
             self._data.has_pairs,
-            self._settings,
+            self.tuning.weights(),
         )
-        export.save(export.Classifier(settings, self.tuning.weights()), folder)
+        graphs.save(classifier, folder, "tokens", "examples")
 
     def _rows(self, part: inputs.Part) -> Iterator[dict]:
         return example_files.read(

@@ -6,7 +6,6 @@ It needs TensorFlow and TensorFlow Text, and no code of this project. Texts
 may have any length.
 """
 
-import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -23,28 +22,14 @@ from tasks.ner.settings import Settings
 TEXT = "text"
 
 
-@dataclasses.dataclass(frozen=True)
-class ExportSettings:
-    """Settings of a labeller.
-
-    Attributes:
-        run: settings of the script: vocabulary, casing and windows.
-        config: sizes of the network.
-        labels: labels in the order of their ids.
-        has_entities: whether the labels are `O`, `B-` and `I-` of types.
-    """
-
-    run: Settings
-    config: BertConfig
-    labels: list[str]
-    has_entities: bool
-
-
 class Labeller(tf.train.Checkpoint):
     """Labels the words of texts, as a SavedModel.
 
     Args:
-        settings: network, labels and tokenizer.
+        config: sizes of the network.
+        settings: settings of the script: vocabulary, casing and windows.
+        labels: labels in the order of their ids.
+        has_entities: whether the labels are `O`, `B-` and `I-` of types.
         weights: original name -> array, for all variables of the network.
 
     Attributes:
@@ -64,17 +49,21 @@ class Labeller(tf.train.Checkpoint):
     """
 
     def __init__(
-        self, settings: ExportSettings, weights: dict[str, np.ndarray]
+        self,
+        config: BertConfig,
+        settings: Settings,
+        labels: list[str],
+        has_entities: bool,
+        weights: dict[str, np.ndarray],
     ):
         super().__init__()
-        self._settings = settings
+        self._settings, self._has_entities = settings, has_entities
+        self._labels = tuple(labels)
         self._model, self._tokenizer = graphs.equip(
             self,
-            task_models.build_token_classifier(
-                settings.config, len(settings.labels)
-            ),
+            task_models.build_token_classifier(config, len(labels)),
             weights,
-            settings.run.tuning.text,
+            settings.tuning.text,
         )
         text = {TEXT: tf.TensorSpec([None], tf.string)}
         self._splitters = [
@@ -99,22 +88,22 @@ class Labeller(tf.train.Checkpoint):
         base = tf.gather(words.text_splits, text.value_rowids())
         answer = {
             "words": (strings, ""),
-            "labels": (tf.gather(self._settings.labels, best), ""),
+            "labels": (tf.gather(self._labels, best), ""),
             "word_starts": (starts - base, -1),
             "word_ends": (limits - base, -1),
             "probabilities": (score, 0),
         }
         answer = _padded(answer, words.row_splits)
-        if self._settings.has_entities:
+        if self._has_entities:
             answer |= self._entities(words, best, score, base)
         return answer
 
     def _logits(self, words: word_ops.Words) -> tf.Tensor:
         """Logits of each word, in the window of its label, float32 [W, C]."""
         settings, tokenizer = self._settings, self._tokenizer
-        max_seq_length = settings.run.tuning.max_seq_length
+        max_seq_length = settings.tuning.max_seq_length
         size = max_seq_length - 2
-        stride = settings.run.doc_stride or windows.default_stride(size)
+        stride = settings.doc_stride or windows.default_stride(size)
         tokens = tokenizer.tokenize(
             word_ops.strings_of(words.codes, words.starts, words.limits)
         ).merge_dims(1, 2)
@@ -140,7 +129,7 @@ class Labeller(tf.train.Checkpoint):
         logits = graphs.by_length(
             lambda some: self._model.value(some, training=False)["logits"],
             inputs,
-            [length, len(settings.labels)],
+            [length, len(self._labels)],
         )
         window = tf.ragged.range(found.firsts, found.lasts).value_rowids()
         starts = tf.gather(tf.gather(before, found.starts), window)
@@ -155,7 +144,7 @@ class Labeller(tf.train.Checkpoint):
         base: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
         """Finds the entities of BIO labels, as `entities.find` does."""
-        names = [label.partition("-") for label in self._settings.labels]
+        names = [label.partition("-") for label in self._labels]
         types = sorted({x[2] for x in names if x[0] != entities.OUTSIDE})
         numbers = [types.index(x[2]) if x[2] else -1 for x in names]
         kind = tf.gather(numbers, best)
@@ -185,23 +174,6 @@ class Labeller(tf.train.Checkpoint):
             "scores": (scores, 0),
         }
         return _padded(found, splits)
-
-
-def save(labeller: Labeller, folder: str) -> None:
-    """Writes a SavedModel.
-
-    Args:
-        labeller: saved with the signatures `serving_default` and `words`.
-        folder: path of a folder that does not exist.
-    """
-    tf.saved_model.save(
-        labeller,
-        folder,
-        signatures={
-            "serving_default": labeller.serve,
-            "words": labeller.words,
-        },
-    )
 
 
 def _padded(flat: dict, row_splits: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -233,15 +233,17 @@ class Labelling:
 
     def save_model(self, folder: str) -> None:
         """Writes a SavedModel."""
+        from serving import graphs
         from tasks.ner import export
 
-        settings = export.ExportSettings(
-            self._settings,
+        labeller = export.Labeller(
             self._setup.config,
+            self._settings,
             self._labels,
             self._kind == ENTITIES,
+            self.tuning.weights(),
         )
-        export.save(export.Labeller(settings, self.tuning.weights()), folder)
+        graphs.save(labeller, folder, "words")
 
     def _answers(
         self, sentences: conll.SentenceFile, batch_size: int, what: str

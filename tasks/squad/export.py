@@ -129,13 +129,10 @@ class QuestionAnswering(tf.train.Checkpoint):
             weights,
             settings.tuning.text,
         )
-        strings = {
-            name: tf.TensorSpec([None], tf.string, name)
-            for name in (QUESTION, CONTEXT)
-        }
-        self.serve = tf.function(
-            self._answer, autograph=False
-        ).get_concrete_function(**strings)
+        string = tf.TensorSpec([None], tf.string)
+        self.serve = graphs.signature(
+            self._answer, {QUESTION: string, CONTEXT: string}
+        )
 
     def _answer(self, question, context):
         paragraphs = self._tokenize(question, context)
@@ -337,17 +334,6 @@ class QuestionAnswering(tf.train.Checkpoint):
             END: _characters(context, limit),
             NULL_ODDS: tf.cast(odds, tf.float32),
         }
-
-
-def save(model: QuestionAnswering, folder: str) -> None:
-    """Writes a SavedModel with the signature `serving_default`.
-
-    Args:
-        model: the model.
-        folder: a folder that does not exist yet.
-    """
-    signatures = {"serving_default": model.serve}
-    tf.saved_model.save(model, folder, signatures=signatures)
 
 
 def _cut(paragraphs: _Paragraphs) -> _Windows:

@@ -294,6 +294,7 @@ class Squad:
 
     def save_model(self, folder: str) -> None:
         """Writes the SavedModel."""
+        from serving import graphs
         from tasks.squad import export
 
         settings = self._settings
@@ -302,7 +303,7 @@ class Squad:
         model = export.QuestionAnswering(
             self._setup.config, settings, self._threshold, self.tuning.weights()
         )
-        export.save(model, folder)
+        graphs.save(model, folder)
 
     def _make_records(
         self, name: str, dataset: squad.Dataset, schema, method: Callable

@@ -76,15 +76,3 @@ class Chooser(tf.train.Checkpoint):
             BEST: tf.argmax(logits, -1),
             PROBABILITIES: tf.nn.softmax(logits),
         }
-
-
-def save(chooser: Chooser, folder: str) -> None:
-    """Writes a SavedModel.
-
-    Args:
-        chooser: saved with the signature `serving_default`.
-        folder: path of a folder that does not exist.
-    """
-    tf.saved_model.save(
-        chooser, folder, signatures={"serving_default": chooser.serve}
-    )

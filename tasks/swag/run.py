@@ -158,12 +158,13 @@ class Choosing:
 
     def save_model(self, folder: str) -> None:
         """Writes a SavedModel."""
+        from serving import graphs
         from tasks.swag import export
 
         chooser = export.Chooser(
             self._setup.config, self._tuning_settings, self.tuning.weights()
         )
-        export.save(chooser, folder)
+        graphs.save(chooser, folder)
 
     def _featurize(self, name: str) -> Iterator[dict]:
         return map(self._featurizer.featurize, self._examples[name])

@@ -7,6 +7,7 @@ import numpy as np
 
 from common import flags, tensor_files
 from modeling import checkpoints, task_models
+from serving import graphs
 from tasks.classification import export
 from tasks.classification.examples import CLASSES, Labels
 from tasks.classification.settings import Settings
@@ -87,6 +88,6 @@ def write_export(
     run = flags.replace(
         Settings(), vocab_file=str(folder / "vocab.txt"), max_seq_length=13
     )
-    settings = export.ExportSettings(config, labels, pairs, run)
-    export.save(export.Classifier(settings, weights), str(folder / "export"))
+    classifier = export.Classifier(config, run, labels, pairs, weights)
+    graphs.save(classifier, str(folder / "export"), "tokens", "examples")
     return str(folder / "export")
