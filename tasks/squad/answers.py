@@ -108,12 +108,6 @@ class Answers:
     best: Entry | None
     null_odds: float
 
-    def answer(self, threshold: float) -> Entry:
-        """The best answer, or the empty one if the odds exceed a threshold."""
-        if self.best is None or self.null_odds > threshold:
-            return next(x for x in self.nbest if not x.text)
-        return self.best
-
 
 def by_question(
     examples: list[squad.SquadExample], records: Iterable[tuple]
