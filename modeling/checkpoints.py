@@ -47,9 +47,8 @@ def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
         )
     }
     named |= _norm("bert/embeddings/LayerNorm", embeddings.layer_norm)
-    index = 0
-    while f"layer_{index}" in (layer.name for layer in encoder.layers):
-        block = encoder.get_layer(f"layer_{index}")
+    blocks = [x for x in encoder.layers if x.name.startswith("layer_")]
+    for index, block in enumerate(blocks):
         scope = f"bert/encoder/layer_{index}"
         for name in ("query", "key", "value"):
             projection = getattr(block.attention, name)
@@ -60,7 +59,6 @@ def encoder_variables(encoder: keras.Model) -> dict[str, keras.Variable]:
         named |= _dense(f"{scope}/intermediate/dense", block.intermediate)
         named |= _dense(f"{scope}/output/dense", block.output_dense)
         named |= _norm(f"{scope}/output/LayerNorm", block.output_layer_norm)
-        index += 1
     return named | _dense("bert/pooler/dense", encoder.get_layer("pooler"))
 
 
