@@ -49,19 +49,16 @@ class MaskedLMHead(keras.layers.Layer):
         inherited = {**super().get_config(), "dtype": policy}
         return layers.config_of(self, inherited)
 
-    def call(self, x, table, positions=None):
+    def call(self, x, table):
         """Computes the scores.
 
         Args:
-            x: float [B, S, H].
+            x: float [B, P, H], the last layer at the masked positions.
             table: float32 [V, H], the word embeddings of the encoder.
-            positions: int32 [B, P]; None: x is [B, P, H], gathered already.
 
         Returns:
             float32 [B, P, V].
         """
-        if positions is not None:
-            x = layers.gather_positions(x, positions)
         x = self.layer_norm(self.transform(x))  # [B, P, H]
         batch, count, width = ops.shape(x)
         logits = fused_ops.scores(ops.reshape(x, (-1, width)), table)

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from data import features
 from data.text import text_ops
-from modeling import checkpoints, hub
+from modeling import checkpoints, hub, layers
 from modeling.config import BertConfig
 from modeling.formats import model_garden
 from serving import graphs
@@ -210,9 +210,9 @@ def build_encoder(
                 "encoder_outputs": found["encoder_outputs"],
             }
             if positions is not None:
-                x = found["sequence_output"]
+                x = layers.gather_positions(found["sequence_output"], positions)
                 table = bert.get_layer("embeddings").word_table()
-                outputs["mlm_logits"] = head(x, table, positions)
+                outputs["mlm_logits"] = head(x, table)
         return tf.nest.map_structure(
             lambda tensor: tf.cast(tensor, tf.float32), outputs
         )
