@@ -105,7 +105,7 @@ def read_config(path: str) -> BertConfig:
     Raises:
         UserError: it is missing, not JSON, or describes another network.
     """
-    values = read_json(path)
+    values = json_files.read(path, _SCHEMA)
     for key, expected in _FIXED.items():
         if values.get(key, expected) != expected:
             raise UserError(
@@ -248,15 +248,6 @@ def write(
         file.write(safetensors.numpy.save(theirs, {"format": "pt"}))
 
 
-def read_json(path: str) -> dict:
-    """Reads a JSON object.
-
-    Raises:
-        UserError: the file is missing or no JSON object.
-    """
-    return json_files.read(path, _SCHEMA)
-
-
 def _config_json(
     config: BertConfig, values: dict[str, np.ndarray], task: dict | None
 ) -> str:
@@ -291,7 +282,7 @@ def _files(folder: str) -> list[str]:
     if storage.is_file(single):
         return [single]
     if storage.is_file(index):
-        parts = read_json(index).get("weight_map")
+        parts = json_files.read(index, _SCHEMA).get("weight_map")
         if not isinstance(parts, dict) or not parts:
             raise UserError("no weight_map", path=index)
         for part in sorted(set(parts.values())):
@@ -329,7 +320,7 @@ def _canonical(name: str) -> str:
 
 def _config_values(folder: str) -> dict:
     path = os.path.join(folder, CONFIG)
-    return read_json(path) if storage.is_file(path) else {}
+    return json_files.read(path, _SCHEMA) if storage.is_file(path) else {}
 
 
 def _classifier_scope(config: dict) -> str | None:

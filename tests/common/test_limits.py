@@ -87,7 +87,7 @@ def test_the_megabytes_of_squad_are_a_flag(tmp_path, capsys):
 
 def test_a_tokenizer_that_is_too_large_is_rejected(small, tmp_path):
     path = tmp_path / "tokenizer.json"
-    found = rejection(huggingface.read_json, path, b'{"a": "' + BOMB)
+    found = rejection(huggingface.read_config, path, b'{"a": "' + BOMB)
     assert found.startswith(": more than 4,001 bytes; ")
 
 
