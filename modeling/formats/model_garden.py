@@ -213,20 +213,21 @@ def named_variables(
 
 
 def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
-    def layer(scope, *names):
-        """Node of the variables of a scope that exist."""
-        found = {n: variables.get(f"{scope}/{n}") for n in names}
+    def layer(scope, **names):
+        """Node of the variables of a scope that exist: their name=ours."""
+        found = {n: variables.get(f"{scope}{o}") for n, o in names.items()}
         return _node({n: v for n, v in found.items() if v is not None})
 
     def dense(scope):
-        return layer(scope, "kernel", "bias")
+        return layer(f"{scope}/", kernel="kernel", bias="bias")
+
+    def norm(scope):
+        return layer(f"{scope}/", gamma="gamma", beta="beta")
 
     def head(scope):
-        named = {"kernel": "output_weights", "bias": "output_bias"}
-        found = {n: variables.get(f"{scope}{o}") for n, o in named.items()}
-        return _node({n: v for n, v in found.items() if v is not None})
+        return layer(scope, kernel="output_weights", bias="output_bias")
 
-    encoder = _encoder(config, variables, layer)
+    encoder = _encoder(config, variables, dense, norm)
     words = variables["bert/embeddings/word_embeddings"]
     root, model = {"encoder": encoder}, {"encoder_network": encoder}
     if "cls/predictions/output_bias" in variables:
@@ -234,7 +235,7 @@ def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
         root["masked_lm"] = model["masked_lm"] = _node(
             {
                 "dense": dense(f"{scope}/dense"),
-                "layer_norm": layer(f"{scope}/LayerNorm", "gamma", "beta"),
+                "layer_norm": norm(f"{scope}/LayerNorm"),
                 "embedding_table": words,
                 "output_bias/bias": variables["cls/predictions/output_bias"],
             }
@@ -267,17 +268,11 @@ def _root(config: BertConfig, variables: dict) -> tf.train.Checkpoint:
     return _node({**root, "model": _node(model)})
 
 
-def _encoder(config: BertConfig, variables: dict, layer):
+def _encoder(config: BertConfig, variables: dict, dense, norm):
     """Node of their functional `BertEncoder`."""
 
     def table(name):
         return _node({"embeddings": variables[f"bert/embeddings/{name}"]})
-
-    def norm(scope):
-        return layer(scope, "gamma", "beta")
-
-    def dense(scope):
-        return layer(scope, "kernel", "bias")
 
     def block(scope):
         parts = ("query", "key", "value")
