@@ -304,7 +304,6 @@ def write_predictions(
         the paths of the files written.
     """
     labels = data.labels
-    ids = [example.id for example in examples.examples(part.source, labels)]
     rows = examples.examples(part.source, labels)
     has_pairs = part.source.text_b is not None
     wrote = [
@@ -314,6 +313,7 @@ def write_predictions(
     answers.write_test_results(wrote[0], logits, labels)
     answers.write_predictions(wrote[1], rows, logits, labels, has_pairs)
     if glue_dir and part.submission:
+        ids = [x.id for x in examples.examples(part.source, labels)]
         wrote.append(
             answers.write_submission(
                 glue_dir, part.submission, ids, logits, labels
