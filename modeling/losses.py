@@ -40,18 +40,14 @@ def pretraining_sums(batch: dict, outputs: dict) -> dict:
         cross entropies in nats; `<objective>_accuracy`, the number of correct
         answers; `<objective>_weight`, the divisor of both.
     """
-    weights = {
-        MASKED_LM: batch[features.MASKED_LM_WEIGHTS],
-        NEXT_SENTENCE: _next_sentence_weights(batch),
-    }
-    labels = {
-        MASKED_LM: batch[features.MASKED_LM_IDS],
-        NEXT_SENTENCE: batch[features.NEXT_SENTENCE_LABELS],
-    }
+    of_masks = batch[features.MASKED_LM_WEIGHTS]
+    of_pairs = _next_sentence_weights(batch)
     sums = {}
-    for objective in OBJECTIVES:
-        logits = outputs[f"{objective}_logits"]
-        label, weight = labels[objective], weights[objective]
+    for objective, name, weight in (
+        (MASKED_LM, features.MASKED_LM_IDS, of_masks),
+        (NEXT_SENTENCE, features.NEXT_SENTENCE_LABELS, of_pairs),
+    ):
+        logits, label = outputs[f"{objective}_logits"], batch[name]
         logits = ops.reshape(logits, (*ops.shape(label), logits.shape[-1]))
         sums |= weighted_sums(objective, logits, label, weight)
     return sums
