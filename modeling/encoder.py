@@ -41,7 +41,8 @@ class Encoder(keras.Model):
 
         Returns:
             a dict; without `positions` see `build_encoder`, with them:
-                sequence_output: float [B, Q, H], the last layer.
+                sequence_output: float [B, P, H], the last layer at the
+                    positions after those of `[CLS]`.
                 pooled_output: float [B, H]; if packed, [B, K, H].
                 word_embeddings: float32 [V, H], the table.
         """
@@ -62,12 +63,12 @@ class Encoder(keras.Model):
         for block in below:
             x = block(x, attention_bias, training=training)
         x = last(x, attention_bias, positions, training=training)
-        first = x[:, 0]
+        first, count = x[:, 0], 1
         if features.NEXT_SENTENCE_POSITIONS in inputs:
             count = ops.shape(inputs[features.NEXT_SENTENCE_POSITIONS])[1]
             first = x[:, :count]
         return {
-            "sequence_output": x,
+            "sequence_output": x[:, count:],
             "pooled_output": self.get_layer("pooler")(first),
             "word_embeddings": embeddings.word_table(),
         }

@@ -39,7 +39,7 @@ def activation(name: str):
         "gelu_erf": functools.partial(ops.gelu, approximate=False),
         "relu": ops.relu,
         "tanh": ops.tanh,
-        "linear": None,
+        "linear": keras.activations.linear,
     }[name]
 
 
@@ -432,15 +432,6 @@ class TransformerBlock(keras.layers.Layer):
         )
 
 
-@keras.saving.register_keras_serializable("bert")
-class Rest(keras.layers.Layer):
-    """Skips the first positions."""
-
-    def call(self, x, first):
-        """float [B, K + P, H], int32 [B, K] -> float [B, P, H]."""
-        return x[:, ops.shape(first)[1] :]
-
-
 def split_heads(x, inputs, heads: int):
     """[B, S, H] -> [B, A, S, D]; `inputs` of the product x: [B, S, H]."""
     # tf2onnx confuses the shape of a product with that of its rows.
@@ -486,5 +477,4 @@ def _add_and_normalise(product, bias, residual, gamma, beta, key, *, rate):
 def _activate(product, bias, *, name: str):
     """The activation of product + bias."""
     x = ops.cast(product, "float32") + ops.cast(bias, "float32")
-    function = activation(name)
-    return ops.cast(function(x) if function else x, product.dtype)
+    return ops.cast(activation(name)(x), product.dtype)

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from data import features
-from modeling import heads, layers
+from modeling import heads
 from modeling.config import BertConfig
 from modeling.encoder import build_encoder
 
@@ -40,13 +40,14 @@ def build_pretraining_model(
     read = encoder(
         encoder.input, positions=ops.concatenate([first, positions], axis=1)
     )
-    masked = layers.Rest(name="rest")(read["sequence_output"], first)
     masked_lm = heads.MaskedLMHead(config, seed)
     next_sentence = heads.OutputHead(config, seed, 2, "seq_relationship")
     return keras.Model(
         {**encoder.input, features.MASKED_LM_POSITIONS: positions},
         {
-            "masked_lm_logits": masked_lm(masked, read["word_embeddings"]),
+            "masked_lm_logits": masked_lm(
+                read["sequence_output"], read["word_embeddings"]
+            ),
             "next_sentence_logits": next_sentence(read["pooled_output"]),
         },
         name="pretraining",
