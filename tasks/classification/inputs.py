@@ -427,6 +427,8 @@ def make_records(
         )
         lengths_lib.write(lengths_file, lengths)
 
+    if lengths_lib.read(lengths_file) is None and storage.exists(path):
+        storage.remove(path)  # so that the lengths are counted again
     count = records.make(
         settings,
         path,
@@ -437,4 +439,4 @@ def make_records(
         labels=dataclasses.asdict(data.labels),
     )
     assert count == part.count, (count, part.count)
-    return path, lengths_lib.read(lengths_file) or lengths
+    return path, lengths_lib.read(lengths_file)
