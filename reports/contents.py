@@ -50,7 +50,7 @@ def curves(runs: list[RunFiles]) -> list[Figure]:
             for name, series in _series(run, points).items():
                 label = kind if alone else f"{run.name}, {kind}"
                 lines.setdefault(name, []).append(
-                    Line(label, *zip(*series), str(colour), bool(is_eval))
+                    Line(label, *zip(*series), colour, bool(is_eval))
                 )
     names = sorted(
         lines, key=lambda x: (_ORDER.index(x) if x in _ORDER else 2, x)

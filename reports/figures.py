@@ -51,14 +51,14 @@ class Line:
     Attributes:
         label: of the legend.
         steps, values: its points.
-        colour: "0" to "5".
+        colour: its number, below `NUM_COLOURS`.
         is_dotted: whether points are marked, as for rare evaluations.
     """
 
     label: str
     steps: list[int]
     values: list[float]
-    colour: str
+    colour: int
     is_dotted: bool = False
 
 
@@ -98,7 +98,7 @@ def draw(figure: Figure, name: str) -> str:
             axes.plot(
                 line.steps,
                 line.values,
-                color=_LINES[int(line.colour)],
+                color=_LINES[line.colour],
                 linewidth=1.6,
                 marker="o" if line.is_dotted or len(line.steps) < 3 else None,
                 markersize=4,

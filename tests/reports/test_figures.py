@@ -9,8 +9,8 @@ FIGURE = figures.Figure(
     "Loss",
     "nats",
     [
-        figures.Line("training", [1, 2, 3], [5.0, float("nan"), 3.0], "0"),
-        figures.Line("held out", [3], [4.0], "1", is_dotted=True),
+        figures.Line("training", [1, 2, 3], [5.0, float("nan"), 3.0], 0),
+        figures.Line("held out", [3], [4.0], 1, is_dotted=True),
     ],
     [("chance", 7.0)],
 )
