@@ -8,6 +8,7 @@ template's engine.
 
 import dataclasses
 import logging
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -135,19 +136,14 @@ def listen(port: int) -> socket.socket:
     Raises:
         UserError: it is in use.
     """
-    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        opened.bind((HOST, port))
-        opened.listen()
+        return socket.create_server((HOST, port))
     except OSError as error:
-        opened.close()
         raise UserError(
-            f"--port={port}: {error.strerror}",
+            f"--port={port}: {os.strerror(error.errno)}",
             expected="a free port",
             fix="pass another, or 0 for any",
         ) from None
-    return opened
 
 
 def serve(app: flask.Flask, opened: socket.socket) -> None:
