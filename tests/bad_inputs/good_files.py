@@ -3,36 +3,31 @@
 import json
 import pathlib
 
-import numpy as np
 import tensorflow as tf
 
 import create_pretraining_data
 from common import tensor_files
 from data.text import tokenizer_files
-from modeling import checkpoints
 from modeling.formats import huggingface
 from modeling.models import build_pretraining_model
-from tests.helpers import small, text
+from tests.helpers import model_files, text
 
 
 def write(folder: pathlib.Path) -> None:
     """Writes one small file of each kind."""
-    config = small.config(
-        vocab_size=len(text.VOCABULARY), max_position_embeddings=37
-    )
     for name in ("model", "hf", "records", "bare", "other"):
         (folder / name).mkdir()
-    for name in ("model", "hf"):
-        text.write_vocabulary(folder / name / "vocab.txt")
+    config = model_files.write_sizes(
+        folder / "model", max_position_embeddings=37
+    )
+    text.write_vocabulary(folder / "hf" / "vocab.txt")
     text.write_corpus(folder / "corpus.txt", 7)
     (folder / "corpus.jsonl").write_text('{"text": "a tree"}\n')
     (folder / "masks.txt").write_text("the [MASK] sees a dog\n")
     (folder / "words.txt").write_text("the O\n")
-    (folder / "model" / "bert_config.json").write_text(config.to_json())
     labels = {"kind": "entities", "labels": ["O"]}
     (folder / "model" / "task.json").write_text(json.dumps(labels))
-    variables = checkpoints.model_variables(build_pretraining_model(config))
-    values = {name: np.array(x) for name, x in variables.items()}
+    values = model_files.values_of(build_pretraining_model(config))
     prefix = str(folder / "model" / "bert_model.ckpt")
     tensor_files.write(prefix, values)
     huggingface.write(str(folder / "hf"), config, values)

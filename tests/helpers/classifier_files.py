@@ -3,15 +3,13 @@
 import pathlib
 import random
 
-import numpy as np
-
 from common import flags, tensor_files
-from modeling import checkpoints, task_models
+from modeling import task_models
 from serving import graphs
 from tasks.classification import export
 from tasks.classification.examples import CLASSES, Labels
 from tasks.classification.settings import Settings
-from tests.helpers import small, text
+from tests.helpers import model_files, small
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 TRAIN, DEV, TEST, EPOCHS = 61, 19, 11, 10
@@ -19,14 +17,12 @@ TRAIN, DEV, TEST, EPOCHS = 61, 19, 11, 10
 
 def write_model(folder: pathlib.Path) -> None:
     """Writes bert_model.ckpt, bert_config.json and vocab.txt."""
-    text.write_vocabulary(folder / "vocab.txt")
-    config = small.config(vocab_size=len(text.VOCABULARY))
-    (folder / "bert_config.json").write_text(config.to_json())
+    config = model_files.write_sizes(folder)
     model = task_models.build_classifier(config, 2)
-    rng = np.random.default_rng(3)
+    noise = model_files.random_values(model, 0.1)
     values = {
-        name: np.array(v) + rng.normal(0, 0.1, v.shape).astype("f4")
-        for name, v in checkpoints.model_variables(model).items()
+        name: value + noise[name]
+        for name, value in model_files.values_of(model).items()
         if not name.startswith("output_")
     }
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
@@ -76,15 +72,10 @@ def write_export(
     pairs: bool = False,
 ) -> str:
     """Exports a classifier with random weights; returns its folder."""
-    text.write_vocabulary(folder / "vocab.txt")
-    config = small.config(vocab_size=len(text.VOCABULARY))
+    config = model_files.write_sizes(folder)
     labels = Labels(kind, names)
     model = task_models.build_classifier(config, labels.size)
-    rng = np.random.default_rng(3)
-    weights = {
-        name: rng.normal(0, 0.5, v.shape).astype("f4")
-        for name, v in checkpoints.model_variables(model).items()
-    }
+    weights = model_files.random_values(model, 0.5)
     run = flags.replace(
         Settings(), vocab_file=str(folder / "vocab.txt"), max_seq_length=13
     )

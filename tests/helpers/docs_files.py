@@ -7,19 +7,18 @@ import pathlib
 import random
 import shutil
 
-import numpy as np
-
 from common import tensor_files
-from modeling import checkpoints
 from modeling.encoder import build_encoder
 from modeling.models import build_pretraining_model
 from tests.helpers import (
     classifier_files,
     library_files,
+    model_files,
     pretraining_files,
     report_files,
     small,
     squad_files,
+    swag_files,
     text,
 )
 
@@ -31,22 +30,18 @@ def _config(**changed):
     return small.config(max_position_embeddings=POSITIONS, **changed)
 
 
-def _write_checkpoint(path, named):
-    rng = np.random.default_rng(3)
-    tensor_files.write(
-        str(path),
-        {n: rng.normal(0, 0.1, v.shape).astype("f4") for n, v in named.items()},
-    )
+def _write_checkpoint(path, network):
+    values = model_files.random_values(network, 0.1)
+    tensor_files.write(str(path), values)
 
 
 def bert(folder: pathlib.Path, layers: int = small.L) -> None:
     """A folder as the original release ships it; without heads."""
     folder.mkdir(parents=True)
-    text.write_vocabulary(folder / "vocab.txt")
-    config = _config(vocab_size=len(text.VOCABULARY), num_hidden_layers=layers)
-    (folder / "bert_config.json").write_text(config.to_json())
-    named = checkpoints.encoder_variables(build_encoder(config))
-    _write_checkpoint(folder / "bert_model.ckpt", named)
+    config = model_files.write_sizes(
+        folder, max_position_embeddings=POSITIONS, num_hidden_layers=layers
+    )
+    _write_checkpoint(folder / "bert_model.ckpt", build_encoder(config))
 
 
 def _write_config(folder, names, **changed):
@@ -74,8 +69,7 @@ def data(folder: pathlib.Path) -> None:
     _write_config(folder, ["mini"], vocab_size=VOCABULARY)
     shutil.copy(folder / "configs" / "bert_mini.json", folder / "config.json")
     model = build_pretraining_model(_config(vocab_size=VOCABULARY))
-    named = checkpoints.model_variables(model)
-    _write_checkpoint(folder / "bert_model.ckpt", named)
+    _write_checkpoint(folder / "bert_model.ckpt", model)
 
 
 def pretraining(folder: pathlib.Path) -> None:
@@ -147,23 +141,10 @@ def ner(folder: pathlib.Path) -> None:
 
 def swag(folder: pathlib.Path) -> None:
     """SWAG's columns."""
-    header = (
-        ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
-        "ending0,ending1,ending2,ending3,label"
-    ).split(",")
-    rng = random.Random(11)
     (folder / "swag").mkdir()
     for name in ("train", "val", "test"):
-        columns = header if name != "test" else header[:-1]
-        with open(folder / "swag" / f"{name}.csv", "w", newline="") as file:
-            writer = csv.DictWriter(file, columns, restval="")
-            writer.writeheader()
-            for i in range(13):
-                row = {f"ending{n}": rng.choice(text.WORDS) for n in range(4)}
-                row |= {"": i, "sent1": "the cat", "sent2": "sees the"}
-                if name != "test":
-                    row["label"] = i % 4
-                writer.writerow(row)
+        path = folder / "swag" / f"{name}.csv"
+        swag_files.write_csv(path, 13, 11, labelled=name != "test")
 
 
 def weights(folder: pathlib.Path) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import export_hub
 from common import main as main_lib
 from common import tensor_files
-from modeling import checkpoints, models
+from modeling import models
 from modeling.config import BertConfig
-from tests.helpers import small, text
+from tests.helpers import model_files, small, text
 
 V = len(text.VOCABULARY)
 HEAD = 5  # variables of the masked-LM head
@@ -105,11 +105,8 @@ def _write(exports: Exports) -> None:
     folder.mkdir()
     text.write_vocabulary(folder / "vocab.txt")
     (folder / "bert_config.json").write_text(exports.config.to_json())
-    named = checkpoints.model_variables(exports.model)
-    tensor_files.write(
-        str(folder / "bert_model.ckpt"),
-        {name: variable.numpy() for name, variable in named.items()},
-    )
+    values = model_files.values_of(exports.model)
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
     common = ["", f"--model_checkpoint_path={folder}/bert_model.ckpt"]
     for words in (
         ["--export_type=model_with_mlm", f"--export_path={exports.encoder}"],

@@ -6,10 +6,10 @@ import pathlib
 import numpy as np
 
 from common import tensor_files
-from modeling import checkpoints, task_models
+from modeling import task_models
 from modeling.formats import conversion
 from modeling.models import build_pretraining_model
-from tests.helpers import small, text
+from tests.helpers import model_files, small, text
 
 V = len(text.VOCABULARY)
 
@@ -19,29 +19,20 @@ def config(**changed):
     return small.config(vocab_size=V, **changed)
 
 
-def values_of(model, seed=3) -> dict[str, np.ndarray]:
-    """Random weights of a model, under the original's names."""
-    rng = np.random.default_rng(seed)
-    named = checkpoints.model_variables(model)
-    return {
-        n: rng.normal(0, 0.2, v.shape).astype("f4") for n, v in named.items()
-    }
-
-
 def pretrained(folder: pathlib.Path) -> dict[str, np.ndarray]:
     """A folder as the original ships it, with both heads; its weights."""
     folder.mkdir(parents=True)
-    values = values_of(build_pretraining_model(config()))
+    sizes = model_files.write_sizes(folder)
+    values = model_files.random_values(build_pretraining_model(sizes))
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
-    (folder / "bert_config.json").write_text(config().to_json())
-    text.write_vocabulary(folder / "vocab.txt")
     return values
 
 
 def run(folder: pathlib.Path) -> dict[str, np.ndarray]:
     """The output folder of a cased run with three labels; its weights."""
     folder.mkdir(parents=True)
-    values = values_of(task_models.build_classifier(config(), 3))
+    sizes = model_files.write_sizes(folder)
+    values = model_files.random_values(task_models.build_classifier(sizes, 3))
     slots = {f"{name}/adam_m": 0 * value for name, value in values.items()}
     step = {"global_step": np.int64(7)}
     prefix = str(folder / "model.ckpt-7")
@@ -50,8 +41,6 @@ def run(folder: pathlib.Path) -> dict[str, np.ndarray]:
     pathlib.Path(f"{prefix}.json").write_text(
         json.dumps({"settings": settings})
     )
-    (folder / "bert_config.json").write_text(config().to_json())
-    text.write_vocabulary(folder / "vocab.txt")
     return values
 
 

@@ -12,12 +12,6 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY += [*dict.fromkeys(WORDS), "?", "##s"]
 
 
-def write_vocabulary(path: pathlib.Path) -> str:
-    """Writes `VOCABULARY`; returns the path."""
-    path.write_text("".join(f"{token}\n" for token in VOCABULARY))
-    return str(path)
-
-
 def write(
     path: pathlib.Path, count: int, seed: int, version_2: bool = True
 ) -> str:

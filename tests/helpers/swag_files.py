@@ -20,10 +20,6 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY += [*LIKES, *LIKES.values(), *WORDS]
 
 
-def write_vocabulary(path):
-    path.write_text("".join(f"{token}\n" for token in VOCABULARY))
-
-
 def rows(count, seed, choices=4):
     """Context, choices and label: what the animal of the context likes."""
     rng = random.Random(seed)

@@ -23,9 +23,11 @@ def write_corpus(path: pathlib.Path, documents: int, seed: int = 1) -> None:
     path.write_text("\n\n".join(texts) + "\n")
 
 
-def write_vocabulary(path: pathlib.Path) -> None:
-    """Writes `VOCABULARY`."""
-    path.write_text("".join(f"{token}\n" for token in VOCABULARY))
+def write_vocabulary(
+    path: pathlib.Path, tokens: list[str] = VOCABULARY
+) -> None:
+    """Writes tokens, one a line."""
+    path.write_text("".join(f"{token}\n" for token in tokens))
 
 
 class Segment:

@@ -13,8 +13,8 @@ import convert_checkpoint
 from benchmarks import serving
 from common import tensor_files
 from data.text import tokenizer_files
-from modeling import checkpoints, encoder, task_models
-from tests.helpers import classifier_files, small, text
+from modeling import encoder, task_models
+from tests.helpers import model_files
 
 ROOT = pathlib.Path(__file__).parents[2]
 PEERS = ROOT / ".venv-peers"
@@ -26,21 +26,12 @@ pytestmark = pytest.mark.long
 def written(folder, build, act="gelu"):
     """A Google folder with random weights, and its model."""
     folder.mkdir()
-    classifier_files.write_model(folder)
-    config = small.config(vocab_size=len(text.VOCABULARY), hidden_act=act)
-    (folder / "bert_config.json").write_text(config.to_json())
-    model = build(config)
+    model = build(model_files.write_sizes(folder, hidden_act=act))
     rng = np.random.default_rng(3)
     for variable in model.variables:
         variable.assign(rng.normal(0, 0.2, variable.shape))
-    if "bert" in {layer.name for layer in model.layers}:
-        named = checkpoints.model_variables(model)
-    else:
-        named = checkpoints.encoder_variables(model)
-    tensor_files.write(
-        str(folder / "bert_model.ckpt"),
-        {name: variable.numpy() for name, variable in named.items()},
-    )
+    values = model_files.values_of(model)
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
     tokenizer_files.write_config(str(folder), True, None)
     return model
 

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 
-import numpy as np
 import pytest
 
 import demo
@@ -18,16 +17,14 @@ import run_classifier
 import run_ner
 import run_squad
 from common import tensor_files
-from modeling import checkpoints
 from modeling.models import build_pretraining_model
 from reports import demo_page, page, run_files
 from tests.helpers import (
     browser,
     docs_files,
     killed_runs,
+    model_files,
     report_files,
-    small,
-    text,
 )
 
 pytestmark = pytest.mark.long
@@ -198,15 +195,9 @@ def ask(chromium, address, name, values, folder):
 
 
 def test_a_run_is_asked_by_clicking(chromium, tmp_path):
-    size = len(text.VOCABULARY)
-    config = small.config(vocab_size=size)
-    (tmp_path / "bert_config.json").write_text(config.to_json())
-    text.write_vocabulary(tmp_path / "vocab.txt")
-    named = checkpoints.model_variables(build_pretraining_model(config))
-    values = {name: variable.numpy() for name, variable in named.items()}
-    bias = np.zeros(size, "f4")
-    bias[text.VOCABULARY.index("river")] = 100.0
-    values["cls/predictions/output_bias"] = bias
+    config = model_files.write_sizes(tmp_path)
+    model = build_pretraining_model(config)
+    values = model_files.biased_values(model, river=100)
     tensor_files.write(str(tmp_path / "model.ckpt-5"), values)
     with serving(demo.forms_of_run, tmp_path) as address:
         masked = {"Sentence with [MASK]": "the [MASK] ."}

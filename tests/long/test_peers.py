@@ -13,7 +13,7 @@ from common import tensor_files
 from data.text import tokenization
 from modeling import checkpoints, models, task_models
 from modeling.config import BertConfig
-from tests.helpers import small, text
+from tests.helpers import model_files, small
 
 ROOT = pathlib.Path(__file__).parents[2]
 PEERS = ROOT / ".venv-peers"
@@ -145,18 +145,9 @@ def test_minilm_gives_what_transformers_gives(run_script, tmp_path, capsys):
 @pytest.fixture
 def written(tmp_path):
     """A Google folder of a seeded model with pre-training heads."""
-    text.write_vocabulary(tmp_path / "vocab.txt")
-    config = small.config(
-        vocab_size=len(text.VOCABULARY), max_position_embeddings=37
-    )
-    (tmp_path / "bert_config.json").write_text(config.to_json())
-    model = models.build_pretraining_model(config, seed=5)
-    rng = np.random.default_rng(5)
-    values = {
-        name: rng.normal(0, 0.2, v.shape).astype(np.float32)
-        for name, v in checkpoints.model_variables(model).items()
-    }
-    return tmp_path, config, values
+    config = model_files.write_sizes(tmp_path, max_position_embeddings=37)
+    model = models.build_pretraining_model(config)
+    return tmp_path, config, model_files.random_values(model, seed=5)
 
 
 @pytest.mark.parametrize(
@@ -192,12 +183,7 @@ def test_transformers_loads_what_we_export(
     run_script, written, name, build, sizes, outputs
 ):
     folder, config, _ = written
-    rng = np.random.default_rng(5)
-    named = checkpoints.model_variables(build(config, *sizes))
-    values = {
-        name: rng.normal(0, 0.2, v.shape).astype(np.float32)
-        for name, v in named.items()
-    }
+    values = model_files.random_values(build(config, *sizes), seed=5)
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
     convert(run_script, "google", folder, "huggingface", folder / "theirs")
     theirs = transformers(

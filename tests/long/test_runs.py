@@ -17,7 +17,7 @@ from data.text import tokenization
 from modeling import checkpoints
 from modeling.config import BertConfig
 from modeling.encoder import build_encoder
-from tests.helpers import killed_runs, small, text
+from tests.helpers import killed_runs, model_files, small, text
 from tests.helpers.original_tokenization import known
 from tests.helpers.original_tokenization import words as restated
 
@@ -89,13 +89,12 @@ def test_every_published_size_is_built_and_comes_back(tmp_path, layers, width):
 def command(tmp_path):
     """Starts run_pretraining on its own records, in a process."""
     text.write_corpus(tmp_path / "corpus.txt", 37)
-    text.write_vocabulary(tmp_path / "vocab.txt")
-    config = small.config(
-        vocab_size=len(text.VOCABULARY),
+    model_files.write_sizes(
+        tmp_path,
+        "config.json",
         max_position_embeddings=31,
         hidden_dropout_prob=0.1,
     )
-    (tmp_path / "config.json").write_text(config.to_json())
     lengths = ["--max_seq_length=31", "--max_predictions_per_seq=5"]
     subprocess.run(
         [

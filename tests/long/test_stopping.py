@@ -6,8 +6,7 @@ import signal
 import pytest
 
 import run_swag
-from modeling.config import BertConfig
-from tests.helpers import killed_runs, swag_files
+from tests.helpers import killed_runs, model_files, swag_files
 from training import logs
 from training.saver import Saver
 
@@ -18,16 +17,18 @@ STEPS = 13
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("swag")
-    swag_files.write_vocabulary(folder / "vocab.txt")
-    config = BertConfig(
-        vocab_size=len(swag_files.VOCABULARY),
+    model_files.write_sizes(
+        folder,
+        "config.json",
+        swag_files.VOCABULARY,
         hidden_size=24,
         num_hidden_layers=1,
         num_attention_heads=3,
         intermediate_size=37,
         max_position_embeddings=swag_files.S,
+        hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1,
     )
-    (folder / "config.json").write_text(config.to_json())
     swag_files.write_csv(folder / "train.csv", STEPS * 7, 1)
     swag_files.write_csv(folder / "val.csv", 31, 2)
     return folder

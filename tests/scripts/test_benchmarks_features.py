@@ -5,24 +5,16 @@ import pytest
 from benchmarks import features, text_ops
 from common import tensor_files
 from data import batching
-from modeling import checkpoints
 from modeling.encoder import build_encoder
-from tests.helpers import small, text
+from tests.helpers import model_files, text
 
 
 @pytest.mark.long
 def test_vectors_are_timed_in_both_modes(tmp_path):
     """The patched bucket lengths are restored."""
-    text.write_vocabulary(tmp_path / "vocab.txt")
-    config = small.config(
-        vocab_size=len(text.VOCABULARY), max_position_embeddings=37
-    )
-    (tmp_path / "bert_config.json").write_text(config.to_json())
-    named = checkpoints.encoder_variables(build_encoder(config))
-    tensor_files.write(
-        str(tmp_path / "bert_model.ckpt"),
-        {name: variable.numpy() for name, variable in named.items()},
-    )
+    config = model_files.write_sizes(tmp_path, max_position_embeddings=37)
+    values = model_files.values_of(build_encoder(config))
+    tensor_files.write(str(tmp_path / "bert_model.ckpt"), values)
     lines = ["the cat sees a dog .", "a bird", " ".join(["stone"] * 31)]
     (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n")
     lengths = batching.bucket_lengths

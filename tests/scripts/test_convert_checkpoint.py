@@ -11,14 +11,14 @@ import tensorflow as tf
 import convert_checkpoint
 from common import tensor_files
 from data.text import tokenizer_files
-from modeling import checkpoints, models, task_models
+from modeling import models, task_models
 from modeling.config import BertConfig
 from modeling.formats import (
     conversion,
     model_folder,
     model_garden,
 )
-from tests.helpers import small, text
+from tests.helpers import model_files, small, text
 
 SIZE = len(text.VOCABULARY)
 WORDS = "bert/embeddings/word_embeddings"
@@ -26,18 +26,12 @@ TANH_GELU = functools.partial(tf.nn.gelu, approximate=True)
 
 
 def random_values(model, seed=5):
-    rng = np.random.default_rng(seed)
-    return {
-        name: rng.normal(0, 0.3, v.shape).astype(np.float32)
-        for name, v in checkpoints.model_variables(model).items()
-    }
+    return model_files.random_values(model, 0.3, seed)
 
 
 def write_google(folder, values, **changed):
     folder.mkdir(exist_ok=True)
-    config = small.config(vocab_size=SIZE, **changed)
-    (folder / "bert_config.json").write_text(config.to_json())
-    text.write_vocabulary(folder / "vocab.txt")
+    model_files.write_sizes(folder, **changed)
     tokenizer_files.write_config(str(folder), True, None)
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
     return folder

@@ -7,12 +7,11 @@ import pytest
 
 import demo
 from common import tensor_files
-from modeling import checkpoints
 from modeling.encoder import build_encoder
 from modeling.models import build_pretraining_model
 from reports import demo_page
 from serving import asking
-from tests.helpers import small, text
+from tests.helpers import model_files
 from tests.helpers.classifier_files import write_export
 from tests.helpers.html_page import Page
 
@@ -21,16 +20,9 @@ from tests.helpers.html_page import Page
 def checkpoint(tmp_path_factory):
     """A folder whose masked LM always answers river, then stone."""
     folder = tmp_path_factory.mktemp("run")
-    size = len(text.VOCABULARY)
-    config = small.config(vocab_size=size)
-    (folder / "bert_config.json").write_text(config.to_json())
-    text.write_vocabulary(folder / "vocab.txt")
-    named = checkpoints.model_variables(build_pretraining_model(config))
-    values = {name: v.numpy() for name, v in named.items()}
-    bias = np.zeros(size, "f4")
-    bias[text.VOCABULARY.index("river")] = 100.0
-    bias[text.VOCABULARY.index("stone")] = 99.0
-    values["cls/predictions/output_bias"] = bias
+    config = model_files.write_sizes(folder)
+    model = build_pretraining_model(config)
+    values = model_files.biased_values(model, river=100, stone=99)
     tensor_files.write(str(folder / "model.ckpt-5"), values)
     return folder
 
@@ -103,12 +95,9 @@ def test_a_text_that_cannot_be_answered_is_an_error(
     assert response.status_code == 400 and message in texts(response)
 
 
-def test_a_checkpoint_without_the_head_fills_no_masks(checkpoint, tmp_path):
-    for name in ("bert_config.json", "vocab.txt"):
-        (tmp_path / name).write_text((checkpoint / name).read_text())
-    config = small.config(vocab_size=len(text.VOCABULARY))
-    named = checkpoints.encoder_variables(build_encoder(config))
-    values = {name: v.numpy() for name, v in named.items()}
+def test_a_checkpoint_without_the_head_fills_no_masks(tmp_path):
+    config = model_files.write_sizes(tmp_path)
+    values = model_files.values_of(build_encoder(config))
     tensor_files.write(str(tmp_path / "model.ckpt-5"), values)
     found = client_of(demo.forms_of_run, tmp_path)
     assert found.get("/fill_mask").status_code == 404

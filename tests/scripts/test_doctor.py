@@ -11,7 +11,7 @@ import doctor
 from data import features
 from data.records import encoding, reader
 from data.records import writer as records
-from tests.helpers import small, text
+from tests.helpers import model_files, small, text
 
 pytestmark = pytest.mark.slow
 
@@ -25,9 +25,7 @@ def made(tmp_path_factory):
     """A folder with corpus, vocabulary, config and records of it."""
     folder = tmp_path_factory.mktemp("doctor")
     text.write_corpus(folder / "corpus.txt", 151)
-    text.write_vocabulary(folder / "vocab.txt")
-    config = small.config(vocab_size=V, max_position_embeddings=S)
-    (folder / "config.json").write_text(config.to_json())
+    model_files.write_sizes(folder, "config.json", max_position_embeddings=S)
     for name, words in (("plain", []), ("packed", ["--pack_sequences"])):
         shards = [f"{folder}/{name}/{i}.tfrecord" for i in range(2)]
         flags = {

@@ -10,9 +10,9 @@ import doctor
 from checks import records
 from checks import run as run_diagnosis
 from data.records import writer
-from modeling import checkpoints, models
+from modeling import models
 from tasks.pretraining import inputs
-from tests.helpers import small, text
+from tests.helpers import model_files, small, text
 from training import saver
 
 pytestmark = pytest.mark.slow
@@ -24,8 +24,7 @@ V = len(text.VOCABULARY)
 def values():
     """The variables of a fresh network."""
     model = models.build_pretraining_model(small.config(vocab_size=V), seed=7)
-    named = checkpoints.model_variables(model)
-    return {name: variable.numpy() for name, variable in named.items()}
+    return model_files.values_of(model)
 
 
 @pytest.fixture
@@ -33,9 +32,7 @@ def run_folder(tmp_path, values):
     """A run of two checkpoints and its curves."""
     folder = tmp_path / "run"
     folder.mkdir()
-    config = small.config(vocab_size=V)
-    (folder / "bert_config.json").write_text(config.to_json())
-    text.write_vocabulary(folder / "vocab.txt")
+    model_files.write_sizes(folder)
     settings = {
         "num_train_steps": 7,
         "num_warmup_steps": 2,

@@ -8,27 +8,21 @@ import tensorflow as tf
 from common import tensor_files
 from data.text import tokenization
 from examples import feature_ner
-from modeling import checkpoints
 from modeling.encoder import build_encoder
-from tests.helpers import names, small
+from tests.helpers import model_files, names, small
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
-    vocabulary = names.vocabulary()
-    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in vocabulary))
-    config = small.config(
-        vocab_size=len(vocabulary),
+    config = model_files.write_sizes(
+        folder,
+        tokens=names.vocabulary(),
         num_hidden_layers=4,
         max_position_embeddings=feature_ner.S,
     )
-    (folder / "bert_config.json").write_text(config.to_json())
-    named = checkpoints.encoder_variables(build_encoder(config))
-    tensor_files.write(
-        str(folder / "bert_model.ckpt"),
-        {name: variable.numpy() for name, variable in named.items()},
-    )
+    values = model_files.values_of(build_encoder(config))
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
     return folder
 
 

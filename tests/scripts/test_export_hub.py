@@ -13,11 +13,11 @@ import tensorflow as tf
 import export_hub
 from common import tensor_files
 from common.errors import UserError
-from modeling import hub, models
+from modeling import encoder, hub, models
 from modeling.formats import conversion
 from serving import export_hub as hub_export
 from serving import hub as serving_hub
-from tests.helpers import hub_exports, text
+from tests.helpers import hub_exports, model_files, text
 from tests.helpers.small import H, S
 
 
@@ -30,17 +30,11 @@ def folder(tmp_path_factory):
 
 def write(folder, keep):
     """Writes those variables of a checkpoint of random weights."""
-    from modeling import checkpoints, encoder
-    from tests.helpers import small
-
-    text.write_vocabulary(folder / "vocab.txt")
-    config = small.config(vocab_size=len(text.VOCABULARY))
-    (folder / "bert_config.json").write_text(config.to_json())
-    model = encoder.build_encoder(config)
-    named = checkpoints.encoder_variables(model)
+    model = encoder.build_encoder(model_files.write_sizes(folder))
+    values = model_files.values_of(model).items()
     tensor_files.write(
         str(folder / "bert_model.ckpt"),
-        {name: v.numpy() for name, v in named.items() if keep(name)},
+        {name: value for name, value in values if keep(name)},
     )
     return folder
 

@@ -12,9 +12,8 @@ import tensorflow as tf
 import extract_features
 from common import tensor_files
 from data.text import tokenization
-from modeling import checkpoints
 from modeling.encoder import build_encoder
-from tests.helpers import small, text
+from tests.helpers import model_files, small, text
 
 S, L, H = 13, small.L, small.H
 LINES = [
@@ -34,18 +33,12 @@ LINES = [
 def made(tmp_path_factory):
     """A checkpoint with random weights, its config, vocabulary and text."""
     folder = tmp_path_factory.mktemp("features")
-    text.write_vocabulary(folder / "vocab.txt")
-    config = small.config(vocab_size=len(text.VOCABULARY))
-    (folder / "config.json").write_text(config.to_json())
-    model = build_encoder(config)
+    model = build_encoder(model_files.write_sizes(folder, "config.json"))
     rng = np.random.default_rng(3)
     for variable in model.variables:
         variable.assign(rng.normal(0.1, 0.3, variable.shape))
-    named = checkpoints.encoder_variables(model)
-    tensor_files.write(
-        str(folder / "bert_model.ckpt"),
-        {name: variable.numpy() for name, variable in named.items()},
-    )
+    values = model_files.values_of(model)
+    tensor_files.write(str(folder / "bert_model.ckpt"), values)
     (folder / "lines.txt").write_text("\n".join(LINES) + "\n")
     return folder, model
 

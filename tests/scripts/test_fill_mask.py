@@ -3,19 +3,17 @@
 import re
 import shutil
 
-import numpy as np
 import pytest
 
 import create_pretraining_data
 import fill_mask
 import run_pretraining
 from common import tensor_files
-from modeling import checkpoints
 from modeling.formats import model_folder
 from modeling.models import build_pretraining_model
 from tasks.fill_mask import run
 from tasks.fill_mask.settings import Settings
-from tests.helpers import small, text
+from tests.helpers import model_files, small, text
 
 
 @pytest.fixture(scope="module")
@@ -25,17 +23,10 @@ def original(tmp_path_factory):
     Its word embeddings are zero, so the output bias alone decides.
     """
     folder = tmp_path_factory.mktemp("original")
-    size = len(text.VOCABULARY)
-    config = small.config(vocab_size=size)
-    (folder / "bert_config.json").write_text(config.to_json())
-    text.write_vocabulary(folder / "vocab.txt")
-    named = checkpoints.model_variables(build_pretraining_model(config))
-    values = {name: v.numpy() for name, v in named.items()}
+    config = model_files.write_sizes(folder)
+    model = build_pretraining_model(config)
+    values = model_files.biased_values(model, river=100, stone=99)
     values["bert/embeddings/word_embeddings"] *= 0
-    bias = np.zeros(size, "f4")
-    bias[text.VOCABULARY.index("river")] = 100.0
-    bias[text.VOCABULARY.index("stone")] = 99.0
-    values["cls/predictions/output_bias"] = bias
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
     return folder
 
@@ -92,9 +83,7 @@ def test_five_words_by_default(fill, original):
 @pytest.mark.slow
 def test_a_folder_means_its_newest_checkpoint(fill, run_script, tmp_path):
     text.write_corpus(tmp_path / "corpus.txt", 5)
-    text.write_vocabulary(tmp_path / "vocab.txt")
-    config = small.config(vocab_size=len(text.VOCABULARY))
-    (tmp_path / "config.json").write_text(config.to_json())
+    model_files.write_sizes(tmp_path, "config.json")
     lengths = {"max_seq_length": 13, "max_predictions_per_seq": 2}
     code, _, err = run_script(
         create_pretraining_data,

@@ -14,7 +14,7 @@ import run_ner
 from common import tensor_files
 from tasks.ner import conll, entities
 from tasks.ner import metrics as scoring
-from tests.helpers import names, small
+from tests.helpers import model_files, names
 
 pytestmark = pytest.mark.slow
 
@@ -44,16 +44,15 @@ json.dump(found, open(sys.argv[3], "w"))
 def folder(tmp_path_factory):
     """Files of the grammar, vocabulary and config."""
     folder = tmp_path_factory.mktemp("ner")
-    vocabulary = names.vocabulary()
-    (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in vocabulary))
-    config = small.config(
-        vocab_size=len(vocabulary),
+    model_files.write_sizes(
+        folder,
+        "config.json",
+        names.vocabulary(),
         hidden_size=24,
         num_attention_heads=3,
         intermediate_size=37,
         max_position_embeddings=S,
     )
-    (folder / "config.json").write_text(config.to_json())
     rng = random.Random(1)
     for name, count, every in (("train", 3000, 2), ("eval", 211, 5)):
         sentences = [

@@ -19,7 +19,7 @@ from tasks.squad import answers as spans
 from tasks.squad import examples as squad
 from tasks.squad import metrics as scoring
 from tasks.squad.windows import TRAINING_SCHEMA
-from tests.helpers import small, squad_files
+from tests.helpers import model_files, squad_files
 
 QUESTIONS, DEV_QUESTIONS = 97, 31
 SERVE = """
@@ -49,15 +49,16 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def command(folder):
     """Flags of a small network, without --do_*."""
-    config = small.config(
-        vocab_size=len(squad_files.VOCABULARY),
+    model_files.write_sizes(
+        folder,
+        "config.json",
+        squad_files.VOCABULARY,
         hidden_size=30,
         max_position_embeddings=43,
     )
-    (folder / "config.json").write_text(config.to_json())
     return {
         "bert_config_file": folder / "config.json",
-        "vocab_file": squad_files.write_vocabulary(folder / "vocab.txt"),
+        "vocab_file": folder / "vocab.txt",
         "train_file": squad_files.write(
             folder / "train.json", QUESTIONS, seed=1
         ),

@@ -9,14 +9,13 @@ import pytest
 
 import run_swag
 from common import tensor_files
-from tests.helpers import small
+from tests.helpers import model_files
 from tests.helpers.swag_files import (
     VOCABULARY,
     S,
     flags_of,
     rows,
     write_csv,
-    write_vocabulary,
 )
 
 pytestmark = pytest.mark.slow
@@ -42,15 +41,15 @@ json.dump(found, open("found", "w"))
 def trained(tmp_path_factory):
     """A folder with the files, after training and all else."""
     folder = tmp_path_factory.mktemp("swag")
-    write_vocabulary(folder / "vocab.txt")
-    config = small.config(
-        vocab_size=len(VOCABULARY),
+    model_files.write_sizes(
+        folder,
+        "config.json",
+        VOCABULARY,
         hidden_size=24,
         num_attention_heads=3,
         intermediate_size=37,
         max_position_embeddings=S,
     )
-    (folder / "config.json").write_text(config.to_json())
     write_csv(folder / "train.csv", 997, 1)
     write_csv(folder / "val.csv", 199, 2)
     write_csv(folder / "test.csv", 61, 3, labelled=False)

@@ -8,7 +8,7 @@ import create_pretraining_data
 import create_vocab
 import fill_mask
 import run_pretraining
-from tests.helpers import small, text
+from tests.helpers import model_files, text
 
 LENGTHS = {"max_seq_length": 31, "max_predictions_per_seq": 5}
 
@@ -18,11 +18,7 @@ def good(tmp_path_factory):
     """A folder with good files, made by the scripts."""
     folder = tmp_path_factory.mktemp("good")
     text.write_corpus(folder / "corpus.txt", 7)
-    text.write_vocabulary(folder / "vocab.txt")
-    config = small.config(
-        vocab_size=len(text.VOCABULARY), max_position_embeddings=37
-    )
-    (folder / "bert_config.json").write_text(config.to_json())
+    model_files.write_sizes(folder, max_position_embeddings=37)
     flags = {
         "input_file": folder / "corpus.txt",
         "vocab_file": folder / "vocab.txt",

@@ -6,7 +6,7 @@ import pytest
 
 import run_ner
 import run_swag
-from tests.helpers import small, text
+from tests.helpers import model_files
 
 NER = "the O\ncat B-X\n\ndog I-X\n"
 SWAG = "sent1,sent2,ending0,ending1,label\nthe cat,it,sees,likes,1\n"
@@ -15,11 +15,7 @@ SWAG = "sent1,sent2,ending0,ending1,label\nthe cat,it,sees,likes,1\n"
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
     folder = tmp_path_factory.mktemp("good")
-    text.write_vocabulary(folder / "vocab.txt")
-    config = small.config(
-        vocab_size=len(text.VOCABULARY), max_position_embeddings=37
-    )
-    (folder / "config.json").write_text(config.to_json())
+    model_files.write_sizes(folder, "config.json", max_position_embeddings=37)
     (folder / "run").mkdir()
     (folder / "run" / "checkpoint").write_text("")
     task = {"labels": ["O", "B-Y", "I-Y"], "kind": "entities"}

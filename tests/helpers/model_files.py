@@ -1,0 +1,54 @@
+"""Files of small models: vocabulary, config and weights."""
+
+import pathlib
+
+import keras
+import numpy as np
+
+from modeling import checkpoints
+from modeling.config import BertConfig
+from tests.helpers import small, text
+
+
+def write_sizes(
+    folder: pathlib.Path,
+    name: str = "bert_config.json",
+    tokens: list[str] = text.VOCABULARY,
+    **changed,
+) -> BertConfig:
+    """Writes vocab.txt and a config of its size; returns the config."""
+    text.write_vocabulary(folder / "vocab.txt", tokens)
+    config = small.config(vocab_size=len(tokens), **changed)
+    (folder / name).write_text(config.to_json())
+    return config
+
+
+def values_of(network: keras.Model) -> dict[str, np.ndarray]:
+    """Weights of a network, with heads or not, by the original's names."""
+    if network.name == "bert":
+        named = checkpoints.encoder_variables(network)
+    else:
+        named = checkpoints.model_variables(network)
+    return {name: variable.numpy() for name, variable in named.items()}
+
+
+def random_values(
+    network: keras.Model, scale: float = 0.2, seed: int = 3
+) -> dict[str, np.ndarray]:
+    """Random weights for a network, by the original's names."""
+    rng = np.random.default_rng(seed)
+    return {
+        name: rng.normal(0, scale, value.shape).astype("f4")
+        for name, value in values_of(network).items()
+    }
+
+
+def biased_values(
+    network: keras.Model, **biases: float
+) -> dict[str, np.ndarray]:
+    """Weights of a masked LM with these biases of words, which it answers."""
+    values = values_of(network)
+    for word, bias in biases.items():
+        position = text.VOCABULARY.index(word)
+        values["cls/predictions/output_bias"][position] = bias
+    return values
