@@ -322,22 +322,10 @@ def refused(run_script, tmp_path):
         ("a.txt", b" \n\n", ": no text in it; expected at least one document"),
         ("a.jsonl", b"\n", ": no text in it"),
         ("a.json", b'{"text": ""}\n', ": no text in it"),
-        (
-            "a.jsonl",
-            b'{"text": "A."}\n{"text": ',
-            ":2: not JSON: Expecting value, column",
-        ),
         ("a.json", b'{\n"text": "A."\n}', ":1: not JSON: Expecting property"),
-        ("a.json", b"[" * 100_000, ":1: not JSON: nested too deep"),
         ("a.jsonl", b'\n["A."]', ':2: not an object: ["A."]; expect'),
         ("a.jsonl", b'{"body": "A."}', "the fields are 'body': pass --text"),
         ("a.jsonl", b"{}", "with the text in 'text'; the fields are none: "),
-        (
-            "a.jsonl",
-            b'{"text": null}',
-            ":1: text is null, expected a string; expec",
-        ),
-        ("a.jsonl", b'{"text": "\\ud800"}', ":1: text holds half of a surr"),
         ("a.txt.gz", b"One.", "cannot be read: Not a gzipped file"),
         (
             "a.txt.gz",

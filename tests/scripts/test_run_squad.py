@@ -340,82 +340,26 @@ def test_version_1_keeps_the_best_of_training_and_empty_contexts(
     assert "exact_match = " in results and "NoAns" not in results
 
 
-def question(**changed):
-    return {
-        "id": "q1",
-        "question": "Where does anna live?",
-        "answers": [{"text": "Rome", "answer_start": 14}],
-        **changed,
-    }
-
-
-def answer(**changed):
-    return question(answers=[{"text": "Rome", "answer_start": 14, **changed}])
-
-
-def content(*qas, context="Anna lives in Rome."):
-    return {"data": [{"paragraphs": [{"context": context, "qas": list(qas)}]}]}
-
-
-# Broken files, and the expected messages.
-BROKEN = {
-    "a string": ("q1", 'found a string without a list "data"'),
-    "no question": (content(), "no question"),
-    "no paragraphs": ({"data": [{}]}, "data[0].paragraphs is missing"),
-    "no id": (
-        content({"question": ""}),
-        "data[0].paragraphs[0].qas[0].id is missing",
-    ),
-    "an id twice": (
-        content(question(), question()),
-        "qa q1: duplicate id",
-    ),
-    "a question of a wrong kind": (
-        content(question(question=7)),
-        "qa q1: question is a whole number",
-    ),
-    "answers of a wrong kind": (
-        content(question(answers=7)),
-        "qa q1: answers is a whole number",
-    ),
-    "no answer": (content(question(answers=[])), "qa q1: no answer"),
-    "an empty answer": (
-        content(answer(text="")),
-        "qa q1: answer.text is empty",
-    ),
-    "an answer without a start": (
-        content(question(answers=[{"text": "Rome"}])),
-        "qa q1: answer.answer_start is missing",
-    ),
-    "behind the text": (
-        content(answer(answer_start=400)),
-        "qa q1: answer.answer_start 400 is outside of the context",
-    ),
-    "before the text": (
-        content(answer(answer_start=-1)),
-        "qa q1: answer.answer_start -1 is outside of the context",
-    ),
-    "an empty context": (
-        content(question(), context=""),
-        "qa q1: answer.answer_start 14 is outside of the context",
-    ),
-    "version 2": (
-        content(question(), question(id="q2", answers=[], is_impossible=True)),
-        "qa q2 has no answer; this is a file of version 2.0; "
-        "pass --version_2_with_negative",
-    ),
-    "an impossible answer": (
-        content(question(is_impossible=True)),
-        "qa q1: is_impossible is true, and there are 1 answers",
-    ),
-}
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-def test_broken_files_are_one_line_and_write_nothing(broken, command, tmp_path):
-    what, message = BROKEN[broken]
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ([{"text": "Rome"}], "qa q1: answer.answer_start is missing"),
+        (
+            [],
+            "qa q1 has no answer; this is a file of version 2.0; "
+            "pass --version_2_with_negative",
+        ),
+    ],
+)
+def test_broken_files_are_one_line_and_write_nothing(
+    answers, message, command, tmp_path
+):
+    qa = {"id": "q1", "question": "Where does anna live?", "answers": answers}
+    if not answers:
+        qa["is_impossible"] = True
+    paragraph = {"context": "Anna lives in Rome.", "qas": [qa]}
     path = tmp_path / "train.json"
-    path.write_text(json.dumps(what))
+    path.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
     flags = command | {
         "train_file": path,
         "output_dir": tmp_path / "run",
