@@ -1,6 +1,7 @@
 """A broken or hostile file, and what a script says of it."""
 
 import dataclasses
+import os
 import pathlib
 from collections.abc import Callable
 
@@ -33,3 +34,9 @@ class Case:
             path.write_bytes(self.content)
         else:
             self.content(path)
+
+
+def pipe(path: pathlib.Path) -> None:
+    """Replaces a file by a pipe."""
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)

@@ -1,7 +1,6 @@
 """Indexes of checkpoints, and the file `checkpoint`, by their own protos."""
 
 import functools
-import os
 import pathlib
 import struct
 
@@ -10,44 +9,18 @@ from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import tensor_bundle_pb2
 
 from common.formats import checksums
-from tests.bad_inputs.case import Case
+from tests.bad_inputs.case import Case, pipe
+from tests.helpers.sorted_table import MAGIC, block, framed, handle, varint
 
 PATH = "model/bert_model.ckpt.index"
 RUNS = ("doctor_checkpoint", "convert_google", "convert_model_garden")
 NAME = b"bert/embeddings/word_embeddings"
-MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
-
-
-def varint(value: int) -> bytes:
-    """A number in seven bits a byte."""
-    found = b""
-    while value > 127:
-        found += bytes([value & 127 | 128])
-        value >>= 7
-    return found + bytes([value])
-
-
-def block(entries: list[tuple], restarts: list[int]) -> bytes:
-    """A block of (shared, key, value), with its trailer."""
-    data = b"".join(
-        varint(shared) + varint(len(key)) + varint(len(value)) + key + value
-        for shared, key, value in entries
-    )
-    data += struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
-    return _with_checksum(data + b"\0")
-
-
-def _with_checksum(data: bytes) -> bytes:
-    """A block with its trailer; its last byte says how it is compressed."""
-    return data + struct.pack("<I", checksums.masked_crc32c(data))
 
 
 def table(first: bytes, second: bytes | None = None, end=MAGIC) -> bytes:
     """A table of one block; `second` replaces the index block."""
-    handle = varint(0) + varint(len(first) - 5)
-    second = second or block([(0, b"z", handle)], [0])
-    footer = varint(0) + varint(0)
-    footer += varint(len(first)) + varint(len(second) - 5)
+    second = second or block([(0, b"z", handle(0, first))], [0])
+    footer = varint(0) + varint(0) + handle(len(first), second)
     return first + second + footer.ljust(40, b"\0") + end
 
 
@@ -93,20 +66,13 @@ def _overlap(path: pathlib.Path) -> None:
     path.write_bytes(_plain((0, b"a", entry(**more)), (0, b"b", entry(**more))))
 
 
-def _pipe(path: pathlib.Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
 def _folder(path: pathlib.Path) -> None:
     path.unlink()
     path.mkdir()
 
 
 def _pipe_of_data(path: pathlib.Path) -> None:
-    data = path.with_suffix(".data-00000-of-00001")
-    data.unlink()
-    os.mkfifo(data)
+    pipe(path.with_suffix(".data-00000-of-00001"))
 
 
 INDEXES = {
@@ -206,7 +172,7 @@ INDEXES = {
     ),
     "a value outside": (
         # A value of nine bytes in a block that ends after eight.
-        table(_with_checksum(b"\0\0\x09" + struct.pack("<2I", 0, 1) + b"\0")),
+        table(framed(b"\0\0\x09" + struct.pack("<2I", 0, 1) + b"\0")),
         "an entry outside of its block",
     ),
     "restarts outside": (
@@ -246,10 +212,10 @@ INDEXES = {
         "the checksum of a block",
     ),
     "compressed": (
-        table(_with_checksum(block([(0, b"", header())], [0])[:-5] + b"\1")),
+        table(framed(block([(0, b"", header())], [0])[:-5] + b"\1")),
         "the index is compressed",
     ),
-    "a pipe": (_pipe, "is a pipe or device"),
+    "a pipe": (pipe, "is a pipe or device"),
     "data from a pipe": (_pipe_of_data, "is a pipe or device"),
     "a folder": (
         _folder,

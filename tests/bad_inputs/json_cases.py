@@ -2,10 +2,9 @@
 
 import gzip
 import json
-import os
 import pathlib
 
-from tests.bad_inputs.case import Case
+from tests.bad_inputs.case import Case, pipe
 
 DEEP = 100_000
 CONFIG = ("doctor_config", "fill_mask", "extract_features", "export_hub")
@@ -26,11 +25,6 @@ FILES = {  # kind -> path, scripts, a key and value for duplicates
     "special_tokens_map.json": ("hf/special_tokens_map.json", HUGGINGFACE),
     "config.json": ("hf/config.json", HUGGINGFACE),
 }
-
-
-def _pipe(path: pathlib.Path) -> None:
-    path.unlink(missing_ok=True)
-    os.mkfifo(path)
 
 
 def _own_link(path: pathlib.Path) -> None:
@@ -78,7 +72,7 @@ NOT_OBJECTS = {
     "a string": (b'"text"', "not a JSON object"),
     "empty": (b"", "not JSON"),
     "damaged gzip": (gzip.compress(b"{}")[:-9], ""),
-    "a pipe": (_pipe, "is a pipe or device"),
+    "a pipe": (pipe, "is a pipe or device"),
     "a link to itself": (_own_link, ""),
 }
 

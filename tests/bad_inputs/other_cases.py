@@ -3,7 +3,6 @@
 import functools
 import gzip
 import json
-import os
 import pathlib
 import shutil
 import struct
@@ -12,7 +11,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from common.formats import checksums
-from tests.bad_inputs.case import Case
+from tests.bad_inputs.case import Case, pipe
 
 BARE = ("run_pretraining_bare", "doctor_bare")
 
@@ -165,11 +164,6 @@ def _linked_folder(path: pathlib.Path) -> None:
     path.symlink_to(outside)
 
 
-def _pipe(path: pathlib.Path) -> None:
-    path.unlink(missing_ok=True)
-    os.mkfifo(path)
-
-
 def _graph(change, path: pathlib.Path) -> None:
     """Changes the only graph of a SavedModel."""
     saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
@@ -223,7 +217,7 @@ SAVED_MODELS = {
     ),
     "an asset that is a pipe": (
         "saved/assets/vocab.txt",
-        _pipe,
+        pipe,
         "is a pipe or device",
     ),
     "variables that are a link": (
