@@ -1,28 +1,22 @@
 """Checks that take minutes; only in `make test-long`."""
 
-import json
 import pathlib
-import random
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from common import tensor_files
 from data.text import tokenization
 from modeling import checkpoints
 from modeling.config import BertConfig
 from modeling.encoder import build_encoder
-from tests.helpers import killed_runs, model_files, small, text
+from tests.helpers import killed_runs, small
 from tests.helpers.original_tokenization import known
 from tests.helpers.original_tokenization import words as restated
 
 ROOT = pathlib.Path(__file__).parents[2]
-STEPS = 2000  # of the killed run: takes some seconds longer than ten kills
 pytestmark = pytest.mark.long
 
 
@@ -83,89 +77,6 @@ def test_every_published_size_is_built_and_comes_back(tmp_path, layers, width):
     checkpoints.assign(named, checkpoints.read(prefix), prefix)
     for name, variable in named.items():
         assert np.array_equal(variable.numpy(), before[name]), name
-
-
-@pytest.fixture
-def command(tmp_path):
-    """Starts run_pretraining on its own records, in a process."""
-    text.write_corpus(tmp_path / "corpus.txt", 37)
-    model_files.write_sizes(
-        tmp_path,
-        "config.json",
-        max_position_embeddings=31,
-        hidden_dropout_prob=0.1,
-    )
-    lengths = ["--max_seq_length=31", "--max_predictions_per_seq=5"]
-    subprocess.run(
-        [
-            sys.executable,
-            ROOT / "create_pretraining_data.py",
-            f"--input_file={tmp_path}/corpus.txt",
-            f"--vocab_file={tmp_path}/vocab.txt",
-            f"--output_file={tmp_path}/0.tfrecord,{tmp_path}/1.tfrecord",
-            *lengths,
-        ],
-        check=True,
-    )
-
-    def start(output):
-        return subprocess.Popen(
-            [
-                sys.executable,
-                ROOT / "run_pretraining.py",
-                "--do_train",
-                f"--input_file={tmp_path}/*.tfrecord",
-                f"--bert_config_file={tmp_path}/config.json",
-                f"--output_dir={output}",
-                f"--num_train_steps={STEPS}",
-                "--num_warmup_steps=200",
-                "--learning_rate=0.001",
-                "--save_checkpoints_steps=20",
-                "--log_steps=10",
-                "--iterations_per_loop=3",
-            ],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    return start
-
-
-def tensors(folder):
-    reader = tf.train.load_checkpoint(str(folder / f"model.ckpt-{STEPS}"))
-    names = reader.get_variable_to_shape_map()
-    return {name: reader.get_tensor(name) for name in names}
-
-
-def losses(folder):
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [(x["step"], x["loss"].hex()) for x in map(json.loads, lines)]
-
-
-def test_a_run_that_is_killed_ends_with_the_same_bits(command, tmp_path):
-    """kill -9 at ten random moments after the first step."""
-    straight = command(tmp_path / "straight")
-    assert straight.communicate()[1] is not None
-    assert straight.returncode == 0
-    rng = random.Random(1)
-    killed = 0
-    while True:
-        process = command(tmp_path / "killed")
-        if killed < 10:
-            for line in process.stderr:
-                if line.startswith("step "):
-                    break
-            time.sleep(rng.random())
-            process.send_signal(signal.SIGKILL)
-            killed += 1
-        process.communicate()
-        if process.returncode == 0:
-            break
-    assert killed == 10
-    expected = tensors(tmp_path / "straight")
-    for name, value in tensors(tmp_path / "killed").items():
-        np.testing.assert_array_equal(value, expected[name], err_msg=name)
-    assert losses(tmp_path / "killed") == losses(tmp_path / "straight")
 
 
 PROGRAM = """
