@@ -4,8 +4,6 @@ import contextlib
 import io
 import json
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,30 +12,11 @@ import run_ner
 from common import tensor_files
 from tasks.ner import conll, entities
 from tasks.ner import metrics as scoring
-from tests.helpers import model_files, names
+from tests.helpers import model_files, names, stranger
 
 pytestmark = pytest.mark.slow
 
 S = 19
-LOAD = """
-import json, sys
-import numpy as np
-import tensorflow as tf
-import tensorflow_text
-
-folder, strings = sys.argv[1], json.load(open(sys.argv[2]))
-model = tf.saved_model.load(folder)
-found = {}
-for name, signature in model.signatures.items():
-    answer = signature(text=tf.constant(strings))
-    found[name] = {
-        key: np.char.decode(x.numpy().astype("S"), "utf-8").tolist()
-        if x.dtype == tf.string else x.numpy().tolist()
-        for key, x in answer.items()
-    }
-assert not [m for m in sys.modules if m.split(".")[0] in ("data", "modeling")]
-json.dump(found, open(sys.argv[3], "w"))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +205,7 @@ def test_the_export_is_asked_from_the_shell(trained, ask):
     ]
 
 
-def test_the_export_alone_gives_the_same_labels(trained, long, tmp_path):
+def test_the_export_alone_gives_the_same_labels(trained, long):
     """With TensorFlow and TensorFlow Text only, in a process of its own."""
     sentences, guesses, _ = long
     sentences = [[word for word, _ in x] for x in sentences]
@@ -236,15 +215,7 @@ def test_the_export_alone_gives_the_same_labels(trained, long, tmp_path):
         " Mr Anna Smithson, then in North T\u00f6wnship.",
         "\u5317 in paris",
     ]
-    (tmp_path / "texts").write_text(json.dumps(texts))
-    (tmp_path / "load.py").write_text(LOAD)
-    subprocess.run(
-        [sys.executable, "load.py", trained / "export", "texts", "found"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-    )
-    found = json.loads((tmp_path / "found").read_text())
+    found = stranger.ask(trained / "export", text=texts)
     assert set(found) == {"serving_default", "words"}
     answer = found["words"]
     for row, (words, labels) in enumerate(zip(sentences, guesses)):

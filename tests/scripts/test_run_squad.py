@@ -7,8 +7,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
@@ -19,17 +17,9 @@ from tasks.squad import answers as spans
 from tasks.squad import examples as squad
 from tasks.squad import metrics as scoring
 from tasks.squad.windows import TRAINING_SCHEMA
-from tests.helpers import model_files, squad_files
+from tests.helpers import model_files, squad_files, stranger
 
 QUESTIONS, DEV_QUESTIONS = 97, 31
-SERVE = """
-import json, sys
-import tensorflow as tf, tensorflow_text
-answer = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
-found = answer(**{k: tf.constant(v) for k, v in json.load(sys.stdin).items()})
-print(json.dumps({k: [x.decode() if isinstance(x, bytes) else float(x)
-                      for x in v.numpy()] for k, v in found.items()}))
-"""
 
 
 def run(**named):
@@ -202,24 +192,14 @@ def test_serves_the_same_answers_with_tensorflow_alone(trained, command):
     odds = read(output / "null_odds.json")
     nbest = read(output / "nbest_predictions.json")
     examples = squad.read(command["predict_file"]).examples
-    done = subprocess.run(
-        [sys.executable, "-c", SERVE, str(export)],
-        input=json.dumps(
-            {
-                "question": [x.question for x in examples],
-                "context": [x.context for x in examples],
-            }
-        ),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=export,
-        env={**os.environ, "PYTHONPATH": ""},
-    )
-    found = json.loads(done.stdout)
+    found = stranger.ask(
+        export,
+        question=[x.question for x in examples],
+        context=[x.context for x in examples],
+    )["serving_default"]
     assert found["answer"] == [predictions[x.id] for x in examples]
     for i, example in enumerate(examples):
-        start, end = int(found["start"][i]), int(found["end"][i])
+        start, end = found["start"][i], found["end"][i]
         assert example.context[start:end] == found["answer"][i]
         (probability,) = [
             x["probability"]

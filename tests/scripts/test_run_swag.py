@@ -1,15 +1,13 @@
 """run_swag on choices that can be learned, and what it exports."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import run_swag
 from common import tensor_files
-from tests.helpers import model_files
+from tests.helpers import model_files, stranger
 from tests.helpers.swag_files import (
     VOCABULARY,
     S,
@@ -19,22 +17,6 @@ from tests.helpers.swag_files import (
 )
 
 pytestmark = pytest.mark.slow
-
-LOAD = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text
-
-model = tf.saved_model.load(sys.argv[1])
-rows = json.load(open("rows"))
-answer = model.signatures["serving_default"](
-    context=tf.constant([row[0] for row in rows]),
-    choices=tf.constant([row[1] for row in rows]),
-)
-assert not [m for m in sys.modules if m.split(".")[0] in ("data", "modeling")]
-found = {name: x.numpy().tolist() for name, x in answer.items()}
-json.dump(found, open("found", "w"))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -154,15 +136,11 @@ def test_any_number_of_choices_and_the_export_alone(trained, run_script):
         (context, [f"It {x}" for x in choices] + [""] * (5 - len(choices)))
         for context, choices, _ in made
     ]
-    (trained / "rows").write_text(json.dumps(padded))
-    (trained / "load.py").write_text(LOAD)
-    subprocess.run(
-        [sys.executable, "load.py", "export"],
-        cwd=trained,
-        check=True,
-        capture_output=True,
+    contexts, choices = zip(*padded)
+    answers = stranger.ask(
+        trained / "export", context=contexts, choices=choices
     )
-    answer = json.loads((trained / "found").read_text())
+    answer = answers["serving_default"]
     assert answer["best"] == [best for best, _ in found]
     for probabilities, (_, expected) in zip(answer["probabilities"], found):
         more = [0.0] * (5 - len(expected))
