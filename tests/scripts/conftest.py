@@ -3,6 +3,7 @@
 import pytest
 
 import create_pretraining_data
+import doctor
 
 S, P = 31, 5
 
@@ -27,5 +28,23 @@ def create(folder, run_script):
         found, out, err = run_script(create_pretraining_data, *words, *options)
         assert found == code, err
         return files, out, err
+
+    return run
+
+
+@pytest.fixture
+def diagnose(run_script):
+    """Runs doctor; returns (exit code, level -> messages)."""
+
+    def run(*words, **named):
+        code, out, err = run_script(doctor, *words, **named)
+        lines = out.splitlines()
+        found = {"wrong": [], "suspicious": [], "fine": []}
+        for line in lines[:-1]:
+            level, _, message = line.partition(": ")
+            found[level].append(message)
+        counts = [f"{len(found[level])} {level}" for level in found]
+        assert lines[-1] == ", ".join(counts), err
+        return code, found
 
     return run

@@ -56,24 +56,6 @@ def arrays(made):
 
 
 @pytest.fixture
-def diagnose(run_script):
-    """Runs doctor; returns (exit code, level -> messages)."""
-
-    def run(*words, **named):
-        code, out, err = run_script(doctor, *words, **named)
-        lines = out.splitlines()
-        found = {"wrong": [], "suspicious": [], "fine": []}
-        for line in lines[:-1]:
-            level, _, message = line.partition(": ")
-            found[level].append(message)
-        counts = [f"{len(found[level])} {level}" for level in found]
-        assert lines[-1] == ", ".join(counts), err
-        return code, found
-
-    return run
-
-
-@pytest.fixture
 def diagnose_rows(diagnose, tmp_path, made):
     """Writes rows to a shard without a manifest and examines it."""
 

@@ -62,21 +62,6 @@ def write_curves(folder, last_norm):
     (folder / "metrics.jsonl").write_text(lines)
 
 
-@pytest.fixture
-def diagnose(run_script):
-    """Runs doctor; returns (exit code, level -> messages)."""
-
-    def run(**flags):
-        code, out, _ = run_script(doctor, **flags)
-        found = {"wrong": [], "suspicious": [], "fine": []}
-        for line in out.splitlines()[:-1]:
-            level, _, message = line.partition(": ")
-            found[level].append(message)
-        return code, found
-
-    return run
-
-
 def test_a_healthy_run_raises_nothing(diagnose, run_folder):
     code, found = diagnose(output_dir=run_folder)
     assert (code, found["wrong"], found["suspicious"]) == (0, [], [])

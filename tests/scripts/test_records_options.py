@@ -7,7 +7,6 @@ import json
 import pytest
 import tensorflow as tf
 
-import create_pretraining_data
 from data import features
 from data.corpus import documents
 from tests.helpers import text
@@ -24,29 +23,18 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def create(folder, run_script):
+def create(folder, create):
     """Runs the script into a folder of its own: (records, run, out, err)."""
 
     def run(name, *words, code=0, **named):
-        named = {
-            "input_file": folder / "corpus.txt",
-            "vocab_file": folder / "vocab.txt",
-            "output_file": folder / name / "0.tfrecord",
-            "max_seq_length": S,
-            "max_predictions_per_seq": P,
-            "dupe_factor": 3,
-            "num_processes": 1,
-            **named,
-        }
-        words += tuple(f"--{key}={value}" for key, value in named.items())
-        found, out, err = run_script(create_pretraining_data, *words)
-        assert found == code, err
+        named = {"max_seq_length": S, "max_predictions_per_seq": P, **named}
+        (file,), out, err = create(name, *words, code=code, **named)
         if code:
             assert not (folder / name).exists()
             return None, None, out, err
         path = folder / name / "0.tfrecord.manifest.json"
         manifest = json.loads(path.read_text())
-        dataset = tf.data.TFRecordDataset(str(named["output_file"]))
+        dataset = tf.data.TFRecordDataset(str(file))
         return [r.numpy() for r in dataset], manifest, out, err
 
     return run
