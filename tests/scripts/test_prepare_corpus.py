@@ -39,12 +39,26 @@ def raw(tmp_path):
     return folder
 
 
-def test_a_folder_becomes_a_corpus(run_script, raw, tmp_path):
-    output = tmp_path / "corpus.txt"
-    code, out, err = run_script(
-        prepare_corpus, input_file=raw, output_file=output, num_processes=1
-    )
-    assert code == 0, err
+@pytest.fixture
+def prepare(run_script, tmp_path):
+    """Runs the script; returns (path of the output, out, err)."""
+
+    def run(input_file, name="corpus.txt", code=0, **named):
+        named = {
+            "input_file": input_file,
+            "output_file": tmp_path / name,
+            "num_processes": 1,
+            **named,
+        }
+        found, out, err = run_script(prepare_corpus, **named)
+        assert found == code, err
+        return tmp_path / name, out, err
+
+    return run
+
+
+def test_a_folder_becomes_a_corpus(prepare, raw, tmp_path):
+    output, out, err = prepare(raw)
     assert output.read_text() == CORPUS
     assert out == f"wrote 8 sentences of 3 documents (0.0 MB) to {output}\n"
     assert err.splitlines() == [
@@ -56,44 +70,32 @@ def test_a_folder_becomes_a_corpus(run_script, raw, tmp_path):
     assert sorted(tmp_path.iterdir()) == [output, raw]
 
 
-def test_binary_files_of_a_folder_are_skipped(run_script, tmp_path):
-    folder, output = tmp_path / "raw", tmp_path / "corpus.txt"
+def test_binary_files_of_a_folder_are_skipped(prepare, tmp_path):
+    folder = tmp_path / "raw"
     folder.mkdir()
     (folder / "index.dat").write_bytes(b"a line\n\0\0\0\2\n")
     (folder / "sheet.xls").write_bytes(b"\xd0\xcf" + bytes(17))
     with gzip.open(folder / "text.txt.gz", "wb") as file:
         file.write(b"A cat.\nA dog.\n")
-    code, _, err = run_script(
-        prepare_corpus, input_file=folder, output_file=output
-    )
-    assert code == 0
+    output, _, err = prepare(folder)
     assert output.read_text() == "A cat.\nA dog.\n"
     assert err.splitlines()[:2] == [
         f"note: skipped binary files: {folder}/index.dat and 1 more",
         "reading 1 file",
     ]
     (folder / "utf-16.txt").write_bytes("A cat.".encode("utf-16"))
-    code, _, err = run_script(
-        prepare_corpus, input_file=folder, output_file=output
-    )
-    assert code == 2 and "utf-16.txt:1: " in err.splitlines()[-1]
+    _, _, err = prepare(folder, code=2)
+    assert "utf-16.txt:1: " in err.splitlines()[-1]
     (folder / "text.txt.gz").unlink()
     (folder / "utf-16.txt").unlink()
-    code, _, err = run_script(
-        prepare_corpus, input_file=folder, output_file=output
-    )
-    assert code == 2 and f"{folder}: no text file in this folder" in err
+    _, _, err = prepare(folder, code=2)
+    assert f"{folder}: no text file in this folder" in err
 
 
-def test_lists_globs_and_folders_keep_their_order(run_script, raw, tmp_path):
-    output = tmp_path / "corpus.txt"
-    code, _, err = run_script(
-        prepare_corpus,
-        input_file=f"{raw}/b*,{raw}/articles.jsonl.gz,{raw}/books/book.txt",
-        output_file=output,
-        num_processes=1,
+def test_lists_globs_and_folders_keep_their_order(prepare, raw):
+    output, _, _ = prepare(
+        f"{raw}/b*,{raw}/articles.jsonl.gz,{raw}/books/book.txt"
     )
-    assert code == 0, err
     at = CORPUS.index("The cat")
     articles, book = CORPUS[:at], CORPUS[at:]
     assert output.read_text() == f"{book}\n{articles}{book}"
@@ -108,37 +110,26 @@ def test_files_of_a_folder_are_sorted_by_their_paths(tmp_path):
     assert found == [f"{tmp_path}/{name}" for name in names]
 
 
-def test_blank_lines_between_documents(run_script, raw, tmp_path):
-    output = tmp_path / "corpus.txt"
-    code, _, err = run_script(
-        prepare_corpus,
-        input_file=raw / "books",
-        output_file=output,
-        document_boundary="blank_line",
-        num_processes=1,
-    )
-    assert code == 0, err
+def test_blank_lines_between_documents(prepare, raw):
+    output, _, err = prepare(raw / "books", document_boundary="blank_line")
     assert output.read_text() == (
         "The cat sleeps.\nIt is old.\n\nThe dog sees it.\n"
     )
     assert "warning" not in err
 
 
-def test_processes_change_no_byte(run_script, tmp_path, monkeypatch):
+def test_processes_change_no_byte(prepare, tmp_path, monkeypatch):
     monkeypatch.setattr(raw_text, "_CHUNK", 97)
     for number in range(23):
         text = f"Number {number} is here. It is old!\n\nSo? " * (number % 7)
         (tmp_path / f"{number}.txt").write_text(text)
     contents = set()
     for processes in (1, 2, 3):
-        output = tmp_path / f"corpus-{processes}.gz"
-        code, out, err = run_script(
-            prepare_corpus,
-            input_file=f"{tmp_path}/*.txt",
-            output_file=output,
+        output, out, _ = prepare(
+            f"{tmp_path}/*.txt",
+            f"corpus-{processes}.gz",
             num_processes=processes,
         )
-        assert code == 0, err
         assert "of 19 documents" in out
         contents.add(output.read_bytes())
     assert len(contents) == 1
@@ -147,17 +138,10 @@ def test_processes_change_no_byte(run_script, tmp_path, monkeypatch):
     assert lines.count("Number 20 is here.") == 6
 
 
-def test_compressed_bytes_do_not_depend_on_the_time(run_script, raw, tmp_path):
-    contents = []
-    for name in ("one.gz", "two.gz"):
-        code, _, err = run_script(
-            prepare_corpus,
-            input_file=raw,
-            output_file=tmp_path / name,
-            num_processes=1,
-        )
-        assert code == 0, err
-        contents.append((tmp_path / name).read_bytes())
+def test_compressed_bytes_do_not_depend_on_the_time(prepare, raw):
+    contents = [
+        prepare(raw, name)[0].read_bytes() for name in ("one.gz", "two.gz")
+    ]
     assert gzip.decompress(contents[0]).decode() == CORPUS
     assert contents[0] == contents[1]
     assert contents[0][4:8] == bytes(4)
@@ -173,18 +157,11 @@ def test_compressed_bytes_do_not_depend_on_the_time(run_script, raw, tmp_path):
         ),
     ],
 )
-def test_warnings(run_script, tmp_path, content, message):
+def test_warnings(prepare, tmp_path, content, message):
     path = tmp_path / "raw.txt"
     path.write_text(content)
     boundary = "blank_line" if "\n" in content else "file"
-    code, _, err = run_script(
-        prepare_corpus,
-        input_file=path,
-        output_file=tmp_path / "corpus.txt",
-        document_boundary=boundary,
-        num_processes=1,
-    )
-    assert code == 0, err
+    _, _, err = prepare(path, document_boundary=boundary)
     assert message in err
     assert err.count("warning") == 1
 
@@ -196,21 +173,17 @@ def write_articles(folder, count):
     return path
 
 
-def test_documents_are_held_out(run_script, tmp_path):
+def test_documents_are_held_out(prepare, tmp_path):
     articles = write_articles(tmp_path, 211)
-    whole = tmp_path / "whole.txt"
-    run_script(prepare_corpus, input_file=articles, output_file=whole)
+    whole, _, _ = prepare(articles, "whole.txt")
     found = {}
     for seed in (1, 1, 2):
-        output = tmp_path / f"corpus{len(found)}.txt.gz"
-        code, out, err = run_script(
-            prepare_corpus,
-            input_file=articles,
-            output_file=output,
+        output, out, _ = prepare(
+            articles,
+            f"corpus{len(found)}.txt.gz",
             held_out=0.1,
             random_seed=seed,
         )
-        assert code == 0, err
         held_out = tmp_path / f"corpus{len(found)}_held_out.txt.gz"
         assert [x.rpartition(" to ")[2] for x in out.splitlines()] == [
             str(output),
@@ -230,13 +203,10 @@ def test_documents_are_held_out(run_script, tmp_path):
         )
 
 
-def test_a_share_without_a_document_is_rejected(run_script, tmp_path):
+def test_a_share_without_a_document_is_rejected(prepare, tmp_path):
     articles = write_articles(tmp_path, 3)
-    output = tmp_path / "corpus.txt"
-    code, _, err = run_script(
-        prepare_corpus, input_file=articles, output_file=output, held_out=1e-6
-    )
-    assert code == 2 and "--held_out=1e-06: 0 of 3 documents; expected" in err
+    _, _, err = prepare(articles, code=2, held_out=1e-6)
+    assert "--held_out=1e-06: 0 of 3 documents; expected" in err
     assert list(tmp_path.iterdir()) == [articles]
 
 
@@ -277,35 +247,32 @@ def test_a_killed_run_leaves_the_output_as_it_was(tmp_path):
     assert output.read_text() == "precious\n"
 
 
-def test_a_second_run_into_the_same_file_ends(tmp_path, run_script):
+def test_a_second_run_into_the_same_file_ends(tmp_path, prepare):
     """While the first one writes, which goes on as if it were alone."""
-    output = tmp_path / "corpus.txt"
-    named = {"input_file": tmp_path / "raw.txt", "output_file": output}
-    (tmp_path / "raw.txt").write_text("Three. Four.\n")
+    output, path = tmp_path / "corpus.txt", tmp_path / "raw.txt"
+    path.write_text("Three. Four.\n")
     with corpus_writer.open_text(str(output)) as write:
         write("One.\n")
-        code, out, err = run_script(prepare_corpus, num_processes=1, **named)
+        _, out, err = prepare(path, code=2)
         write("Two.\n")
-    assert (code, out) == (2, "")
+    assert out == ""
     assert f"error: {output}: in use by process {os.getpid()} on " in err
     assert output.read_text() == "One.\nTwo.\n"
-    code, *_ = run_script(prepare_corpus, num_processes=1, **named)
-    assert code == 0
+    prepare(path)
     assert output.read_text() == "Three.\nFour.\n"
     assert len(os.listdir(tmp_path)) == 2
 
 
 @pytest.fixture
-def refused(run_script, tmp_path):
+def refused(prepare, tmp_path):
     """Runs the script; returns its one line. The output stays as it was."""
     output = tmp_path / "corpus.txt"
     output.write_text("precious\n")
 
-    def run(**changed):
-        named = {"output_file": output, "num_processes": 1, **changed}
+    def run(**named):
         before = sorted(tmp_path.rglob("*"))
-        code, out, err = run_script(prepare_corpus, **named)
-        assert (code, out) == (2, "")
+        _, out, err = prepare(code=2, **named)
+        assert out == ""
         assert sorted(tmp_path.rglob("*")) == before
         assert output.read_text() == "precious\n"
         lines = [x for x in err.splitlines() if not x.startswith("reading ")]
@@ -364,20 +331,14 @@ def write_bad_lines(path):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_bad_lines_are_dropped_counted_and_reported(
-    run_script, tmp_path, processes
+    prepare, tmp_path, processes
 ):
     path = write_bad_lines(tmp_path / "a.jsonl")
     plain = tmp_path / "b.txt"
     plain.write_bytes(b"Fish\nswim. Bi\xffrds fly.\nStones are hard.\n")
-    output = tmp_path / "corpus.txt"
-    code, out, err = run_script(
-        prepare_corpus,
-        input_file=f"{path},{plain}",
-        output_file=output,
-        num_processes=processes,
-        max_bad_lines=8,
+    output, _, err = prepare(
+        f"{path},{plain}", num_processes=processes, max_bad_lines=8
     )
-    assert code == 0, err
     documents = ["One.\nTwo.\n\n", "A cat.\nA dog.\n\n"] * 4
     documents[-1] = "Fish\nStones are hard.\n"
     assert output.read_text() == "".join(documents)
@@ -397,36 +358,24 @@ def test_one_bad_line_too_many_ends_the_run(refused, tmp_path):
     assert line.endswith("pass --max_bad_lines to drop such lines")
 
 
-def test_more_bad_lines_than_are_allowed(run_script, tmp_path):
+def test_more_bad_lines_than_are_allowed(prepare, tmp_path):
     path = write_bad_lines(tmp_path / "a.jsonl")
-    code, _, err = run_script(
-        prepare_corpus,
-        input_file=path,
-        output_file=tmp_path / "corpus.txt",
-        num_processes=1,
-        max_bad_lines=6,
-    )
+    _, _, err = prepare(path, code=2, max_bad_lines=6)
     lines = err.splitlines()
-    assert code == 2 and len(lines) == 7
+    assert len(lines) == 7
     assert lines[-1].startswith(f"error: {path}:14: not JSON: nested too deep")
     assert lines[-1].endswith("this is bad line 7 (--max_bad_lines=6)")
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-def test_a_damaged_file_is_no_bad_line(run_script, tmp_path):
+def test_a_damaged_file_is_no_bad_line(prepare, tmp_path):
     for name, content in (
         ("a.txt.gz", gzip.compress(b"One.", mtime=0)[:-9]),
         ("b.txt", b"One.\rTwo.\rThree.\r"),
     ):
         (tmp_path / name).write_bytes(content)
-        code, _, err = run_script(
-            prepare_corpus,
-            input_file=tmp_path / name,
-            output_file=tmp_path / "corpus.txt",
-            num_processes=1,
-            max_bad_lines=97,
-        )
-        assert code == 2 and f"error: {tmp_path / name}" in err
+        _, _, err = prepare(tmp_path / name, code=2, max_bad_lines=97)
+        assert f"error: {tmp_path / name}" in err
 
 
 @pytest.mark.parametrize(
