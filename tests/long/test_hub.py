@@ -11,13 +11,11 @@ import tensorflow as tf
 
 import convert_checkpoint
 from modeling import hub
-from serving import hub as serving_hub
-from tests.helpers import hard_texts, hub_exports
+from tests.helpers import hub_exports
 
 ROOT = pathlib.Path(__file__).parents[2]
 PEER = ROOT / ".venv-peers" / "model_garden" / "bin" / "python"
 SCRIPT = ROOT / "benchmarks" / "peers" / "model_garden_outputs.py"
-PLANE = 0x10000
 pytestmark = pytest.mark.long
 
 
@@ -153,21 +151,3 @@ def test_our_preprocessor_has_the_parts_of_theirs(exports, theirs):
             assert shapes(a) == shapes(b)
             for name, value in a.items():
                 np.testing.assert_array_equal(value, b[name], name)
-
-
-@pytest.mark.parametrize("planes", [range(1), range(1, 3), range(3, 17)])
-@pytest.mark.parametrize("lower", [True, False])
-def test_every_scalar_value(lower, planes, tmp_path):
-    strings = [
-        f"a{chr(code)}b Σ{chr(code)} aΣ{chr(code)}a {chr(code)}"
-        for code in range(planes[0] * PLANE, (planes[-1] + 1) * PLANE)
-        if not 0xD800 <= code < 0xE000
-    ]
-    graph, reference = hard_texts.pair(strings, lower, tmp_path)
-    folder = str(tmp_path / "preprocessor")
-    serving_hub.save(serving_hub.Preprocessor(graph, 13, False), folder)
-    loaded = hub.load(folder, trust_model=True)
-    for start in range(0, len(strings), PLANE):
-        some = strings[start : start + PLANE]
-        ids = loaded.tokenize(some).merge_dims(1, 2).to_list()
-        assert ids == [hard_texts.reference_ids(reference, s) for s in some]
