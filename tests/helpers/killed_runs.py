@@ -1,13 +1,14 @@
 """Killed runs of pre-training, and checks of their files."""
 
 import hashlib
-import json
 import os
 import pydoc
 import signal
 import threading
 
 import numpy as np
+
+from tests.helpers import run_folders
 
 MODULES = (  # all that a run imports, also late
     "run_pretraining",
@@ -123,9 +124,6 @@ def digest(folder, step: int) -> str:
 
 def losses(folder) -> list[tuple]:
     """(step, kind, losses and accuracies as hex) of each line."""
-    path = os.path.join(folder, "metrics.jsonl")
-    with open(path, encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file]
     return [
         (
             line["step"],
@@ -136,7 +134,7 @@ def losses(folder) -> list[tuple]:
                 if name.endswith(("loss", "accuracy"))
             ),
         )
-        for line in lines
+        for line in run_folders.points(folder)
     ]
 
 

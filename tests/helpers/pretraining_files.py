@@ -1,14 +1,12 @@
 """Random pre-training records, and readers of what is trained on them."""
 
-import json
-
 import numpy as np
 import tensorflow as tf
 
 from data import features
 from data.records import encoding
 from data.records import writer as records
-from tests.helpers import small
+from tests.helpers import run_folders, small
 from tests.helpers.small import P, S
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
@@ -61,9 +59,8 @@ def tensors(prefix) -> dict[str, np.ndarray]:
 
 def losses(output) -> list[str]:
     """Losses of the reports on training, as hex."""
-    lines = (output / "metrics.jsonl").read_text().splitlines()
-    lines = [json.loads(line) for line in lines]
-    return [line["loss"].hex() for line in lines if line["kind"] == "train"]
+    points = run_folders.points(output)
+    return [x["loss"].hex() for x in points if x["kind"] == "train"]
 
 
 def assert_same_bits(ours, theirs):

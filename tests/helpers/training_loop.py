@@ -1,13 +1,11 @@
 """A small BERT in the training loop, and the batches that it is trained on."""
 
-import json
-
 import numpy as np
 import tensorflow as tf
 
 from modeling import dropout, losses
 from modeling.models import build_pretraining_model
-from tests.helpers import small
+from tests.helpers import run_folders, small
 from training import logs, loop, steps
 from training.optimization import AdamWeightDecay, WarmupLinearDecay
 
@@ -67,5 +65,4 @@ def train(trainer, folder, plan=None, save=None, evaluate=None):
         save or nothing,
         evaluate or nothing,
     )
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    return run_folders.points(folder)

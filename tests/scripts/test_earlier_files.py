@@ -16,7 +16,7 @@ import run_ner
 import run_pretraining
 from common import tensor_files
 from common.storage import size
-from tests.helpers import archives
+from tests.helpers import archives, run_folders
 from training import saver
 
 EARLIER = pathlib.Path(__file__).parents[1] / "fixtures" / "earlier"
@@ -51,8 +51,8 @@ def test_a_run_continues_on_its_records(folder, run_script):
         for step in (2, 3)
     )
     assert set(before) == set(after)
-    lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [2, 3]
+    points = run_folders.points(folder / "run")
+    assert [point["step"] for point in points] == [2, 3]
 
 
 def predict(run_script, script, folder, **named):

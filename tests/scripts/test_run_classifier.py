@@ -16,7 +16,7 @@ from data.text import tokenization
 from modeling import checkpoints, task_models
 from modeling.config import BertConfig
 from modeling.formats import model_garden
-from tests.helpers import classifier_files, small, stranger
+from tests.helpers import classifier_files, run_folders, small, stranger
 from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
 
 S = small.POSITIONS
@@ -59,11 +59,6 @@ def classify(made, run_script, tmp_path):
     return run
 
 
-def results_of(folder):
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
-
-
 def numpy_logits(folder, prefix, rows):
     """Logits of texts, tokenized one by one as the original does."""
     config = BertConfig.from_json_file(f"{folder}/bert_config.json")
@@ -95,7 +90,7 @@ def softmax(logits):
 
 def test_a_run_learns_and_writes_the_originals_files(made):
     run = made / "run"
-    result = results_of(run)
+    result = run_folders.results(run)
     assert result.keys() == {
         "eval_accuracy",
         "eval_f1",
@@ -136,11 +131,10 @@ def test_the_best_weights_are_used_and_their_step_is_logged(made):
     run = made / "run"
     (best,) = (run / "best").glob("model.ckpt-*.json")
     saved = json.loads(best.read_text())["settings"]["eval_accuracy"]
-    result = results_of(run)
+    result = run_folders.results(run)
     assert result["global_step"] == int(best.stem.rpartition("-")[2])
     assert result["eval_accuracy"] == saved
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    logged = [json.loads(line) for line in lines]
+    logged = run_folders.points(run)
     scores = [x["eval_accuracy"] for x in logged if "eval_accuracy" in x]
     assert len(scores) == int(TRAIN / 7 * EPOCHS) // 22 + 1
     assert max(scores) == saved
@@ -171,7 +165,7 @@ def test_the_report_has_references_classes_and_errors(made):
     table = rows_of(made / "dev.tsv")[1:]
     labels = [row[0] for row in table]
     assert report["task"] == "mrpc" and report["labels"] == ["0", "1"]
-    result = results_of(made / "run")
+    result = run_folders.results(made / "run")
     del result["global_step"]
     assert report["metrics"] == result
     majority = max(labels.count("0"), labels.count("1")) / DEV
@@ -216,7 +210,7 @@ def test_losses_are_those_of_the_network(made):
     found = softmax(numpy_logits(made, prefix, [row[3:] for row in table]))
     labels = [int(row[0]) for row in table]
     losses = -np.log(found[np.arange(DEV), labels])
-    result = results_of(made / "run")
+    result = run_folders.results(made / "run")
     assert result["eval_loss"] == pytest.approx(losses.mean(), abs=1e-5)
     parts = [losses[i : i + 8].mean() for i in range(0, DEV, 8)]
     assert result["loss"] == pytest.approx(np.mean(parts), abs=1e-5)
@@ -330,9 +324,9 @@ def test_seeds_have_folders_means_and_deviations(classify, tmp_path):
         random_seed=31,
     )
     run = tmp_path / "run"
-    each = [results_of(run / f"seed_{seed}") for seed in (31, 32)]
+    each = [run_folders.results(run / f"seed_{seed}") for seed in (31, 32)]
     assert each[0]["eval_loss"] != each[1]["eval_loss"]
-    result = results_of(run)
+    result = run_folders.results(run)
     for name in ("eval_loss", "eval_accuracy", "eval_f1"):
         values = [x[name] for x in each]
         assert result[name] == pytest.approx(np.mean(values))
@@ -428,7 +422,7 @@ def test_several_labels_and_numbers_from_training_to_predictions(
     run = tmp_path / "run"
     table = rows_of(run / "predictions.tsv")
     assert [row[0] for row in table] == ["id"] + ["nt", "na", "nt", "nr"] * 3
-    result = results_of(run)
+    result = run_folders.results(run)
     curves = (run / "metrics.jsonl").read_text()
     assert ("accuracy" in curves) == (kind == "multi_label")
     if kind == "multi_label":

@@ -12,7 +12,7 @@ import run_ner
 from common import tensor_files
 from tasks.ner import conll, entities
 from tasks.ner import metrics as scoring
-from tests.helpers import model_files, names, stranger
+from tests.helpers import model_files, names, run_folders, stranger
 
 pytestmark = pytest.mark.slow
 
@@ -79,18 +79,13 @@ def trained(folder):
     return folder
 
 
-def results(run):
-    lines = (run / "eval_results.txt").read_text().splitlines()
-    return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
-
-
 def labels_of(path, column=-1):
     sentences = conll.read(str(path), conll.Columns(label=column))
     return [x.labels for x in sentences]
 
 
 def test_the_grammar_is_learned(trained):
-    found = results(trained / "run")
+    found = run_folders.results(trained / "run")
     assert found["eval_f1"] >= 0.99
     assert found["eval_f1_PER"] >= 0.98 and found["eval_f1_LOC"] >= 0.98
     assert 0 < found["eval_loss"] < 0.1
@@ -114,7 +109,7 @@ def test_predictions_are_a_column_and_score_the_same(trained):
     assert [line.rpartition(" ")[0] for line in lines] == source
     gold, guesses = labels_of(path, -2), labels_of(path)
     scores = scoring.score_entities(gold, guesses)
-    found = results(trained / "run")
+    found = run_folders.results(trained / "run")
     for name, value in scores.items():
         assert found[f"eval_{name}"] == value
 
@@ -172,7 +167,7 @@ def test_labels_that_training_did_not_have_count_as_wrong(trained, long):
         "labels that are not in the training data count as errors: B-MISC"
         in err
     )
-    found = results(trained / "again")
+    found = run_folders.results(trained / "again")
     assert found["eval_recall_MISC"] == found["eval_precision"] == 0.0
     assert found["global_step"] == 0  # a run of its own, not trained
 
@@ -269,7 +264,7 @@ def test_other_labels_with_the_context_of_documents(folder, run_script):
     words = ["--do_train", "--do_eval", "--do_predict", "--document_context"]
     code, out, err = run_script(run_ner, *words, *flags)
     assert code == 0, err
-    found = results(run)
+    found = run_folders.results(run)
     assert set(found) == {"eval_accuracy", "eval_loss", "global_step"}
     path = run / "predictions.conll"
     gold, guesses = labels_of(path, 1), labels_of(path)

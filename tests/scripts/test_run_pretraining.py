@@ -16,7 +16,7 @@ from xprof.convert import raw_to_tool_data
 import run_pretraining
 from common import tensor_files
 from data.records import reader
-from tests.helpers import small
+from tests.helpers import run_folders, small
 from tests.helpers.pretraining_files import (
     assert_same_bits,
     losses,
@@ -166,9 +166,8 @@ def test_two_devices_give_the_loss_of_one(pretrain, folder, tmp_path):
 
 def test_results_have_the_originals_keys(pretrain, four_steps):
     out, _ = pretrain(four_steps, "--do_eval")
-    text = (four_steps / "eval_results.txt").read_text()
-    lines = [line.split(" = ") for line in text.splitlines()]
-    assert [key for key, _ in lines] == [
+    values = run_folders.results(four_steps)
+    assert list(values) == [
         "global_step",
         "loss",
         "masked_lm_accuracy",
@@ -176,7 +175,6 @@ def test_results_have_the_originals_keys(pretrain, four_steps):
         "next_sentence_accuracy",
         "next_sentence_loss",
     ]
-    values = {key: float(value) for key, value in lines}
     assert values["global_step"] == 4
     both = values["masked_lm_loss"] + values["next_sentence_loss"]
     assert values["loss"] == pytest.approx(both)
@@ -200,8 +198,7 @@ def test_evaluation_does_not_depend_on_the_batch(
     results = []
     for size in (1, eval_batch_size):
         pretrain(four_steps, "--do_eval", eval_batch_size=size)
-        text = (four_steps / "eval_results.txt").read_text()
-        results.append([float(x) for x in re.findall(r"= (\S+)", text)])
+        results.append([*run_folders.results(four_steps).values()])
     np.testing.assert_allclose(results[0], results[1], rtol=1e-5)
 
 
@@ -215,8 +212,8 @@ def test_held_out_text_is_evaluated_while_training(pretrain, folder, tmp_path):
         eval_input_file=folder / "held_out.tfrecord",
     )
     assert re.findall(r"step (\d) held out", err) == ["2", "4", "5"]
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    held_out = [x for x in map(json.loads, lines) if x["kind"] == "eval"]
+    points = run_folders.points(tmp_path / "run")
+    held_out = [x for x in points if x["kind"] == "eval"]
     lowest = min(held_out, key=lambda line: line["loss"])
     assert Saver(str(tmp_path / "run" / "best")).steps() == [lowest["step"]]
     filled = (tmp_path / "run" / "filled_masks.jsonl").read_text()

@@ -7,7 +7,7 @@ import pytest
 
 import run_swag
 from common import tensor_files
-from tests.helpers import model_files, stranger
+from tests.helpers import model_files, run_folders, stranger
 from tests.helpers.swag_files import (
     VOCABULARY,
     S,
@@ -56,13 +56,8 @@ def trained(tmp_path_factory):
     return folder
 
 
-def results(run):
-    lines = (run / "eval_results.txt").read_text().splitlines()
-    return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
-
-
 def test_choices_are_learned(trained):
-    found = results(trained / "run")
+    found = run_folders.results(trained / "run")
     assert set(found) == {"eval_accuracy", "eval_loss", "global_step"}
     assert found["eval_accuracy"] >= 0.95
     report = json.loads((trained / "run" / "eval_report.json").read_text())
@@ -129,7 +124,7 @@ def test_any_number_of_choices_and_the_export_alone(trained, run_script):
         ),
     )
     assert code == 0, err
-    assert results(run)["eval_accuracy"] >= 12 / 13
+    assert run_folders.results(run)["eval_accuracy"] >= 12 / 13
     found = predictions(run / "predictions.tsv")
     assert [len(x) for _, x in found] == [len(x) for _, x, _ in made]
     padded = [

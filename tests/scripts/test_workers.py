@@ -12,7 +12,7 @@ import pytest
 import run_classifier
 import run_pretraining
 from modeling import task_models
-from tests.helpers import classifier_files, small, workers
+from tests.helpers import classifier_files, run_folders, small, workers
 from tests.helpers.pretraining_files import (
     assert_same_bits,
     losses,
@@ -143,11 +143,7 @@ def test_workers_train_as_one_device_does(folder, run_script, tmp_path, count):
     found = ends(started)
     assert [code for code, *_ in found] == [0] * count, found
     alone, together = (
-        [
-            json.loads(line)
-            for line in (tmp_path / name / "metrics.jsonl").open()
-        ]
-        for name in ("alone", "together")
+        run_folders.points(tmp_path / name) for name in ("alone", "together")
     )
     assert len(together) == len(alone) == 6
     for ours, theirs in zip(together, alone, strict=True):
