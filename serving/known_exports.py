@@ -13,7 +13,6 @@ import os
 from common import storage
 
 _FOLDERS = ("assets", "variables")
-_CHUNK = 1 << 20
 
 
 def remember(folder: str, path: str = "") -> None:
@@ -63,9 +62,7 @@ def hash_of(folder: str) -> str:
     ]
     for path in [os.path.join(folder, "saved_model.pb"), *sorted(paths)]:
         name = path[len(folder) + 1 :]
-        own = hashlib.sha256()
         with storage.open_file(path, "rb") as file:
-            while chunk := file.read(_CHUNK):
-                own.update(chunk)
+            own = hashlib.file_digest(file, "sha256")
         digest.update(f"{name}\0{own.hexdigest()}\n".encode())
     return digest.hexdigest()
