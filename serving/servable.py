@@ -34,6 +34,7 @@ class Servable:
 
     Attributes:
         signatures: name -> specs of the inputs by name.
+        metadata: name -> the signature, as a proto in JSON.
 
     Raises:
         UserError: see `hub.load`.
@@ -49,7 +50,7 @@ class Servable:
         self._functions = self._loaded.signatures
         (meta,) = saved_models.read_proto(folder).meta_graphs
         self.signatures = rest.signatures_of(meta)
-        self._metadata = {
+        self.metadata = {
             name: json_format.MessageToDict(
                 meta.signature_def[name], preserving_proto_field_name=True
             )
@@ -106,10 +107,6 @@ class Servable:
             with self._one_at_a_time:
                 outputs = self._functions[signature](**tensors)
         return {name: value.numpy() for name, value in outputs.items()}
-
-    def metadata(self) -> dict:
-        """Describes the signatures, as protos in JSON."""
-        return self._metadata
 
 
 def _batched(function, specs: dict, settings: Settings, on_batch: Callable):

@@ -117,7 +117,7 @@ def make_app(
 
     def metadata():
         spec = {"name": name, "version": str(version)}
-        signatures = {"signature_def": model.metadata()}
+        signatures = {"signature_def": model.metadata}
         return {"model_spec": spec, "metadata": {"signature_def": signatures}}
 
     paths = [f"/v1/models/{name}", f"/v1/models/{name}/versions/{version}"]
