@@ -10,22 +10,18 @@ import tokenizers
 
 from common import tensor_files
 from data.text import tokenization, tokenizer_files
-from modeling import checkpoints, models, task_models
+from modeling import models, task_models
 from modeling.formats import conversion, portable
-from tests.helpers import classifier_files, small, text
-
-SIZE = len(text.VOCABULARY)
+from tests.helpers import model_files, small
 
 
 def classifier_folder(folder, size):
     """A Google folder of a classifier."""
     folder.mkdir()
-    model = task_models.build_classifier(small.config(vocab_size=SIZE), size)
-    classifier_files.write_model(folder)
-    values = {
-        name: np.full(v.shape, 0.1, np.float32)
-        for name, v in checkpoints.model_variables(model).items()
-    }
+    config = model_files.write_sizes(folder)
+    model = task_models.build_classifier(config, size)
+    named = model_files.values_of(model)
+    values = {name: np.full_like(v, 0.1) for name, v in named.items()}
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
     tokenizer_files.write_config(str(folder), True, None)
     return folder
@@ -92,10 +88,7 @@ def test_tokenizer_json_gives_the_tokens_of_the_vocabulary(convert, tmp_path):
 def test_a_file_has_an_output_of_each_part_that_is_there(pooler):
     config = small.config()
     model = models.build_pretraining_model(config)
-    values = {
-        name: np.zeros(v.shape, np.float32)
-        for name, v in checkpoints.model_variables(model).items()
-    }
+    values = model_files.values_of(model)
     if not pooler:
         values = {n: x for n, x in values.items() if "pooler" not in n}
     outputs = portable.build(config, values, "here").output.keys()

@@ -2,21 +2,18 @@
 
 import json
 
-import numpy as np
 import pytest
 
-import convert_checkpoint
 from data.text import tokenizer_files
-from modeling import checkpoints, models
+from modeling import models
 from modeling.formats import conversion, huggingface
-from tests.helpers import small, text
+from tests.helpers import model_files, small, text
 
 
 @pytest.fixture(scope="module")
 def values():
     config = small.config(vocab_size=len(text.VOCABULARY))
-    named = checkpoints.model_variables(models.build_pretraining_model(config))
-    return {n: np.zeros(v.shape, np.float32) for n, v in named.items()}
+    return model_files.values_of(models.build_pretraining_model(config))
 
 
 @pytest.fixture
@@ -60,34 +57,21 @@ def test_the_casing_is_guessed_from_the_vocabulary(source, tokens, expected):
     assert (bert.do_lower_case, bert.strip_accents) == (expected, None)
 
 
-def test_a_flag_overrides_strip_accents(run_script, tmp_path, source):
+def test_a_flag_overrides_strip_accents(convert, tmp_path, source):
     tokenizer_files.write_config(str(source), True, True)
-    code, _, err = run_script(
-        convert_checkpoint,
-        "--nostrip_accents",
-        "--from=huggingface",
-        input=source,
-        to="google",
-        output=tmp_path / "out",
-    )
-    assert code == 0, err
-    assert tokenizer_files.read_casing(str(tmp_path / "out")) == (True, False)
+    output = tmp_path / "out"
+    convert("huggingface", source, "google", output, strip_accents=False)
+    assert tokenizer_files.read_casing(str(output)) == (True, False)
 
 
 def test_a_tokenizer_that_cannot_be_kept_is_rejected_first(
-    run_script, tmp_path, source
+    convert, tmp_path, source
 ):
     config = source / "tokenizer_config.json"
     config.write_text('{"tokenize_chinese_chars": false}')
     (source / "model.safetensors").unlink()  # is not read
-    code, _, err = run_script(
-        convert_checkpoint,
-        "--from=huggingface",
-        input=source,
-        to="google",
-        output=tmp_path / "out",
-    )
-    assert code == 2
+    output = tmp_path / "out"
+    err = convert("huggingface", source, "google", output, code=2)
     assert f"{config}: tokenize_chinese_chars is False; expected True" in err
     assert err.count("\n") == 1
-    assert not (tmp_path / "out").exists()
+    assert not output.exists()
