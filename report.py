@@ -12,9 +12,8 @@ import dataclasses
 import os
 import sys
 
-from common import extras, flags, outputs, storage
+from common import extras, flags, outputs
 from common import main as common_main
-from common.errors import UserError
 from common.flags import flag
 from common.progress import say
 from reports import run_files
@@ -46,12 +45,9 @@ def main(argv: list[str]) -> None:
     folders = settings.runs.split(",")
     where = folders[0] if len(folders) == 1 else "."
     path = settings.output_file or os.path.join(where, "report.html")
-    for folder in folders:
-        if not storage.is_folder(folder):
-            raise UserError("no such folder", path=folder, expected="a run")
+    runs = run_files.read_runs(folders)
     outputs.check_file(path, "output_file")
     extras.check("report", "jinja2", "matplotlib")
-    runs = run_files.read_runs(folders)
     say(f"drawing the report to {path} ...")
     from reports import page  # loads matplotlib, which takes seconds
 
