@@ -5,7 +5,7 @@ A view is a dict with its `kind`, the name of a macro of `demo.html`.
 
 import math
 
-_COLOURS = 6
+from reports.figures import NUM_COLOURS
 
 
 def view(answer: dict, texts: dict) -> dict:
@@ -61,7 +61,7 @@ def _entities(entities: list[dict], text: str) -> dict:
     for entity in sorted(entities, key=lambda entity: entity["start"]):
         start, end = entity["start"], entity["end"]
         parts.append((text[done:start], "", 0, None))
-        colour = types.index(entity["type"]) % _COLOURS
+        colour = types.index(entity["type"]) % NUM_COLOURS
         score = entity.get("score")
         parts.append((text[start:end], entity["type"], colour, score))
         done = end
@@ -69,7 +69,7 @@ def _entities(entities: list[dict], text: str) -> dict:
     return {
         "kind": "entities",
         "parts": [part for part in parts if part[0]],
-        "types": [(name, i % _COLOURS) for i, name in enumerate(types)],
+        "types": [(name, i % NUM_COLOURS) for i, name in enumerate(types)],
     }
 
 
