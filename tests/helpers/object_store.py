@@ -25,6 +25,8 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 
+from tests.helpers import workers
+
 BUCKET = "b"
 _HOSTS = ("www.googleapis.com", "storage.googleapis.com")
 _EMULATOR = """
@@ -284,12 +286,6 @@ def _uploaded(target: str) -> str:
     return name or urllib.parse.unquote(path.rpartition("/o/")[2])
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
 @contextlib.contextmanager
 def running(folder) -> Iterator[Store]:
     """Context with a store whose one bucket is empty.
@@ -297,7 +293,7 @@ def running(folder) -> Iterator[Store]:
     Args:
         folder: for its certificate.
     """
-    port = _free_port()
+    (port,) = workers.free_ports(1)
     with open(os.path.join(folder, "emulator.log"), "w") as log:
         emulator = subprocess.Popen(
             [sys.executable, "-c", _EMULATOR, str(port), BUCKET],
