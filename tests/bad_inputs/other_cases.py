@@ -293,11 +293,12 @@ def cases() -> list[Case]:
     return [
         *several("records", "bare/good.tfrecord", RECORDS, BARE),
         *several("safetensors", "hf/model.safetensors", weights, converts),
-        *[
-            Case("list of weights", name, path, content, message, converts)
-            for name, (content, message) in weight_files.items()
-            for path in ["other/model.safetensors.index.json"]
-        ],
+        *several(
+            "list of weights",
+            "other/model.safetensors.index.json",
+            weight_files,
+            converts,
+        ),
         *several("vocabulary", "model/vocab.txt", VOCABULARIES, vocab_runs),
         *[
             Case("text", name, path, content, message, ("create_vocab",))

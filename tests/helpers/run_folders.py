@@ -1,7 +1,16 @@
 """Files that a run leaves in its folder."""
 
+import hashlib
 import json
 import pathlib
+
+
+def digests(folder: pathlib.Path, names: str = "*") -> dict[str, str]:
+    """Name -> sha256 of its files."""
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.glob(names)
+    }
 
 
 def results(folder: pathlib.Path) -> dict[str, float]:

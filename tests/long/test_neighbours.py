@@ -4,7 +4,6 @@ Half of the orphans are stopped before their parent is killed, and wake while
 the other run is at work: as late as an orphan can be. Only in `make test-long`.
 """
 
-import hashlib
 import os
 import pathlib
 import random
@@ -15,7 +14,7 @@ import time
 
 import pytest
 
-from tests.helpers import small_parts, text
+from tests.helpers import run_folders, small_parts, text
 from tests.helpers.process_ends import Orphans
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -69,20 +68,13 @@ def run(folder, output, words):
     assert process.wait() == 0, (folder / "log").read_text()
 
 
-def digests(folder):
-    return {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.iterdir())
-    }
-
-
 @pytest.mark.parametrize("script", RUNS)
 def test_kills_followed_by_another_run_change_no_byte(folder, script):
     runs, expected, seconds = RUNS[script], [], 0.0
     for number, words in enumerate(runs):
         straight, began = folder / f"straight{number}", time.monotonic()
         run(folder, straight, words)
-        expected.append(digests(straight))
+        expected.append(run_folders.digests(straight))
         seconds = time.monotonic() - began
     assert expected[0] != expected[1]
     rng, killed = random.Random(1), folder / "killed"
@@ -110,11 +102,11 @@ def test_kills_followed_by_another_run_change_no_byte(folder, script):
             orphans.send(signal.SIGCONT)  # others have ended by now
         assert other.wait() == 0, (folder / "log").read_text()
         seconds = time.monotonic() - began
-        found = digests(killed)
+        found = run_folders.digests(killed)
         orphans.send(signal.SIGCONT)
         assert orphans.end(), "a process was left"
         assert found == expected[number % 2], number
-        assert digests(killed) == found, "changed by an orphan"
+        assert run_folders.digests(killed) == found, "changed by an orphan"
     print(
         f"{script}: {kills} kills of {number} runs, {orphans_seen} processes "
         f"left behind, stopped before {stopped} kills"

@@ -15,7 +15,7 @@ import time
 import pytest
 
 from data.corpus import documents
-from tests.helpers import small_parts, text
+from tests.helpers import run_folders, small_parts, text
 from tests.helpers.process_ends import Orphans, children
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -42,14 +42,7 @@ def create(folder, name, *options, **flags):
     """Runs the script to its end; returns name -> sha256."""
     words = command(folder, folder / name, *options, **flags)
     subprocess.run(words, check=True, cwd=folder)
-    return digests(folder / name)
-
-
-def digests(folder, names="*"):
-    return {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.glob(names))
-    }
+    return run_folders.digests(folder / name)
 
 
 @pytest.fixture
@@ -84,7 +77,7 @@ def test_a_hundred_kills_of_runs_that_continue(folder):
     straight = start(folder, folder / "straight", log, 2)
     assert straight.wait() == 0, log.read_text()
     seconds = time.monotonic() - began
-    expected = digests(folder / "straight")
+    expected = run_folders.digests(folder / "straight")
     kills = ends = continued = 0
     while kills < 100:
         process = start(folder, killed, log, rng.choice([1, 2]))
@@ -99,11 +92,11 @@ def test_a_hundred_kills_of_runs_that_continue(folder):
             kills += process.wait() == -signal.SIGKILL
             assert orphans.end(), "a process was left"
             if killed.exists():
-                found = digests(killed, "[!.]*")
+                found = run_folders.digests(killed, "[!.]*")
                 assert found.items() <= expected.items()
         else:
             assert process.returncode == 0, log.read_text()
-            assert digests(killed) == expected
+            assert run_folders.digests(killed) == expected
             shutil.rmtree(killed)
             ends += 1
         continued += "continuing: " in log.read_text()
@@ -202,7 +195,7 @@ def test_a_worker_of_dask_is_killed(folder):
             killed.append(worker)
     assert process.wait() == 0
     assert killed
-    assert digests(folder / "dask") == expected
+    assert run_folders.digests(folder / "dask") == expected
 
 
 def makes_records(pid):

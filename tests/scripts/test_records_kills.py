@@ -1,6 +1,5 @@
 """Killed runs of create_pretraining_data, and what comes after them."""
 
-import hashlib
 import os
 import signal
 
@@ -10,7 +9,7 @@ import create_pretraining_data
 from data.corpus import documents
 from data.pretraining import partitions
 from data.records import shuffle
-from tests.helpers import killed_records, text
+from tests.helpers import killed_records, run_folders, text
 from tests.helpers.fork_server import ForkServer
 
 pytestmark = pytest.mark.slow
@@ -56,7 +55,7 @@ def create(folder, run_script):
         argv = flags(folder, name, **named)
         code, _, err = run_script(create_pretraining_data, *argv)
         assert code == 0, err
-        return digests(folder / name), err
+        return run_folders.digests(folder / name), err
 
     return run
 
@@ -78,13 +77,6 @@ def kill(server, folder):
         assert code == -signal.SIGKILL, (folder / "log").read_text()
 
     return run
-
-
-def digests(folder):
-    return {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.iterdir()
-    }
 
 
 def scratch(folder):
