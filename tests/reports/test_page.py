@@ -165,13 +165,6 @@ def test_a_damaged_file_is_named(tmp_path, name, content, message):
         run_files.read_runs([str(folder)])
 
 
-def test_a_folder_without_a_run_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"no metrics.jsonl and no results"):
-        run_files.read_runs([str(tmp_path)])
-    with pytest.raises(UserError, match=r"nix: no such folder"):
-        run_files.read_runs([str(tmp_path / "nix")])
-
-
 def test_references_of_an_evaluation_replace_the_own_ones(tmp_path):
     folder = report_files.write_run(tmp_path / "run")
     references = {
