@@ -43,7 +43,8 @@ def stream(
     """Yields the names and arrays of a checkpoint; see `read`."""
     try:
         reader = open_reader(prefix)
-        for name in reader.get_variable_to_shape_map():
+        # In the order of the file, which a store reads in large parts.
+        for name in sorted(reader.get_variable_to_shape_map()):
             if not name.endswith(omit):
                 yield name, reader.get_tensor(name)
     except (tf.errors.OpError, IndexError, RuntimeError) as error:

@@ -209,3 +209,10 @@ def test_given_weights_of_a_store_that_is_gone_are_not_damaged(monkeypatch):
     monkeypatch.setattr(tensor_files, "open_reader", gone)
     with pytest.raises(StorageError, match="503 at gs://b/model.ckpt"):
         tensor_files.read("gs://b/model.ckpt")
+
+
+def test_tensors_are_read_in_the_order_of_the_file(tmp_path):
+    """A store is read in parts of 64 MB, again at each step back."""
+    names = [f"w{i:02}" for i in range(29)]
+    tensor_files.write(f"{tmp_path}/x", dict.fromkeys(reversed(names), 1.0))
+    assert list(tensor_files.read(f"{tmp_path}/x")) == names
