@@ -226,13 +226,8 @@ def copy(source: str, target: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Removes a file; on shared storage it may be gone already."""
-    if not is_remote(path):
-        os.remove(path)
-        return
-    gone = contextlib.suppress(FileNotFoundError)  # a listing may lag
-    with gone, _remote().files(path) as gfile:
-        gfile.remove(path)
+    """Removes a file."""
+    _either(path, os.remove, "remove")
 
 
 def remove_folder(path: str) -> None:
@@ -276,26 +271,19 @@ def unfinished(path: str) -> str:
 
 
 @contextlib.contextmanager
-def local_copy(path: str, names: tuple[str, ...] = ()) -> Iterator[str]:
+def local_copy(path: str) -> Iterator[str]:
     """Context with a local path of a file or of the files in a folder.
 
     For libraries that read local files only. What is local is not copied.
-
-    Args:
-        path: the file or folder.
-        names: of the files of the folder; default: all.
     """
     if not is_remote(path):
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="bert-") as temporary:
         target = os.path.join(temporary, os.path.basename(path.rstrip("/")))
-        make_folder(target if names else temporary)
-        for name in names:
-            copy(os.path.join(path, name), os.path.join(target, name))
-        if not names and is_folder(path):
+        if is_folder(path):
             copy_folder(path, target)
-        elif not names:
+        else:
             copy(path, target)
         yield target
 

@@ -80,7 +80,6 @@ class Saver:
         self._after = after
         self._pending: concurrent.futures.Future | None = None
         self._scratch = storage.scratch(self.folder, _SCRATCH)
-        self._saved: set[int] = set()
         self._writes = self.folder == folder
         self._is_there = storage.is_folder(self.folder)
 
@@ -202,7 +201,6 @@ class Saver:
             self._write(name, {**values, GLOBAL_STEP: np.int64(step)})
             self._describe(name, description)
             self.remove_after(step)
-            self._saved = {x for x in self._saved if x < step} | {step}
             self._publish()
         except (OSError, tf.errors.OpError) as error:
             raise UserError(
@@ -292,23 +290,7 @@ class Saver:
 
     def steps(self) -> list[int]:
         """Steps of the complete checkpoints, ascending."""
-        found = self._steps_of("json")
-        if not storage.is_remote(self.folder):
-            return found
-        # The listing of a store may lag behind its files.
-        other = (self._saved | self._named()) - set(found)
-        path = os.path.join(self.folder, PREFIX)
-        there = [x for x in other if storage.exists(f"{path}-{x}.json")]
-        return sorted({*found, *there})
-
-    def _named(self) -> set[int]:
-        """Steps that the file `checkpoint` names."""
-        try:
-            with storage.open_text(os.path.join(self.folder, _NAMES)) as file:
-                names = re.findall(rf'"{re.escape(PREFIX)}-(\d+)"', file.read())
-        except FileNotFoundError:
-            return set()
-        return set(map(int, names))
+        return self._steps_of("json")
 
     def _steps_of(self, ending: str) -> list[int]:
         """Steps of the files with this ending, a pattern; ascending."""
@@ -351,10 +333,7 @@ class Saver:
 
     def _restore(self, path: str, step: int) -> Restored:
         description = check_whole(path)
-        # TensorFlow would look for the files in a listing, which may lag.
-        names = tuple(description["files"])
-        with storage.local_copy(self.folder, names) as folder:
-            values = tensor_files.read(f"{folder}/{PREFIX}-{step}")
+        values = tensor_files.read(path)
         if values[GLOBAL_STEP] != step:
             raise ValueError(f"global_step is {values[GLOBAL_STEP]}")
         return Restored(

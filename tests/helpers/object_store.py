@@ -20,7 +20,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -45,11 +44,10 @@ class Fault:
     """A fault of the next requests that match.
 
     Attributes:
-        kind: "503"; "cut": half of the body; "slow": seconds before it;
-            "lag": a listing without what is younger than `seconds`.
+        kind: "503"; "cut": half of the body; "slow": seconds before it.
         pattern: searched in "METHOD /path".
         times: number of requests.
-        seconds: of "slow" and "lag".
+        seconds: of "slow".
         seen: the requests that it has met.
     """
 
@@ -66,7 +64,6 @@ class Store:
     def __init__(self, folder, emulator_port: int):
         self._emulator = ("127.0.0.1", emulator_port)
         self._folder = str(folder)
-        self._written: dict[str, float] = {}
         self.faults: list[Fault] = []
         self.requests: list[str] = []
         self._make_certificate()
@@ -196,11 +193,6 @@ class Store:
             if fault and fault.kind == "slow":
                 await asyncio.sleep(fault.seconds)
             answer = await self._forward(method, target, headers, body)
-            if "/upload/" in target or "/rewriteTo/" in target:
-                name = _uploaded(target)
-                self._written[name] = time.monotonic()
-            if fault and fault.kind == "lag":
-                answer = self._hide(answer, fault.seconds)
             if fault and fault.kind == "cut":
                 head = answer.find(b"\r\n\r\n") + 4
                 answer = answer[: head + (len(answer) - head) // 2]
@@ -250,23 +242,6 @@ class Store:
             )
         return head + empty + content
 
-    def _hide(self, answer: bytes, seconds: float) -> bytes:
-        """A listing without the youngest objects."""
-        content = json.loads(answer.partition(b"\r\n\r\n")[2])
-        start = time.monotonic() - seconds
-        if "items" in content:
-            content["items"] = [
-                item
-                for item in content["items"]
-                if self._written.get(item["name"], start) <= start
-            ]
-        body = json.dumps(content).encode()
-        head = (
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        return head.encode() + body
-
 
 async def _body(reader, headers: dict[str, str]) -> bytes:
     if headers.get("transfer-encoding", "").lower() != "chunked":
@@ -277,13 +252,6 @@ async def _body(reader, headers: dict[str, str]) -> bytes:
         await reader.readline()
     await reader.readline()
     return b"".join(parts)
-
-
-def _uploaded(target: str) -> str:
-    """Name of the object that a request writes."""
-    path, _, query = target.partition("?")
-    name = urllib.parse.parse_qs(query).get("name", [""])[0]
-    return name or urllib.parse.unquote(path.rpartition("/o/")[2])
 
 
 @contextlib.contextmanager
