@@ -33,7 +33,8 @@ PREFIX = "model.ckpt"
 _SCHEMA = {
     "files": Kind(dict),
     "settings": Kind(dict),
-    "state": json_files.optional(dict),
+    "state": Kind(dict),
+    "sha256": Kind(str, pattern=json_files.SHA256),  # of the others
 }
 _FILE = {"bytes": Kind(int), "sha256": Kind(str, pattern=json_files.SHA256)}
 GLOBAL_STEP = "global_step"
@@ -258,7 +259,7 @@ class Saver:
         """
         if not self._writes:
             return
-        later = [x for x in self._steps_of(r".+") if x > step]
+        later = [x for x in self.steps(".+") if x > step]
         for other in reversed(later):
             self._remove(other)
             say(
@@ -288,12 +289,13 @@ class Saver:
             if is_old or (file.endswith(".partial") and storage.is_file(path)):
                 storage.remove(path)
 
-    def steps(self) -> list[int]:
-        """Steps of the complete checkpoints, ascending."""
-        return self._steps_of("json")
+    def steps(self, ending: str = "json") -> list[int]:
+        """Steps of the checkpoints, ascending.
 
-    def _steps_of(self, ending: str) -> list[int]:
-        """Steps of the files with this ending, a pattern; ascending."""
+        Args:
+            ending: pattern of the endings of files that count; default: that
+                of the description, which complete checkpoints have.
+        """
         pattern = re.compile(rf"{re.escape(PREFIX)}-(\d+)\.{ending}")
         found = map(pattern.fullmatch, storage.list_folder(self.folder))
         return sorted({int(match.group(1)) for match in found if match})
@@ -308,8 +310,7 @@ class Saver:
             UserError: the folder holds checkpoints and none can be read; a
                 run never silently starts over.
         """
-        steps = self.steps()
-        for step in reversed(steps):
+        for step in reversed(self.steps()):
             path = os.path.join(self.folder, f"{PREFIX}-{step}")
             try:
                 with storage.open_file(f"{path}.json", "rb"):
@@ -321,7 +322,7 @@ class Saver:
                     f"warning: {path}: unreadable, restoring an earlier "
                     f"checkpoint: {error}"
                 )
-        if steps or self._steps_of("(?:json|index)"):
+        if self.steps("(?:json|index)"):
             raise UserError(
                 "no checkpoint here can be read",
                 path=self.folder,
@@ -337,7 +338,7 @@ class Saver:
         if values[GLOBAL_STEP] != step:
             raise ValueError(f"global_step is {values[GLOBAL_STEP]}")
         return Restored(
-            step, values, description["settings"], description.get("state", {})
+            step, values, description["settings"], description["state"]
         )
 
     def _name_newest(self) -> None:
@@ -379,9 +380,7 @@ def check_whole(path: str) -> dict:
         one of DAMAGE: they differ, or cannot be read.
     """
     description = json_files.read(f"{path}.json", _SCHEMA, has_nan=True)
-    # Descriptions of earlier releases have no hash of themselves.
-    digest = description.pop("sha256", None)
-    if digest not in (None, _hash(description)):
+    if description.pop("sha256") != _hash(description):
         raise ValueError("its description has been modified")
     for name, expected in description["files"].items():
         json_files.check_value(

@@ -76,10 +76,10 @@ class Session:
         if restored:
             variables = self._variables if will_train else self._named
             fix = "pass another --output_dir, or the flags of this run"
-            self._assign(variables, restored, self._saver.folder, fix)
+            self._assign(variables, restored.values, self._saver.folder, fix)
         fix = "put --output_dir on a file system that they share"
         workers.check_settings(strategy, {"the step to resume": self.step}, fix)
-        if restored and restored.state:
+        if restored:
             self._trainer.load_state_dict(restored.state["trainer"])
             self._validation_state = restored.state["held_out"]
         return restored
@@ -99,9 +99,7 @@ class Session:
         fix = "omit --resume_optimizer"
         if GLOBAL_STEP not in values:
             raise UserError(f"has no {GLOBAL_STEP}", path=path, fix=fix)
-        step = int(values[GLOBAL_STEP])
-        restored = Restored(step, values, {}, {})
-        self._assign(self._variables, restored, path, fix)
+        self._assign(self._variables, values, path, fix)
 
     def train(
         self,
@@ -187,20 +185,21 @@ class Session:
         )
 
     def _assign(
-        self, variables: dict, restored: Restored, path: str, fix: str
+        self, variables: dict, values: dict, path: str, fix: str
     ) -> None:
         """Assigns the values of a checkpoint: all of them, or an error."""
+        step = int(values[GLOBAL_STEP])
         for name, variable in variables.items():
-            value = restored.values.get(name)
+            value = values.get(name)
             if value is None or value.shape != tuple(variable.shape):
                 found = "no" if value is None else f"{list(value.shape)}"
                 raise UserError(
-                    f"checkpoint {restored.step} has {found} {name}",
+                    f"checkpoint {step} has {found} {name}",
                     path=path,
                     expected=f"{list(variable.shape)}, from the config",
                     fix=fix,
                 )
         for name, variable in variables.items():
-            variable.assign(restored.values[name])
-        self._optimizer.iterations.assign(restored.step)
-        say(f"resuming from step {restored.step} in {path}")
+            variable.assign(values[name])
+        self._optimizer.iterations.assign(step)
+        say(f"resuming from step {step} in {path}")

@@ -180,7 +180,7 @@ class Steps:
 
     def load_state_dict(self, state: dict) -> None:
         """Restores what `state_dict` returned."""
-        self.bad_steps = state.get("bad_steps", 0)
+        self.bad_steps = state["bad_steps"]
         if self._scaling is not None and "loss_scale" in state:
             scale = float.fromhex(state["loss_scale"])
             self._scaling.assign([scale, float(state["loss_scale_steps"])])
