@@ -65,7 +65,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     return flags.replace(
         settings,
-        output_dir=workers.own_folder(own, values["output_dir"]),
+        output_dir=workers.own_folder(values["output_dir"]),
         **dict.fromkeys(flags.as_dict(settings, "chief")),
     )
 

@@ -36,21 +36,14 @@ _stay_until = 0.0
 _folders: tuple[str, str] | None = None  # the chief's and this process's
 
 
-def own_folder(workers: Cluster, folder: str) -> str:
-    """The output folder of this process.
+def own_folder(folder: str) -> str:
+    """Makes a temporary folder for the files of a worker.
 
     Args:
-        workers: its cluster.
-        folder: output_dir, or a folder in it.
-
-    Returns:
-        the folder itself, for the chief; else a temporary one.
+        folder: output_dir, where only the chief writes.
     """
     global _folders
-    if workers.is_chief or (_folders and folder.startswith(_folders[1])):
-        return folder
-    if _folders is None:
-        _folders = (folder, tempfile.mkdtemp(prefix="worker-"))
+    _folders = (folder, tempfile.mkdtemp(prefix="worker-"))
     return _folders[1]
 
 
