@@ -272,19 +272,16 @@ def unfinished(path: str) -> str:
 
 @contextlib.contextmanager
 def local_copy(path: str) -> Iterator[str]:
-    """Context with a local path of a file or of the files in a folder.
+    """Context with a local path of a file, which is copied if it is remote.
 
-    For libraries that read local files only. What is local is not copied.
+    For libraries that read local files only.
     """
     if not is_remote(path):
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="bert-") as temporary:
-        target = os.path.join(temporary, os.path.basename(path.rstrip("/")))
-        if is_folder(path):
-            copy_folder(path, target)
-        else:
-            copy(path, target)
+        target = os.path.join(temporary, os.path.basename(path))
+        copy(path, target)
         yield target
 
 
