@@ -24,7 +24,14 @@ import tensorflow as tf
 from benchmarks import transformers_trainer
 from data import batching, features
 from data.records import example_files
-from modeling import checkpoints, fused_ops, precision, task_losses, task_models
+from modeling import (
+    checkpoints,
+    fused_ops,
+    losses,
+    precision,
+    task_losses,
+    task_models,
+)
 from modeling.config import BertConfig
 from training import logs, loop, optimization, steps
 
@@ -84,6 +91,7 @@ class OwnTraining:
                     weights,
                     sums,
                     fused_ops.step_scope(config, fused=True, remat=False),
+                    losses.batch_tokens,
                 ),
                 optimizer,
                 tf.distribute.OneDeviceStrategy("CPU:0"),

@@ -57,6 +57,7 @@ def make_training(
             losses.pretraining_weights,
             losses.pretraining_sums,
             fused_ops.step_scope(config, fused, remat, use_xla, deterministic),
+            losses.batch_tokens,
         ),
         optimizer,
         distribution.make_strategy("one_device"),

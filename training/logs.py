@@ -92,10 +92,11 @@ def log_training(
 ) -> None:
     """Logs one line of training metrics."""
     rate = values["examples_per_second"]
-    speed = f"{quantity(rate)} examples/s | "
-    if "tokens_per_second" in values:
-        speed += f"{quantity(values['tokens_per_second'])} tokens/s | "
-    speed += f"{duration(seconds_left)} left"
+    speed = (
+        f"{quantity(rate)} examples/s | "
+        f"{quantity(values['tokens_per_second'])} tokens/s | "
+        f"{duration(seconds_left)} left"
+    )
     say(
         f"step {step}/{last_step} | {_losses(values, objectives)} | "
         f"lr {values['learning_rate']:.3g} | "

@@ -202,8 +202,7 @@ class Trainer:
         rate = schedule.batch_size / seconds if seconds else 0.0
         values["examples_per_second"] = rate
         tokens = self._sums.mean(TOKENS)
-        if tokens is not None:
-            values["tokens_per_second"] = rate * tokens / schedule.batch_size
+        values["tokens_per_second"] = rate * tokens / schedule.batch_size
         return values
 
     def state_dict(self) -> dict:

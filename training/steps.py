@@ -41,8 +41,7 @@ class StepTask:
         batch_weights, batch_sums: see above.
         seed_scope: int32 [2] seed -> context that passes it to dropout;
             entered around the model and `batch_sums` in training.
-        batch_tokens: batch -> float32 scalar, its number of tokens; None:
-            not counted.
+        batch_tokens: batch -> float32 scalar, its number of tokens.
         measures: sums of `batch_sums` for each objective, besides the weight.
     """
 
@@ -51,7 +50,7 @@ class StepTask:
     batch_weights: Callable[[dict], dict[str, tf.Tensor]]
     batch_sums: Callable[[dict, dict], dict[str, tf.Tensor]]
     seed_scope: Callable
-    batch_tokens: Callable[[dict], tf.Tensor] | None = None
+    batch_tokens: Callable[[dict], tf.Tensor]
     measures: tuple[str, ...] = ("loss", "accuracy")
 
 
@@ -101,9 +100,7 @@ class Steps:
             f"{objective}_{what}"
             for objective in task.objectives
             for what in (*task.measures, "weight")
-        )
-        if task.batch_tokens is not None:
-            self.sum_names += (TOKENS,)
+        ) + (TOKENS,)
         self._use_xla = use_xla
         if use_xla and distribution.can_compile_whole(strategy):
             self._replica_step = tf.function(
@@ -275,9 +272,7 @@ class Steps:
 
     def _sums(self, part, outputs):
         sums = self.task.batch_sums(part, outputs)
-        if self.task.batch_tokens is not None:
-            sums = {**sums, TOKENS: self.task.batch_tokens(part)}
-        return sums
+        return {**sums, TOKENS: self.task.batch_tokens(part)}
 
     def _rescale(self, row):
         """Updates the loss scale after a step."""

@@ -49,10 +49,9 @@ class RunningSums:
         values["gradient_norm"] = self._sums[-1] / max(1, self.steps)
         return values
 
-    def mean(self, name: str) -> float | None:
-        """Mean of a sum over the steps; None if there is no such sum."""
-        sums = dict(zip(self._names, self._sums))
-        return sums[name] / self.steps if name in sums else None
+    def mean(self, name: str) -> float:
+        """Mean of a sum over the steps."""
+        return dict(zip(self._names, self._sums))[name] / self.steps
 
     def state_dict(self) -> dict:
         """JSON values for `load_state_dict`."""

@@ -37,6 +37,7 @@ def make_trainer(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
         losses.pretraining_weights,
         losses.pretraining_sums,
         dropout.dropout_seed,
+        losses.batch_tokens,
     )
     return loop.Trainer(steps.Steps(task, optimizer, strategy, seed, use_xla))
 

@@ -385,6 +385,7 @@ def train(strategy, options, steps_to_take=2):
         losses.pretraining_weights,
         losses.pretraining_sums,
         functools.partial(fused_ops.training_step, options=options),
+        losses.batch_tokens,
     )
     rows = [small.batch(seed, 4) for seed in range(steps_to_take)]
     stacked = {name: np.stack([x[name] for x in rows]) for name in rows[0]}

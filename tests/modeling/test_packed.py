@@ -105,6 +105,7 @@ def test_packed_rows_on_two_replicas_give_the_step_of_one(rows):
             losses.pretraining_weights,
             losses.pretraining_sums,
             dropout.dropout_seed,
+            losses.batch_tokens,
         )
         made = steps.Steps(task, optimizer, strategy, 3)
         taken = made.train(iter(data), tf.constant(1)).numpy()[0]

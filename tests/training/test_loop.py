@@ -125,6 +125,7 @@ def test_reports_hold_each_objective_apart(one_device):
         "gradient_norm",
         "learning_rate",
         "examples_per_second",
+        "tokens_per_second",
     }
     for line in lines:
         both = line["masked_lm_loss"] + line["next_sentence_loss"]

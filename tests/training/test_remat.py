@@ -41,6 +41,7 @@ def take(kind, remat, replicas=1, parts=1, rate=0.0):
         losses.pretraining_weights,
         losses.pretraining_sums,
         fused_ops.step_scope(config, remat),
+        losses.batch_tokens,
     )
     made = steps.Steps(task, optimizer, strategy, 3, False, parts)
     batches = [batch(seed) for seed in range(2)]
