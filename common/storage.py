@@ -46,10 +46,8 @@ def open_text(path: str, mode: str = "r", **options):
         mode: the mode.
         **options: `errors` and `newline` of `open`.
     """
-    if is_remote(path):
-        file = _remote().open_file(path, f"{mode}b")
-        return io.TextIOWrapper(file, encoding="utf-8", **options)
-    return open(path, mode, encoding="utf-8", **options)
+    file = open_file(path, f"{mode}b")
+    return io.TextIOWrapper(file, encoding="utf-8", **options)
 
 
 def as_storage_error(error: Exception) -> StorageError | None:
