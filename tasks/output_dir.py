@@ -137,22 +137,22 @@ def warn_of_changes(before: dict, now: dict, decisive: Iterable[str]) -> None:
     """Warns if a run is resumed with changed settings.
 
     Args:
-        before: settings in the checkpoint.
-        now: settings of this process; only names in both are compared.
+        before: settings in the checkpoint, which may lack flags.
+        now: settings of this process.
         decisive: names of the flags that are marked `resume`.
     """
     changed = [
         f"--{name} was {before[name]}, is {now[name]}"
         for name in decisive
-        if before.get(name, now.get(name)) != now.get(name, before.get(name))
+        if before.get(name, now[name]) != now[name]
     ]
-    old, new = (x.get("environment", {}) for x in (before, now))
+    old, new = before["environment"], now["environment"]
     changed += [
         f"{name} was {old[name]}, is {new.get(name)}"
         for name in old
         if old[name] != new.get(name)
     ]
-    if before.get("records", now.get("records")) != now.get("records"):
+    if before["records"] != now["records"]:
         changed.append("the records differ")
     if changed:
         say(

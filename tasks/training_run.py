@@ -101,19 +101,19 @@ class TrainingRun:
         from training import distribution, loop, saver, session, steps
 
         training, task = self._training, self._task
-        chosen = {"use_xla": self.use_xla}
-        self._decisive = flags.as_dict(everything, "resume") | chosen
+        values = {**flags.as_dict(everything), "use_xla": self.use_xla}
+        self._decisive = flags.as_dict(everything, "resume")
         paths = flags.as_dict(everything, "path")  # workers may have their own
         own = {"train_for", "cluster_timeout", "distribution"}
         own |= flags.as_dict(everything, "chief").keys()
         self._of_all_workers = {
             f"--{name}": value if name not in paths else value is not None
-            for name, value in flags.as_dict(everything).items()
+            for name, value in values.items()
             if name not in own
         }
+        self._of_all_workers["records"] = task.records
         self._settings = {
-            **flags.as_dict(everything),
-            **chosen,
+            **values,
             "records": task.records,
             "environment": distribution.environment(self.strategy),
         }
@@ -195,8 +195,7 @@ class TrainingRun:
         from training import workers
 
         training = self._training
-        compared = {"--use_xla": self.use_xla, "records": self._task.records}
-        workers.check_settings(self.strategy, self._of_all_workers | compared)
+        workers.check_settings(self.strategy, self._of_all_workers)
         restored = self.session.resume(training.do_train)
         if restored:
             if training.do_train:

@@ -20,7 +20,7 @@ BEFORE = {
 
 
 def warning(capsys, **changed):
-    now = {**BEFORE, "optimizer": "adamw", **changed}
+    now = {**flags.as_dict(Settings()), **BEFORE, **changed}
     decisive = flags.as_dict(Settings(), "resume")
     output_dir.warn_of_changes(BEFORE, now, decisive)
     return capsys.readouterr().err
