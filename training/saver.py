@@ -223,10 +223,11 @@ class Saver:
 
     def _describe(self, name: str, description: dict) -> None:
         files = {}
-        for file in storage.list_folder(self._scratch):
-            path = os.path.join(self._scratch, file)
-            files[file] = {"bytes": storage.size(path)}
-            files[file]["sha256"] = sync_and_hash(path)
+        for path in storage.find(self._scratch, "*"):
+            files[os.path.basename(path)] = {
+                "bytes": storage.size(path),
+                "sha256": sync_and_hash(path),
+            }
         description = {**description, "files": files}
         description["sha256"] = _hash(description)
         write_whole(
@@ -237,10 +238,10 @@ class Saver:
     def _publish(self) -> None:
         """Renames the files from the scratch folder; removes the oldest.
 
-        The data are first, then the index; the description makes them count.
+        In the order of names the data are first, then the index; the
+        description (`.json`) makes them count.
         """
-        files = storage.list_folder(self._scratch)
-        for file in sorted(files, key=_order):
+        for file in storage.list_folder(self._scratch):
             storage.replace(
                 os.path.join(self._scratch, file),
                 os.path.join(self.folder, file),
@@ -280,13 +281,12 @@ class Saver:
                 self._publish()  # the description is written last
             else:
                 storage.remove_folder(self._scratch)
-        steps = self.steps()
-        for file in storage.list_folder(self.folder):
-            part = re.fullmatch(rf"{re.escape(PREFIX)}-(\d+)\..+", file)
-            # Of the oldest the description is removed first.
-            is_old = part and steps and int(part.group(1)) < steps[0]
-            path = os.path.join(self.folder, file)  # an export may be a folder
-            if is_old or (file.endswith(".partial") and storage.is_file(path)):
+        complete = self.steps()
+        for step in self.steps(".+"):
+            if complete and step < complete[0]:  # was being removed
+                self._remove(step)
+        for path in storage.find(self.folder, "*.partial"):
+            if storage.is_file(path):  # an export may be a folder
                 storage.remove(path)
 
     def steps(self, ending: str = "json") -> list[int]:
@@ -354,17 +354,9 @@ class Saver:
         write_whole(path, "\n".join(lines) + "\n")
 
     def _remove(self, step: int) -> None:
-        name = f"{PREFIX}-{step}."
-        files = [
-            x for x in storage.list_folder(self.folder) if x.startswith(name)
-        ]
-        # Without its description it is incomplete.
-        for file in sorted(files, key=lambda x: not x.endswith(".json")):
-            storage.remove(os.path.join(self.folder, file))
-
-
-def _order(file: str) -> tuple[bool, bool]:
-    return file.endswith(".json"), file.endswith(".index")
+        # The description first: without it the others do not count.
+        for path in reversed(storage.find(self.folder, f"{PREFIX}-{step}.*")):
+            storage.remove(path)
 
 
 def check_whole(path: str) -> dict:
