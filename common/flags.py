@@ -243,21 +243,20 @@ def replace(settings: Any, **changes: Any) -> Any:
     Returns:
         an instance of the same class.
     """
-    unknown = set(changes) - {one.name for one in flags_of(type(settings))}
+    where = {one.name: one.where for one in flags_of(type(settings))}
+    unknown = set(changes) - set(where)
     assert not unknown, f"no flags of {type(settings).__name__}: {unknown}"
-    fields = {}
-    for field in dataclasses.fields(settings):
-        if _GROUP in field.metadata:
-            inner = getattr(settings, field.name)
-            names = {one.name for one in flags_of(type(inner))}
-            own = {k: v for k, v in changes.items() if k in names}
-            if own:
-                fields[field.name] = replace(inner, **own)
-        elif _FLAG in field.metadata:
-            name = field.metadata[_FLAG].name or field.name
-            if name in changes:
-                fields[field.name] = changes[name]
-    return dataclasses.replace(settings, **fields)
+    for name, value in changes.items():
+        settings = _with(settings, where[name], value)
+    return settings
+
+
+def _with(settings: Any, where: tuple[str, ...], value: Any) -> Any:
+    """Returns settings with another value of a nested field."""
+    first, *inner = where
+    if inner:
+        value = _with(getattr(settings, first), inner, value)
+    return dataclasses.replace(settings, **{first: value})
 
 
 def as_dict(settings: Any, mark: str | None = None) -> dict[str, Any]:
