@@ -29,13 +29,11 @@ def main(argv: list[str]) -> None:
         config = dataclasses.replace(config, vocab_size=settings.vocab_size)
     inputs = pretraining_inputs.read_inputs(settings, config)
     training.check([phase.batch_size for phase in inputs.phases])
-    output_dir.check(training.output_dir, config)
-    if inputs.vocab_file:
-        output_dir.check_vocabulary(training.output_dir, inputs.vocab_file)
-        if training.model.init_checkpoint:
-            output_dir.check_beside(
-                training.model.init_checkpoint, inputs.vocab_file
-            )
+    output_dir.check(training.output_dir, config, inputs.vocab_file)
+    if inputs.vocab_file and training.model.init_checkpoint:
+        output_dir.check_beside(
+            training.model.init_checkpoint, inputs.vocab_file
+        )
     pretraining = pretraining_run.Pretraining(settings, config, inputs)
     # TensorFlow reads records without a manifest; the strategy comes first.
     run = pretraining.run

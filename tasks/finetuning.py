@@ -95,8 +95,7 @@ def check(
         output_dir.check_beside(model.init_checkpoint, tuning.text.vocab_file)
     if output_dir.has_checkpoint(training.output_dir) and not training.do_train:
         model_folder.check_recorded_casing(*casing, training.output_dir)
-    output_dir.check(training.output_dir, config)
-    output_dir.check_vocabulary(training.output_dir, tuning.text.vocab_file)
+    output_dir.check(training.output_dir, config, tuning.text.vocab_file)
     from data import batching
 
     lengths = [tuning.max_seq_length]

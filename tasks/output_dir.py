@@ -53,11 +53,17 @@ def _remove_empty(folder: pathlib.Path) -> None:
         folder.rmdir()
 
 
-def check(folder: str, config: BertConfig) -> None:
-    """Rejects a folder with a run of another network.
+def check(folder: str, config: BertConfig, vocab_file: str | None) -> None:
+    """Rejects a folder with a run of another network or vocabulary.
+
+    Args:
+        folder: output_dir of the run.
+        config: sizes of the network.
+        vocab_file: the vocabulary; None: unknown.
 
     Raises:
-        UserError: if the config differs, or the folder is a file.
+        UserError: the config or the vocabulary differs, or the folder is a
+            file.
     """
     _check_is_folder(folder)
     path = os.path.join(folder, "bert_config.json")
@@ -67,6 +73,10 @@ def check(folder: str, config: BertConfig) -> None:
             path=folder,
             fix="pass another --output_dir, or the config of this run",
         )
+    path = os.path.join(folder, VOCABULARY)
+    if vocab_file and storage.exists(path):
+        fix = "pass another --output_dir, or the run's vocabulary"
+        vocabulary.check_same(vocab_file, path, fix)
 
 
 def _check_is_folder(folder: str) -> None:
@@ -77,21 +87,6 @@ def _check_is_folder(folder: str) -> None:
 def has_checkpoint(folder: str) -> bool:
     """Returns whether a folder holds the checkpoints of a run."""
     return storage.exists(os.path.join(folder, "checkpoint"))
-
-
-def check_vocabulary(folder: str, vocab_file: str) -> None:
-    """Rejects a folder with a run with another vocabulary.
-
-    Raises:
-        UserError: if the vocabulary differs.
-    """
-    path = os.path.join(folder, VOCABULARY)
-    if storage.exists(path):
-        vocabulary.check_same(
-            vocab_file,
-            path,
-            "pass another --output_dir, or the run's vocabulary",
-        )
 
 
 def check_checkpoint(checkpoint: str) -> None:
@@ -187,16 +182,6 @@ def check_steps(folder: str, step: int, schedule) -> None:
             f"warning: {warmup} of {last} steps are warm-up: the learning rate "
             "never reaches its peak"
         )
-
-
-def no_checkpoint(folder: str) -> UserError:
-    """The error of a run without weights or training."""
-    return UserError(
-        "no checkpoint",
-        path=folder,
-        expected="a trained model",
-        fix="pass --do_train or --init_checkpoint",
-    )
 
 
 def prepare(folder: str, config: BertConfig, vocab_file: str | None) -> None:

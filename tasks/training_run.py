@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 
 from common import flags
+from common.errors import UserError
 from common.progress import say
 from modeling.config import BertConfig
 from tasks import output_dir, settings
@@ -209,7 +210,12 @@ class TrainingRun:
         if weights is None:
             if training.do_train:
                 return True
-            raise output_dir.no_checkpoint(training.output_dir)
+            raise UserError(
+                "no checkpoint",
+                path=training.output_dir,
+                expected="a trained model",
+                fix="pass --do_train or --init_checkpoint",
+            )
         required = checkpoints.ENCODER
         if training.do_train:
             weights = checkpoints.without_other_heads(weights, self.named)
