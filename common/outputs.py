@@ -1,4 +1,4 @@
-"""Files that scripts write, which must not replace others."""
+"""Outputs of scripts: checks that they replace no others, and copies."""
 
 import os
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ def check_file(path: str, flag: str) -> None:
     """
     if is_impossible(path):
         raise UserError(f"--{flag}={path!r}", expected="the name of a file")
-    folder = storage.parent(path)
+    folder = parent(path)
     # A store of objects has no folders.
     if not storage.is_remote(path) and not storage.is_folder(folder):
         raise UserError(
@@ -29,6 +29,12 @@ def check_file(path: str, flag: str) -> None:
             expected=f"a folder {folder}",
             fix="create the folder first",
         )
+
+
+def parent(path: str) -> str:
+    """Returns the folder of a file; a bucket is its own."""
+    folder = os.path.dirname(storage.absolute(path).rstrip("/"))
+    return path if folder.endswith(":") else folder or "/"
 
 
 def check_no_input(outputs: Iterable[str], inputs: Iterable[str]) -> None:
@@ -45,3 +51,22 @@ def check_no_input(outputs: Iterable[str], inputs: Iterable[str]) -> None:
                 path=path,
                 fix="write to another folder",
             )
+
+
+def copy_folder(source: str, target: str, last: str = "") -> None:
+    """Copies a folder with its folders.
+
+    Args:
+        source: the folder.
+        target: created if it does not exist.
+        last: name of the file that is copied after all others, and makes
+            them count.
+    """
+    files = storage.files_below(source)
+    files.sort(key=lambda path: os.path.basename(path) == last)
+    storage.make_folder(target)
+    for path in files:
+        inside = path[len(source.rstrip("/")) + 1 :]
+        copied = os.path.join(target, inside)
+        storage.make_folder(os.path.dirname(copied))
+        storage.copy(path, copied)

@@ -6,7 +6,6 @@ An object store has no folders and no rename: a file appears whole when it is
 closed, and of several the one that is written last makes the others count.
 """
 
-import contextlib
 import errno
 import fnmatch
 import functools
@@ -239,12 +238,6 @@ def absolute(path: str) -> str:
     return path if is_remote(path) else os.path.abspath(path)
 
 
-def parent(path: str) -> str:
-    """Returns the folder of a file; a bucket is its own."""
-    folder = os.path.dirname(absolute(path).rstrip("/"))
-    return path if folder.endswith(":") else folder or "/"
-
-
 def scratch(folder: str, name: str) -> str:
     """Returns a local path for what belongs in a folder when it is complete.
 
@@ -266,40 +259,6 @@ def unfinished(path: str) -> str:
     """Returns a local path for a file or folder until it is complete."""
     folder, name = os.path.split(path.rstrip("/"))
     return scratch(folder, f"{name}.partial")
-
-
-@contextlib.contextmanager
-def local_copy(path: str) -> Iterator[str]:
-    """Context with a local path of a file, which is copied if it is remote.
-
-    For libraries that read local files only.
-    """
-    if not is_remote(path):
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="bert-") as temporary:
-        target = os.path.join(temporary, os.path.basename(path))
-        copy(path, target)
-        yield target
-
-
-def copy_folder(source: str, target: str, last: str = "") -> None:
-    """Copies a folder with its folders.
-
-    Args:
-        source: the folder.
-        target: created if it does not exist.
-        last: name of the file that is copied after all others, and makes
-            them count.
-    """
-    files = files_below(source)
-    files.sort(key=lambda path: os.path.basename(path) == last)
-    make_folder(target)
-    for path in files:
-        inside = path[len(source.rstrip("/")) + 1 :]
-        copied = os.path.join(target, inside)
-        make_folder(os.path.dirname(copied))
-        copy(path, copied)
 
 
 def _either(path: str, local: Callable, name: str):

@@ -19,6 +19,7 @@ from keras import ops
 
 from common import storage
 from common.errors import UserError
+from common.outputs import copy_folder
 from data import features
 from modeling.formats import saved_model_scan
 
@@ -160,7 +161,7 @@ class HubEncoder(keras.layers.Layer):
                 path=self.handle,
                 expected="the SavedModel of the layer",
             )
-        storage.copy_folder(self.handle, dir_path)
+        copy_folder(self.handle, dir_path)
 
     def get_config(self):
         """The layer's arguments, without `trust_model`; digest of its graph."""

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from common import storage
+from common import outputs, storage
 from common.errors import UserError
 from common.progress import say
 from serving import known_exports
@@ -62,14 +62,14 @@ def write(folder: str, save: Callable[[str], None]) -> str:
         else storage.unfinished(folder)
     )
     try:
-        storage.make_folder(storage.parent(folder))
+        storage.make_folder(outputs.parent(folder))
         storage.remove_folder(partial)  # left by an export that was killed
         save(partial)
         for file in storage.files_below(partial):
             storage.sync_and_hash(file)
         known_exports.remember(partial, folder)
         if storage.is_remote(folder):
-            storage.copy_folder(partial, folder, last=_GRAPH)
+            outputs.copy_folder(partial, folder, last=_GRAPH)
         elif inside:
             names = storage.list_folder(partial)
             for name in sorted(names, key=lambda name: name == _GRAPH):

@@ -6,9 +6,12 @@
 Pickles are never read.
 """
 
+import contextlib
 import json
 import os
 import re
+import tempfile
+from collections.abc import Iterator
 
 import numpy as np
 import safetensors
@@ -127,6 +130,18 @@ def read_config(path: str) -> BertConfig:
         raise UserError(str(error), path=path) from None
 
 
+@contextlib.contextmanager
+def _local_copy(path: str) -> Iterator[str]:
+    """Context with a local path of a file, which is copied if it is remote."""
+    if not storage.is_remote(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="bert-") as temporary:
+        target = os.path.join(temporary, os.path.basename(path))
+        storage.copy(path, target)
+        yield target
+
+
 def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     """Reads the weights of a folder, from one file or several.
 
@@ -147,7 +162,7 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     theirs: dict[str, np.ndarray] = {}
     for path in _files(folder):
         try:
-            with storage.local_copy(path) as local:
+            with _local_copy(path) as local:
                 theirs |= safetensors.numpy.load_file(local)
         except (
             OSError,

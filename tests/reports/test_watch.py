@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from common import storage
+from common import outputs, storage
 from common.errors import StorageError
 from reports import page, watch
 from tasks import live_report
@@ -97,7 +97,7 @@ def stored(monkeypatch, tmp_path):
         monkeypatch.setenv(name, "before")
     with open(os.devnull) as ended:
         monkeypatch.setattr("sys.stdin", ended)
-        storage.copy_folder(
+        outputs.copy_folder(
             str(report_files.write_run(tmp_path / "run")), "ram://watch/run"
         )
         yield "ram://watch/run"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+from common import outputs
 from common.errors import UserError
 from modeling import checkpoints, models, task_models
 from modeling.formats import huggingface
@@ -91,6 +92,16 @@ def test_names_and_transposes_are_those_of_transformers(folder, values):
 
 def test_a_round_trip_keeps_every_bit(folder, values):
     assert_read(folder, values)
+
+
+def test_weights_on_shared_storage_are_read_from_a_copy(
+    folder, values, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = set(tmp_path.iterdir())
+    outputs.copy_folder(str(folder), "ram://huggingface")
+    assert_read("ram://huggingface", values)
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_an_encoder_alone_has_no_prefix(tmp_path, values):
