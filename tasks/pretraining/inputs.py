@@ -306,27 +306,24 @@ def check_vocabulary(
     Raises:
         UserError: there are several vocabularies, or it is too large.
     """
+    if not runs:
+        return
     check_one_vocabulary(runs)
-    for run in runs:
-        if run["vocab_size"] > config.vocab_size:
-            raise UserError(
-                f"vocab_size is {config.vocab_size}",
-                path=config_file,
-                expected=f"at least {run['vocab_size']}, the tokens of "
-                f"{run['vocab_file']}",
-            )
-        tokens = run["vocab_size"]
-        unused = config.vocab_size > tokens
-        if unused and not vocabulary.is_padded(config.vocab_size, tokens):
-            say(
-                f"warning: {config_file}: vocab_size is {config.vocab_size}, "
-                f"{run['vocab_file']} has {tokens} tokens: the others are "
-                f"never trained; pass --vocab_size={tokens}"
-            )
-            break
-    unknown = max(
-        (x.get("shares", {}).get("unknown", 0) for x in runs), default=0
-    )
+    size, path = config.vocab_size, runs[0]["vocab_file"]
+    tokens = runs[0]["vocab_size"]
+    if tokens > size:
+        raise UserError(
+            f"vocab_size is {size}",
+            path=config_file,
+            expected=f"at least {tokens}, the tokens of {path}",
+        )
+    if tokens < size and not vocabulary.is_padded(size, tokens):
+        say(
+            f"warning: {config_file}: vocab_size is {size}, {path} has "
+            f"{tokens} tokens: the others are never trained; pass "
+            f"--vocab_size={tokens}"
+        )
+    unknown = max(x.get("shares", {}).get("unknown", 0) for x in runs)
     if unknown > 0.01:
         say(
             f"warning: {unknown:.1%} of the tokens of the records are [UNK]; "
