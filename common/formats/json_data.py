@@ -119,13 +119,10 @@ def check(value: Any, schema: dict[str, Kind], where: str = "") -> None:
 
 
 def check_text(value: Any, where: str) -> None:
-    """Rejects half of a surrogate pair, which UTF-8 cannot encode.
-
-    JSON may write a character beyond U+FFFF as a pair, "\\ud83d\\ude00"; a
-    program that truncated the text inside a pair left half of it.
+    """Rejects half of a surrogate pair, as `json_files.check_text`.
 
     Args:
-        value: a string, or a list that contains strings.
+        value: a string, a list that contains strings, or another value.
         where: name of the value in the message.
 
     Raises:
@@ -134,12 +131,5 @@ def check_text(value: Any, where: str) -> None:
     if isinstance(value, list):
         for part in value:
             check_text(part, where)
-    if not isinstance(value, str) or value.isascii():
-        return
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        half = ord(value[error.start])
-        raise ValueError(
-            f"{where} holds half of a surrogate pair, \\u{half:04x}"
-        ) from None
+    elif isinstance(value, str):
+        json_files.check_text(value, f"{where} ")

@@ -173,14 +173,30 @@ def parse(content: bytes, has_nan: bool = False) -> Any:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"not JSON: {error}") from None
     if _SURROGATE.search(content):
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            half = ord(error.object[error.start])
-            raise ValueError(
-                f"holds half of a surrogate pair, \\u{half:04x}"
-            ) from None
+        check_text(json.dumps(value, ensure_ascii=False))
     return value
+
+
+def check_text(text: str, where: str = "") -> None:
+    """Rejects half of a surrogate pair, which UTF-8 cannot encode.
+
+    JSON may write a character beyond U+FFFF as a pair, "\\ud83d\\ude00"; a
+    program that truncated the text inside a pair left half of it.
+
+    Args:
+        text: the text.
+        where: start of the message.
+
+    Raises:
+        ValueError: the text has half of a pair.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = ord(text[error.start])
+        raise ValueError(
+            f"{where}holds half of a surrogate pair, \\u{half:04x}"
+        ) from None
 
 
 def check(value: Any, schema: dict[str, Kind], where: str = "") -> None:
