@@ -90,7 +90,7 @@ class OwnTraining:
                     (name,),
                     weights,
                     sums,
-                    fused_ops.step_scope(config, fused=True, remat=False),
+                    fused_ops.step_scope(config, remat=False),
                     losses.batch_tokens,
                 ),
                 optimizer,

@@ -3,7 +3,7 @@
     python -m benchmarks.own_step TASK CONFIG.json PRECISION MODE B S P
 
 TASK is `train` or `infer`, PRECISION `float32` or `bfloat16`, MODE one of
-`fused`, `plain`, `remat` and `xla`.
+`fused`, `remat` and `xla`.
 """
 
 import sys
@@ -39,7 +39,6 @@ def make(task, path, precision, mode, *sizes):
     training, data = pretraining_step.make_steps(
         config,
         *sizes,
-        fused=mode in ("fused", "remat"),
         remat=mode == "remat",
         use_xla=mode == "xla",
     )

@@ -30,7 +30,6 @@ KINDS = ("float32", "bfloat16")
 
 def make_training(
     config: BertConfig,
-    fused: bool = True,
     remat: bool = False,
     use_xla: bool = False,
     packed: bool = False,
@@ -41,7 +40,6 @@ def make_training(
 
     Args:
         config: sizes of the network.
-        fused: elementwise operations are fused, as on any CPU.
         remat, use_xla: flags of run_pretraining.py.
         packed: rows hold several sequences.
         accumulation_steps: micro-batches of a batch.
@@ -56,7 +54,7 @@ def make_training(
             losses.OBJECTIVES,
             losses.pretraining_weights,
             losses.pretraining_sums,
-            fused_ops.step_scope(config, fused, remat, use_xla, deterministic),
+            fused_ops.step_scope(config, remat, use_xla, deterministic),
             losses.batch_tokens,
         ),
         optimizer,
