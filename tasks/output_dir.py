@@ -85,8 +85,8 @@ def _check_is_folder(folder: str) -> None:
 
 
 def has_checkpoint(folder: str) -> bool:
-    """Returns whether a folder holds the checkpoints of a run."""
-    return storage.exists(os.path.join(folder, "checkpoint"))
+    """Returns whether a folder holds the checkpoints of a run; "": none."""
+    return bool(folder) and storage.exists(os.path.join(folder, "checkpoint"))
 
 
 def check_checkpoint(checkpoint: str) -> None:

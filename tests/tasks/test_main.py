@@ -11,6 +11,7 @@ from common import main as common_main
 from common.errors import UserError
 from tasks import live_report
 from tasks import main as tasks_main
+from tasks.features import settings as features_settings
 from tasks.pretraining.settings import Settings
 from training import workers
 
@@ -101,3 +102,16 @@ def test_a_device_without_memory_is_one_line(capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: the device is out of memory: OOM when")
     assert "raise --gradient_accumulation_steps" in line
+
+
+def test_a_checkpoint_of_the_current_folder_is_not_that_of_a_run(
+    tmp_path, monkeypatch
+):
+    """A script without output_dir continues no run."""
+    (tmp_path / "checkpoint").touch()
+    monkeypatch.chdir(tmp_path)
+    argv = ["extract_features.py"]
+    argv += [f"--{x}_file=x" for x in ("input", "output", "vocab")]
+    argv += ["--bert_config_file=x", "--init_checkpoint=missing"]
+    with pytest.raises(UserError, match="missing: no such checkpoint"):
+        tasks_main.parse(argv, features_settings.Settings, "")
