@@ -204,7 +204,9 @@ def test_an_overflow_on_the_last_replica_is_seen(replicas):
 
 def test_the_scale_doubles_after_many_good_steps():
     made = tiny.make_steps(kind="float16")
-    made.load_state_dict({"loss_scale": (4.0).hex(), "loss_scale_steps": 1998})
+    made.load_state_dict(
+        {"bad_steps": 0, "loss_scale": (4.0).hex(), "loss_scale_steps": 1998}
+    )
     assert tiny.take(made, None, None, None)[:, -1].tolist() == [4, 4, 8]
     assert made.state_dict() == {
         "bad_steps": 0,
@@ -215,7 +217,9 @@ def test_the_scale_doubles_after_many_good_steps():
 
 def test_the_scale_falls_no_further_than_one():
     made = tiny.make_steps(kind="float16")
-    made.load_state_dict({"loss_scale": (2.0).hex(), "loss_scale_steps": 0})
+    made.load_state_dict(
+        {"bad_steps": 0, "loss_scale": (2.0).hex(), "loss_scale_steps": 0}
+    )
     scales = tiny.take(made, np.nan, np.nan, np.nan)[:, -1]
     assert scales.tolist() == [2, 1, 1]
 
