@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from common import storage, tensor_files
-from common.errors import UserError
+from common.errors import StorageError, UserError
 from common.formats import json_files
 from common.formats.json_files import Kind
 from common.progress import say
@@ -310,7 +310,8 @@ class Saver:
             UserError: the folder holds checkpoints and none can be read; a
                 run never silently starts over.
         """
-        for step in reversed(self.steps()):
+        steps = self.steps()
+        for step in reversed(steps):
             path = os.path.join(self.folder, f"{PREFIX}-{step}")
             try:
                 with storage.open_file(f"{path}.json", "rb"):
@@ -322,7 +323,7 @@ class Saver:
                     f"warning: {path}: unreadable, restoring an earlier "
                     f"checkpoint: {error}"
                 )
-        if self.steps("(?:json|index)"):
+        if steps or self.steps("index"):
             raise UserError(
                 "no checkpoint here can be read",
                 path=self.folder,
@@ -334,7 +335,12 @@ class Saver:
 
     def _restore(self, path: str, step: int) -> Restored:
         description = check_whole(path)
-        values = tensor_files.read(path)
+        try:
+            values = tensor_files.read(path)
+        except ValueError as error:
+            if storage.is_remote(path):  # its hashes have just been right
+                raise StorageError(f"{path}: {error}") from None
+            raise
         if values[GLOBAL_STEP] != step:
             raise ValueError(f"global_step is {values[GLOBAL_STEP]}")
         return Restored(

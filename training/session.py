@@ -79,7 +79,7 @@ class Session:
             self._assign(variables, restored.values, self._saver.folder, fix)
         fix = "put --output_dir on a file system that they share"
         workers.check_settings(strategy, {"the step to resume": self.step}, fix)
-        if restored:
+        if restored and restored.state:  # the best weights have none
             self._trainer.load_state_dict(restored.state["trainer"])
             self._validation_state = restored.state["held_out"]
         return restored

@@ -181,6 +181,20 @@ def test_a_store_that_is_gone_is_no_damage(folder, monkeypatch):
         own.restore_latest()
 
 
+def test_a_store_that_goes_after_the_hashes_is_no_damage(folder, monkeypatch):
+    """TensorFlow's own reader does not tell why it cannot read."""
+    own = saver.Saver(folder, 2)
+    for step in (1, 2):
+        own.save(step, values_of(step), {})
+
+    def gone(prefix):
+        raise ValueError(f"cannot read {prefix}")
+
+    monkeypatch.setattr(tensor_files, "read", gone)
+    with pytest.raises(StorageError, match=r"model.ckpt-2: cannot read"):
+        own.restore_latest()
+
+
 def test_given_weights_of_a_store_that_is_gone_are_not_damaged(monkeypatch):
     def gone(prefix):
         raise tf.errors.AbortedError(None, None, f"503 at {prefix}")

@@ -146,6 +146,7 @@ def damage(path, change):
         (".json", lambda content: b"{}"),
         (".json", lambda content: b"[]"),
         (".json", lambda content: content.replace(b'"seed": 3', b'"seed": 4')),
+        (".json", lambda content: content.replace(b'"sha256"', b'"sha"')),
     ],
 )
 def test_a_damaged_one_gives_way_to_the_one_before(saver, capsys, part, change):

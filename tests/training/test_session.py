@@ -205,3 +205,10 @@ def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="model.ckpt-3: checkpoint cannot"):
         run.train()
     assert run.session.step == 4
+
+
+def test_the_best_weights_can_be_evaluated_as_a_run(tmp_path):
+    """They have no moments and no state of a training."""
+    Run(tmp_path, 2, {2: 0.5}).train()
+    best = Run(tmp_path / "best", 2, {})
+    assert best.session.resume(will_train=False).step == 2
