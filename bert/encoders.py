@@ -124,6 +124,7 @@ def save(
     if to not in conversion.TARGETS:
         known = ", ".join(conversion.TARGETS)
         raise UserError(f"to={to!r}", expected=f"one of {known}")
+    folder = os.fspath(folder) or "."
     found = set(storage.list_folder(folder)) - {conversion.SCRATCH}
     if storage.is_file(folder) or found:
         raise UserError("exists", path=folder, expected="an empty folder")

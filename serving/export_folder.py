@@ -79,7 +79,7 @@ def write(folder: str, save: Callable[[str], None]) -> str:
         else:
             storage.replace(partial, folder)
     except (OSError, tf.errors.OpError) as error:
-        why = getattr(error, "strerror", None) or error.message
+        why = getattr(error, "strerror", None) or error
         raise UserError(f"cannot be written: {why}", path=folder) from None
     finally:
         storage.remove_folder(partial)

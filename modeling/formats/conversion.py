@@ -374,7 +374,7 @@ def largest_difference(before: dict, after: dict) -> float:
 def new_files(output: str) -> Iterator[str]:
     """Context with a folder whose files are moved to the output at its end.
 
-    After an error nothing is left of either.
+    After an error in the context nothing is left of it.
 
     Raises:
         UserError: the disk is full or cannot be written.
@@ -382,6 +382,7 @@ def new_files(output: str) -> Iterator[str]:
     import tensorflow as tf
 
     scratch = storage.scratch(output, SCRATCH)
+    was_there = storage.exists(output)
     try:
         storage.make_folder(output)
         storage.remove_folder(scratch)  # of a killed conversion
@@ -393,13 +394,14 @@ def new_files(output: str) -> Iterator[str]:
                 os.path.join(scratch, file), os.path.join(output, file)
             )
     except (OSError, tf.errors.OpError) as error:
-        why = getattr(error, "strerror", None) or error.message
+        if isinstance(error, tf.errors.OpError) and SCRATCH not in str(error):
+            raise  # not of a file
+        why = getattr(error, "strerror", None) or error
         raise UserError(f"cannot be written: {why}", path=output) from None
     finally:
-        if storage.is_folder(scratch):
-            storage.remove_folder(scratch)
-            if not storage.list_folder(output):
-                storage.remove_folder(output)
+        storage.remove_folder(scratch)
+        if not (was_there or storage.list_folder(output)):
+            storage.remove_folder(output)
 
 
 def convert(bert: Bert, target: str, output: str) -> float:

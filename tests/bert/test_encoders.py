@@ -214,3 +214,18 @@ def test_a_config_is_checked(changed, message):
     config = bert.BertConfig(**{"vocab_size": 100, **changed})
     with pytest.raises(UserError, match=message):
         bert.new_encoder(config)
+
+
+def test_a_folder_that_was_there_stays_if_the_disk_is_full(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    encoder = bert.new_encoder(library_files.config())
+    with (
+        full_disk.files_of_at_most(2000),
+        pytest.raises(UserError, match="cannot be written"),
+    ):
+        bert.save(encoder, "")
+    assert list(tmp_path.iterdir()) == []
+    bert.save(encoder, "")  # the current folder
+    assert (tmp_path / "bert_config.json").exists()
