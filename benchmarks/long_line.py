@@ -56,7 +56,7 @@ def measure(
             ]
         for _ in range(runs):
             for name, words in commands.items():
-                taken.setdefault(name, []).append(startup.seconds(words))
+                taken.setdefault(name, []).append(startup.timed(words)[0])
     return [
         {
             "what": f"records of a line of {count:,} words",

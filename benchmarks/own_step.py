@@ -20,6 +20,7 @@ from modeling.config import BertConfig
 
 def make(task, path, precision, mode, *sizes):
     """Returns the function to run, and versions."""
+    assert mode in ("fused", "remat", "xla"), mode
     if precision == "bfloat16":
         keras.config.set_dtype_policy("mixed_bfloat16")
     config = BertConfig.from_json_file(path)

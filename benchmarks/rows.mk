@@ -80,7 +80,8 @@ bench-records: $(START) $(VENV)/dev
 	    $(RUN).records $(START) $(VOCAB) $(ORIGINAL) 1 2 $$flags || \
 	    exit; done
 	$(RUN).records $(CORPUS) $(VOCAB) $(ORIGINAL) 1 2
-	$(RUN).records_growth $(CORPUS) $(VOCAB) 90 2,1,8 beam killed
+	$(RUN).records_growth $(CORPUS) $(VOCAB) 90 2,1,8 beam
+	$(RUN).records_growth $(CORPUS) $(VOCAB) 90 2 killed
 	$(RUN).records_growth $(CORPUS) $(VOCAB) 9,90,900,10000 2
 	$(RUN).long_line $(VOCAB)
 

@@ -248,7 +248,7 @@ def test_own_step_trains_and_infers(tmp_path):
     path.write_text(small.config().to_json())
     step, _ = own_step.make("train", path, "float32", "remat", B, S, P)
     assert 5 < float(step()) < 15
-    infer, _ = own_step.make("infer", path, "float32", "plain")
+    infer, _ = own_step.make("infer", path, "float32", "fused")
     assert abs(float(infer(B, S))) < 100
 
 
