@@ -22,8 +22,8 @@ class Statistics:
         counts: names as in `records.count_rows`; `partitions.shares` and
             its warnings apply; and `duplicates`, repeated records.
         targets: int64 [V], number of times that each token was masked.
-        knows_masks: whether the id of `[MASK]` was known, so that replaced
-            tokens were counted.
+        knows_masks: whether the id of `[MASK]` was known, so that masked and
+            random tokens were told apart.
         problems: problem -> (number of records that have it; file, number and
             value of the first).
     """

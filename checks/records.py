@@ -84,7 +84,7 @@ def check_statistics(
         statistics: statistics of all records.
         settings: settings of the records, as far as they are known.
         where: name of the files, for messages.
-        documents: `documents` and `sentences` of the corpus, if known.
+        documents: counts of the corpus, if known.
     """
     counts = statistics.counts
     found = [

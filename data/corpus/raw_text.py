@@ -104,7 +104,7 @@ def read_paragraphs(
     """Yields the paragraphs of all files with the numbers of their documents.
 
     An empty document yields an empty paragraph; a long paragraph is yielded
-    in parts.
+    in parts. Logs the progress.
 
     Args:
         files: plain text or JSON lines, each also with `.gz`; Parquet, Arrow.

@@ -24,7 +24,8 @@ def learn_vocabulary(
     words give the same vocabulary.
 
     Args:
-        words: word -> count, from `word_counts.count_corpus`.
+        words: word -> count, from `word_counts.count_corpus`, which drops
+            long words.
         vocab_size: length of the vocabulary, special and unused tokens
             included; a small corpus may give fewer.
         min_frequency: minimum frequency of a pair of tokens to merge.
