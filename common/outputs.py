@@ -1,4 +1,4 @@
-"""Outputs of scripts: checks that they replace no others, and copies."""
+"""Outputs of scripts: checks that they replace no others, errors, copies."""
 
 import os
 from collections.abc import Iterable
@@ -51,6 +51,13 @@ def check_no_input(outputs: Iterable[str], inputs: Iterable[str]) -> None:
                 path=path,
                 fix="write to another folder",
             )
+
+
+def cause_of(error: Exception) -> str:
+    """Returns what the system or TensorFlow says of a failed write."""
+    return getattr(error, "strerror", None) or str(
+        getattr(error, "message", error)
+    )
 
 
 def copy_folder(source: str, target: str, last: str = "") -> None:

@@ -79,8 +79,8 @@ def write(folder: str, save: Callable[[str], None]) -> str:
         else:
             storage.replace(partial, folder)
     except (OSError, tf.errors.OpError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot be written: {why}", path=folder) from None
+        found = f"cannot be written: {outputs.cause_of(error)}"
+        raise UserError(found, path=folder) from None
     finally:
         storage.remove_folder(partial)
     return folder

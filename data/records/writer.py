@@ -11,6 +11,7 @@ from typing import Any
 
 from common import locks, storage
 from common.errors import StorageError, UserError
+from common.outputs import cause_of
 from common.processes import KilledProcess
 from common.progress import say
 from common.storage import write_whole
@@ -260,8 +261,8 @@ def write_manifest(
 
 def cannot_write(path: str, error: Exception, size: int = 0) -> UserError:
     """Error of a failed write of `size` bytes."""
-    cause = getattr(error, "strerror", None) or getattr(error, "message", error)
-    cause = str(cause).removeprefix(f"{path}; ")  # TensorFlow adds the path
+    # TensorFlow adds the path.
+    cause = cause_of(error).removeprefix(f"{path}; ")
     found = f"cannot be written: {cause}"
     if size:
         found += f" ({size / 1e6:.1f} MB{storage.describe_free_space(path)})"

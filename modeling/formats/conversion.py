@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from common import storage
 from common.errors import UserError
 from common.flags import flag, group
+from common.outputs import cause_of
 from common.progress import say
 from common.storage import sync_and_hash, write_whole
 from data import features
@@ -396,8 +397,8 @@ def new_files(output: str) -> Iterator[str]:
     except (OSError, tf.errors.OpError) as error:
         if isinstance(error, tf.errors.OpError) and SCRATCH not in str(error):
             raise  # not of a file
-        why = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot be written: {why}", path=output) from None
+        found = f"cannot be written: {cause_of(error)}"
+        raise UserError(found, path=output) from None
     finally:
         storage.remove_folder(scratch)
         if not (was_there or storage.list_folder(output)):
