@@ -41,6 +41,9 @@ def own_folder(folder: str) -> str:
 
     Args:
         folder: output_dir, where only the chief writes.
+
+    Returns:
+        its path.
     """
     global _folders
     _folders = (folder, tempfile.mkdtemp(prefix="worker-"))

@@ -205,15 +205,15 @@ def check(value: Any, schema: dict[str, Kind], where: str = "") -> None:
     Args:
         value: the object.
         schema: kind of each value; further keys are ignored.
-        where: start of the names of its keys, for messages.
+        where: start of the names of its keys, for messages; without it the
+            value must be an object.
 
     Raises:
         ValueError: a value is missing, or another than expected.
     """
     if not isinstance(value, dict):
         raise ValueError(
-            f"{where.rstrip('.: ') or 'a run'} is {describe(value)}, "
-            "expected an object"
+            f"{where.rstrip('.: ')} is {describe(value)}, expected an object"
         )
     for name, kind in schema.items():
         if name in value:
