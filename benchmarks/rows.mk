@@ -73,7 +73,7 @@ bench-steps: $(START)
 	$(RUN).step_profile
 	$(RUN).scaling
 
-# P4, P10. The original's script takes ten minutes for 90 MB.
+# P4, P10. The original's script takes six minutes for 90 MB, twice.
 bench-records: $(START) $(VENV)/dev
 	for flags in "" --do_whole_word_mask \
 	    "--max_seq_length=512 --max_predictions_per_seq=77"; do \
