@@ -5,8 +5,8 @@ import pathlib
 
 import pytest
 
-from tests.helpers import code_size, flags_page
-from tests.helpers.code_size import imported, tree_of
+from tests.helpers import flags_page
+from tests.helpers.imports import imported, tree_of
 
 ROOT = pathlib.Path(__file__).parents[1]
 SCRIPTS = set(flags_page.SCRIPTS)
@@ -47,7 +47,6 @@ OUTSIDE = {"tests", "benchmarks", "examples"}  # may import everything
 LINES_OF_A_FILE, LINES_OF_A_FUNCTION = 500, 80
 FILES_OF_A_FOLDER = 15
 FILES_OF_A_FOLDER_OF_DATA = 12
-LINES_FROM_PRETRAINING = 6471
 # What opens, lists, writes and removes files: `common.storage` alone does, but
 # for the files of ours named below, which no flag names: in a whole file, or in
 # one function of it.
@@ -341,11 +340,3 @@ def test_graphs_are_loaded_in_one_module_behind_the_scan():
     }
     ours = {call for call in calls if not call.startswith("tests/")}
     assert ours == {"modeling/hub.py"}
-
-
-def test_code_reachable_from_run_pretraining_fits_the_bill():
-    """Of every module of ours, also those that are imported late."""
-    reached = code_size.reached("run_pretraining.py")
-    lines = sum(map(code_size.lines_of_code, reached))
-    assert len(reached) > 15
-    assert lines <= LINES_FROM_PRETRAINING, lines

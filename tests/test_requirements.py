@@ -4,7 +4,7 @@ import pathlib
 import re
 import sys
 
-from tests.helpers import code_size
+from tests.helpers import imports
 
 ROOT = pathlib.Path(__file__).parents[1]
 PIN = re.compile(r"([\w.-]+)==([\w.!+-]+)( ; .+?)? \\")
@@ -84,8 +84,8 @@ def test_training_finds_its_packages_on_a_tpu_host():
     imported = {
         name.partition(".")[0]
         for task in TRAINING
-        for path in code_size.reached(f"run_{task}.py")
-        for name in code_size.imported(code_size.tree_of(path))
+        for path in imports.reached(f"run_{task}.py")
+        for name in imports.imported(imports.tree_of(path))
     }
     theirs = {
         PACKAGES.get(name, name)

@@ -1,6 +1,5 @@
 """No stranger's file ends in a traceback: one line and an exit code."""
 
-import collections
 import io
 import pathlib
 import shutil
@@ -64,26 +63,3 @@ def test_a_bad_file_is_one_line(rejects, case):
 )
 def test_every_script_that_meets_it_says_so(rejects, case, name):
     rejects(case, name)
-
-
-def table() -> str:
-    """The kinds of files, the number of cases and of runs, as in the docs."""
-    kinds = collections.Counter(case.kind for case in CASES)
-    scripts = collections.Counter()
-    for case in CASES:
-        scripts[case.kind] += len(case.runs)
-    rows = [
-        f"| {kind} | {count} | {scripts[kind]} |"
-        for kind, count in kinds.items()
-    ]
-    rows += [f"| all | {kinds.total()} | {scripts.total()} |"]
-    head = ["| kind of file | cases | runs of scripts |", "|---|---|---|"]
-    return "\n".join([*head, *rows])
-
-
-def test_there_are_many_cases_and_the_docs_count_them():
-    assert len(CASES) >= 150
-    names = [ids(case) for case in CASES]
-    assert len(set(names)) == len(names)
-    with open("docs/results.md", encoding="utf-8") as file:
-        assert table() in file.read()
