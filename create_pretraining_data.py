@@ -35,19 +35,14 @@ def main(argv: list[str]) -> None:
     creation.check_vocabulary(settings.text)
     if settings.runner:
         runners.check_beam(settings.runner)
-    if settings.dry_run:
-        lines, counts = creation.make_forecast(settings, inputs)
-        print(lines)
-    else:
-        counts = creation.create(settings, inputs, beam_options)
+    counts = creation.create(settings, inputs, beam_options)
     print(creation.report(counts, settings.instances))
     for line in partitions.warnings(counts, settings.instances):
         say(f"warning: {line}")
-    if not settings.dry_run:
-        print(
-            f"wrote {counts['records']:,} records to "
-            f"{printable(', '.join(settings.output_files))}"
-        )
+    print(
+        f"wrote {counts['records']:,} records to "
+        f"{printable(', '.join(settings.output_files))}"
+    )
 
 
 if __name__ == "__main__":

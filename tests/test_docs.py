@@ -50,7 +50,6 @@ COMMANDS = {
         "grep -vxFf uncased.txt": "",
         "wiki.tfrecord-00000-of-00002,records/wiki.tfrecord-00001": RECORDS,
         "create_pretraining_data.py --input_file=held_out.txt": RECORDS,
-        "--dry_run": RECORDS,
         "--num_train_steps=3000": f"{STEPS} {EVALUATE}",
         "python fill_mask.py --init_checkpoint=run": "",
         "doctor.py": "",

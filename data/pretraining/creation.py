@@ -16,7 +16,7 @@ from common.flags import flag, group
 from common.progress import say
 from data.corpus import documents as corpus_lib
 from data.corpus import groups
-from data.pretraining import forecast, packing, partitions, runners
+from data.pretraining import packing, partitions, runners
 from data.pretraining.settings import InstanceSettings
 from data.records import manifest
 from data.records import writer as records
@@ -54,11 +54,6 @@ class Settings:
         corpus_lib.MAX_DOCUMENT_MB,
         "Maximum size of a document, in megabytes.",
         at_least=1,
-    )
-    dry_run: bool = flag(
-        False,
-        "Forecast the number and size of the records, the time and the disk "
-        "from some megabytes of the corpus, without writing any.",
     )
     runner: str | None = flag(
         None,
@@ -233,7 +228,6 @@ def create(
         else:
             corpora = scan(inputs, settings.max_document_mb, writer)
             plan = make_plan(settings, corpora)
-            forecast.check_disk(plan, corpora, writer)
             counts, entries = runners.run_local(
                 plan,
                 corpora,
@@ -265,31 +259,6 @@ def create(
         passes = plan.groups[name].passes
         print(report_group(name, by_group[name], totals, passes))
     return totals
-
-
-def make_forecast(
-    settings: Settings, inputs: dict[str, list[str]]
-) -> tuple[str, dict[str, int]]:
-    """Forecasts the records from a sample of the corpus.
-
-    Returns:
-        some lines, and the counts as `create` returns them.
-
-    Raises:
-        UserError: a file cannot be read, or a group has too few documents.
-    """
-    found = forecast.make(
-        inputs,
-        functools.partial(make_plan, settings),
-        settings.processes,
-        settings.max_document_mb,
-        settings.instances.random_seed,
-    )
-    check_masked(found.counts)
-    lines = forecast.report(
-        found, len(settings.output_files), settings.processes
-    )
-    return lines, found.counts
 
 
 def describe_inputs(

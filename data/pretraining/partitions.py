@@ -210,7 +210,14 @@ class Worker:
         sections = 0
         last = math.ceil(passes) - 1
         for index in range(last + 1):
-            made, more = self.make_pass(documents, index, number, passes)
+            made, more = records.make_records(
+                documents,
+                index,
+                number,
+                self._recipe.settings,
+                self._masking,
+                min(1.0, passes - index),
+            )
             held += made
             counts.update(more, records=len(made))
             if sum(map(len, held)) < _SECTION_BYTES and index < last:
@@ -221,23 +228,6 @@ class Worker:
             yield portions, counts
             counts = Counter()
             sections += 1
-
-    def make_pass(
-        self,
-        documents: pretraining.TokenizedDocuments,
-        index: int,
-        number: int,
-        passes: float,
-    ) -> tuple[list[bytes], dict[str, int]]:
-        """Makes the records of one pass, `index`, over partition `number`."""
-        return records.make_records(
-            documents,
-            index,
-            number,
-            self._recipe.settings,
-            self._masking,
-            min(1.0, passes - index),
-        )
 
     def tokenize(
         self, texts: list[list[str]]

@@ -14,8 +14,6 @@ import tensorflow as tf
 
 import create_pretraining_data
 from data.corpus import documents
-from data.pretraining import forecast
-from data.pretraining.settings import InstanceSettings
 from tests.helpers import text
 
 S, P = 31, 5
@@ -279,8 +277,6 @@ def test_a_corpus_that_looks_wrong_is_reported(create, folder):
     _, out, err = create("out")
     warning = "warning: 1.0 lines per document, 100% of the pairs are random "
     assert warning in err and "run prepare_corpus.py first" in err
-    _, _, err = create("out", "--dry_run")
-    assert warning in err
     assert "100.0% random next" in out
 
 
@@ -358,38 +354,6 @@ def test_a_foreign_manifest_is_not_replaced(create, folder):
     foreign.rename(other)
     create("out")
     assert other.read_text() == '{"name": "an app"}'
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_dry_run_forecasts_the_records(create, folder, packed):
-    text.write_corpus(folder / "corpus.txt", 1500)
-    flags = {"max_seq_length": 64, "pack_sequences": packed}
-    _, out, _ = create("out", "--dry_run", **flags)
-    assert not (folder / "out").exists()
-    found = re.match(
-        r"forecast from (?:[\d.]+) of [\d.]+ MB of text; nothing is written\n"
-        r"about ([\d,]+) instances in ([\d,]+) records: ([\d.,]+) MB in 1 "
-        r"file, and [\d.,]+ MB of disk while they are made\n"
-        r"about .+ with 1 process on this machine; of all text:\n"
-        r"1,500 documents",
-        out,
-    )
-    instances, count, megabytes = (
-        float(x.replace(",", "")) for x in found.groups()
-    )
-    files, _, _ = create("out", **flags)
-    run = listing(files)
-    counts, shard = run["statistics"], run["shards"]["0.tfrecord"]
-    assert instances == pytest.approx(counts["instances"], rel=0.05)
-    assert count == pytest.approx(counts["records"], rel=0.05)
-    assert megabytes == pytest.approx(shard["bytes"] / 1e6, rel=0.05, abs=0.1)
-    settings = InstanceSettings(
-        max_seq_length=64, max_predictions_per_seq=P, pack_sequences=packed
-    )
-    estimate = 3 * forecast.estimate_bytes(
-        documents.scan([str(folder / "corpus.txt")]), settings
-    )
-    assert 0.5 < estimate / shard["bytes"] < 2
 
 
 def test_a_full_disk_is_reported_and_leaves_the_earlier_output(create, folder):

@@ -1,13 +1,11 @@
 """Mistakes that create_pretraining_data reports instead of making records."""
 
 import os
-import re
 
 import pytest
 
 import create_vocab
-from common import storage
-from data.pretraining import partitions, runners
+from data.pretraining import runners
 from tests.helpers import text
 
 
@@ -20,17 +18,16 @@ def folder(tmp_path):
 
 
 def test_a_vocabulary_of_another_casing_is_reported(create, folder):
-    _, _, err = create("out", "--dry_run")
+    _, _, err = create("out")
     assert "capital letter" not in err
     words = (folder / "vocab.txt").read_text()
     (folder / "cased.txt").write_text(f"{words}The\nTree\n")
-    _, _, err = create("out", "--dry_run", vocab_file=folder / "cased.txt")
+    _, _, err = create("out", vocab_file=folder / "cased.txt")
     assert "cased.txt: has tokens with capital letters, do_lower_case" in err
     assert "pass --nodo_lower_case" in err
 
 
-@pytest.mark.parametrize("flag", ["--nodry_run", "--dry_run"])
-def test_words_longer_than_the_masks_are_reported(create, folder, flag):
+def test_words_longer_than_the_masks_are_reported(create, folder):
     """As text without spaces, of which no word can be masked."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     words = (folder / "vocab.txt").read_text().split()
@@ -39,7 +36,7 @@ def test_words_longer_than_the_masks_are_reported(create, folder, flag):
     text = f"{letters[:23]}\n{letters[3:]}\n\n" * 5
     (folder / "corpus.txt").write_text(text)
     flags = {"do_whole_word_mask": True, "short_seq_prob": 0}
-    _, _, err = create("out", flag, code=2, max_seq_length=64, **flags)
+    _, _, err = create("out", code=2, max_seq_length=64, **flags)
     assert "error: no token is masked; expected words of fewer tokens" in err
     assert not (folder / "out").exists()
 
@@ -60,15 +57,6 @@ def test_a_vocabulary_that_changes_during_the_run(create, folder, monkeypatch):
     assert not (folder / "out").exists()
 
 
-def test_a_disk_that_may_be_too_small_is_a_warning(create, monkeypatch):
-    """The estimate is that of English text."""
-    _, _, err = create("out")
-    assert "while the records are made" not in err
-    monkeypatch.setattr(storage, "free_space", lambda path: 200_000)
-    _, _, err = create("out")
-    assert "warning: " in err and "while the records are made, 0.2 MB" in err
-
-
 def test_json_lines_are_no_corpus(create, folder, run_script):
     path = folder / "corpus.jsonl"
     path.write_text('{"text": "a"}\n')
@@ -86,18 +74,3 @@ def test_a_pipe_is_not_replaced(create, folder):
     _, _, err = create("out", code=2, output_file=folder / "pipe")
     assert f"--output_file='{folder}/pipe' names no file" in err
     assert (folder / "pipe").is_fifo()
-
-
-def test_a_disk_that_is_too_small_is_told_before_the_work(
-    create, folder, monkeypatch
-):
-    monkeypatch.setattr(storage, "free_space", lambda path: 50_000)
-    monkeypatch.setattr(partitions.Worker, "make_part", None)
-    _, _, err = create("out", code=2)
-    assert re.search(
-        rf"{folder}/out: needs about 0\.\d MB while the records are made, "
-        r"0\.1 MB free; expected space for twice 0\.\d MB of records; free "
-        "space, or lower --dupe_factor",
-        err,
-    )
-    assert not (folder / "out").exists()
