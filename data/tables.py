@@ -174,7 +174,7 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
         raise UserError("no such file", path=path)
     if storage.is_folder(path):
         raise UserError("is a folder", path=path, expected="a file")
-    blank, number = [], 0
+    count, blank, number = 0, "", 0  # blank lines before this one
     for number, raw in _raw_lines(path):
         if number == 1:
             raw = _check_start(raw, path)
@@ -190,12 +190,13 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
                 "`iconv -f windows-1252 -t utf-8`",
             ) from None
         if not text.strip("\r\n"):
-            blank.append((number, text))
+            count, blank = count + 1, text
             continue
-        yield from blank
-        blank = []
+        for before in range(number - count, number):
+            yield before, blank
+        count = 0
         yield number, text
-    if len(blank) == number:
+    if count == number:
         raise _empty(path)
 
 
