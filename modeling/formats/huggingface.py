@@ -163,7 +163,10 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
     for path in _files(folder):
         try:
             with _local_copy(path) as local:
+                _check_types(local, path)
                 theirs |= safetensors.numpy.load_file(local)
+        except UserError:
+            raise
         except (
             OSError,
             safetensors.SafetensorError,
@@ -192,12 +195,7 @@ def read(folder: str) -> tuple[dict[str, np.ndarray], list[str]]:
             skipped.append(name)
             continue
         if value.dtype.kind not in "fV" and value.dtype.name != "bfloat16":
-            raise UserError(
-                f"{name} is {value.dtype}",
-                path=folder,
-                expected="floating-point weights",
-                fix="convert the weights before they are quantized",
-            )
+            raise _quantized(folder, name, value.dtype)
         value = value.T if original.endswith("/kernel") else value
         values[original] = np.ascontiguousarray(value, np.float32)
     return values, sorted(skipped)
@@ -323,6 +321,24 @@ def _files(folder: str) -> list[str]:
             "AutoModel.from_pretrained(folder).save_pretrained(folder)",
         )
     raise UserError(f"no {WEIGHTS}", path=folder, expected="a model's folder")
+
+
+def _check_types(local: str, path: str) -> None:
+    """Rejects floats of less than 16 bits, which numpy does not have."""
+    with safetensors.safe_open(local, "np") as file:
+        for name in file.keys():  # noqa: SIM118
+            kind = file.get_slice(name).get_dtype()
+            if re.fullmatch("F[468](_.*)?", kind):
+                raise _quantized(path, name, kind)
+
+
+def _quantized(path: str, name: str, kind: object) -> UserError:
+    return UserError(
+        f"{name} is {kind}",
+        path=path,
+        expected="weights of float16, bfloat16 or float32",
+        fix="convert the weights before they are quantized",
+    )
 
 
 def _canonical(name: str) -> str:

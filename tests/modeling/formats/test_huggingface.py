@@ -154,6 +154,26 @@ def test_shards_are_joined_by_their_index(folder, values):
     assert_read(folder, values)
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    ["F8_E4M3", "F8_E5M2", "F8_E8M0", "F6_E2M3", "F4"],
+)
+def test_quantized_weights_are_named(folder, dtype):
+    bits = int(dtype[1])
+    entry = {"dtype": dtype, "shape": [8], "data_offsets": [0, bits]}
+    name = "bert.embeddings.LayerNorm.weight"
+    header = json.dumps({"__metadata__": {}, name: entry}).encode()
+    content = len(header).to_bytes(8, "little") + header + bytes(bits)
+    (folder / "model.safetensors").write_bytes(content)
+    with pytest.raises(UserError) as error:
+        huggingface.read(str(folder))
+    assert str(error.value) == (
+        f"{folder}/model.safetensors: {name} is {dtype}; expected "
+        "weights of float16, bfloat16 or float32; convert the weights before "
+        "they are quantized"
+    )
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
 def test_other_floats_become_float32(folder, values, dtype):
     rewrite(folder, {n: v.astype(dtype) for n, v in tensors_of(folder).items()})
