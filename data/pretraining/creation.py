@@ -111,35 +111,37 @@ class Settings:
         names = [os.path.basename(x) for x in self.output_files]
         own = os.path.join(folder, manifest.name_for(names[0]))
         runs = manifest.read_runs(folder)  # raises if one is damaged
-        listed = {run["manifest"]: run["shards"] for run in runs}
-        for name in names:
-            path = os.path.join(folder, manifest.name_for(name))
+        listed = [
+            (run["manifest"], name) for run in runs for name in run["shards"]
+        ]
+        for path, name in sorted(listed):
+            named = os.path.join(folder, manifest.name_for(name))
             # A manifest that is named after a shard would describe it.
-            if path != own and name in listed.get(path, {}):
+            if name in names and path == named != own:
                 raise UserError(
                     f"lists {name}",
                     path=path,
                     expected="no manifest of this name",
                     fix="remove it, or choose another --output_file",
                 )
-        if not storage.exists(own):
-            return
-        run = manifest.read_manifest(own)
-        if run is None:
+            if (
+                name not in names
+                and own in (path, named)
+                and storage.exists(os.path.join(folder, name))
+            ):
+                raise UserError(
+                    f"lists {name}, which --output_file does not",
+                    path=path,
+                    expected="one set of shards of a name",
+                    fix="remove the earlier shards, or choose another name",
+                )
+        if storage.exists(own) and manifest.read_manifest(own) is None:
             raise UserError(
                 "not a manifest of records",
                 path=own,
                 expected="no file of this name, or an earlier manifest",
                 fix="choose another --output_file",
             )
-        for name in sorted(set(run["shards"]) - set(names)):
-            if storage.exists(os.path.join(folder, name)):
-                raise UserError(
-                    f"lists {name}, which --output_file does not",
-                    path=own,
-                    expected="one set of shards of a name",
-                    fix="remove the earlier shards, or choose another name",
-                )
 
 
 def check_vocabulary(text: Text) -> None:

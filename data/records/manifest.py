@@ -3,12 +3,13 @@
 folder/
     wiki.tfrecord-00000-of-00002    records of `tf.train.Example`
     wiki.tfrecord-00001-of-00002
-    wiki.tfrecord.manifest.json     settings, counts, sizes and hashes
+    _wiki.manifest.json             settings, counts, sizes and hashes
     vocab-3a2f90c1.txt              the vocabulary they were made with
 
-A manifest is named after the first shard. Other files of these names are
-ignored. If several manifests list a shard, the one of its name counts, or else
-the one with its size.
+A manifest is named after the first shard, so that no `wiki*` or `*.tfrecord*`
+matches it. Any other name that ends in `.manifest.json` is read too, but files
+of other programs are ignored. If several manifests list a shard, the one of its
+name counts, or else the one with its size.
 """
 
 import glob
@@ -21,7 +22,7 @@ from common.formats import json_files
 from common.formats.json_files import Kind
 from data.records import shard_check
 
-SUFFIX = ".manifest.json"
+_SUFFIX = ".manifest.json"
 
 _NAME = Kind(str, pattern=json_files.NAME)
 _NUMBERS = Kind(dict, each=Kind(float, at_least=0), is_required=False)
@@ -59,8 +60,13 @@ _BESIDE = re.compile(r"(^|[/.])manifest\.json$|(^|/)vocab-[0-9a-f]{8}\.txt$")
 
 def name_for(shard: str) -> str:
     """Returns the name of the manifest of a run with this first shard."""
+    return f"_{run_name(shard)}{_SUFFIX}"
+
+
+def run_name(shard: str) -> str:
+    """Returns the name of a shard without its number and extension."""
     name = os.path.basename(shard)
-    return re.sub(r"-\d+-of-\d+$", "", name) + SUFFIX
+    return re.sub(r"(\.[A-Za-z_]+)?(-\d+-of-\d+)?$", "", name)
 
 
 def list_shards(patterns: str, flag: str) -> list[str]:
@@ -128,7 +134,7 @@ def read_runs(folder: str) -> list[dict]:
         UserError: a manifest is damaged.
     """
     inside = folder if storage.is_remote(folder) else glob.escape(folder)
-    paths = storage.glob(os.path.join(inside, f"*{SUFFIX}"))
+    paths = storage.glob(os.path.join(inside, f"*{_SUFFIX}"))
     runs = list(filter(None, map(read_manifest, paths)))
     listing: dict[str, list[dict]] = {}
     for run in runs:

@@ -46,8 +46,7 @@ class ShardWriter:
     def __init__(self, paths: list[str], identity: str = ""):
         self.folder = os.path.dirname(storage.absolute(paths[0]))
         self._paths, self._is_remote = paths, storage.is_remote(paths[0])
-        names = {manifest.name_for(path) for path in paths}
-        self._names = sorted(x.removesuffix(manifest.SUFFIX) for x in names)
+        self._names = sorted({manifest.run_name(path) for path in paths})
         self._root = self.folder
         if self._is_remote:
             name = f"bert-{os.getuid()}-{_hash(self.folder)[:8]}"

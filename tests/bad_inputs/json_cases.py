@@ -12,7 +12,7 @@ HUGGINGFACE = ("convert_huggingface",)
 FILES = {  # kind -> path, scripts, a key and value for duplicates
     "config": ("model/bert_config.json", CONFIG),
     "manifest": (
-        "records/good.tfrecord.manifest.json",
+        "records/_good.manifest.json",
         ("run_pretraining", "doctor_records"),
     ),
     "labels": ("model/task.json", ("convert_google", "run_ner")),

@@ -62,7 +62,7 @@ def _write_records(folder):
         shares={"unknown": 0.0123, "fill": 0.94},
     )
     other = {"shards": {"b.tfrecord": {}}, "statistics": {"tokens": 777}}
-    (folder / "b.tfrecord.manifest.json").write_text(json.dumps(other))
+    (folder / "_b.manifest.json").write_text(json.dumps(other))
 
 
 def _write_masks(folder):

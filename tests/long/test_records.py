@@ -123,7 +123,7 @@ def test_eight_runs_at_once_have_eight_manifests(folder):
     for i in range(8):
         path = folder / "out" / f"{i}.tfrecord"
         listed = json.loads(
-            path.with_name(f"{path.name}.manifest.json").read_text()
+            path.with_name(f"_{path.stem}.manifest.json").read_text()
         )
         entry = listed["shards"][path.name]
         assert listed["random_seed"] == i

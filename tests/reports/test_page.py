@@ -143,7 +143,7 @@ def test_a_run_that_has_only_begun_has_a_page(tmp_path):
 
 def test_the_manifest_of_the_records_is_read(tmp_path):
     folder = report_files.write_run(tmp_path / "run")
-    (manifest,) = folder.glob("a.tfrecord.manifest.json")
+    (manifest,) = folder.glob("_a.manifest.json")
     (run,) = run_files.read_runs([str(folder)])
     assert run.records == [json.loads(manifest.read_text())]
 

@@ -29,7 +29,7 @@ def made(tmp_path_factory):
     write_records(folder / "longer" / "0.tfrecord", 5, length=17)
     write_records(folder / "large" / "0.tfrecord", 5, vocab_size=V + 2)
     write_records(folder / "other" / "0.tfrecord", 5)
-    path = folder / "other" / "0.tfrecord.manifest.json"
+    path = folder / "other" / "_0.manifest.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "vocab_sha256": "0123" * 16}))
     (folder / "config.json").write_text(small.config().to_json())
@@ -294,8 +294,8 @@ def test_a_byte_that_was_changed(rejected, made, tmp_path):
 def test_records_of_another_seed_under_a_listed_name(rejected, made, tmp_path):
     """Valid records of the listed size, but not the listed ones."""
     write_records(tmp_path / "new" / "0.tfrecord", 5, seed=3)
-    manifest = tmp_path / "new" / "0.tfrecord.manifest.json"
-    listed = (made / "good" / "0.tfrecord.manifest.json").read_bytes()
+    manifest = tmp_path / "new" / "_0.manifest.json"
+    listed = (made / "good" / "_0.manifest.json").read_bytes()
     size = (made / "good" / "0.tfrecord").stat().st_size
     path = tmp_path / "new" / "0.tfrecord"
     assert path.stat().st_size == size

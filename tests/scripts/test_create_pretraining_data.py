@@ -51,8 +51,18 @@ def digests(files):
 
 def listing(files):
     """The manifest of a run."""
-    path = files[0].parent / f"{files[0].name}.manifest.json"
+    path = files[0].parent / f"_{files[0].stem}.manifest.json"
     return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("glob", ["wiki.tfrecord*", "wiki*", "*.tfrecord*"])
+def test_globs_of_other_programs_match_the_shards_alone(create, folder, glob):
+    start = f"{folder}/out/wiki.tfrecord"
+    names = [f"{start}-{i:05d}-of-00002" for i in range(2)]
+    create("out", output_file=",".join(names))
+    files = sorted(tf.io.gfile.glob(f"{folder}/out/{glob}"))
+    assert files == names
+    assert len(examples(files)) > 100
 
 
 def test_records_have_the_originals_features(create):
@@ -301,7 +311,7 @@ def test_shards_of_another_number_under_a_name(create, folder):
         "out", code=2, output_file=f"{folder}/out/a-00000-of-00001"
     )
     assert (
-        f"{folder}/out/a.manifest.json: lists a-00000-of-00002, which "
+        f"{folder}/out/_a.manifest.json: lists a-00000-of-00002, which "
         "--output_file does not; expected one set of shards of a name; remove "
         "the earlier shards, or choose another name" in err
     )
@@ -314,8 +324,8 @@ def test_a_shard_that_another_manifest_describes_is_not_replaced(
     create("out", output_file=f"{folder}/out/b.tfrecord")
     names = f"{folder}/out/a.tfrecord,{folder}/out/b.tfrecord"
     _, _, err = create("out", code=2, output_file=names)
-    assert "b.tfrecord.manifest.json: lists b.tfrecord; expected no" in err
-    (folder / "out" / "b.tfrecord.manifest.json").unlink()
+    assert "_b.manifest.json: lists b.tfrecord; expected no" in err
+    (folder / "out" / "_b.manifest.json").unlink()
     create("out", output_file=names)
 
 
@@ -344,7 +354,7 @@ def test_names_that_are_not_utf_8_are_escaped(create, folder):
 
 def test_a_foreign_manifest_is_not_replaced(create, folder):
     (folder / "out").mkdir()
-    foreign = folder / "out" / "0.tfrecord.manifest.json"
+    foreign = folder / "out" / "_0.manifest.json"
     foreign.write_text('{"name": "an app"}')
     _, _, err = create("out", code=2)
     assert f"{foreign}: not a manifest of records; expected no file" in err

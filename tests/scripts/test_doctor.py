@@ -107,21 +107,21 @@ def test_damaged_and_missing_shards_and_strangers(diagnose, made, tmp_path):
     code, found = diagnose(input_file=f"{folder}/*.tfrecord")
     assert code == 1
     assert found["wrong"] == [
-        f"{folder}/0.tfrecord.manifest.json: lists 1.tfrecord, which is "
+        f"{folder}/_0.manifest.json: lists 1.tfrecord, which is "
         "missing; make the records again",
         f"{folder}/0.tfrecord: record 0 at byte 0: checksum of the data "
         "differs; make the records again",
     ]
     assert found["suspicious"] == [
         f"{folder}/2.tfrecord: in no manifest; expected an entry in "
-        f"{folder}/2.tfrecord.manifest.json"
+        f"{folder}/_2.manifest.json"
     ]
 
 
 def test_a_damaged_manifest_and_one_document(diagnose, made, tmp_path):
     folder = tmp_path / "plain"
     shutil.copytree(made / "plain", folder)
-    path = folder / "0.tfrecord.manifest.json"
+    path = folder / "_0.manifest.json"
     content = json.loads(path.read_text())
     content["statistics"]["documents"] = 1
     path.write_text(json.dumps(content))

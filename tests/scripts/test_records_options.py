@@ -32,7 +32,7 @@ def create(folder, create):
         if code:
             assert not (folder / name).exists()
             return None, None, out, err
-        path = folder / name / "0.tfrecord.manifest.json"
+        path = folder / name / "_0.manifest.json"
         manifest = json.loads(path.read_text())
         dataset = tf.data.TFRecordDataset(str(file))
         return [r.numpy() for r in dataset], manifest, out, err

@@ -154,7 +154,7 @@ def test_a_shard_that_is_damaged_while_it_is_read_is_named(
     folder, pretrain, tmp_path, monkeypatch
 ):
     path = tmp_path / "train.tfrecord"
-    for name in ("train.tfrecord", "train.tfrecord.manifest.json"):
+    for name in ("train.tfrecord", "_train.manifest.json"):
         shutil.copy(folder / "short" / name, tmp_path / name)
     shutil.copy(next((folder / "short").glob("vocab-*")), tmp_path)
     content = bytearray(path.read_bytes())

@@ -287,7 +287,7 @@ def test_unknown_words_of_records_are_warned_of(
     command, folder, records, tmp_path, capsys, share, count
 ):
     shutil.copytree(records.parent, tmp_path / "records")
-    path = tmp_path / "records" / "0.tfrecord.manifest.json"
+    path = tmp_path / "records" / "_0.manifest.json"
     manifest = json.loads(path.read_text())
     assert manifest["shares"]["unknown"] == 0
     manifest["shares"]["unknown"] = share

@@ -214,7 +214,7 @@ def test_a_shard_that_was_cut(refused, good):
     path.write_bytes(content)
     assert line == (
         f"{path}: has {len(content) - 7} bytes; expected {len(content)} "
-        "(good.tfrecord.manifest.json); the file is damaged: make the "
+        "(_good.manifest.json); the file is damaged: make the "
         "records again"
     )
 

@@ -65,12 +65,12 @@ def test_a_run_is_read_back(folder):
         "vocab_file": str(folder / f"vocab-{sha256[:8]}.txt"),
         "vocab_sha256": sha256,
         "shards": {name: entry(text) for name, text in shards.items()},
-        "manifest": str(folder / "a.tfrecord.manifest.json"),
+        "manifest": str(folder / "_a.manifest.json"),
     }
     assert [of(folder, name) for name in names] == [expected] * 2
     assert sorted(os.listdir(folder)) == [
+        "_a.manifest.json",
         *names,
-        "a.tfrecord.manifest.json",
         f"vocab-{sha256[:8]}.txt",
     ]
 
@@ -78,15 +78,25 @@ def test_a_run_is_read_back(folder):
 @pytest.mark.parametrize(
     ("shard", "name"),
     [
-        ("a.tfrecord", "a.tfrecord.manifest.json"),
-        ("x/a.tfrecord-00003-of-00017", "a.tfrecord.manifest.json"),
-        ("gs://b/a-0-of-2", "a.manifest.json"),
-        ("a-of-2", "a-of-2.manifest.json"),
-        ("a.tfrecord-00003", "a.tfrecord-00003.manifest.json"),
+        ("a.tfrecord", "_a.manifest.json"),
+        ("x/a.tfrecord-00003-of-00017", "_a.manifest.json"),
+        ("gs://b/a-0-of-2", "_a.manifest.json"),
+        ("a-of-2", "_a-of-2.manifest.json"),
+        ("a_0.15", "_a_0.15.manifest.json"),
+        ("a_0.15.tf_record", "_a_0.15.manifest.json"),
     ],
 )
 def test_names(shard, name):
     assert manifest.name_for(shard) == name
+
+
+def test_a_manifest_of_the_earlier_name_is_read(folder):
+    write(folder, {"a.tfrecord": b"xyz"}, random_seed=3)
+    earlier = folder / "a.tfrecord.manifest.json"
+    (folder / "_a.manifest.json").rename(earlier)
+    assert of(folder, "a.tfrecord")["manifest"] == str(earlier)
+    write(folder, {"a.tfrecord": b"uvw"}, random_seed=5)
+    assert of(folder, "a.tfrecord")["random_seed"] == 5
 
 
 def test_a_relative_path_finds_its_manifest(folder, monkeypatch):
@@ -150,7 +160,7 @@ def test_a_file_of_another_length_is_rejected(folder, content):
         of(folder, "a.tfrecord")
     assert str(error.value) == (
         f"{folder}/a.tfrecord: has {len(content)} bytes; expected 3 "
-        "(a.tfrecord.manifest.json); the file is damaged: make the records "
+        "(_a.manifest.json); the file is damaged: make the records "
         "again"
     )
 
@@ -231,7 +241,7 @@ BAD = [
 @pytest.mark.parametrize(("values", "message"), BAD)
 def test_wrong_values_are_one_line(folder, values, message):
     write(folder, {"a.tfrecord": b"xyz"})
-    path = folder / "a.tfrecord.manifest.json"
+    path = folder / "_a.manifest.json"
     changed(path, **values)
     with pytest.raises(UserError) as error:
         of(folder, "a.tfrecord")
@@ -249,7 +259,7 @@ def test_the_smallest_values_are_accepted(folder):
 
 def test_a_number_beyond_float64_is_found(folder):
     write(folder, {"a.tfrecord": b"xyz"}, smoothing=0.25)
-    path = folder / "a.tfrecord.manifest.json"
+    path = folder / "_a.manifest.json"
     path.write_text(path.read_text().replace("0.25", "1e999"))
     with pytest.raises(UserError, match="smoothing is inf, expected a finite"):
         of(folder, "a.tfrecord")
@@ -257,7 +267,7 @@ def test_a_number_beyond_float64_is_found(folder):
 
 def test_a_manifest_of_ours_that_was_cut(folder):
     write(folder, {"a.tfrecord": b"xyz"})
-    path = folder / "a.tfrecord.manifest.json"
+    path = folder / "_a.manifest.json"
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(UserError, match="not a whole manifest: "):
         of(folder, "a.tfrecord")
@@ -272,7 +282,7 @@ def test_a_vocabulary_is_compared_before_it_is_used(folder):
     with pytest.raises(UserError) as error:
         manifest.check_vocabulary(run)
     assert str(error.value).startswith(f"{path}: sha256 ")
-    assert f"as in {folder}/a.tfrecord.manifest.json" in str(error.value)
+    assert f"as in {folder}/_a.manifest.json" in str(error.value)
     path.unlink()
     with pytest.raises(UserError, match="missing; expected the vocabulary"):
         manifest.check_vocabulary(run)

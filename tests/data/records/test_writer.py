@@ -43,7 +43,7 @@ def test_shards_are_renamed_when_all_are_complete(tmp_path):
         assert writer.folder == str(folder)
         entries = fill(writer, [b"x", b"z" * 97], [b""])
         inside = sorted(os.listdir(folder))
-        assert inside == [".a.tfrecord.lock", os.path.basename(writer.scratch)]
+        assert inside == [".a.lock", os.path.basename(writer.scratch)]
         assert inside[1].startswith(".partial-")
         listed = writer.finish(entries)
     assert sorted(os.listdir(folder)) == sorted(map(os.path.basename, shards))
@@ -187,7 +187,7 @@ def test_a_second_run_into_the_same_outputs_is_told_who_is_there(
         ):
             raise AssertionError("the lock is not held")
         assert str(error.value).startswith(
-            f"{tmp_path}/a.tfrecord: in use by process {os.getpid()} on "
+            f"{tmp_path}/a: in use by process {os.getpid()} on "
         )
         assert writer.finished_parts() == {3}
 
