@@ -15,6 +15,7 @@ from common import main as common_main
 from common.errors import printable
 from data.corpus import documents, vocabulary_creation
 from data.corpus.vocabulary_creation import Settings
+from data.text import vocabulary
 
 
 def main(argv: list[str]) -> None:
@@ -33,7 +34,7 @@ def main(argv: list[str]) -> None:
     else:
         tokens = vocabulary_creation.learn(counts, settings)
         wrote = f"{len(tokens):,} tokens"
-    vocabulary_creation.write(settings.output_file, tokens)
+    vocabulary.write_vocabulary(settings.output_file, tokens)
     for line in vocabulary_creation.report(counts, tokens, base):
         print(line)
     path = printable(settings.output_file)

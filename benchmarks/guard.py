@@ -18,7 +18,7 @@ import time
 import tensorflow as tf
 
 from benchmarks import pretraining_step
-from common.storage import sync_and_hash
+from common.storage import hash_file
 from data.records import shard_check
 from modeling import checkpoints, models
 from modeling.config import BertConfig
@@ -78,7 +78,7 @@ def check_seconds(length: int, masks: int, count: int = 10_000) -> float:
         entry = {
             "records": count,
             "bytes": os.path.getsize(path),
-            "sha256": sync_and_hash(path),
+            "sha256": hash_file(path),
         }
         start = time.perf_counter()
         assert shard_check.check_shard(path, entry) is None

@@ -125,7 +125,7 @@ def save(
         known = ", ".join(conversion.TARGETS)
         raise UserError(f"to={to!r}", expected=f"one of {known}")
     folder = os.fspath(folder) or "."
-    found = set(storage.list_folder(folder)) - {conversion.SCRATCH}
+    found = set(storage.list_folder(folder)) - {storage.UNFINISHED}
     if storage.is_file(folder) or found:
         raise UserError("exists", path=folder, expected="an empty folder")
     named = _variables(model)
@@ -136,7 +136,7 @@ def save(
         bert.tokens = tokenizer.tokens
         bert.do_lower_case = tokenizer.do_lower_case
         bert.strip_accents = tokenizer.strip_accents
-    with conversion.new_files(folder) as scratch:
+    with storage.whole_folder(folder) as scratch:
         conversion.write(bert, to, scratch)
 
 

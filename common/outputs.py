@@ -53,26 +53,15 @@ def check_no_input(outputs: Iterable[str], inputs: Iterable[str]) -> None:
             )
 
 
-def cause_of(error: Exception) -> str:
-    """Returns what the system or TensorFlow says of a failed write."""
-    return getattr(error, "strerror", None) or str(
-        getattr(error, "message", error)
-    )
-
-
-def copy_folder(source: str, target: str, last: str = "") -> None:
+def copy_folder(source: str, target: str) -> None:
     """Copies a folder with its folders.
 
     Args:
         source: the folder.
         target: created if it does not exist.
-        last: name of the file that is copied after all others, and makes
-            them count.
     """
-    files = storage.files_below(source)
-    files.sort(key=lambda path: os.path.basename(path) == last)
     storage.make_folder(target)
-    for path in files:
+    for path in storage.files_below(source):
         inside = path[len(source.rstrip("/")) + 1 :]
         copied = os.path.join(target, inside)
         storage.make_folder(os.path.dirname(copied))

@@ -86,6 +86,9 @@ class _RawFile(io.RawIOBase):
         with files(path) as gfile:
             if mode == "rb":
                 gfile.stat(path)  # a missing file is an error now
+            # ram:// would append to a file that exists.
+            if mode == "wb" and path.startswith("ram:") and gfile.exists(path):
+                gfile.remove(path)
             self._file = gfile.GFile(path, mode)
             if mode != "rb":
                 self._file.write(b"")  # so is a folder that cannot be written

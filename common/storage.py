@@ -6,6 +6,7 @@ An object store has no folders and no rename: a file appears whole when it is
 closed, and of several the one that is written last makes the others count.
 """
 
+import contextlib
 import errno
 import fnmatch
 import functools
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator
 from common.errors import StorageError, UserError
 
 _CHUNK = 1 << 20
+UNFINISHED = ".partial"  # folder of files that are not complete
 
 
 def is_remote(path: str) -> bool:
@@ -251,14 +253,9 @@ def scratch(folder: str, name: str) -> str:
     if not is_remote(folder):
         return os.path.join(folder, name)
     digest = hashlib.sha256(folder.rstrip("/").encode()).hexdigest()[:8]
-    own = f"bert-{os.getuid()}-{digest}-{name}"
-    return os.path.join(tempfile.gettempdir(), own)
-
-
-def unfinished(path: str) -> str:
-    """Returns a local path for a file or folder until it is complete."""
-    folder, name = os.path.split(path.rstrip("/"))
-    return scratch(folder, f"{name}.partial")
+    return os.path.join(
+        tempfile.gettempdir(), f"bert-{os.getuid()}-{digest}-{name}"
+    )
 
 
 def _either(path: str, local: Callable, name: str):
@@ -312,55 +309,144 @@ def list_files(patterns: str, flag: str) -> list[str]:
     return files
 
 
-def sync_and_hash(path: str) -> str:
-    """Flushes a file to disk; returns its sha256 as hexadecimal digits."""
+def hash_file(path: str) -> str:
+    """Returns the sha256 of a file as hexadecimal digits."""
     with open_file(path, "rb") as file:
-        if not is_remote(path):
-            try:
-                os.fsync(file.fileno())
-            except OSError as error:
-                # As on squashfs, which is read only.
-                if error.errno != errno.EINVAL:
-                    raise
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def sync_folder(path: str) -> None:
-    """Flushes the names of the files of a local folder to disk."""
-    if is_remote(path):
-        return
-    folder = os.open(path, os.O_RDONLY)
+def sync(path: str) -> None:
+    """Flushes a local file, or the names in a local folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def whole_file(path: str, suffix: str = "partial") -> Iterator[str]:
+    """Context with a temporary file, which gets its name at the end.
+
+    It is synced and renamed, or copied to shared storage; after an error it is
+    removed.
+
+    Args:
+        path: the file; an existing one is replaced.
+        suffix: end of the temporary name; if several processes write the file
+            at once, each needs its own.
+
+    Yields:
+        local path of the temporary file, to be written in the context.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    folder, name = os.path.split(path)
+    temporary = scratch(folder, f"{name}.{suffix}")
+    try:
+        yield temporary
+        sync(temporary)
+        replace(temporary, path)
+    except Exception as error:
+        raise write_error(path, error, temporary) or error from None
+    finally:
+        if os.path.lexists(temporary):
+            os.remove(temporary)
+
+
+@contextlib.contextmanager
+def whole_folder(folder: str, last: str = "") -> Iterator[str]:
+    """Context with a temporary folder, whose files move to a folder at its end.
+
+    A new local folder appears with all its files at once; otherwise they
+    appear one after another, `last` after all others. After an error nothing
+    is left.
+
+    Args:
+        folder: the folder; its files of the same names are replaced.
+        last: name of the file that makes the others count.
+
+    Yields:
+        path of an empty local folder.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    folder = folder.rstrip("/")
+    is_new = not exists(folder)
+    if is_new and not is_remote(folder):
+        temporary = f"{folder}.partial"
+    else:
+        temporary = scratch(folder, UNFINISHED)
+    try:
+        remove_folder(temporary)  # of a killed process
+        make_folder(temporary)
+        yield temporary
+        files = files_below(temporary)
+        files.sort(key=lambda path: os.path.basename(path) == last)
+        for path in files:
+            sync(path)
+        if is_new and not is_remote(folder):
+            os.replace(temporary, folder)
+            return
+        for path in files:
+            target = os.path.join(folder, os.path.relpath(path, temporary))
+            make_folder(os.path.dirname(target))
+            replace(path, target)
+        if not is_remote(folder):
+            sync(folder)
+    except Exception as error:
+        raise write_error(folder, error, temporary) or error from None
+    finally:
+        remove_folder(temporary)
+
+
+def write_error(
+    path: str, error: Exception, temporary: str = ""
+) -> UserError | StorageError | None:
+    """Converts an error of a write; returns None for errors of another kind.
+
+    Args:
+        path: the file or folder, for the message.
+        error: of the system or of TensorFlow.
+        temporary: name under which the file is written.
+    """
+    names = tuple(filter(None, (path, temporary)))
+    if isinstance(error, OSError):
+        if error.filename and not str(error.filename).startswith(names):
+            return None
+        cause = error.strerror or str(error)
+    elif as_storage_error(error):
+        return as_storage_error(error)
+    else:
+        cause = getattr(error, "message", "")  # of TensorFlow
+        if not any(name in cause for name in names):
+            return None
+    return UserError(
+        f"cannot be written: {cause}{describe_free_space(path)}",
+        path=path,
+        fix="check the path, its permissions and the free space",
+    )
 
 
 def write_whole(
     path: str, content: str | bytes, suffix: str = "partial"
 ) -> None:
-    """Writes a file atomically: under a temporary name, then renames it.
-
-    On shared storage it appears when it is closed, as a whole.
+    """Writes a file atomically.
 
     Args:
         path: the file; an existing one is replaced.
         content: bytes, or text to write as UTF-8.
-        suffix: end of the temporary name; if several processes write the file
-            at once, each needs its own.
+        suffix: as for `whole_file`.
+
+    Raises:
+        UserError: the file cannot be written.
     """
     if isinstance(content, str):
         content = content.encode()
-    if is_remote(path):
-        with open_file(path, "wb") as file:
-            file.write(content)
-        return
-    temporary = f"{path}.{suffix}"
-    with open(temporary, "wb") as file:
+    with whole_file(path, suffix) as temporary, open(temporary, "wb") as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
 
 
 def to_json(value, **options) -> str:

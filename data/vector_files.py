@@ -1,12 +1,13 @@
 """Writing vectors of texts as the original's JSON lines, npz or TFRecords."""
 
+import contextlib
 import zipfile
 from typing import NamedTuple
 
 import numpy as np
 
 from common import storage
-from common.storage import sync_and_hash, to_json
+from common.storage import to_json
 
 
 class Vectors(NamedTuple):
@@ -47,23 +48,20 @@ class VectorWriter:
         layers: list[int] | None,
         pooled: bool,
     ):
-        self._path, self._partial = path, storage.unfinished(path)
-        kind = {"jsonl": _JsonLines, "npz": _Npz, "tfrecord": _TFRecords}
-        self._file = kind[output_format](self._partial, layers, pooled)
+        self._path, self._outputs = path, contextlib.ExitStack()
+        self._arguments = output_format, layers, pooled
         self.count = 0
 
     def __enter__(self):
+        output_format, layers, pooled = self._arguments
+        temporary = self._outputs.enter_context(storage.whole_file(self._path))
+        kind = {"jsonl": _JsonLines, "npz": _Npz, "tfrecord": _TFRecords}
+        self._file = kind[output_format](temporary, layers, pooled)
+        self._outputs.push(lambda kind, *_: self._file.close(kind is None))
         return self
 
-    def __exit__(self, kind, error, trace):
-        try:
-            self._file.close(kind is None)
-            if kind is None:
-                sync_and_hash(self._partial)
-                storage.replace(self._partial, self._path)
-        finally:
-            if storage.exists(self._partial):
-                storage.remove(self._partial)
+    def __exit__(self, *error):
+        return self._outputs.__exit__(*error)
 
     def write(self, vectors: Vectors) -> None:
         """Writes the vectors of the next text."""

@@ -80,7 +80,10 @@ def write(folder: str, lines: list[bytes], signatures: dict) -> None:
     # The name of the model is that of the folder around the versions.
     name = os.path.basename(os.path.dirname(storage.absolute(folder)))
     storage.make_folder(os.path.dirname(path))
-    with tf.io.TFRecordWriter(f"{path}.partial") as writer:
+    with (
+        storage.whole_file(path) as temporary,
+        tf.io.TFRecordWriter(temporary) as writer,
+    ):
         for one in parsed:
             log = prediction_log_pb2.PredictionLog()
             request = log.predict_log.request
@@ -90,7 +93,6 @@ def write(folder: str, lines: list[bytes], signatures: dict) -> None:
                 proto = tf.make_tensor_proto(tensor.numpy())
                 request.inputs[key].CopyFrom(proto)
             writer.write(log.SerializeToString())
-    storage.replace(f"{path}.partial", path)
 
 
 def main(argv: list[str]) -> None:

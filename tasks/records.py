@@ -12,7 +12,7 @@ from tasks import output_dir
 
 def hashes(source: str) -> list[str]:
     """The sha256 of each file of a source, which may be a folder."""
-    return [*map(storage.sync_and_hash, arrow_files.files_of(source))]
+    return [*map(storage.hash_file, arrow_files.files_of(source))]
 
 
 def digest(*sources: str) -> str:
@@ -57,7 +57,7 @@ def make(
     storage.make_folder(os.path.dirname(path))
     key |= {
         "file": hashes(source),
-        "vocabulary": storage.sync_and_hash(tuning.text.vocab_file),
+        "vocabulary": storage.hash_file(tuning.text.vocab_file),
         **flags.as_dict(settings, "cache_key"),
     }
     count = example_files.current_count(path, key)

@@ -64,7 +64,6 @@ def _drop_events_after(folder: str, step: int) -> None:
 
     Otherwise it would show two branches of a run as one curve.
     """
-    temporary = storage.scratch(folder, "curves.partial")
     for path in storage.find(folder, "events.out.tfevents.*"):
         records, kept = [], []
         try:
@@ -76,11 +75,12 @@ def _drop_events_after(folder: str, step: int) -> None:
             pass  # a run was killed while it wrote the last one
         if len(kept) == len(records):
             continue
-        with tf.io.TFRecordWriter(temporary) as writer:
+        with (
+            storage.whole_file(path) as temporary,
+            tf.io.TFRecordWriter(temporary) as writer,
+        ):
             for record in kept:
                 writer.write(record)
-        storage.sync_and_hash(temporary)
-        storage.replace(temporary, path)
 
 
 def log_training(

@@ -26,7 +26,7 @@ from common.errors import StorageError, UserError
 from common.formats import json_files
 from common.formats.json_files import Kind
 from common.progress import say
-from common.storage import sync_and_hash, sync_folder, write_whole
+from common.storage import write_whole
 from training import workers
 
 PREFIX = "model.ckpt"
@@ -38,7 +38,6 @@ _SCHEMA = {
 }
 _FILE = {"bytes": Kind(int), "sha256": Kind(str, pattern=json_files.SHA256)}
 GLOBAL_STEP = "global_step"
-_SCRATCH = ".partial-checkpoint"
 _NAMES = "checkpoint"
 
 # Exceptions from reading a damaged checkpoint.
@@ -80,7 +79,6 @@ class Saver:
         self.keep_max = keep_max
         self._after = after
         self._pending: concurrent.futures.Future | None = None
-        self._scratch = storage.scratch(self.folder, _SCRATCH)
         self._writes = self.folder == folder
         self._is_there = storage.is_folder(self.folder)
 
@@ -97,7 +95,7 @@ class Saver:
             math.prod(value.shape) * tf.as_dtype(value.dtype).size
             for value in values.values()
         )
-        free = storage.free_space(self._scratch)
+        free = storage.free_space(self.folder)
         if free < needed:
             raise UserError(
                 f"{free:,} bytes free",
@@ -197,60 +195,37 @@ class Saver:
                     path=path,
                     fix="lower --learning_rate; earlier checkpoints are kept",
                 )
-        description = {"step": step, "settings": settings, "state": state or {}}
-        try:
-            self._write(name, {**values, GLOBAL_STEP: np.int64(step)})
-            self._describe(name, description)
-            self.remove_after(step)
-            self._publish()
-        except (OSError, tf.errors.OpError) as error:
-            raise UserError(
-                "checkpoint cannot be written, "
-                f"{storage.free_space(self._scratch):,} bytes free: {error}",
-                path=path,
-                fix="check permissions and free space, and run again: "
-                "training resumes from the previous checkpoint",
-            ) from None
-        return path
-
-    def _write(self, name: str, values: dict) -> None:
-        storage.remove_folder(self._scratch)
         if self._is_there and not storage.is_folder(self.folder):
-            raise FileNotFoundError(f"{self.folder} has been removed")
-        storage.make_folder(self._scratch)
-        self._is_there = True
-        tensor_files.write(os.path.join(self._scratch, name), values)
-
-    def _describe(self, name: str, description: dict) -> None:
-        files = {}
-        for path in storage.find(self._scratch, "*"):
-            files[os.path.basename(path)] = {
-                "bytes": storage.size(path),
-                "sha256": sync_and_hash(path),
-            }
-        description = {**description, "files": files}
-        description["sha256"] = _hash(description)
-        write_whole(
-            os.path.join(self._scratch, f"{name}.json"),
-            json.dumps(description, indent=2) + "\n",
-        )
-
-    def _publish(self) -> None:
-        """Renames the files from the scratch folder; removes the oldest.
-
-        In the order of names the data are first, then the index; the
-        description (`.json`) makes them count.
-        """
-        for file in storage.list_folder(self._scratch):
-            storage.replace(
-                os.path.join(self._scratch, file),
-                os.path.join(self.folder, file),
+            raise UserError(
+                "has been removed",
+                path=f"{self.folder}/",
+                fix="run the same command again",
             )
-        storage.remove_folder(self._scratch)
-        sync_folder(self.folder)
+        self._is_there = True
+        description = {"step": step, "settings": settings, "state": state or {}}
+        with storage.whole_folder(self.folder, f"{name}.json") as folder:
+            tensor_files.write(
+                os.path.join(folder, name),
+                {**values, GLOBAL_STEP: np.int64(step)},
+            )
+            self._describe(folder, name, description)
+            self.remove_after(step)
         self._name_newest()
         for old in self.steps()[: -self.keep_max]:
             self._remove(old)
+        return path
+
+    def _describe(self, folder: str, name: str, description: dict) -> None:
+        files = {}
+        for path in storage.find(folder, "*"):
+            files[os.path.basename(path)] = {
+                "bytes": storage.size(path),
+                "sha256": storage.hash_file(path),
+            }
+        description = {**description, "files": files}
+        description["sha256"] = _hash(description)
+        text = json.dumps(description, indent=2) + "\n"
+        write_whole(os.path.join(folder, f"{name}.json"), text)
 
     def remove_after(self, step: int) -> None:
         """Removes the checkpoints of later steps, damaged ones too.
@@ -271,19 +246,14 @@ class Saver:
             self._name_newest()
 
     def sweep(self) -> None:
-        """Completes or removes the unfinished files of a killed run."""
+        """Removes the unfinished files of a killed run."""
         if not self._writes or not storage.is_folder(self.folder):
             return
-        if storage.is_folder(self._scratch):
-            left = storage.list_folder(self._scratch)
-            is_local = not storage.is_remote(self.folder)
-            if is_local and any(file.endswith(".json") for file in left):
-                self._publish()  # the description is written last
-            else:
-                storage.remove_folder(self._scratch)
+        scratch = storage.scratch(self.folder, storage.UNFINISHED)
+        storage.remove_folder(scratch)
         complete = self.steps()
         for step in self.steps(".+"):
-            if complete and step < complete[0]:  # was being removed
+            if complete and step not in complete:
                 self._remove(step)
         for path in storage.find(self.folder, "*.partial"):
             if storage.is_file(path):  # an export may be a folder
@@ -388,7 +358,7 @@ def check_whole(path: str) -> dict:
         part = os.path.join(os.path.dirname(path), name)
         if storage.size(part) != expected["bytes"]:
             raise ValueError(f"{name} is not {expected['bytes']} bytes")
-        if sync_and_hash(part) != expected["sha256"]:
+        if storage.hash_file(part) != expected["sha256"]:
             raise ValueError(f"{name} has been modified")
     return description
 

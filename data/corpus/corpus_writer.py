@@ -87,29 +87,14 @@ def open_text(path: str) -> Iterator[Callable[[str], int]]:
         UserError: the file cannot be written, or another process writes it.
     """
     folder, name = os.path.split(path)
-    temporary = storage.unfinished(path)
-    with contextlib.ExitStack() as held:
-        try:
-            if not storage.is_remote(path):
-                held.enter_context(
-                    locks.hold(os.path.join(folder, f".{name}.lock"), path)
-                )
-            held.callback(_remove, temporary)
-            with storage.open_file(temporary, "wb") as file:
-                with _opened(file, path) as output:
-                    yield lambda text: output.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            storage.replace(temporary, path)
-        except OSError as error:
-            raise UserError(
-                f"cannot be written: {error.strerror}", path=path
-            ) from None
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):
-        storage.remove(path)
+    with contextlib.ExitStack() as outputs:
+        if not storage.is_remote(path):
+            lock = os.path.join(folder, f".{name}.lock")
+            outputs.enter_context(locks.hold(lock, path))
+        temporary = outputs.enter_context(storage.whole_file(path))
+        file = outputs.enter_context(storage.open_file(temporary, "wb"))
+        output = outputs.enter_context(_opened(file, path))
+        yield lambda text: output.write(text.encode())
 
 
 def _opened(file, path: str):

@@ -113,9 +113,7 @@ def list_inputs(settings: Settings) -> list[str]:
         for match in matches or storage.list_files(pattern, "input_file"):
             is_folder = storage.is_folder(match)
             files += _texts_below(match) if is_folder else [match]
-    written = [*settings.outputs]
-    written += map(storage.unfinished, settings.outputs)
-    outputs.check_no_input(written, files)
+    outputs.check_no_input(settings.outputs, files)
     tables = [x for x in files if x.removesuffix(".gz").endswith(_TABLES)]
     if tables:
         say(

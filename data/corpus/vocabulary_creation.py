@@ -2,9 +2,8 @@
 
 import dataclasses
 import os
-import secrets
 
-from common import flags, outputs, storage
+from common import flags, outputs
 from common.errors import UserError
 from common.flags import flag, group
 from common.progress import say
@@ -193,22 +192,6 @@ def learn(counts: word_counts.WordCounts, settings: Settings) -> list[str]:
             "the corpus has no more pairs to merge"
         )
     return tokens
-
-
-def write(path: str, tokens: list[str]) -> None:
-    """Writes the vocabulary, atomically, whoever else writes the same file.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    try:
-        scratch = f"{path}.{secrets.token_hex(4)}"
-        vocabulary.write_vocabulary(scratch, tokens)
-        storage.replace(scratch, path)
-    except OSError as error:
-        raise UserError(
-            f"cannot be written: {error.strerror}", path=path
-        ) from None
 
 
 def report(

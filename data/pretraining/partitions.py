@@ -175,13 +175,9 @@ class Worker:
         ):
             counts.update(more)
             path = section_path(partition, len(hashes))
-            own = f"{path}.{os.getpid()}"  # an orphan may be at work
-            try:
+            # An orphan may be at work.
+            with storage.whole_file(path, f"{os.getpid()}.partial") as own:
                 hashes.append(shuffle.write_part(own, portions))
-                storage.replace(own, path)
-            except OSError as error:
-                size = sum(map(len, portions))
-                raise writer.cannot_write(path, error, size) from None
         part = Part(dict(counts), hashes)
         storage.write_whole(
             f"{partition.part_path}.json",

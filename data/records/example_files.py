@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from common import storage
 from common.errors import UserError
-from common.storage import sync_and_hash, write_whole
+from common.storage import write_whole
 from data import features
 from data.records import encoding, pipelines
 
@@ -71,26 +71,19 @@ def write(
     Raises:
         UserError: the disk is full or cannot be written.
     """
-    count, examples, temporary = 0, iter(examples), storage.unfinished(path)
-    try:
-        if storage.exists(_sidecar(path)):
-            storage.remove(_sidecar(path))
+    count, examples = 0, iter(examples)
+    if storage.exists(_sidecar(path)):
+        storage.remove(_sidecar(path))
+    with storage.whole_file(path) as temporary:
         with tf.io.TFRecordWriter(temporary) as writer:
             while batch := list(itertools.islice(examples, _AT_ONCE)):
                 arrays = _padded(batch, schema, max_seq_length, choices)
                 for record in encoding.encode_examples(arrays):
                     writer.write(record)
                 count += len(batch)
-        digest = sync_and_hash(temporary)
-        storage.replace(temporary, path)
-        described = {"settings": settings, "records": count, "sha256": digest}
-        write_whole(_sidecar(path), json.dumps(described, indent=2) + "\n")
-    except (OSError, tf.errors.OpError) as error:
-        raise storage.as_storage_error(error) or UserError(
-            f"cannot be written: {getattr(error, 'message', error)}",
-            path=path,
-            fix="check the path, its permissions and the free space",
-        ) from None
+        digest = storage.hash_file(temporary)
+    described = {"settings": settings, "records": count, "sha256": digest}
+    write_whole(_sidecar(path), json.dumps(described, indent=2) + "\n")
     return count
 
 
@@ -100,7 +93,7 @@ def current_count(path: str, settings: dict) -> int | None:
         with storage.open_text(_sidecar(path)) as file:
             described = json.load(file)
         if described["settings"] == json.loads(json.dumps(settings)):
-            intact = sync_and_hash(path) == described["sha256"]
+            intact = storage.hash_file(path) == described["sha256"]
             return described["records"] if intact else None
     except (OSError, ValueError, KeyError, TypeError):
         pass

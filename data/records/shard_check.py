@@ -7,7 +7,6 @@ import google_crc32c
 
 from common import storage
 from common.formats import checksums
-from common.storage import sync_and_hash
 
 _HEADER, _FRAME = 12, 16  # bytes before the data, and around it
 _BLOCK = 1 << 24  # bytes of a record that are read at once
@@ -30,7 +29,7 @@ def check_shard(path: str, entry: dict | None) -> str | None:
         OSError: the file cannot be opened.
     """
     same_size = entry is not None and storage.size(path) == entry["bytes"]
-    if same_size and sync_and_hash(path) == entry["sha256"]:
+    if same_size and storage.hash_file(path) == entry["sha256"]:
         return None
     count, damage = scan(path)
     if damage:

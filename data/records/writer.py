@@ -10,8 +10,7 @@ import tempfile
 from typing import Any
 
 from common import locks, storage
-from common.errors import StorageError, UserError
-from common.outputs import cause_of
+from common.errors import StorageError
 from common.processes import KilledProcess
 from common.progress import say
 from common.storage import write_whole
@@ -77,9 +76,7 @@ class ShardWriter:
                 storage.make_folder(folder)
         except BaseException as error:
             self._locks.close()
-            if isinstance(error, OSError):
-                raise cannot_write(self.folder, error) from None
-            raise
+            raise storage.write_error(self.folder, error) or error from None
         return self
 
     def __exit__(self, kind, *error):
@@ -144,9 +141,9 @@ class ShardWriter:
             for number, path in enumerate(self._paths):
                 storage.replace(self.shard_path(number), path)
             if not self._is_remote:
-                storage.sync_folder(self.folder)
+                storage.sync(self.folder)
         except OSError as error:
-            raise cannot_write(self.folder, error) from None
+            raise storage.write_error(self.folder, error) or error from None
         return dict(zip(map(os.path.basename, self._paths), entries))
 
 
@@ -173,30 +170,20 @@ def write_shard(
     entry = _read_json(f"{path}.json") if is_local else None
     if entry and has_digest(path, entry["sha256"]):
         return entry
-    own = f"{path}.{os.getpid()}"  # an orphan may be at work
-    portions: list[shuffle.Portion] = []
-    try:
-        for name, part in parts:
-            portions.append(shuffle.open_portion(name, part, number))
+    # An orphan may be at work.
+    with storage.whole_file(path, f"{os.getpid()}.partial") as own:
+        portions = [shuffle.open_portion(*part, number) for part in parts]
         with storage.open_file(own, "wb") as file:
             entry = shuffle.write_shard(portions, key, file)
-            file.flush()
-            if is_local:
-                os.fsync(file.fileno())
-        storage.replace(own, path)
-        if is_local:
-            storage.write_whole(f"{path}.json", json.dumps(entry))
-    except OSError as error:
-        size = sum(portion.size for portion in portions)
-        raise cannot_write(path, error, size) from None
+    if is_local:
+        storage.write_whole(f"{path}.json", json.dumps(entry))
     return entry
 
 
 def has_digest(path: str, sha256: str | None) -> bool:
     """Returns whether a file exists and has this sha256."""
     try:
-        with storage.open_file(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+        return storage.hash_file(path) == sha256
     except OSError:
         return False
 
@@ -216,11 +203,7 @@ def write_records(path: str, records: list[bytes]) -> dict:
         UserError: the disk is full or cannot be written.
     """
     content = frames.join(records)
-    try:
-        with storage.open_file(path, "wb") as file:
-            file.write(content)
-    except OSError as error:
-        raise cannot_write(path, error, len(content)) from None
+    storage.write_whole(path, content)
     return {
         "records": len(records),
         "bytes": len(content),
@@ -255,20 +238,6 @@ def write_manifest(
     write_whole(os.path.join(folder, name), content, own)
     write_whole(
         os.path.join(folder, manifest.name_for(next(iter(shards)))), text, own
-    )
-
-
-def cannot_write(path: str, error: Exception, size: int = 0) -> UserError:
-    """Error of a failed write of `size` bytes."""
-    # TensorFlow adds the path.
-    cause = cause_of(error).removeprefix(f"{path}; ")
-    found = f"cannot be written: {cause}"
-    if size:
-        found += f" ({size / 1e6:.1f} MB{storage.describe_free_space(path)})"
-    return UserError(
-        found,
-        path=path,
-        fix="check the path, its permissions and the free space",
     )
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import os
 import re
 
 from common import storage
@@ -128,8 +129,13 @@ def check_same(
 
 
 def write_vocabulary(path: str, tokens: list[str]) -> None:
-    """Writes one token per line, atomically."""
-    write_whole(path, "".join(f"{token}\n" for token in tokens))
+    """Writes one token per line, whoever else writes the same file.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    content = "".join(f"{token}\n" for token in tokens)
+    write_whole(path, content, f"{os.getpid()}.partial")
 
 
 def _read_bytes(path: str) -> bytes:

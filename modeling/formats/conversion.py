@@ -1,17 +1,15 @@
 """Conversion of BERT weights between formats, all heads included."""
 
-import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from common import storage
 from common.errors import UserError
 from common.flags import flag, group
-from common.outputs import cause_of
 from common.progress import say
-from common.storage import sync_and_hash, write_whole
+from common.storage import write_whole
 from data import features
 from data.text import tokenizer_files, vocabulary
 from modeling.config import BertConfig
@@ -21,7 +19,6 @@ from modeling.formats.model_folder import ModelFiles
 SOURCES = ("google", "huggingface", "model_garden", "hub")
 TARGETS = ("google", "huggingface", "model_garden")  # can be read again
 TOLERANCE = 1e-4  # absolute difference of outputs in float32
-SCRATCH = ".partial-conversion"
 _WEIGHT = re.compile(
     r"(bert|cls)/.+/(\w+_embeddings|kernel|bias|gamma|beta"
     r"|output_weights|output_bias)|output_(weights|bias)"
@@ -100,7 +97,7 @@ class Settings:
         output = self.output
         if storage.exists(output) and not storage.is_folder(output):
             raise UserError("is a file", path=output, expected="a folder")
-        if found := set(storage.list_folder(output)) - {SCRATCH}:
+        if found := set(storage.list_folder(output)) - {storage.UNFINISHED}:
             raise UserError(
                 f"holds {min(found)}",
                 path=output,
@@ -371,40 +368,6 @@ def largest_difference(before: dict, after: dict) -> float:
     return max(float(abs(before[name] - after[name]).max()) for name in before)
 
 
-@contextlib.contextmanager
-def new_files(output: str) -> Iterator[str]:
-    """Context with a folder whose files are moved to the output at its end.
-
-    After an error in the context nothing is left of it.
-
-    Raises:
-        UserError: the disk is full or cannot be written.
-    """
-    import tensorflow as tf
-
-    scratch = storage.scratch(output, SCRATCH)
-    was_there = storage.exists(output)
-    try:
-        storage.make_folder(output)
-        storage.remove_folder(scratch)  # of a killed conversion
-        storage.make_folder(scratch)
-        yield scratch
-        for file in sorted(storage.list_folder(scratch)):
-            sync_and_hash(os.path.join(scratch, file))
-            storage.replace(
-                os.path.join(scratch, file), os.path.join(output, file)
-            )
-    except (OSError, tf.errors.OpError) as error:
-        if isinstance(error, tf.errors.OpError) and SCRATCH not in str(error):
-            raise  # not of a file
-        found = f"cannot be written: {cause_of(error)}"
-        raise UserError(found, path=output) from None
-    finally:
-        storage.remove_folder(scratch)
-        if not (was_there or storage.list_folder(output)):
-            storage.remove_folder(output)
-
-
 def convert(bert: Bert, target: str, output: str) -> float:
     """Writes a model, and compares its outputs before naming the files.
 
@@ -420,7 +383,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
         UserError: it exceeds `TOLERANCE`, or the disk is full.
     """
     before = {} if target in portable.FILES else outputs_of(bert)
-    with new_files(output) as scratch:
+    with storage.whole_folder(output) as scratch:
         write(bert, target, scratch)
         if target in portable.FILES:
             model = portable.build(bert.config, bert.values, bert.path)

@@ -10,6 +10,7 @@ among the best starts and ends, and a question without a valid span has the
 empty answer instead of a crash or the word "empty".
 """
 
+import contextlib
 import dataclasses
 import math
 import re
@@ -279,9 +280,8 @@ class JsonWriter:
     """
 
     def __init__(self, path: str):
-        self._path, self._partial = path, storage.unfinished(path)
-        self._file = storage.open_text(self._partial, "w")  # noqa: SIM115
-        self._separator = "{\n"
+        self._path, self._separator = path, "{\n"
+        self._outputs = contextlib.ExitStack()
 
     def write(self, key: str, value) -> None:
         """Adds an entry, indented as by `json.dumps(..., indent=4)`."""
@@ -290,17 +290,16 @@ class JsonWriter:
         self._separator = ",\n"
 
     def __enter__(self):
+        temporary = self._outputs.enter_context(storage.whole_file(self._path))
+        self._file = self._outputs.enter_context(
+            storage.open_text(temporary, "w")
+        )
         return self
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, *error):
         empty = self._separator == "{\n"
         self._file.write("{}\n" if empty else "\n}\n")
-        self._file.close()
-        if kind is None:
-            storage.sync_and_hash(self._partial)
-            storage.replace(self._partial, self._path)
-        else:
-            storage.remove(self._partial)
+        return self._outputs.__exit__(*error)
 
 
 def describe(nbest: list[Entry]) -> list[dict]:

@@ -196,7 +196,7 @@ def test_nothing_is_left_if_the_disk_is_full(to, tmp_path):
     ):
         bert.save(encoder, str(tmp_path / "saved"), to=to)
     assert list(tmp_path.iterdir()) == []
-    left = tmp_path / "saved" / ".partial-conversion"  # by a killed process
+    left = tmp_path / "saved" / ".partial"  # by a killed process
     left.mkdir(parents=True)
     bert.save(encoder, str(tmp_path / "saved"), to=to)
     assert not left.exists()

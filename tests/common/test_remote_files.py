@@ -98,24 +98,31 @@ def test_an_unavailable_store_ends_a_script_with_75(message, code, capsys):
     )
 
 
-def test_a_folder_is_copied_with_its_last_file_last(folder, monkeypatch):
+def test_a_folder_is_copied(folder):
     for name in "az":
         storage.make_folder(f"{folder}/from/{name}")
     for name in ("a/1", "saved_model.pb", "z/2"):
         storage.write_whole(f"{folder}/from/{name}", name)
-    order, copy = [], storage.copy
-    monkeypatch.setattr(
-        storage, "copy", lambda a, b: (order.append(a), copy(a, b))
-    )
-    outputs.copy_folder(f"{folder}/from", f"{folder}/to", "saved_model.pb")
-    assert order[-1] == f"{folder}/from/saved_model.pb"
+    outputs.copy_folder(f"{folder}/from", f"{folder}/to")
     assert len(storage.files_below(f"{folder}/to")) == 3
+
+
+def test_a_folder_appears_with_its_last_file_last(folder, monkeypatch):
+    order, replace = [], storage.replace
+    monkeypatch.setattr(
+        storage, "replace", lambda a, b: (order.append(b), replace(a, b))
+    )
+    with storage.whole_folder(f"{folder}/to", "m") as temporary:
+        for name in ("m", "a", "z"):
+            storage.write_whole(f"{temporary}/{name}", name)
+        order.clear()
+    assert order == [f"{folder}/to/{name}" for name in "azm"]
 
 
 def test_an_upload_that_is_cut_is_an_error(folder, tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"abc")
     monkeypatch.setattr(
-        storage, "copy", lambda a, b: storage.write_whole(b, b"ab")
+        storage, "copy", lambda a, b: remote_files.open_file(b, "wb").close()
     )
     with pytest.raises(StorageError, match="not written completely"):
         storage.replace(str(tmp_path / "a"), f"{folder}/a")
@@ -131,7 +138,8 @@ def test_the_description_of_a_checkpoint_is_written_last(folder, monkeypatch):
     order, replace = [], storage.replace
 
     def named(source, target):
-        order.append(os.path.basename(target))
+        if target.startswith(folder):
+            order.append(os.path.basename(target))
         replace(source, target)
 
     monkeypatch.setattr(storage, "replace", named)
@@ -140,6 +148,7 @@ def test_the_description_of_a_checkpoint_is_written_last(folder, monkeypatch):
         "model.ckpt-3.data-00000-of-00001",
         "model.ckpt-3.index",
         "model.ckpt-3.json",
+        "checkpoint",
     ]
 
     def killed(source, target):

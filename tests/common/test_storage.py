@@ -1,6 +1,5 @@
 """Files are flushed to disk before they are renamed."""
 
-import hashlib
 import os
 
 import numpy as np
@@ -55,25 +54,8 @@ def test_a_file_is_synced_complete_before_it_is_renamed(tmp_path, events):
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
-def test_a_file_that_cannot_be_synced_is_hashed():
-    """As on a read-only file system; files of /proc have no fsync either."""
-    with open("/proc/version", "rb") as file:
-        with pytest.raises(OSError, match="Invalid argument"):
-            os.fsync(file.fileno())
-        expected = hashlib.sha256(file.read()).hexdigest()
-    assert storage.sync_and_hash("/proc/version") == expected
-
-
-def test_hashed_files_are_synced(tmp_path, events):
-    path = tmp_path / "a"
-    path.write_bytes(b"abc")
-    digest = storage.sync_and_hash(str(path))
-    assert digest == hashlib.sha256(b"abc").hexdigest()
-    assert events == [sync_of(path)]
-
-
 def test_the_names_of_a_folder_are_synced(tmp_path, events):
-    storage.sync_folder(str(tmp_path))
+    storage.sync(str(tmp_path))
     assert events == [sync_of(tmp_path)]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from common.errors import UserError
 from data import vector_files
 from data.vector_files import Vectors
 
@@ -123,7 +124,7 @@ def test_an_error_at_the_end_leaves_no_part(tmp_path, monkeypatch):
         raise OSError("full")
 
     monkeypatch.setattr(vector_files._Npz, "_write_arrays", fail)
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(UserError, match="cannot be written: full"):
         write(tmp_path / "out", "npz", texts(False, False), False, False)
     assert list(tmp_path.iterdir()) == []
 

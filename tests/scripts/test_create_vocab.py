@@ -7,7 +7,8 @@ import sys
 import pytest
 
 import create_vocab
-from data.corpus import vocabulary_creation, word_counts
+from common import storage
+from data.corpus import word_counts
 from data.text import tokenization, vocabulary, vocabulary_slots
 from tests.helpers import text
 
@@ -86,15 +87,17 @@ def test_hash_seeds_change_nothing(corpus, tmp_path):
 
 def test_two_runs_that_write_one_vocabulary_do_not_meet(tmp_path, monkeypatch):
     path, first = str(tmp_path / "vocab.txt"), ["a"]
-    write = vocabulary.write_vocabulary
+    sync = storage.sync
 
-    def interrupted(scratch, tokens):
-        write(scratch, tokens)
-        if first:  # another run writes at the worst moment
-            vocabulary_creation.write(path, [first.pop(), "b"])
+    def interrupted(temporary):
+        sync(temporary)
+        if first:  # another process writes at the worst moment
+            with monkeypatch.context() as other:
+                other.setattr(os, "getpid", lambda: 13)
+                vocabulary.write_vocabulary(path, [first.pop(), "b"])
 
-    monkeypatch.setattr(vocabulary, "write_vocabulary", interrupted)
-    vocabulary_creation.write(path, ["c", "d"])
+    monkeypatch.setattr(storage, "sync", interrupted)
+    vocabulary.write_vocabulary(path, ["c", "d"])
     assert (tmp_path / "vocab.txt").read_text() == "c\nd\n"
     assert os.listdir(tmp_path) == ["vocab.txt"]
 

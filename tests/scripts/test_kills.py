@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-SCRATCH = ".partial-checkpoint"
+SCRATCH = ".partial"
 KILLS = (  # function and word of the call, what is left, where the next starts
     ("training.logs.say", "step 3/13 ", [], None),
     ("training.saver.Saver._describe", "model.ckpt-12", [SCRATCH], "8"),
@@ -37,7 +37,7 @@ KILLS = (  # function and word of the call, what is left, where the next starts
             "model.ckpt-12.data-00000-of-00001",
             "model.ckpt-12.index",
         ],
-        "12",
+        "8",
     ),
 )
 

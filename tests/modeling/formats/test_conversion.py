@@ -45,7 +45,7 @@ def test_a_full_disk_is_a_user_error(folder, tmp_path):
 
 
 def test_what_a_killed_conversion_left_is_not_published(folder, tmp_path):
-    left = tmp_path / "new" / ".partial-conversion"
+    left = tmp_path / "new" / ".partial"
     left.mkdir(parents=True)
     for name in ("task.json", "model.safetensors"):
         (left / name).write_text("{}")
