@@ -6,7 +6,8 @@
 --model is the folder around the versions: of mails/1 and mails/2, 2 is served.
 Requests that arrive together share a batch; one that fails, fails alone. Limits
 end in an answer with status 413, 429 or 503. /healthz and /metrics describe the
-server. SIGTERM ends it after the answers to all requests that it has.
+server. SIGTERM ends it after the answers to all requests that it has; a second
+one ends it at once.
 """
 
 import sys
@@ -34,7 +35,7 @@ def main(argv: list[str]) -> None:
             f"serving version {version} on http://{host}:{port}/v1/models/"
             f"{settings.name} after {count} warm-up requests; Ctrl-C ends"
         )
-        server.serve(app, opened, settings.max_connections)
+        server.serve(app, opened, settings)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,8 @@ def parse(body: bytes, signatures: dict[str, dict]) -> Request:
     if len(forms) != 1:
         expected = 'an object with "instances" or "inputs"'
         raise UserError("no request", expected=expected)
-    name = found.get("signature_name", DEFAULT)
+    name = found.get("signature_name", "")
+    name = DEFAULT if name == "" else name  # as for TF Serving
     if not isinstance(name, str) or name not in signatures:
         expected = f"one of {', '.join(signatures)}"
         raise UserError(f"signature_name {name!r:.60}", expected=expected)
@@ -127,7 +128,7 @@ def _tensor(value, spec: tf.TensorSpec, name: str) -> tf.Tensor:
     try:
         if _depth(value) > _DIMENSIONS:
             raise ValueError
-        tensor = tf.constant(_decoded(value), spec.dtype)
+        tensor = tf.constant(_decoded(value, spec.dtype), spec.dtype)
         if spec.shape.is_compatible_with(tensor.shape):
             return tensor
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -136,11 +137,16 @@ def _tensor(value, spec: tf.TensorSpec, name: str) -> tf.Tensor:
     raise UserError(f"{name} is {value!r:.60}", expected=expected)
 
 
-def _decoded(value):
+def _decoded(value, dtype: tf.DType):
     if isinstance(value, list):
-        return [_decoded(x) for x in value]
+        return [_decoded(x, dtype) for x in value]
     if isinstance(value, dict) and value.keys() == _BYTES:
         return base64.b64decode(value["b64"], validate=True)
+    # TensorFlow takes true for 1, and large integers modulo 2^32.
+    if isinstance(value, bool) != dtype.is_bool or (
+        dtype.is_integer and not dtype.min <= value <= dtype.max
+    ):
+        raise ValueError
     return value
 
 

@@ -1,16 +1,20 @@
 """HTTP by the paths of TF Serving's REST API, with health and metrics."""
 
 import contextlib
+import json
 import logging
 import signal
 import socket
 import threading
 import time
+import zlib
 
 import flask
 import prometheus_client as prometheus
 import tensorflow as tf
-from werkzeug import exceptions, serving
+import waitress
+from waitress import channel, task, wasyncore
+from werkzeug import exceptions
 
 from common.errors import UserError
 from common.progress import say
@@ -18,8 +22,7 @@ from serving import rest
 from serving.servable import Servable
 from serving.server_settings import Settings
 
-_SILENCE = 30  # seconds after which a silent client is disconnected
-_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n\r\n"
+_DEADLINE = 30  # seconds for a request to come, and between two
 _RETRY = {429, 503}
 # Starts of the lines of a graph's error that do not name its cause.
 _FRAMES = (
@@ -92,7 +95,6 @@ def make_app(
         metrics: the numbers to show.
     """
     app = flask.Flask(__name__, static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = settings.max_request_bytes
     rate = RateLimit(settings.max_examples_per_second)
     most, name = settings.max_batch_size, settings.name
     if settings.max_examples_per_second:
@@ -100,7 +102,9 @@ def make_app(
 
     @metrics.seconds.time()
     def predict():
-        request = rest.parse(flask.request.get_data(), model.signatures)
+        request = rest.parse(
+            _body(settings.max_request_bytes), model.signatures
+        )
         if request.size > most:
             raise UserError(f"{request.size} examples", expected=f"1 to {most}")
         if not rate.admits(request.size):
@@ -131,6 +135,7 @@ def make_app(
         return {"status": "ok"}
 
     @app.get("/metrics")
+    @app.get("/monitoring/prometheus/metrics")  # of TF Serving
     def numbers():
         text = prometheus.generate_latest(metrics.registry)
         return flask.Response(text, content_type=prometheus.CONTENT_TYPE_LATEST)
@@ -154,6 +159,21 @@ def make_app(
     return app
 
 
+def _body(limit: int) -> bytes:
+    """The body of the request, decompressed if it is compressed."""
+    data = flask.request.get_data()
+    if flask.request.content_encoding != "gzip":
+        return data
+    try:
+        # Only as much as may be; 31 stands for gzip.
+        data = zlib.decompressobj(31).decompress(data, limit + 1)
+    except zlib.error:
+        raise UserError("the body is not gzip") from None
+    if len(data) > limit:
+        flask.abort(413)
+    return data
+
+
 def _describe(error: Exception) -> tuple[int, str]:
     """The status and the message of an error."""
     if isinstance(error, UserError):
@@ -170,83 +190,109 @@ def _describe(error: Exception) -> tuple[int, str]:
     return 500, "the model failed; see the log of the server"
 
 
-class _Handler(serving.WSGIRequestHandler):
-    """A connection; of a client that has sent a request."""
+class _Refusal(task.ErrorTask):
+    """The answer to what is no request, or too large, as JSON."""
 
-    timeout = _SILENCE
+    def execute(self):
+        error = self.request.error
+        self.status = f"{error.code} {error.reason}"
+        self.response_headers.append(("Content-Type", "application/json"))
+        self.set_close_on_finish()
+        message = error.body if error.code == 400 else error.reason
+        body = json.dumps({"error": message}).encode()
+        self.content_length = len(body)
+        self.write(body)
 
-    def parse_request(self):
-        self.server.silent.discard(self.connection)
-        return super().parse_request()
 
-
-class Server(serving.ThreadedWSGIServer):
-    """A thread for each connection, up to a limit.
-
-    Args:
-        app: the application.
-        opened: the socket that listens.
-        max_connections: maximum number of connections at the same time.
+class _Connection(channel.HTTPChannel):
+    """A connection with a deadline for whole requests.
 
     Attributes:
-        silent: connections that have not sent a request; the end of the
-            server does not wait for one.
+        is_ending: whether its last answer has been sent. It is closed when
+            the client ends too: closed before, what the client still sends
+            would reset it, and the answer be lost.
     """
 
-    daemon_threads = False  # server_close waits for their answers
+    error_task_class = _Refusal
+    is_ending = False
 
-    def __init__(self, app, opened: socket.socket, max_connections: int):
-        host, port, *_ = opened.getsockname()
-        self.silent: set[socket.socket] = set()
-        super().__init__(host, port, app, _Handler, fd=opened.fileno())
-        self._free = threading.Semaphore(max_connections)
+    def handle_read(self):
+        begun, active = self.request, self.last_activity
+        super().handle_read()
+        if self.is_ending or (begun and self.request is begun):
+            self.last_activity = active  # a part of a request gains no time
 
-    def verify_request(self, request, client_address):
-        """Answers connections above the limit."""
-        is_free = self._free.acquire(blocking=False)
-        if is_free:
-            self.silent.add(request)
-        else:
-            with contextlib.suppress(OSError):  # it may have gone already
-                request.settimeout(0.05)
-                request.sendall(_BUSY)
-                request.shutdown(socket.SHUT_WR)
-                for _ in range(64):  # what is not read would reset it
-                    if not request.recv(1 << 16):
-                        break
-        return is_free
+    def received(self, data):
+        return not self.is_ending and super().received(data)
 
-    def process_request_thread(self, request, client_address):
-        """Answers a connection."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.silent.discard(request)
-            self._free.release()
+    def handle_close(self):
+        if self.is_ending:
+            super().handle_close()
+            return
+        self.is_ending, self.will_close = True, False
+        with contextlib.suppress(OSError):  # it may have gone already
+            self.socket.shutdown(socket.SHUT_WR)
 
-    def server_close(self):
-        """Closes silent connections, and waits for the answers to others."""
-        for request in self.silent.copy():
-            with contextlib.suppress(OSError):
-                request.shutdown(socket.SHUT_RD)
-        super().server_close()
+    def is_used(self) -> bool:
+        """Whether it has a request, or an answer that is not sent."""
+        return bool(self.request or self.requests or self.total_outbufs_len)
 
 
-def serve(app, opened: socket.socket, max_connections: int) -> None:
-    """Serves until SIGTERM or Ctrl-C, then answers the requests it has.
+def run(
+    app, opened: socket.socket, settings: Settings, end: threading.Event
+) -> None:
+    """Serves until `end` is set, then answers the requests that have come.
 
     Args:
         app: the application.
         opened: the socket that listens.
-        max_connections: maximum number of connections at once.
+        settings: the limits.
+        end: checked ten times a second.
     """
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    logging.getLogger("waitress").setLevel(logging.ERROR)
+    # More threads could only wait: these fill the queue, which then rejects.
+    examples = settings.max_batch_size * (settings.max_queued_batches + 2)
+    sockets: dict = {}
+    server = waitress.create_server(
+        app,
+        sockets,
+        sockets=[opened],
+        threads=min(settings.max_connections, examples),
+        connection_limit=settings.max_connections + 2,  # the server's own
+        channel_timeout=_DEADLINE,
+        cleanup_interval=1,
+        max_request_body_size=settings.max_request_bytes + 1,
+    )
+    server.channel_class = _Connection
+
+    def answer():
+        wasyncore.loop(0.1, use_poll=True, map=sockets, count=1)
+
+    while not end.is_set():
+        answer()
+    wasyncore.dispatcher.close(server)  # the port only
+    connections = server.active_channels
+    while any(x.is_used() for x in connections.values()):
+        server.maintenance(time.time())
+        answer()
+    server.task_dispatcher.shutdown()
+    wasyncore.close_all(sockets)
+
+
+def serve(app, opened: socket.socket, settings: Settings) -> None:
+    """Serves until SIGTERM or Ctrl-C; a second one ends the process at once.
+
+    Args:
+        app, opened, settings: as for `run`.
+    """
     end = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: end.set())
-    with Server(app, opened, max_connections) as server:
-        thread = threading.Thread(target=server.serve_forever, args=[0.1])
-        thread.start()
-        end.wait()
-        server.shutdown()
-        thread.join()  # it waits for the answers
+
+    def stop(*_):
+        end.set()
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+    numbers = signal.SIGTERM, signal.SIGINT
+    for number in numbers:
+        signal.signal(number, stop)
+    run(app, opened, settings, end)

@@ -9,7 +9,7 @@ from common.errors import UserError
 from common.flags import flag
 from serving import asking
 
-_NEEDED = ("flask", "prometheus_client", "tensorflow_serving")
+_NEEDED = ("flask", "prometheus_client", "tensorflow_serving", "waitress")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Settings:
         8, "Batches that may wait; 503 answers more.", at_least=1
     )
     max_connections: int = flag(
-        128, "Connections at the same time; 503 answers more.", at_least=1
+        1000, "Connections at the same time; more of them wait.", at_least=1
     )
     max_request_bytes: int = flag(
         1 << 20, "Size of a request; 413 answers larger ones.", at_least=1

@@ -7,22 +7,45 @@ import json
 import socket
 import threading
 
-from serving import server
+import tensorflow as tf
+
+from common import flags
+from serving import rest, server
+from serving.server_settings import Settings
+
+
+def settings_of(**changes) -> Settings:
+    return flags.replace(Settings(), model="some/mails", **changes)
+
+
+class Stalled:
+    """A model that answers when it may, behind its own queue."""
+
+    signatures = {rest.DEFAULT: {"text": tf.TensorSpec([None], tf.string)}}
+
+    def __init__(self):
+        self.started, self.may_end = threading.Semaphore(0), threading.Event()
+
+    def call(self, signature, tensors):
+        self.started.release()
+        assert self.may_end.wait(300)
+        return {"text": tensors["text"].numpy()}
 
 
 @contextlib.contextmanager
-def running(app, max_connections: int = 61):
+def running(app, **settings):
     """Serves; yields the port. At the end all answers have been sent."""
-    with (
-        socket.create_server(("127.0.0.1", 0)) as opened,
-        server.Server(app, opened, max_connections) as found,
-    ):
-        thread = threading.Thread(target=found.serve_forever, args=[0.01])
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        end = threading.Event()
+        values = settings_of(**settings)
+        thread = threading.Thread(
+            target=server.run, args=[app, opened, values, end]
+        )
         thread.start()
         try:
             yield opened.getsockname()[1]
         finally:
-            found.shutdown()
+            end.set()
             thread.join()  # it waits for the answers
 
 

@@ -1,0 +1,179 @@
+"""Connections of the server: mistakes, slow clients, limits, its end."""
+
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import os
+import re
+import select
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from serving import server
+from tests.helpers import http_server
+from tests.helpers.http_server import Stalled
+
+pytestmark = pytest.mark.slow
+PREDICT = "/v1/models/mails:predict"
+
+
+def app_of(model):
+    metrics = server.Metrics()
+    return server.make_app(model, 7, http_server.settings_of(), metrics)
+
+
+def test_a_connection_above_the_limit_waits():
+    model = Stalled()
+    body = {"instances": ["a"]}
+    with (
+        concurrent.futures.ThreadPoolExecutor(4) as pool,
+        http_server.running(app_of(model), max_connections=3) as port,
+    ):
+        answers = [
+            pool.submit(http_server.ask, port, PREDICT, body) for _ in range(4)
+        ]
+        for _ in range(3):
+            model.started.acquire()
+        assert not model.started.acquire(timeout=0.2)
+        model.may_end.set()
+        assert [x.result()[0] for x in answers] == [200] * 4
+
+
+def test_the_end_waits_for_the_answers_to_requests_that_have_come():
+    model = Stalled()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with http_server.running(app_of(model)) as port:
+            body = {"instances": ["a"]}
+            answer = pool.submit(http_server.ask, port, PREDICT, body)
+            model.started.acquire()
+            threading.Timer(0.2, model.may_end.set).start()
+        assert model.may_end.is_set()
+        assert answer.result() == (200, {"predictions": ["a"]})
+
+
+def test_the_second_signal_has_its_default_handler(monkeypatch):
+    """It ends the process, whatever a client does."""
+    numbers, handlers = (signal.SIGTERM, signal.SIGINT), []
+    before = [signal.getsignal(number) for number in numbers]
+
+    def run(app, opened, settings, end):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert end.wait(30)
+        handlers.extend(map(signal.getsignal, numbers))
+
+    monkeypatch.setattr(server, "run", run)
+    try:
+        server.serve(None, None, None)
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
+    assert handlers == [signal.SIG_DFL] * 2
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (b"POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: abc\r\n\r\n", 400),
+        (
+            b"POST / HTTP/1.1\r\nContent-Length: 5\r\n"
+            b"Content-Length: 6\r\n\r\n",
+            400,
+        ),
+        (b"garbage\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nA: " + b"a" * (1 << 20) + b"\r\n\r\n", 431),
+        (
+            b"POST / HTTP/1.1\r\nContent-Length: 8000000\r\n\r\n"
+            + b"a" * 8000000,
+            413,
+        ),
+    ],
+)
+def test_what_is_no_request_is_answered_in_json_and_disconnected(
+    request_, code
+):
+    with (
+        http_server.running(app_of(Stalled())) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=30) as client,
+    ):
+        client.sendall(request_)
+        answer = client.makefile("rb").read()  # up to the server's end
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert re.match(rb"HTTP/1.. %d " % code, head)
+    assert list(json.loads(body)) == ["error"]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET / HTTP/1.1\r\nA: ",
+        b"POST / HTTP/1.1\r\nContent-Length: 99\r\n\r\n",
+    ],
+)
+def test_a_client_that_drips_is_disconnected_and_delays_nobody(
+    start, monkeypatch
+):
+    """Also at the end of the server."""
+    monkeypatch.setattr(server, "_DEADLINE", 1)
+    with (
+        http_server.running(app_of(Stalled())) as port,
+        contextlib.ExitStack() as clients,
+    ):
+        address = ("127.0.0.1", port)
+        others = [
+            clients.enter_context(socket.create_connection(address))
+            for _ in range(200)
+        ]
+        for client in others:
+            client.sendall(start)
+        assert http_server.ask(port, "/healthz")[0] == 200
+        drip(others[0])
+        last = clients.enter_context(socket.create_connection(address))
+        last.sendall(start)
+        assert http_server.ask(port, "/healthz")[0] == 200
+        pool = clients.enter_context(concurrent.futures.ThreadPoolExecutor(1))
+        ended = pool.submit(drip, last)
+    ended.result()
+
+
+def drip(client: socket.socket) -> None:
+    """Sends a byte each 50 ms until the server ends the connection."""
+    for _ in range(90):
+        if select.select([client], [], [], 0.05)[0]:
+            with contextlib.suppress(ConnectionError):
+                assert client.recv(1) == b""
+            return
+        client.send(b"a")
+    pytest.fail("the connection is still open")
+
+
+def test_a_connection_is_kept():
+    model = Stalled()
+    model.may_end.set()
+    with (
+        http_server.running(app_of(model)) as port,
+        contextlib.closing(
+            http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+        ) as client,
+    ):
+        sockets = set()
+        for _ in range(2):
+            client.request("POST", PREDICT, b'{"instances": ["a"]}')
+            assert client.getresponse().read().startswith(b'{"predictions"')
+            sockets.add(client.sock)
+        assert len(sockets) == 1 and None not in sockets
+
+
+def test_a_silent_connection_does_not_delay_the_end():
+    """As that of a browser or of a load balancer."""
+    with http_server.running(app_of(Stalled())) as port:
+        silent = socket.create_connection(("127.0.0.1", port))
+        assert http_server.ask(port, "/healthz")[0] == 200  # accepted later
+        start = time.monotonic()
+    assert time.monotonic() - start < server._DEADLINE / 2
+    silent.close()
