@@ -69,16 +69,19 @@ class Tokenize(tf.train.Checkpoint):
 
     Args:
         tokenizer: tokenizer of the preprocessor.
+        run: string [B] -> tokens, int32 [B, (words), (tokens)]; a list with
+            their offsets, too, if it has them.
     """
 
-    def __init__(self, tokenizer: text_ops.GraphTokenizer):
+    def __init__(self, tokenizer: text_ops.GraphTokenizer, run: Callable):
         super().__init__()
         self._tokenizer = graphs.Untracked(tokenizer)  # not saved twice
+        self._run = run
 
     @tf.function(input_signature=[_STRINGS], autograph=False)
     def __call__(self, sentences):
-        """Tokenizes string [B] to int32 [B, (words), (tokens)]."""
-        return self._tokenizer.value.tokenize(sentences)
+        """Tokenizes string [B]."""
+        return self._run(sentences)
 
     @tf.function(input_signature=[], autograph=False)
     def get_special_tokens_dict(self):
@@ -103,12 +106,12 @@ class Preprocessor(tf.train.Checkpoint):
         with_offsets: whether to add `tokenize_with_offsets`.
 
     Attributes:
-        tokenize: `Tokenize`.
+        tokenize: `Tokenize`, string [B] -> ids, [B, (words), (tokens)].
         do_lower_case, strip_accents: casing of the tokenizer.
         bert_pack_inputs: (list of one or two int32 [B, (tokens)] or
             [B, (words), (tokens)], seq_length) -> the encoder's inputs.
-        tokenize_with_offsets: string [B] -> [ids, first bytes, limits in
-            bytes], each [B, (words), (tokens)].
+        tokenize_with_offsets: `Tokenize`, string [B] -> [ids, first bytes,
+            limits in bytes], each [B, (words), (tokens)].
     """
 
     def __init__(
@@ -119,7 +122,7 @@ class Preprocessor(tf.train.Checkpoint):
     ):
         super().__init__()
         self._seq_length = seq_length
-        self.tokenize = Tokenize(tokenizer)
+        self.tokenize = Tokenize(tokenizer, tokenizer.tokenize)
         graphs.record_casing(
             self, tokenizer.do_lower_case, tokenizer.strip_accents
         )
@@ -137,10 +140,9 @@ class Preprocessor(tf.train.Checkpoint):
                     tf.TensorSpec([], tf.int32, name="seq_length"),
                 )
         if with_offsets:
-            self.tokenize_with_offsets = tf.function(
+            self.tokenize_with_offsets = Tokenize(
+                tokenizer,
                 lambda strings: list(tokenizer.tokenize_with_offsets(strings)),
-                input_signature=[_STRINGS],
-                autograph=False,
             )
 
     @tf.function(input_signature=[_STRINGS], autograph=False)

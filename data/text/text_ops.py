@@ -329,8 +329,9 @@ def pack_inputs(
         shape = tf.stack([-1, seq_length])
     else:
         shape = tf.TensorShape([None, seq_length])
-    ids = rows.to_tensor(pad_id, shape=shape)
-    mask = tf.sequence_mask(rows.row_lengths(), seq_length, tf.int32)
+    lengths = tf.add_n(kept) + 1 + len(segments)  # of a static shape
+    mask = tf.sequence_mask(lengths, seq_length, tf.int32)
+    ids = tf.reshape(rows.to_tensor(pad_id, shape=shape), tf.shape(mask))
     first = tf.sequence_mask(kept[0] + 2, seq_length, tf.int32)
     return {
         features.INPUT_IDS: ids,

@@ -208,8 +208,9 @@ def test_tokenize(preprocessor):
     ]
 
 
-def test_the_special_tokens(preprocessor):
-    special = preprocessor.tokenize.get_special_tokens_dict()
+@pytest.mark.parametrize("part", ["tokenize", "tokenize_with_offsets"])
+def test_the_special_tokens(preprocessor, part):
+    special = getattr(preprocessor, part).get_special_tokens_dict()
     assert {n: (x.dtype.name, x.numpy()) for n, x in special.items()} == {
         "vocab_size": ("int32", V),
         "padding_id": ("int32", 0),
@@ -286,6 +287,10 @@ def test_a_preprocessor_works_inside_tf_data(preprocessor):
         row.tolist() for x in dataset for row in x["input_word_ids"].numpy()
     ]
     assert rows == preprocessor(SENTENCES)["input_word_ids"].numpy().tolist()
+    fixed = tf.data.Dataset.from_tensors(["a", "b"]).map(preprocessor)
+    assert {name: spec.shape for name, spec in fixed.element_spec.items()} == (
+        dict.fromkeys(INPUTS, (2, WIDTH))
+    )
 
 
 def test_2000_mixed_strings_become_the_originals_ids(tmp_path):
