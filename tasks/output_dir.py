@@ -13,6 +13,7 @@ from common.progress import say
 from common.storage import write_whole
 from data.text import vocabulary
 from modeling.config import BertConfig
+from modeling.formats import model_folder
 from tasks import eval_report
 
 VOCABULARY = "vocab.txt"
@@ -119,10 +120,11 @@ def check_beside(checkpoint: str, vocab_file: str) -> None:
     """
     is_folder = storage.is_folder(checkpoint)
     folder = checkpoint if is_folder else os.path.dirname(checkpoint)
-    folders = [folder, os.path.join(folder, "assets")]
+    paths = [os.path.join(folder, VOCABULARY), model_folder.asset(folder)]
     if os.path.basename(folder.rstrip("/")) == BEST:
-        folders.append(os.path.dirname(folder.rstrip("/")))
-    for path in [os.path.join(folder, VOCABULARY) for folder in folders]:
+        run = os.path.dirname(folder.rstrip("/"))
+        paths.append(os.path.join(run, VOCABULARY))
+    for path in paths:
         if storage.exists(path):
             fix = f"pass --vocab_file={path}"
             vocabulary.check_same(vocab_file, path, fix, may_extend=True)

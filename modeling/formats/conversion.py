@@ -204,7 +204,7 @@ def read_hub(path: str, config_file: str | None) -> Bert:
         config = saved_models.read_config(path, values, heads)
     casing = saved_models.read_casing(variables)
     bert = Bert(path, config, values, skipped, None, *casing)
-    asset = os.path.join(path, "assets", "vocab.txt")
+    asset = model_folder.asset(path)
     if storage.is_file(asset):
         bert.tokens = list(vocabulary.read_vocabulary(asset))
     return bert

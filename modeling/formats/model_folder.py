@@ -66,6 +66,13 @@ def beside(path: str, name: str) -> str:
     return found
 
 
+def asset(folder: str) -> str:
+    """Path of the vocabulary of a SavedModel: its text file, or vocab.txt."""
+    assets = os.path.join(folder, "assets")
+    paths = storage.find(assets, "*.txt")
+    return paths[0] if len(paths) == 1 else os.path.join(assets, "vocab.txt")
+
+
 def find(path: str, name: str, given: str | None, flag: str) -> str:
     """Finds a file beside a checkpoint, unless a flag gives another.
 

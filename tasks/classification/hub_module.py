@@ -33,7 +33,7 @@ def with_vocabulary(settings: Settings) -> Settings:
                 fix="download the module and unpack it",
             )
         if not settings.tuning.text.vocab_file:
-            vocab_file = os.path.join(handle, "assets", "vocab.txt")
+            vocab_file = model_folder.asset(handle)
             settings = flags.replace(settings, vocab_file=vocab_file)
         output_dir.check_beside(handle, settings.tuning.text.vocab_file)
     if not settings.tuning.text.vocab_file:

@@ -268,17 +268,18 @@ def test_unknown_words_of_sentences_are_warned_of(
     assert error.count(warning) == 1
 
 
-def test_a_hub_modules_own_vocabulary_is_meant(folder, tmp_path):
+@pytest.mark.parametrize("name", ["vocab.txt", "words.txt"])
+def test_a_hub_modules_own_vocabulary_is_meant(folder, tmp_path, name):
     (tmp_path / "hub" / "assets").mkdir(parents=True)
     (tmp_path / "hub" / "saved_model.pb").touch()
-    shutil.copy(folder / "vocab.txt", tmp_path / "hub" / "assets")
+    shutil.copy(folder / "vocab.txt", tmp_path / "hub" / "assets" / name)
     path = write_tokens(tmp_path / "other.txt", OTHER)
     settings = flags.replace(
         run_classifier.Settings(),
         vocab_file=str(path),
         bert_hub_module_handle=str(tmp_path / "hub"),
     )
-    with pytest.raises(UserError, match="/hub/assets/vocab.txt"):
+    with pytest.raises(UserError, match=f"/hub/assets/{name}"):
         hub_module.with_vocabulary(settings)
 
 
