@@ -9,11 +9,13 @@ import pytest
 import run_ner
 import run_swag
 from common import flags, tensor_files
-from data import batching
+from data import batching, features
 from data.records import example_files
 from tasks import records
+from tasks.classification.settings import Settings as ClassifierSettings
 from tasks.ner import conll, windows
 from tasks.ner.settings import Settings as NerSettings
+from tasks.squad.settings import Settings as SquadSettings
 from tasks.swag import examples as swag
 from tasks.swag.settings import Settings as SwagSettings
 from tests.helpers import names, small, swag_files
@@ -113,33 +115,65 @@ def test_batches_are_those_of_the_examples(folder, task, monkeypatch):
                 np.testing.assert_array_equal(a[feature], b[feature])
 
 
-def test_records_are_made_again_if_what_they_depend_on_changes(folder):
-    settings, source, examples, schema, _ = of_ner(folder)
-    path, made = str(folder / "run" / "x"), 0
+EVERY_TASK = {
+    "max_seq_length": 13,
+    "do_lower_case": False,
+    "strip_accents": True,
+}
+CACHE_KEYS = {
+    ClassifierSettings: EVERY_TASK,
+    SwagSettings: EVERY_TASK,
+    SquadSettings: {**EVERY_TASK, "doc_stride": 5, "max_query_length": 7},
+    NerSettings: {
+        **EVERY_TASK,
+        "doc_stride": 5,
+        "word_column": 1,
+        "label_column": 1,
+        "document_context": True,
+    },
+}
 
-    def counted():
-        nonlocal made
-        made += 1
-        return examples()
 
-    def make(settings, **key):
-        records.make(settings, path, source, counted, schema, **key)
-        return made
+@pytest.mark.parametrize(
+    ("settings_class", "change"),
+    [
+        (x, {name: CACHE_KEYS[x][name]})
+        for x in CACHE_KEYS
+        for name in CACHE_KEYS[x]
+    ]
+    + [(SwagSettings, file) for file in ("vocab.txt", "train.csv")],
+    ids=str,
+)
+def test_records_are_made_again_if_what_they_depend_on_changes(
+    folder, settings_class, change
+):
+    """A flag, or the content of a file."""
+    made = []
 
-    assert make(settings, labels=["O"]) == 1
-    assert make(settings, labels=["O"]) == 1
-    assert make(settings, labels=["X"]) == 2
-    for name in ("doc_stride", "word_column", "label_column"):
-        before = make(settings)
-        changed = flags_of(folder, "ner", **{name: 1})
-        assert make(parse(NerSettings, *changed)) == before + 1
-    before = make(settings)
-    changed = flags_of(folder, "ner", document_context=True)
-    assert make(parse(NerSettings, *changed)) == before + 1
-    before = make(settings)
-    with open(source, "a") as file:
-        file.write("\nanna X X B-PER\n")
-    assert make(settings) == before + 1
+    def examples():
+        made.append(len(made))
+        return [{features.INPUT_IDS: [5], features.SEGMENT_IDS: [0]}]
+
+    def make(**changed):
+        settings = parse(
+            settings_class, *swag_files.flags_of(folder, **changed)
+        )
+        source, path = folder / "train.csv", folder / "run" / "x"
+        records.make(settings, str(path), str(source), examples, {})
+        return len(made)
+
+    assert (make(), make()) == (1, 1)
+    if isinstance(change, str):
+        with open(folder / change, "a") as file:
+            file.write("more\n")
+        change = {}
+    assert make(**change) == 2
+
+
+@pytest.mark.parametrize("settings_class", CACHE_KEYS, ids=str)
+def test_every_flag_that_records_depend_on_has_a_case(settings_class):
+    marked = flags.as_dict(settings_class(), "cache_key")
+    assert marked.keys() == CACHE_KEYS[settings_class].keys()
 
 
 def array_bytes(examples):
