@@ -147,19 +147,21 @@ CACHE_KEYS = {
 def test_records_are_made_again_if_what_they_depend_on_changes(
     folder, settings_class, change
 ):
-    """A flag, or the content of a file."""
+    """A flag, the content of a file, or a value of the task."""
     made = []
 
     def examples():
         made.append(len(made))
         return [{features.INPUT_IDS: [5], features.SEGMENT_IDS: [0]}]
 
-    def make(**changed):
+    def make(labels=(), **changed):
         settings = parse(
             settings_class, *swag_files.flags_of(folder, **changed)
         )
         source, path = folder / "train.csv", folder / "run" / "x"
-        records.make(settings, str(path), str(source), examples, {})
+        records.make(
+            settings, str(path), str(source), examples, {}, labels=[*labels]
+        )
         return len(made)
 
     assert (make(), make()) == (1, 1)
@@ -168,6 +170,7 @@ def test_records_are_made_again_if_what_they_depend_on_changes(
             file.write("more\n")
         change = {}
     assert make(**change) == 2
+    assert make(labels="a", **change) == 3
 
 
 @pytest.mark.parametrize("settings_class", CACHE_KEYS, ids=str)
