@@ -241,9 +241,16 @@ class FineTuningRun:
 
         Args:
             weights, path: see `training_run.TrainingRun.start`.
+
+        Raises:
+            UserError: as there, or the run is past its last step.
         """
         if self._run.start(weights, path):
             say("warning: no --init_checkpoint: training from random weights")
+        if self._training.do_train:
+            output_dir.check_steps(
+                self._training.output_dir, self.step, self._run.learning_rate
+            )
         output_dir.prepare(
             self._training.output_dir,
             self._setup.config,
@@ -282,10 +289,6 @@ class FineTuningRun:
                 f"--num_train_epochs={tuning.num_train_epochs}",
                 expected="enough for one step",
             )
-        output_dir.check_steps(
-            training.output_dir, self.step, self._run.learning_rate
-        )
-
         lengths = self._setup.lengths
         if self._run.use_xla:
             lengths = batching.compiled_lengths(lengths)

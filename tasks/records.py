@@ -5,9 +5,12 @@ import os
 from collections.abc import Callable, Iterable
 
 from common import flags, storage
+from common.errors import UserError
 from common.formats import arrow_files
 from common.progress import say
+from modeling.formats import model_folder
 from tasks import output_dir
+from training import workers
 
 
 def hashes(source: str) -> list[str]:
@@ -15,10 +18,35 @@ def hashes(source: str) -> list[str]:
     return [*map(storage.hash_file, arrow_files.files_of(source))]
 
 
-def digest(*sources: str) -> str:
-    """Identifies the content of sources by a part of a sha256."""
-    found = " ".join(x for source in sources for x in hashes(source))
-    return hashlib.sha256(found.encode()).hexdigest()[:16]
+def of_training(folder: str, *sources: str) -> str:
+    """Identifies training data, which a run in output_dir must have read.
+
+    Args:
+        folder: output_dir.
+        *sources: files of the data; none if the run does not train.
+
+    Returns:
+        a part of a sha256 of their content; "" without sources.
+
+    Raises:
+        UserError: the folder holds a run with other training data.
+    """
+    if not sources:
+        return ""
+    content = " ".join(x for source in sources for x in hashes(source))
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    try:
+        recorded = model_folder.recorded_settings(workers.chiefs_folder(folder))
+    except UserError:  # damaged: the run resumes from an earlier checkpoint
+        recorded = {}
+    if not str(recorded.get("records", digest)).endswith(digest):
+        raise UserError(
+            "holds a run with other training data",
+            path=folder,
+            fix=f"pass another --output_dir, with --init_checkpoint={folder} "
+            "to start from its weights",
+        )
+    return digest
 
 
 def make(

@@ -79,7 +79,10 @@ class Classification:
                 task_losses.label_weights,
                 _BATCH_SUMS[labels.kind],
                 ("loss",) if is_number else ("loss", "accuracy"),
-                records.digest(*(x.source.path for x in data.of(TRAIN))),
+                records.of_training(
+                    tuning.training.output_dir,
+                    *(x.source.path for x in data.of(TRAIN)),
+                ),
             ),
             sum(part.count for part in data.of(TRAIN)),
         )

@@ -144,9 +144,10 @@ class Labelling:
             settings.doc_stride,
             settings.document_context,
         )
-        folder, count = tuning.training.output_dir, 0
+        folder, count, data = tuning.training.output_dir, 0, ""
         self._train_path = os.path.join(folder, "train.tf_record")
         if "train_file" in sentences:
+            data = records.of_training(folder, settings.train_file)
             count = records.make(
                 settings,
                 self._train_path,
@@ -166,7 +167,7 @@ class Labelling:
                 (task_losses.TOKEN,),
                 task_losses.token_weights,
                 task_losses.token_sums,
-                records=records.digest(settings.train_file) if count else "",
+                records=data,
             ),
             count,
         )

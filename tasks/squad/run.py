@@ -79,8 +79,9 @@ class Squad:
         self._predict = predict
         self._tuning_settings = tuning = settings.tuning
         self._folder = tuning.training.output_dir
-        self._train_path, count = None, 0
+        self._train_path, count, data = None, 0, ""
         if train:
+            data = records.of_training(self._folder, train.path)
             self._train_path, count = self._make_records(
                 "train.tf_record",
                 train,
@@ -97,7 +98,7 @@ class Squad:
                 (task_losses.SPAN,),
                 task_losses.span_weights,
                 task_losses.span_sums,
-                records=records.digest(train.path) if train else "",
+                records=data,
             ),
             count,
         )

@@ -54,9 +54,10 @@ class Choosing:
             tuning.max_seq_length,
             self._choices,
         )
-        folder, count = tuning.training.output_dir, 0
+        folder, count, data = tuning.training.output_dir, 0, ""
         self._train_path = os.path.join(folder, "train.tf_record")
         if "train_file" in examples:
+            data = records.of_training(folder, settings.train_file)
             count = records.make(
                 settings,
                 self._train_path,
@@ -77,7 +78,7 @@ class Choosing:
                 (task_losses.CHOICE,),
                 task_losses.choice_weights,
                 task_losses.choice_sums,
-                records=records.digest(settings.train_file) if count else "",
+                records=data,
             ),
             count,
             self._choices,

@@ -245,19 +245,38 @@ def test_a_finished_run_does_not_train_and_predicts_again(made, classify):
     assert sorted(os.listdir(made / "run")) == names
 
 
-def test_other_examples_than_those_of_the_run_are_reported(
-    made, classify, tmp_path
+@pytest.mark.parametrize("rows", [slice(60, None, -1), slice(9), slice(99)])
+def test_other_examples_than_those_of_the_run_change_nothing(
+    made, classify, tmp_path, monkeypatch, rows
 ):
     run = shutil.copytree(made / "run", tmp_path / "again")
     named = {"output_dir": run, "data_dir": tmp_path, "eval_steps": 22}
     shutil.copy(made / "dev.tsv", tmp_path)
     header, *lines = (made / "train.tsv").read_text().splitlines()
-    for order, count in ((1, 0), (-1, 1)):
-        text = "\n".join([header, *lines[::order], ""])
-        (tmp_path / "train.tsv").write_text(text)
-        _, err = classify("--do_train", **named)
-        assert "finished" in err
-        assert err.count("the records differ") == count
+    """Neither less, nor more, nor the same in another order."""
+    text = "\n".join([header, *(lines * 2)[rows], ""])
+    before = {path: path.read_bytes() for path in run.glob("*.*")}
+    (tmp_path / "train.tsv").write_text(text)
+    monkeypatch.setattr("sys.argv", ["again"])
+    _, err = classify("--do_train", code=2, **named)
+    assert err.endswith(
+        f"error: {run}: holds a run with other training data; pass another "
+        f"--output_dir, with --init_checkpoint={run} to start from its "
+        "weights\n"
+    )
+    assert {path: path.read_bytes() for path in run.glob("*.*")} == before
+
+
+def test_fewer_steps_than_those_of_the_run_change_nothing(
+    made, classify, tmp_path, monkeypatch
+):
+    run = shutil.copytree(made / "run", tmp_path / "again")
+    before = {path: path.read_bytes() for path in run.glob("*.*")}
+    monkeypatch.setattr("sys.argv", ["again"])
+    named = {"output_dir": run, "num_train_epochs": 1}
+    _, err = classify("--do_train", code=2, **named)
+    assert "is at step 87; expected at most 8, the last step" in err
+    assert {path: path.read_bytes() for path in run.glob("*.*")} == before
 
 
 def test_predictions_have_the_casing_of_the_run(made, classify):

@@ -1,5 +1,6 @@
 """Records of words and of choices: in memory, streamed, made once."""
 
+import json
 import random
 import shutil
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import run_ner
+import run_squad
 import run_swag
 from common import flags, tensor_files
 from data import batching, features
@@ -18,7 +20,7 @@ from tasks.ner.settings import Settings as NerSettings
 from tasks.squad.settings import Settings as SquadSettings
 from tasks.swag import examples as swag
 from tasks.swag.settings import Settings as SwagSettings
-from tests.helpers import names, small, swag_files
+from tests.helpers import names, small, squad_files, swag_files
 
 S, C = 17, 4
 SCRIPTS = {"ner": run_ner, "swag": run_swag}
@@ -177,6 +179,39 @@ def test_records_are_made_again_if_what_they_depend_on_changes(
 def test_every_flag_that_records_depend_on_has_a_case(settings_class):
     marked = flags.as_dict(settings_class(), "cache_key")
     assert marked.keys() == CACHE_KEYS[settings_class].keys()
+
+
+@pytest.mark.parametrize(
+    ("script", "name", "changed"),
+    [
+        (run_ner, "train.txt", {}),
+        (run_squad, "train.json", {"max_query_length": 7, "doc_stride": 5}),
+        (run_swag, "train.csv", {}),
+    ],
+)
+def test_a_folder_with_other_training_data_is_left_as_it_is(
+    folder, run_script, script, name, changed
+):
+    """`test_run_classifier.py` trains, and begins again."""
+    run = folder / "run"
+    run.mkdir()
+    (run / "checkpoint").touch()
+    (run / "model.ckpt-7.index").touch()
+    described = json.dumps({"settings": {"records": "61 examples of 0a7f"}})
+    (run / "model.ckpt-7.json").write_text(described)
+    before = sorted(run.iterdir())
+    squad_files.write(folder / "train.json", 7, 1, version_2=False)
+    flags_of_run = swag_files.flags_of(
+        folder, train_file=folder / name, **changed
+    )
+    code, _, err = run_script(script, "--do_train", *flags_of_run)
+    assert code == 2
+    assert err.endswith(
+        f"error: {run}: holds a run with other training data; pass another "
+        f"--output_dir, with --init_checkpoint={run} to start from its "
+        "weights\n"
+    )
+    assert sorted(run.iterdir()) == before
 
 
 def array_bytes(examples):
