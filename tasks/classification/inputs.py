@@ -175,7 +175,7 @@ def _own_task(settings: Settings) -> ClassificationTask:
     """The task of the user's own tables."""
     own = settings.own
     if own.text_column is None:
-        raise UserError(f"--task_name={OWN}", fix="pass --text_column")
+        raise UserError("no --text_column", fix="name the column of the texts")
     if own.multi_label and own.regression:
         raise UserError(
             "--multi_label and --regression", expected="one of them"

@@ -266,7 +266,7 @@ def test_a_column_of_blank_labels_is_not_scored(tmp_path, named, scored):
             [],
             "no --task_name; expected csv or tsv for your own tables, or one",
         ),
-        (["--task_name=tsv"], "pass --text_column"),
+        (["--task_name=csv"], "no --text_column; name the column of the texts"),
         (["--task_name=cola", "--text_column=0"], "--text_column with"),
         (["--task_name=cola", "--labels=a,b"], "--labels with"),
         (["--task_name=cola"], "no --data_dir; pass it or --train_file"),
