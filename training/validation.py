@@ -89,7 +89,7 @@ class Validation:
             self._waited += 1
             return
         storage.make_folder(self._saver.folder)
-        settings = {**settings, self._metric: value}
+        settings = {**metrics, **settings, self._metric: value}
         self._saver.save(step, self._named, settings)
         self._best, self._waited = value, 0
         say(f"best {self._metric} so far: {value:.4f}, {self._saver.folder}")

@@ -11,9 +11,9 @@ from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 
 ACCURACY, F1, MATTHEWS = "accuracy", "f1", "matthews"
 PEARSON, SPEARMAN = "pearson", "spearman"
-MICRO_F1 = "micro_f1"
+MICRO_F1, MACRO_F1 = "micro_f1", "macro_f1"
 METRICS_OF = {  # kind of labels -> default metrics
-    CLASSES: (ACCURACY,),
+    CLASSES: (ACCURACY, MACRO_F1),
     MULTI_LABEL: (MICRO_F1, ACCURACY),
     REGRESSION: (PEARSON, SPEARMAN),
 }
@@ -114,6 +114,13 @@ def _micro_f1(labels: np.ndarray, found: np.ndarray) -> float:
     return _f1(np.ravel(labels), np.ravel(found))
 
 
+def _macro_f1(labels: np.ndarray, found: np.ndarray) -> float:
+    """Mean of the F1 of all classes, whatever their sizes."""
+    from sklearn import metrics
+
+    return metrics.f1_score(labels, found, average="macro", zero_division=0.0)
+
+
 def _matthews(labels: np.ndarray, found: np.ndarray) -> float:
     from sklearn import metrics
 
@@ -137,6 +144,7 @@ METRICS = {
     ACCURACY: _accuracy,
     F1: _f1,
     MICRO_F1: _micro_f1,
+    MACRO_F1: _macro_f1,
     MATTHEWS: _matthews,
     PEARSON: _correlation("pearsonr"),
     SPEARMAN: _correlation("spearmanr"),

@@ -22,7 +22,8 @@ def make(tmp_path):
 
         def add(step, value):
             variable.assign(step)
-            best.save_if_best(step, {"m": value, "other": -step}, {"seed": 3})
+            metrics = {"m": value, "other": -step, "seed": step}
+            best.save_if_best(step, metrics, {"seed": 3})
             return saver.restore_latest()
 
         return best, add
@@ -40,7 +41,11 @@ def test_the_best_is_kept(make, is_loss, steps):
     for step, (value, expected) in enumerate(zip(VALUES, steps), 1):
         kept = add(step, value)
         assert kept.step == kept.values["w"] == expected
-        assert kept.settings == {"seed": 3, "m": VALUES[expected - 1]}
+        assert kept.settings == {
+            "seed": 3,
+            "m": VALUES[expected - 1],
+            "other": -expected,
+        }
 
 
 @pytest.mark.parametrize("patience", [1, 3])

@@ -173,6 +173,7 @@ def test_own_files_need_only_columns(tmp_path, name):
         [("0", "one", "x", 0), ("1", "two", "", 1)]
     ]
     assert data.labels.names == ("no", "yes")
+    assert data.metrics == ("accuracy", "macro_f1")
     assert data.has_pairs
 
 

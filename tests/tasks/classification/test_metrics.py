@@ -59,9 +59,12 @@ def test_losses_of_each_kind():
 def test_scores_by_hand():
     labels = np.array([1, 1, 1, 0, 0, 1, 0])
     found = np.array([1, 1, 0, 1, 0, 1, 0])  # 3 hits of 1, 2 of 0
-    scores = metrics.scores(("accuracy", "f1", "matthews"), labels, found)
+    names = ("accuracy", "f1", "macro_f1", "matthews")
+    scores = metrics.scores(names, labels, found)
     assert scores["accuracy"] == pytest.approx(5 / 7)
-    assert scores["f1"] == pytest.approx(2 * 3 / (2 * 3 + 1 + 1))
+    of_one, of_zero = 2 * 3 / (2 * 3 + 1 + 1), 2 * 2 / (2 * 2 + 1 + 1)
+    assert scores["f1"] == pytest.approx(of_one)
+    assert scores["macro_f1"] == pytest.approx((of_one + of_zero) / 2)
     assert scores["matthews"] == pytest.approx(
         (3 * 2 - 1 * 1) / math.sqrt(4 * 4 * 3 * 3)
     )
