@@ -93,12 +93,14 @@ class TextExample(NamedTuple):
         text_b: the second text, or "".
         label: the id of the class; a list of C zeros and ones; a number; or
             None if the example has no label.
+        line: the line of the file that the example starts in, from 1.
     """
 
     id: str
     text: str
     text_b: str
     label: int | list[int] | float | None
+    line: int
 
 
 def examples(
@@ -133,6 +135,7 @@ def examples(
             _text(found["text"], "text", source, line),
             _text(found.get("text_b", ""), "text_b", source, line),
             label,
+            line,
         )
     if broken and log:
         log(

@@ -7,6 +7,8 @@ import dataclasses
 import os
 from collections.abc import Iterator
 
+import numpy as np
+
 from common import flags, storage
 from common.errors import UserError
 from common.progress import say
@@ -14,7 +16,7 @@ from data import tables
 from data.text import vocabulary
 from tasks import lengths as lengths_lib
 from tasks import records
-from tasks.classification import examples, trained_labels
+from tasks.classification import examples, label_counts, trained_labels
 from tasks.classification import metrics as glue
 from tasks.classification.examples import (
     CLASSES,
@@ -58,12 +60,21 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """All files of the run, each read and checked once."""
+    """All files of the run, each read and checked once.
+
+    Attributes:
+        labels: the labels of the task.
+        metrics: see `tasks.ClassificationTask`.
+        parts: the files.
+        has_pairs: whether examples have two texts.
+        notes: lines to print: counts of the labels, and warnings.
+    """
 
     labels: examples.Labels
     metrics: tuple[str, ...]
     parts: tuple[Part, ...]
     has_pairs: bool
+    notes: tuple[str, ...] = ()
 
     def of(self, split: str) -> list[Part]:
         """The files of a split."""
@@ -113,12 +124,12 @@ def read(settings: Settings) -> Data:
     if recorded:
         trained_labels.check_weights(*recorded, labels)
         trained_labels.warn_of_share(settings, recorded[0])
-    parts = []
+    parts, notes = [], []
     for split, index, source in found:
         _check_whole(source, labels)
         named = split != TRAIN and len(task.parts) > 1
         submission = task.submission if split == TEST else ()
-        count, unlabelled = _count(source, labels)
+        count, unlabelled = _count(source, labels, split == TRAIN, notes)
         parts.append(
             Part(
                 split,
@@ -133,19 +144,39 @@ def read(settings: Settings) -> Data:
     pairs = settings.own.text_b_column is not None or any(
         source.text_b is not None for source in sources
     )
-    return Data(labels, task.metrics, tuple(parts), pairs)
+    return Data(labels, task.metrics, tuple(parts), pairs, tuple(notes))
 
 
-def _count(source: Source, labels: examples.Labels) -> tuple[int, int]:
+def _count(
+    source: Source,
+    labels: examples.Labels,
+    is_training: bool,
+    notes: list[str],
+) -> tuple[int, int]:
     """Counts the examples of a file, and those without a label."""
     several = labels.kind == MULTI_LABEL
-    count = unlabelled = named = 0
+    count = unlabelled = 0
+    of_labels, empty = np.zeros(labels.size, np.int64), []
     for example in examples.examples(source, labels, say):
         count += 1
-        unlabelled += example.label is None
-        named += several and any(example.label or [])
+        if not (example.text.strip() or example.text_b.strip()):
+            empty.append(example.line)
+        if example.label is None:
+            unlabelled += 1
+        elif several:
+            of_labels += example.label
+        elif labels.kind == CLASSES:
+            of_labels[example.label] += 1
+    if is_training and labels.kind != REGRESSION:
+        notes += label_counts.describe(source.path, labels.names, of_labels)
+    if empty:
+        notes.append(
+            f"warning: {source.path}: {len(empty):,} row"
+            f"{'s' * (len(empty) != 1)} without text (lines "
+            f"{tables.first_few(empty)})"
+        )
     # A row may have no label of several, but not every row of a file.
-    if several and not source.needs_label and not named:
+    if several and not source.needs_label and not of_labels.any():
         unlabelled = count
     if unlabelled and source.label is not None:
         say(

@@ -228,6 +228,8 @@ def run(
         the paths of the files written.
     """
     tuning, folder = settings.tuning, settings.tuning.training.output_dir
+    for note in data.notes:
+        say(note)
     if settings.num_seeds == 1:
         task = Classification(settings, setup, data, weights)
         return finetuning.run(tuning, task)

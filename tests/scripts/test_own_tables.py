@@ -135,7 +135,7 @@ def test_fields_may_have_any_delimiter(tmp_path, name, delimiter, content):
     for split in (TRAIN, DEV, TEST):
         (part,) = data.of(split)
         found = classification.examples(part.source, data.labels)
-        assert [tuple(e) for e in found] == [
+        assert [e[:4] for e in found] == [
             ("0", "one;", "a,b", 1),
             ("1", "two", "c", 0),
         ]
@@ -159,6 +159,31 @@ def test_compressed_files_are_found_in_the_folder(tmp_path, ending):
     }[ending]
     path = tmp_path / f"train{ending}.gz"
     path.write_bytes(gzip.compress(content.encode()))
+def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
+    path = tmp_path / "mails.tsv"
+    labels = ["library"] * 6 + ["admin"] * 5 + ["Li  brary"] * 2
+    rows = [f"text {i}\t{label}" for i, label in enumerate(labels)]
+    rows[2], rows[7] = " \tlibrary", "\tadmin"
+    path.write_text("\n".join(["t\tl", *rows]))
+    named = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
+    named |= {"train_file": path, "eval_file": path}
+    empty = f"warning: {path}: 2 rows without text (lines 4, 9)"
+    assert read("--do_train", "--do_eval", **named).notes == (
+        "labels: library 6, admin 5, Li  brary 2",
+        f"warning: {path}: fewer than 5 examples of 'Li  brary'",
+        f"warning: {path}: the labels 'library', 'Li  brary' differ in case "
+        "or blanks only",
+        *(empty, empty),
+    )
+    named["labels"] = "library,admin,Li  brary,odd"
+    notes = read("--do_train", **named).notes
+    assert notes[1].endswith("fewer than 5 examples of 'Li  brary', 'odd'")
+    path.write_text("t\tl\n" + "text\ta,b\n" * 5 + "text\t\n")
+    named["labels"] = "a,b"
+    data = read("--do_train", "--multi_label", **named)
+    assert data.notes == ("labels: a 5, b 5",)
+
+
     named = {"data_dir": tmp_path, "text_column": "t", "label_column": "l"}
     (part,) = read("--do_train", task_name="tsv", **named).of(TRAIN)
     assert (part.source.path, part.count) == (str(path), 2)

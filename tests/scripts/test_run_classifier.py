@@ -375,6 +375,7 @@ def test_a_new_head_starts_fresh_and_the_same_folder_rejects_it(
         "--do_train", code=2, **{**named, "output_dir": made / "run"}
     )
     assert "holds a run with the labels 0, 1; expected a, b, c" in err
+    assert err.count("labels: a 3, b 3, c 3\n") == 1
 
 
 @pytest.mark.slow

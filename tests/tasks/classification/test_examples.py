@@ -18,7 +18,7 @@ def write(tmp_path, content, name="x.tsv"):
 
 
 def read(source, labels):
-    return [tuple(e) for e in classification.examples(source, labels)]
+    return [e[:4] for e in classification.examples(source, labels)]
 
 
 def test_examples_have_ids_texts_and_labels(tmp_path):
@@ -307,8 +307,8 @@ def test_examples_are_truncated_as_in_the_original():
         return [[int(x) for x in line.split()] for line in lines]
 
     examples = [
-        classification.TextExample("0", "11 12 13 14 15", "21 22 23 24", 1),
-        classification.TextExample("1", "11 12 13 14 15 16 17 18", "", None),
+        classification.TextExample("0", "11 12 13 14 15", "21 22 23 24", 1, 2),
+        classification.TextExample("1", "11 12 13 14 15 16 17 18", "", None, 3),
     ]
     rows = classification.encode(examples, ids_of_lines, (2, 3), 7, YES_NO)
     assert list(rows) == [

@@ -44,7 +44,7 @@ def read(*words, **named):
 
 def examples(data, split):
     return [
-        [tuple(e) for e in classification.examples(part.source, data.labels)]
+        [e[:4] for e in classification.examples(part.source, data.labels)]
         for part in data.of(split)
     ]
 

@@ -62,7 +62,9 @@ def test_the_time_of_a_run_is_that_of_all_seeds(monkeypatch, tmp_path):
     settings = parse(
         "--num_seeds=3", "--train_for=1m", f"--output_dir={tmp_path}"
     )
-    run.run(settings, None, types.SimpleNamespace(metrics=("accuracy",)))
+    run.run(
+        settings, None, types.SimpleNamespace(metrics=("accuracy",), notes=())
+    )
     assert seconds == [60.0, 20.0, 1.0]
 
 
