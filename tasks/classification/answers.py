@@ -39,31 +39,72 @@ def write_predictions(
     logits: np.ndarray,
     labels: Labels,
     has_pairs: bool = False,
+    has_labels: bool = False,
 ) -> None:
-    r"""Writes a table with a header: id, label, probabilities, text, text_b.
+    """Writes a table with a header.
 
-    A tab or a newline in an id, a label or a text is written as \t or \n.
+    Its columns are id, predicted, probability (for CLASSES), label, the
+    probabilities of all labels, text and text_b.
 
     Args:
         path: the file to write.
         rows: the N examples.
         logits: float32 [N, C].
         labels: the labels of the task.
-        has_pairs: whether there is a column text_b.
+        has_pairs, has_labels: whether there are columns text_b and label.
     """
-    text = io.StringIO()
+    is_class = labels.kind == CLASSES
     names = [] if labels.kind == REGRESSION else list(labels.names)
     texts = ["text", "text_b"] if has_pairs else ["text"]
-    header = ["id", "label", *names, *texts]
-    text.write("\t".join(map(_plain, header)) + "\n")
+    header = ["id", "predicted"] + ["probability"] * is_class
+    header += ["label"] * has_labels + names + texts
     found = metrics.probabilities(logits, labels.kind)
     chosen = names_of(logits, labels)
-    for row, answer, chances in zip(rows, chosen, found, strict=True):
-        values = [f"{x:.6f}" for x in chances] if names else []
-        shown = [row.text, row.text_b][: len(texts)]
-        line = [row.id, answer, *values, *shown]
-        text.write("\t".join(map(_plain, line)) + "\n")
-    write_whole(path, text.getvalue())
+
+    def lines():
+        for row, answer, chances in zip(rows, chosen, found, strict=True):
+            line = [row.id, answer]
+            line += [f"{chances.max():.6f}"] * is_class
+            line += [_label(row.label, labels)] * has_labels
+            line += [f"{x:.6f}" for x in chances] if names else []
+            yield line + [row.text, row.text_b][: len(texts)]
+
+    _write_table(path, header, lines())
+
+
+def write_doubtful_labels(
+    path: str,
+    rows: Iterable[TextExample],
+    logits: np.ndarray,
+    labels: Labels,
+    has_pairs: bool = False,
+) -> None:
+    """Writes the rows of a file, those with the least probable label first.
+
+    Args:
+        path: the file to write.
+        rows: the N examples, each with one label.
+        logits: float32 [N, C].
+        labels: the labels of the task, CLASSES.
+        has_pairs: whether there is a column text_b.
+    """
+    texts = ["text", "text_b"] if has_pairs else ["text"]
+    header = ["line", "id", "label", "label_probability"]
+    header += ["predicted", "probability", *texts]
+    found = metrics.probabilities(logits, CLASSES)
+    chosen = names_of(logits, labels)
+    pairs = zip(rows, chosen, found, strict=True)
+    table = [
+        [
+            *(str(row.line), row.id, labels.names[row.label]),
+            *(f"{chances[row.label]:.6f}", answer, f"{chances.max():.6f}"),
+            *(row.text, row.text_b)[: len(texts)],
+        ]
+        for row, answer, chances in sorted(
+            pairs, key=lambda x: x[2][x[0].label]
+        )
+    ]
+    _write_table(path, header, table)
 
 
 def write_submission(
@@ -97,16 +138,31 @@ def write_submission(
 def names_of(logits: np.ndarray, labels: Labels) -> list[str]:
     """Predictions as text: a label, several labels, or a number."""
     answers = metrics.answers(logits, labels.kind)
+    if labels.kind == REGRESSION:
+        return [f"{x:.3f}" for x in answers]
+    return [_label(answer, labels) for answer in answers]
+
+
+def _label(label, labels: Labels) -> str:
+    """A label of an example as text; "" if it has none."""
+    if label is None:
+        return ""
     if labels.kind == CLASSES:
-        return [labels.names[i] for i in answers]
+        return labels.names[label]
     if labels.kind == MULTI_LABEL:
-        return [
-            labels.separator.join(
-                name for name, on in zip(labels.names, row) if on
-            )
-            for row in answers
-        ]
-    return [f"{x:.3f}" for x in answers]
+        chosen = (name for name, on in zip(labels.names, label) if on)
+        return labels.separator.join(chosen)
+    return str(label)
+
+
+def _write_table(
+    path: str, header: list[str], lines: Iterable[list[str]]
+) -> None:
+    r"""Writes a table; a tab or a newline in a field becomes \t or \n."""
+    text = io.StringIO()
+    for line in (header, *lines):
+        text.write("\t".join(map(_plain, line)) + "\n")
+    write_whole(path, text.getvalue())
 
 
 def _plain(text: str) -> str:

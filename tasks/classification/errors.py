@@ -1,9 +1,11 @@
 """The report of an evaluation: references, classes and worst errors."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from tasks import class_report, eval_report
-from tasks.classification import answers, examples, inputs, metrics
+from tasks.classification import examples, inputs, metrics
 from tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
 
 
@@ -29,7 +31,9 @@ def report(
                 gold, labels.size, "eval_accuracy", "eval_loss"
             ),
             **class_report.of_classes(gold, found, labels.names),
-            "worst_errors": _worst_errors(part, labels, gold, found, logits),
+            "worst_errors": worst(
+                examples.examples(part.source, labels), labels, gold, logits
+            ),
         }
     if labels.kind == MULTI_LABEL:
         _, counts = np.unique(gold, axis=0, return_counts=True)
@@ -43,34 +47,32 @@ def report(
     return {"references": {name: float(np.var(gold))}}
 
 
-def _worst_errors(
-    part: inputs.Part,
+def worst(
+    rows: Iterable[examples.TextExample],
     labels: Labels,
     gold: np.ndarray,
-    found: np.ndarray,
     logits: np.ndarray,
 ) -> list[dict]:
-    """The wrong predictions with the highest probability, with their texts."""
-    probabilities = metrics.probabilities(logits, CLASSES).max(-1)
-    wrong = class_report.worst(
-        {"index": i, "probability": float(probabilities[i])}
-        for i in np.flatnonzero(gold != found).tolist()
-    )
-    rows = examples.examples(part.source, labels)
-    wanted = {error["index"] for error in wrong}
-    texts = {
-        i: [text for text in (row.text, row.text_b) if text]
-        for i, row in enumerate(rows)
-        if i in wanted
-    }
-    names = answers.names_of(logits, labels)
-    return [
+    """The wrong predictions with the highest probability, with their rows.
+
+    Args:
+        rows: the N examples.
+        labels: the labels of the task, CLASSES.
+        gold: ids of the labels, int [N].
+        logits: float32 [N, C].
+    """
+    probabilities = metrics.probabilities(logits, CLASSES)
+    found = zip(rows, gold, logits.argmax(-1), probabilities, strict=True)
+    wrong = (
         {
-            "text": texts[i][0] if len(texts[i]) == 1 else texts[i],
-            "label": labels.names[gold[i]],
-            "predicted": names[i],
-            "probability": error["probability"],
+            "id": row.id,
+            "line": row.line,
+            "text": [row.text, row.text_b] if row.text_b else row.text,
+            "label": labels.names[label],
+            "predicted": labels.names[answer],
+            "probability": float(chances[answer]),
         }
-        for error in wrong
-        for i in [error["index"]]
-    ]
+        for row, label, answer, chances in found
+        if label != answer
+    )
+    return class_report.worst(wrong)

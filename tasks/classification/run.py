@@ -299,7 +299,7 @@ def write_predictions(
     """Writes the predictions of a file.
 
     Args:
-        folder: the folder of `test_results.tsv` and `predictions.tsv`.
+        folder: the folder of `test_results.tsv` and the tables.
         glue_dir: folder for files in the format of the GLUE site, or None.
         data: the input files.
         part: the file that was predicted.
@@ -309,16 +309,23 @@ def write_predictions(
         the paths of the files written.
     """
     labels = data.labels
-    rows = examples.examples(part.source, labels)
+    rows = [*examples.examples(part.source, labels)]
     has_pairs = part.source.text_b is not None
-    wrote = [
-        os.path.join(folder, part.file(stem, ".tsv"))
-        for stem in ("test_results", "predictions")
-    ]
+    has_labels = part.source.label is not None
+
+    def path(stem: str) -> str:
+        return os.path.join(folder, part.file(stem, ".tsv"))
+
+    wrote = [path("test_results"), path("predictions")]
     answers.write_test_results(wrote[0], logits, labels)
-    answers.write_predictions(wrote[1], rows, logits, labels, has_pairs)
+    answers.write_predictions(
+        wrote[1], rows, logits, labels, has_pairs, has_labels
+    )
+    if part.is_labelled and labels.kind == CLASSES:
+        wrote.append(path("doubtful_labels"))
+        answers.write_doubtful_labels(wrote[2], rows, logits, labels, has_pairs)
     if glue_dir and part.submission:
-        ids = [x.id for x in examples.examples(part.source, labels)]
+        ids = [x.id for x in rows]
         wrote.append(
             answers.write_submission(
                 glue_dir, part.submission, ids, logits, labels

@@ -13,6 +13,7 @@ from tasks.classification import run as classifier_run
 from tasks.classification.inputs import DEV, TEST, TRAIN
 from tasks.classification.settings import Settings
 from tasks.swag import examples as swag
+from tests.helpers.classifier_files import rows_of
 
 
 def read(*words, **named):
@@ -90,7 +91,6 @@ def test_a_text_file_has_a_text_in_each_line(tmp_path, content, texts):
 
 def test_only_labelled_rows_are_scored(tmp_path, capsys):
     path = tmp_path / "x.jsonl"
-    path.write_text('{"t": "one", "l": "b"}\n{"t": "two", "l": null}\n')
     source = classification.Source(str(path), "t", label="l", needs_label=False)
     labels = classification.Labels(names=("a", "b"))
     task = classifier_run.Classification.__new__(classifier_run.Classification)
@@ -100,10 +100,19 @@ def test_only_labelled_rows_are_scored(tmp_path, capsys):
         np.array([1, 0]),
         np.array([[1.0, 2.0], [3.0, 4.0]]),
     )
-    for is_labelled in (True, False):
+    for is_labelled, label, name in ((True, '"a"', "a"), (False, "null", "")):
+        path.write_text(
+            f'{{"t": "one", "l": "b"}}\n{{"t": "two", "l": {label}}}'
+        )
         part = inputs.Part(TEST, "", source, 2, is_labelled)
         task._data = inputs.Data(labels, ("accuracy",), (part,), False)
-        assert len(task.predict()) == 2
+        wrote = task.predict()
+        assert len(wrote) == 2 + is_labelled
+        assert rows_of(tmp_path / "predictions.tsv") == [
+            ["id", "predicted", "probability", "label", "a", "b", "text"],
+            ["0", "b", "0.731059", "b", "0.268941", "0.731059", "one"],
+            ["1", "b", "0.731059", name, "0.268941", "0.731059", "two"],
+        ]
         scored = f"{path} | accuracy 0.5000\n" * is_labelled
         assert capsys.readouterr().err == scored
 
@@ -150,15 +159,6 @@ def test_invalid_delimiters_of_csv_are_rejected(tmp_path, delimiter):
         read("--do_train", **named)
 
 
-@pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl"])
-def test_compressed_files_are_found_in_the_folder(tmp_path, ending):
-    content = {
-        ".tsv": "t\tl\n1\tyes\n0\tno\n",
-        ".csv": "t,l\n1,yes\n0,no\n",
-        ".jsonl": '{"t": 1, "l": "yes"}\n{"t": 0, "l": "no"}\n',
-    }[ending]
-    path = tmp_path / f"train{ending}.gz"
-    path.write_bytes(gzip.compress(content.encode()))
 def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
     path = tmp_path / "mails.tsv"
     labels = ["library"] * 6 + ["admin"] * 5 + ["Li  brary"] * 2
@@ -184,6 +184,15 @@ def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
     assert data.notes == ("labels: a 5, b 5",)
 
 
+@pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl"])
+def test_compressed_files_are_found_in_the_folder(tmp_path, ending):
+    content = {
+        ".tsv": "t\tl\n1\tyes\n0\tno\n",
+        ".csv": "t,l\n1,yes\n0,no\n",
+        ".jsonl": '{"t": 1, "l": "yes"}\n{"t": 0, "l": "no"}\n',
+    }[ending]
+    path = tmp_path / f"train{ending}.gz"
+    path.write_bytes(gzip.compress(content.encode()))
     named = {"data_dir": tmp_path, "text_column": "t", "label_column": "l"}
     (part,) = read("--do_train", task_name="tsv", **named).of(TRAIN)
     assert (part.source.path, part.count) == (str(path), 2)

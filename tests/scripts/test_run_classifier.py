@@ -149,8 +149,10 @@ def test_predictions_are_those_of_the_network_one_by_one(made):
     assert found.shape == (TEST, 2)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     table = rows_of(run / "predictions.tsv")
-    assert table[0] == ["id", "label", "0", "1", "text", "text_b"]
-    assert [row[4:] for row in table[1:]] == rows
+    assert table[0] == [
+        *("id", "predicted", "probability", "0", "1", "text", "text_b")
+    ]
+    assert [row[5:] for row in table[1:]] == rows
     assert [row[0] for row in table[1:]] == [str(i) for i in range(TEST)]
     answers = [str(x) for x in expected.argmax(-1)]
     assert [row[1] for row in table[1:]] == answers
@@ -178,7 +180,9 @@ def test_the_report_has_references_classes_and_errors(made):
     assert len(report["worst_errors"]) == DEV - right
     texts = [row[3:] for row in table]
     for error in report["worst_errors"]:
-        assert labels[texts.index(error["text"])] == error["label"]
+        row = texts.index(error["text"])
+        assert labels[row] == error["label"]
+        assert (error["id"], error["line"]) == (str(row), row + 2)
         assert error["predicted"] != error["label"]
         assert 0.5 <= error["probability"] <= 1
     lengths = report["lengths"]
@@ -249,13 +253,13 @@ def test_a_finished_run_does_not_train_and_predicts_again(made, classify):
 def test_other_examples_than_those_of_the_run_change_nothing(
     made, classify, tmp_path, monkeypatch, rows
 ):
+    """Neither less, nor more, nor the same in another order."""
     run = shutil.copytree(made / "run", tmp_path / "again")
+    before = {path: path.read_bytes() for path in run.glob("*.*")}
     named = {"output_dir": run, "data_dir": tmp_path, "eval_steps": 22}
     shutil.copy(made / "dev.tsv", tmp_path)
     header, *lines = (made / "train.tsv").read_text().splitlines()
-    """Neither less, nor more, nor the same in another order."""
     text = "\n".join([header, *(lines * 2)[rows], ""])
-    before = {path: path.read_bytes() for path in run.glob("*.*")}
     (tmp_path / "train.tsv").write_text(text)
     monkeypatch.setattr("sys.argv", ["again"])
     _, err = classify("--do_train", code=2, **named)
@@ -371,11 +375,11 @@ def test_a_new_head_starts_fresh_and_the_same_folder_rejects_it(
     }
     out, err = classify("--do_train", **named)
     assert "fresh: output_weights, output_bias" in err
+    assert err.count("labels: a 3, b 3, c 3\n") == 1
     _, err = classify(
         "--do_train", code=2, **{**named, "output_dir": made / "run"}
     )
     assert "holds a run with the labels 0, 1; expected a, b, c" in err
-    assert err.count("labels: a 3, b 3, c 3\n") == 1
 
 
 @pytest.mark.slow
@@ -447,10 +451,11 @@ def test_several_labels_and_numbers_from_training_to_predictions(
     curves = (run / "metrics.jsonl").read_text()
     assert ("accuracy" in curves) == (kind == "multi_label")
     if kind == "multi_label":
-        assert table[0] == ["id", "label", "x", "y", "z", "text"]
+        assert table[0] == ["id", "predicted", "label", "x", "y", "z", "text"]
+        assert [row[2] for row in table[1:]] == labels * 3
         assert {"eval_micro_f1", "eval_accuracy"} < result.keys()
     else:
-        assert table[0] == ["id", "label", "text"]
+        assert table[0] == ["id", "predicted", "label", "text"]
         assert {"eval_pearson", "eval_spearman"} < result.keys()
         found = np.array([float(row[1]) for row in table[1:]])
         wanted = np.array([1.5, 2, -3, 0.4] * 3)

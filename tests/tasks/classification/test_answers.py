@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tasks.classification import answers
+from tasks.classification import answers, errors
 from tasks.classification.examples import (
     CLASSES,
     MULTI_LABEL,
@@ -29,14 +29,16 @@ def test_the_originals_file_has_only_probabilities(tmp_path):
 def test_predictions_have_ids_and_names(tmp_path):
     path = tmp_path / "predictions.tsv"
     rows = [
-        TextExample("q7", "one", "two", None),
-        TextExample("a\tb\nc", "three\tfour\r\n", "", None),
+        TextExample("q7", "one", "two", 1, 2),
+        TextExample("a\tb\nc", "three\tfour\r\n", "", None, 3),
     ]
-    answers.write_predictions(str(path), rows, LOGITS, THREE, has_pairs=True)
+    answers.write_predictions(
+        str(path), rows, LOGITS, THREE, has_pairs=True, has_labels=True
+    )
     assert path.read_text() == (
-        "id\tlabel\ta\tb\tc\ttext\ttext_b\n"
-        "q7\tc\t0.125000\t0.250000\t0.625000\tone\ttwo\n"
-        "a\\tb\\nc\ta\t0.500000\t0.250000\t0.250000\t"
+        "id\tpredicted\tprobability\tlabel\ta\tb\tc\ttext\ttext_b\n"
+        "q7\tc\t0.625000\tb\t0.125000\t0.250000\t0.625000\tone\ttwo\n"
+        "a\\tb\\nc\ta\t0.500000\t\t0.500000\t0.250000\t0.250000\t"
         "three\\tfour\\r\\n\t\n"
     )
     with pytest.raises(ValueError, match="argument 2 is longer"):
@@ -46,6 +48,44 @@ def test_predictions_have_ids_and_names(tmp_path):
 def test_several_labels_and_none(tmp_path):
     logits = np.array([[0.0, -3.0, 2.0], [-1.0, -1.0, -1.0]], np.float32)
     assert answers.names_of(logits, SEVERAL) == ["x;z", ""]
+    path = tmp_path / "predictions.tsv"
+    rows = [TextExample("0", "one", "", x, 2) for x in ([0, 1, 1], [0, 0, 0])]
+    answers.write_predictions(str(path), rows, logits, SEVERAL, has_labels=True)
+    lines = [x.split("\t")[:3] for x in path.read_text().splitlines()]
+    assert lines == [
+        ["id", "predicted", "label"],
+        ["0", "x;z", "y;z"],
+        ["0", "", ""],
+    ]
+
+
+def test_the_least_probable_labels_are_first(tmp_path):
+    path = tmp_path / "doubtful_labels.tsv"
+    rows = [TextExample(x, f"text {x}", "", 0, ord(x)) for x in "abc"]
+    logits = np.log(np.array([[3, 4, 1], [1, 1, 6], [6, 1, 1]], np.float32))
+    answers.write_doubtful_labels(str(path), rows, logits, THREE)
+    assert path.read_text() == (
+        "line\tid\tlabel\tlabel_probability\tpredicted\tprobability\ttext\n"
+        "98\tb\ta\t0.125000\tc\t0.750000\ttext b\n"
+        "97\ta\ta\t0.375000\tb\t0.500000\ttext a\n"
+        "99\tc\ta\t0.750000\ta\t0.750000\ttext c\n"
+    )
+
+
+def test_the_worst_errors_name_their_rows():
+    rows = [
+        TextExample("q", "one", "", 0, 2),
+        TextExample("r", "two", "three", 2, 5),
+        TextExample("s", "four", "", 0, 7),
+    ]
+    logits = np.log(np.array([[2, 1, 5], [6, 1, 1], [5, 2, 1]], np.float32))
+    found = errors.worst(rows, THREE, [0, 2, 0], logits)
+    assert [(x["id"], x["line"], x["text"]) for x in found] == [
+        ("r", 5, ["two", "three"]),
+        ("q", 2, "one"),
+    ]
+    assert (found[0]["label"], found[0]["predicted"]) == ("c", "a")
+    assert found[0]["probability"] == pytest.approx(6 / 8)
 
 
 def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
@@ -59,9 +99,11 @@ def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
         assert (
             file.read() == "index\tprediction\n0\t3.142\n1\t5.000\n2\t0.000\n"
         )
-    rows = [TextExample(key, f"text {key}", "", None) for key in "abc"]
-    answers.write_predictions(f"{tmp_path}/p.tsv", rows, logits, NUMBER)
+    rows = [TextExample(key, f"text {key}", "", 0.25, 7) for key in "abc"]
+    answers.write_predictions(
+        f"{tmp_path}/p.tsv", rows, logits, NUMBER, has_labels=True
+    )
     assert (tmp_path / "p.tsv").read_text() == (
-        "id\tlabel\ttext\na\t3.142\ttext a\nb\t7.000\ttext b\n"
-        "c\t-1.000\ttext c\n"
+        "id\tpredicted\tlabel\ttext\na\t3.142\t0.25\ttext a\n"
+        "b\t7.000\t0.25\ttext b\nc\t-1.000\t0.25\ttext c\n"
     )
