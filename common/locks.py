@@ -2,10 +2,11 @@
 
 import contextlib
 import datetime
-import fcntl
 import os
 import socket
 from collections.abc import Iterator
+
+import filelock
 
 from common.errors import UserError
 
@@ -14,8 +15,6 @@ from common.errors import UserError
 def hold(path: str, what: str) -> Iterator[None]:
     """Holds a lock.
 
-    Where the file system has no locks, nothing is held.
-
     Args:
         path: local file of the lock, which is created and removed.
         what: the path that the lock protects, for the message.
@@ -23,44 +22,25 @@ def hold(path: str, what: str) -> Iterator[None]:
     Raises:
         UserError: another process holds the lock; the message says which.
     """
-    file = _locked(path, what)
+    lock = filelock.FileLock(path, timeout=0)
     try:
-        yield
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        file.close()
-
-
-def _locked(path: str, what: str):
-    while True:
-        # Open while it is held.
-        file = open(path, "a+", errors="replace")  # noqa: SIM115
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
+        lock.acquire()
+    except filelock.Timeout:
+        with open(path, errors="replace") as file:
             owner = file.read(200).strip() or "another process"
-            file.close()
-            raise UserError(
-                f"in use by {owner}",
-                path=what,
-                fix="wait until it has finished, or choose another output",
-            ) from None
-        except OSError:  # no locks here
-            return file
-        try:
-            is_current = os.path.samestat(
-                os.stat(path), os.fstat(file.fileno())
-            )
-        except FileNotFoundError:
-            is_current = False
-        if is_current:
-            now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
-            file.truncate(0)
+        raise UserError(
+            f"in use by {owner}",
+            path=what,
+            fix="wait until it has finished, or choose another output",
+        ) from None
+    try:
+        now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+        with open(path, "w") as file:
             file.write(
                 f"process {os.getpid()} on {socket.gethostname()} since {now}\n"
             )
-            file.flush()
-            return file
-        file.close()  # its holder has removed it meanwhile
+        yield
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
+        lock.release()

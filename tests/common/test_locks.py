@@ -65,22 +65,3 @@ def test_whatever_the_file_says_is_one_short_line(tmp_path, content, owner):
         ):
             pass
     assert str(error.value).startswith(f"records: in use by {owner}; ")
-
-
-def test_a_lock_whose_file_was_removed_meanwhile_is_taken_again(
-    tmp_path, monkeypatch
-):
-    """The holder removes the file after another process has opened it."""
-    path = str(tmp_path / ".a.lock")
-    flock, seen = locks.fcntl.flock, []
-
-    def late(file, flags):
-        if not seen:
-            os.unlink(path)
-        seen.append(file)
-        flock(file, flags)
-
-    monkeypatch.setattr(locks.fcntl, "flock", late)
-    with locks.hold(path, "records"):
-        assert len(seen) == 2
-        assert os.path.exists(path)
