@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from common import storage
 from serving import export_folder, known_exports
 
 
@@ -75,21 +76,29 @@ def test_the_list_is_in_the_home_folder_by_default(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["link", "here"])
 def test_a_folder_that_is_there_is_filled(tmp_path, monkeypatch, kind):
-    """It is not replaced, as it may be a mount."""
+    """It is not replaced, as it may be a mount; the graph comes last."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     monkeypatch.chdir(tmp_path / "real")
     folder = str(tmp_path / "link") if kind == "link" else "."
-    (tmp_path / "real" / ".partial-export").mkdir()  # of a killed export
+    (tmp_path / "real" / storage.UNFINISHED).mkdir()  # of a killed export
 
     def save(path):
         os.makedirs(f"{path}/variables")
         for name in ("saved_model.pb", "variables/variables.index"):
             pathlib.Path(path, name).write_bytes(b"x")
 
+    replace, moved = storage.replace, []
+
+    def record(source, target):
+        moved.append(os.path.basename(target))
+        replace(source, target)
+
+    monkeypatch.setattr(storage, "replace", record)
     export_folder.check(folder)
     export_folder.write(folder, save)
+    assert moved[-2:] == ["variables.index", "saved_model.pb"]
     names = {"saved_model.pb", "variables"}
     assert {x.name for x in (tmp_path / "real").iterdir()} == names
     assert (tmp_path / "link").is_symlink()
