@@ -107,15 +107,30 @@ def forms_of_export(settings: Settings) -> tuple[list, str]:
             texts[last] = [x for x in values[last].split("\n") if x.strip()]
             if not texts[last]:
                 raise UserError("no choices", expected="one per line")
-        fields = [texts[name] for name in served.inputs]
-        (found,) = asking.answer(served, [fields], 1)
+        example = [texts[name] for name in served.inputs]
+        (found,) = asking.answer(served, [example], 1)
         answer_lines.to_json(found, 1)  # rejects numbers that are not finite
-        return answers.view(found, texts)
+        view = answers.view(found, texts)
+        if served.count_tokens:
+            limit, (count,) = served.count_tokens(
+                asking.columns_of(served, [example])
+            )
+            if count > limit:
+                view["note"] = f"{count} tokens, cut to the model's {limit}"
+        return view
 
     fields = [
         Field(name, *LABELS.get(name, (name, "", 4))) for name in served.inputs
     ]
-    return [Form("ask", "Ask the model", fields, answer)], ""
+    note = ""
+    if served.count_tokens:  # a classifier
+        example = [field.example for field in fields]
+        limit, _ = served.count_tokens(asking.columns_of(served, [example]))
+        (found,) = asking.answer(served, [example], 1)
+        note = f"at most {limit} tokens"
+        if "probabilities" in found:  # not of a regression
+            note += f"; labels: {', '.join(sorted(found['probabilities']))}"
+    return [Form("ask", "Ask the model", fields, answer)], note
 
 
 def forms_of_run(settings: Settings) -> tuple[list, str]:

@@ -1,5 +1,6 @@
 """demo.py on a checkpoint and on exports, asked without a browser."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -168,6 +169,33 @@ def test_each_task_has_its_view(
     found = client_of(demo.forms_of_export, "export")
     assert expected in texts(found.post("/ask", data=data))
     assert list(asked[0]) == inputs
+
+
+def test_the_labels_and_a_text_that_is_cut_are_told(monkeypatch):
+    def call(strings):
+        return {
+            "label": np.array([b"mail"]),
+            "label_names": np.array([[b"mail", b"bill"]]),
+            "probabilities": np.array([[0.75, 0.25]], "f4"),
+        }
+
+    def count(strings):
+        return 64, np.array([2 + len(x.split()) for x in strings["text"]])
+
+    served = asking.ServedModel(call, ["text"], count_tokens=count)
+    monkeypatch.setattr(asking, "load", lambda settings: served)
+    found = client_of(demo.forms_of_export, "export")
+    assert "at most 64 tokens; labels: bill, mail" in texts(found.get("/ask"))
+    for words, is_cut in ((62, False), (300, True)):
+        answer = texts(found.post("/ask", data={"text": "word " * words}))
+        assert ("302 tokens, cut to the model's 64" in answer) == is_cut
+        assert "mail 0.750" in answer
+    regression = dataclasses.replace(
+        served, call=lambda _: {"value": np.array([0.5], "f4")}
+    )
+    monkeypatch.setattr(asking, "load", lambda settings: regression)
+    found = client_of(demo.forms_of_export, "export")
+    assert "at most 64 tokens Text" in texts(found.get("/ask"))
 
 
 @pytest.mark.parametrize(
