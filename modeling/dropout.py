@@ -2,7 +2,7 @@
 
 Keras' own layer keeps a generator that no checkpoint holds and that draws the
 same mask on every replica. Here the training step provides a seed, made of
-(run's seed, step, micro-batch, replica), and each layer mixes in its salt:
+(run's seed, step, part of the batch), and each layer mixes in its salt:
 
     with dropout_seed(seed):
         outputs = model(inputs, training=True)
@@ -15,6 +15,7 @@ import threading
 
 import keras
 
+VERSION = "version 2"  # of the masks
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 if ON_TENSORFLOW:
     import tensorflow as tf
@@ -27,7 +28,7 @@ def dropout_seed(seed: "tf.Tensor | None"):
     """Context that passes a seed to the dropout layers called inside.
 
     Args:
-        seed: int32 [2].
+        seed: int32 [N].
     """
     outer = current_seed()
     _scope.seed = seed
@@ -45,13 +46,14 @@ def current_seed() -> "tf.Tensor | None":
 def layer_key(seed: "tf.Tensor", salt: int) -> "tf.Tensor":
     """Mixes a seed and the salt of a layer into a key, int32 [2].
 
-    `stateless_fold_in` alone keeps the salt as one half of its result, so that
-    the masks of two layers would be correlated.
+    The functions of `tf.random` would give a compiled program other keys: XLA
+    and TensorFlow's kernels read a negative seed differently. The salt is
+    last, so that the layers of a program share the rest.
     """
-    seed = tf.random.experimental.stateless_fold_in(seed, salt)
-    return tf.random.stateless_uniform(
-        [2], seed, minval=None, maxval=None, dtype=tf.int32
-    )
+    key = tf.constant([0x243F6A88, 0x85A308D3], tf.uint32)  # digits of pi
+    for word in (*tf.unstack(tf.bitcast(seed, tf.uint32)), _uint32(salt)):
+        key = _mix(tf.bitwise.bitwise_xor(key, word), key)
+    return tf.bitcast(key, tf.int32)
 
 
 def drop(x, key, rate: float):
@@ -84,10 +86,7 @@ def drop(x, key, rate: float):
     step = _uint32(0x9E3779B9)
     # The key is added first: the rest would be a constant as large as the
     # mask, which a compiler computes in advance.
-    bits = rows * (last * step) + key[0] + columns * step
-    bits = _fold(bits, 16) * _uint32(0x85EBCA6B)
-    bits = _fold(tf.bitwise.bitwise_xor(bits, key[1]), 13)
-    bits = _fold(bits * _uint32(0xC2B2AE35), 16)
+    bits = _mix(rows * (last * step) + key[0] + columns * step, key[1])
     keep = tf.reshape(bits >= _uint32(threshold), shape)
     scale = tf.constant(1 / (1 - rate), x.dtype)
     return x * tf.where(keep, scale, tf.zeros([], x.dtype))
@@ -131,6 +130,13 @@ class Dropout(keras.layers.Layer):
     def get_config(self):
         """The layer's arguments."""
         return {**super().get_config(), "rate": self.rate, "salt": self.salt}
+
+
+def _mix(bits: "tf.Tensor", key: "tf.Tensor") -> "tf.Tensor":
+    """The finalizer of MurmurHash3 on uint32, with a key inside."""
+    bits = _fold(bits, 16) * _uint32(0x85EBCA6B)
+    bits = _fold(tf.bitwise.bitwise_xor(bits, key), 13)
+    return _fold(bits * _uint32(0xC2B2AE35), 16)
 
 
 def _fold(bits: "tf.Tensor", by: int) -> "tf.Tensor":

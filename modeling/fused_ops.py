@@ -79,7 +79,7 @@ def training_step(seed: "tf.Tensor", options: StepOptions = _PLAIN):
     """Context that passes a seed and options to all layers called inside.
 
     Args:
-        seed: int32 [2], for dropout.
+        seed: int32 [N], for dropout.
         options: options of this step.
     """
     with _using(options), dropout.dropout_seed(seed):

@@ -143,7 +143,9 @@ def warn_of_changes(before: dict, now: dict, decisive: Iterable[str]) -> None:
         for name in decisive
         if before.get(name, now[name]) != now[name]
     ]
-    old, new = before["environment"], now["environment"]
+    # Checkpoints of the first version of dropout do not name it.
+    old = {"dropout": "version 1", **before["environment"]}
+    new = now["environment"]
     changed += [
         f"{name} was {old[name]}, is {new.get(name)}"
         for name in old

@@ -98,7 +98,7 @@ class TrainingRun:
 
     def _make_session(self, everything) -> None:
         """Makes the trainer, its state and the session."""
-        from modeling import fused_ops, losses
+        from modeling import dropout, fused_ops, losses
         from training import distribution, loop, saver, session, steps
 
         training, task = self._training, self._task
@@ -116,7 +116,10 @@ class TrainingRun:
         self._settings = {
             **values,
             "records": task.records,
-            "environment": distribution.environment(self.strategy),
+            "environment": {
+                **distribution.environment(self.strategy),
+                "dropout": dropout.VERSION,
+            },
         }
         step_task = steps.StepTask(
             self.model,

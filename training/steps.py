@@ -39,7 +39,7 @@ class StepTask:
         model: takes a batch, returns outputs.
         objectives: names, in the order of the log lines.
         batch_weights, batch_sums: see above.
-        seed_scope: int32 [2] seed -> context that passes it to dropout;
+        seed_scope: int32 [3] seed -> context that passes it to dropout;
             entered around the model and `batch_sums` in training.
         batch_tokens: batch -> float32 scalar, its number of tokens.
         measures: sums of `batch_sums` for each objective, besides the weight.
@@ -197,9 +197,7 @@ class Steps:
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
 
         def micro_batch(i):
-            seed = tf.random.experimental.stateless_fold_in(
-                tf.stack([self._seed, step]), replica + replicas * i
-            )
+            seed = tf.stack([self._seed, step, replica + replicas * i])
             part = _part(batch, replica % here * count + i, here * count)
             return self._gradients(part, weights, seed)
 

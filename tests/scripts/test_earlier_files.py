@@ -45,6 +45,7 @@ def test_a_run_continues_on_its_records(folder, run_script):
     assert f"resuming from step 2 in {folder}/run" in err
     assert "checking every record" not in err
     assert "steps was 2, is 3" in err  # its settings are compared
+    assert "dropout was version 1, is version 2" in err
     assert saver.Saver(str(folder / "run")).steps() == [2, 3]
     before, after = (
         tensor_files.read(str(folder / "run" / f"model.ckpt-{step}"))

@@ -8,7 +8,9 @@ import tensorflow as tf
 from tensorflow.python.distribute import mirrored_run, mirrored_strategy
 
 from common.errors import UserError
-from tests.helpers import tiny
+from modeling.dropout import Dropout
+from modeling.models import build_pretraining_model
+from tests.helpers import small, tiny
 from training import distribution, steps
 
 
@@ -41,23 +43,57 @@ def test_micro_batches_give_the_update_of_the_whole_batch(
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])
-@pytest.mark.parametrize(("replicas", "accumulation_steps"), [(1, 2), (2, 1)])
+@pytest.mark.parametrize(
+    ("replicas", "accumulation_steps"), [(1, 2), (2, 1), (2, 2)]
+)
 def test_parts_of_a_batch_drop_different_positions(
     replicas, accumulation_steps, rate
 ):
-    """With the same examples in both only dropout can differ."""
-    half = {name: values[:4] for name, values in tiny.batch(1).items()}
-    twice = {name: np.concatenate([x, x]) for name, x in half.items()}
+    """All have the same examples, and one of them counts."""
+    made = tiny.make_steps(replicas, accumulation_steps, rate=rate)
+    made.optimizer.learning_rate = 0.0
+    parts = replicas * accumulation_steps
+    size = tiny.ROWS // parts
+    batch = {k: np.tile(v[:size], (parts, 1)) for k, v in tiny.batch(1).items()}
     losses = []
-    for data, parts in (
-        (half, (1, 1)),
-        (twice, (replicas, accumulation_steps)),
-    ):
-        made = tiny.make_steps(*parts, rate=rate)
-        data = iter(tf.data.Dataset.from_tensors(data))
-        sums = made.train(data, tf.constant(1)).numpy()[0]
-        losses.append(sums[0] / sums[2])
-    assert (losses[0] == pytest.approx(losses[1], rel=1e-4)) == (rate == 0.0)
+    for part in range(parts):
+        alone = np.repeat(np.arange(parts) == part, size)[:, None]
+        data = {**batch, "weight": alone.astype("f4")}
+        data = tf.data.Dataset.from_tensors(data)
+        made.optimizer.iterations.assign(0)
+        losses.append(made.train(iter(data), tf.constant(1)).numpy()[0, 0])
+    assert len(np.unique(np.round(losses, 3))) == (parts if rate else 1)
+
+
+def keys_of_dropout(use_xla, count):
+    """Keys of all layers of a BERT in some steps: [count, layers, 2]."""
+    model = build_pretraining_model(
+        small.config(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    )
+    layers = [x for x in model._flatten_layers() if isinstance(x, Dropout)]
+    names = [f"key_{i}" for i in range(2 * len(layers))]
+
+    def sums(batch, outputs):
+        keys = tf.concat([layer.draw(True)[0] for layer in layers], 0)
+        keys = tf.unstack(tf.cast(keys, "float32"))
+        keys = {f"error_{name}": key for name, key in zip(names, keys)}
+        return tiny.squared_error(batch, outputs) | keys
+
+    made = tiny.make_steps()
+    task = dataclasses.replace(
+        made.task, batch_sums=sums, measures=("loss", *names)
+    )
+    made = steps.Steps(task, made.optimizer, made.strategy, 3, use_xla)
+    data = tf.data.Dataset.from_tensors(tiny.batch(1)).repeat()
+    rows = made.train(iter(data), tf.constant(count)).numpy()
+    return rows[:, 1 : 1 + len(names)].reshape(count, len(layers), 2)
+
+
+def test_compiled_steps_drop_the_same_positions():
+    plain, compiled = (keys_of_dropout(use_xla, 200) for use_xla in (0, 1))
+    np.testing.assert_array_equal(plain, compiled)
+    pairs = plain.reshape(-1, 2)
+    assert len(np.unique(pairs, axis=0)) == len(pairs) == 200 * 7
 
 
 @pytest.mark.parametrize(
