@@ -19,6 +19,7 @@ Each of several workers has only the examples of its own replicas.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import keras
@@ -69,9 +70,9 @@ class Steps:
         strategy: the devices.
         seed: of dropout.
         use_xla: whether to compile the step: forward and backward pass,
-            all-reduce, clipping and update in place as one program. Several
-            CPUs, which compiled programs cannot sum over, compile the
-            forward and backward pass.
+            all-reduce, clipping and update in place as one program, and
+            evaluation as another. Several CPUs, which compiled programs
+            cannot sum over, compile the forward and backward pass.
         accumulation_steps: micro-batches of a replica, computed one after
             the other.
 
@@ -103,9 +104,11 @@ class Steps:
         ) + (TOKENS,)
         self._use_xla = use_xla
         if use_xla and distribution.can_compile_whole(strategy):
-            self._replica_step = tf.function(
-                self._replica_step, jit_compile=True, autograph=False
+            compiled = functools.partial(
+                tf.function, jit_compile=True, autograph=False
             )
+            self._replica_step = compiled(self._replica_step)
+            self._replica_evaluation = compiled(self._replica_evaluation)
         elif use_xla and not distribution.is_tpu(strategy):
             self._gradients = tf.function(
                 self._gradients, jit_compile=True, autograph=False
@@ -286,20 +289,7 @@ class Steps:
     @tf.function(autograph=False)
     def evaluate(self, batch):
         """float32 [len(sum_names) + 2]: sums over a whole batch, 0 and 1."""
-
-        def replica_step(batch):
-            context = tf.distribute.get_replica_context()
-            part = _part(
-                batch,
-                tf.cast(context.replica_id_in_sync_group, tf.int32),
-                context.num_replicas_in_sync,
-            )
-            sums = self._sums(part, self._outputs(part, training=False))
-            sums = tf.stack([sums[name] for name in self.sum_names])
-            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
-            return tf.concat([sums, [0.0, 1.0]], 0)
-
-        result = self.strategy.run(replica_step, args=(batch,))
+        result = self.strategy.run(self._replica_evaluation, args=(batch,))
         return self.strategy.experimental_local_results(result)[0]
 
     def _outputs(self, part, training):
@@ -307,6 +297,18 @@ class Steps:
         inputs = {name: part[name] for name in self.task.model.input}
         return self.task.model(inputs, training=training)
 
+
+    def _replica_evaluation(self, batch):
+        context = tf.distribute.get_replica_context()
+        part = _part(
+            batch,
+            tf.cast(context.replica_id_in_sync_group, tf.int32),
+            context.num_replicas_in_sync,
+        )
+        sums = self._sums(part, self._outputs(part, training=False))
+        sums = tf.stack([sums[name] for name in self.sum_names])
+        sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
+        return tf.concat([sums, [0.0, 1.0]], 0)
 
 def _part(batch, index, count):
     """The part of this index, of `count` equal parts of a batch."""

@@ -229,9 +229,11 @@ def test_reports_of_a_killed_run_are_dropped(tmp_path):
     assert kept == [5, 10]
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_evaluation_counts_every_row_once(replicas):
-    trainer = make_trainer(mirrored(replicas))
+@pytest.mark.parametrize(
+    ("replicas", "use_xla"), [(1, False), (2, False), (1, True)]
+)
+def test_evaluation_counts_every_row_once(replicas, use_xla):
+    trainer = make_trainer(mirrored(replicas), use_xla)
     rows = [
         {name: values.copy() for name, values in batch.items()}
         for batch in itertools.islice(batches().as_numpy_iterator(), 3)

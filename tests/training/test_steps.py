@@ -192,6 +192,20 @@ def lengths_of(lengths, seen):
     spec["weight"] = tf.TensorSpec([tiny.ROWS, None])
     data = tf.data.Dataset.from_generator(
         lambda: (
+@pytest.mark.parametrize("replicas", [1, 4])
+def test_evaluation_is_one_program_of_each_gpu(as_gpus, replicas):
+    made = tiny.make_steps(replicas, use_xla=True)
+    graph = made.evaluate.get_concrete_function(tiny.batch(0)).graph
+    kinds = [op.type for op in graph.get_operations()]
+    programs = [
+        op
+        for op in graph.get_operations()
+        if op.type.endswith("PartitionedCall")
+    ]
+    assert len(programs) == replicas and "MatMul" not in kinds
+    assert all(op.get_attr("_XlaMustCompile") for op in programs)
+
+
             batch | {"weight": batch["weight"] * np.ones([1, n], "f4")}
             for n in lengths
         ),
