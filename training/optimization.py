@@ -85,7 +85,7 @@ def adam_weight_decay(
         value, gradient, m, v: float32 tensors of one shape: the variable,
             its gradient and its two moments.
         rate: float32 scalar, the learning rate.
-        step: float32 scalar, number of this step, from 1.
+        step: float32 scalar, number of this update, from 1.
         decay: weight decay; None for an excluded variable.
         beta_1, beta_2: decay rates of the moments.
         epsilon: added to the root of the second moment.
@@ -229,7 +229,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
     @property
     def step(self) -> int:
-        """Number of updates made."""
+        """Number of steps taken, also of those that changed no variable."""
         return int(tf.convert_to_tensor(self.iterations))
 
     def named_slots(
@@ -254,7 +254,13 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         return slots
 
     def update(
-        self, gradients: list, variables: list, rate, learn=True, factor=1.0
+        self,
+        gradients: list,
+        variables: list,
+        rate,
+        learn=True,
+        factor=1.0,
+        skipped=0,
     ) -> None:
         """Updates the variables on every replica.
 
@@ -266,10 +272,12 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             learn: bool scalar; if false, variables and moments keep every
                 bit, even if the gradients are not finite.
             factor: float32 scalar, factor of the gradients.
+            skipped: int scalar, number of steps so far without an update.
         """
         rate = tf.cast(rate, tf.float32)
         # A tensor with gradient_accumulation_steps of Keras, else a variable.
-        step = tf.cast(tf.convert_to_tensor(self.iterations) + 1, tf.float32)
+        step = tf.convert_to_tensor(self.iterations) + 1
+        step = tf.cast(step - tf.cast(skipped, step.dtype), tf.float32)
         factor = tf.cast(factor, tf.float32)
         targets, new = [], []
         for variable, gradient in zip(variables, gradients, strict=True):

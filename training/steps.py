@@ -114,14 +114,12 @@ class Steps:
                 self._gradients, jit_compile=True, autograph=False
             )
         self._whole_step = tf.function(self._step, autograph=False)
-        self._scaling = None  # scale of the loss, and steps since it changed
-        if task.model.compute_dtype == "float16":
-            with strategy.scope():
-                self._scaling = tf.Variable(
-                    [_FIRST_LOSS_SCALE, 0.0],
-                    trainable=False,
-                    aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-                )
+        with strategy.scope():
+            # Number of steps without an update.
+            self._skipped = _counted(tf.constant(0, tf.int64))
+            self._scaling = None  # scale of the loss, steps since it changed
+            if task.model.compute_dtype == "float16":
+                self._scaling = _counted([_FIRST_LOSS_SCALE, 0.0])
 
     def train(self, iterator, num_steps):
         """Runs training steps, each on the next batch.
@@ -160,19 +158,25 @@ class Steps:
         """A step on a whole batch, on all devices."""
         row = self.strategy.run(self._replica_step, args=(batch,))
         row = self.strategy.experimental_local_results(row)[0]
+        finite = tf.reduce_all(tf.math.is_finite(row))
+        self._skipped.assign_add(tf.cast(~finite, tf.int64))
         if self._scaling is not None:
-            self._rescale(row)
+            self._rescale(finite)
         self.optimizer.iterations.assign_add(1)
         return row
 
     def skip(self, iterator) -> None:
         """Counts a step and drops its batch."""
         next(iterator)
+        self._skipped.assign_add(1)
         self.optimizer.iterations.assign_add(1)
 
     def state_dict(self) -> dict:
         """State that is not in a checkpoint's tensors, as JSON values."""
-        state = {"bad_steps": self.bad_steps}
+        state = {
+            "bad_steps": self.bad_steps,
+            "skipped": int(self._skipped.numpy()),
+        }
         if self._scaling is not None:
             scale, steps = self._scaling.numpy().tolist()
             state |= {"loss_scale": scale.hex(), "loss_scale_steps": int(steps)}
@@ -181,6 +185,8 @@ class Steps:
     def load_state_dict(self, state: dict) -> None:
         """Restores what `state_dict` returned."""
         self.bad_steps = state["bad_steps"]
+        # Earlier versions did not count them.
+        self._skipped.assign(state.get("skipped", 0))
         if self._scaling is not None and "loss_scale" in state:
             scale = float.fromhex(state["loss_scale"])
             self._scaling.assign([scale, float(state["loss_scale_steps"])])
@@ -214,6 +220,7 @@ class Steps:
             self.optimizer.learning_rate,
             tf.reduce_all(tf.math.is_finite(row)),
             factor,
+            self._skipped,
         )
         return row
 
@@ -275,10 +282,9 @@ class Steps:
         sums = self.task.batch_sums(part, outputs)
         return {**sums, TOKENS: self.task.batch_tokens(part)}
 
-    def _rescale(self, row):
+    def _rescale(self, finite):
         """Updates the loss scale after a step."""
         scale, steps = tf.unstack(self._scaling)
-        finite = tf.reduce_all(tf.math.is_finite(row))
         steps = tf.where(finite, steps + 1.0, 0.0)
         scale = tf.where(finite, scale, tf.maximum(scale / 2.0, 1.0))
         double = steps >= _STEPS_TO_DOUBLE
@@ -292,12 +298,6 @@ class Steps:
         result = self.strategy.run(self._replica_evaluation, args=(batch,))
         return self.strategy.experimental_local_results(result)[0]
 
-    def _outputs(self, part, training):
-        # With unexpected inputs Keras may silently take wrong ones.
-        inputs = {name: part[name] for name in self.task.model.input}
-        return self.task.model(inputs, training=training)
-
-
     def _replica_evaluation(self, batch):
         context = tf.distribute.get_replica_context()
         part = _part(
@@ -309,6 +309,21 @@ class Steps:
         sums = tf.stack([sums[name] for name in self.sum_names])
         sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
         return tf.concat([sums, [0.0, 1.0]], 0)
+
+    def _outputs(self, part, training):
+        # With unexpected inputs Keras may silently take wrong ones.
+        inputs = {name: part[name] for name in self.task.model.input}
+        return self.task.model(inputs, training=training)
+
+
+def _counted(start) -> tf.Variable:
+    """A variable of the steps, equal on all replicas."""
+    return tf.Variable(
+        start,
+        trainable=False,
+        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+    )
+
 
 def _part(batch, index, count):
     """The part of this index, of `count` equal parts of a batch."""

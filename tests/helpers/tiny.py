@@ -49,13 +49,18 @@ def strategy_of(replicas):
 
 
 def make_steps(
-    replicas=1, accumulation_steps=1, use_xla=False, rate=0.0, kind="float32"
+    replicas=1,
+    accumulation_steps=1,
+    use_xla=False,
+    rate=0.0,
+    kind="float32",
+    rule="adamw",
 ):
     strategy = strategy_of(replicas)
     with strategy.scope():
         with precision.computing_in(kind):
             model = network(rate)
-        optimizer = AdamWeightDecay(0.01)
+        optimizer = AdamWeightDecay(0.01, rule=rule)
         optimizer.build(model.trainable_variables)
     task = steps.StepTask(
         model,

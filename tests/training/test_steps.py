@@ -1,6 +1,7 @@
 """A step's arithmetic: micro-batches, and numbers that are not finite."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -118,6 +119,20 @@ def test_a_step_that_is_not_finite_changes_no_bit(
     assert tiny.bits(made) != before
 
 
+@pytest.mark.parametrize("rule", ["corrected_adamw", "lamb"])
+def test_steps_without_an_update_do_not_age_the_moments(rule):
+    """Neither bad nor skipped ones; nor those before an interruption."""
+    made, again, expected = (tiny.make_steps(rule=rule) for _ in range(3))
+    tiny.take(made, np.nan, np.inf)
+    made.skip(tiny.batches(None))
+    again.load_state_dict(json.loads(json.dumps(made.state_dict())))
+    again.optimizer.iterations.assign(made.optimizer.step)
+    for each in (made, again, expected):
+        tiny.take(each, None, None)
+    assert tiny.bits(made) == tiny.bits(again) == tiny.bits(expected)
+    assert made.optimizer.step == again.optimizer.step == 5
+
+
 def test_a_poisoned_weight_changes_no_other():
     made = tiny.make_steps()
     tiny.take(made, None)
@@ -177,6 +192,20 @@ def test_the_whole_step_is_one_program_of_each_gpu(as_gpus, replicas):
         assert ("CollectiveReduceV2" in kinds) == (replicas > 1)
 
 
+@pytest.mark.parametrize("replicas", [1, 4])
+def test_evaluation_is_one_program_of_each_gpu(as_gpus, replicas):
+    made = tiny.make_steps(replicas, use_xla=True)
+    graph = made.evaluate.get_concrete_function(tiny.batch(0)).graph
+    kinds = [op.type for op in graph.get_operations()]
+    programs = [
+        op
+        for op in graph.get_operations()
+        if op.type.endswith("PartitionedCall")
+    ]
+    assert len(programs) == replicas and "MatMul" not in kinds
+    assert all(op.get_attr("_XlaMustCompile") for op in programs)
+
+
 def lengths_of(lengths, seen):
     """Batches whose weights have these lengths, and steps that see them."""
     made = tiny.make_steps(use_xla=True)
@@ -192,20 +221,6 @@ def lengths_of(lengths, seen):
     spec["weight"] = tf.TensorSpec([tiny.ROWS, None])
     data = tf.data.Dataset.from_generator(
         lambda: (
-@pytest.mark.parametrize("replicas", [1, 4])
-def test_evaluation_is_one_program_of_each_gpu(as_gpus, replicas):
-    made = tiny.make_steps(replicas, use_xla=True)
-    graph = made.evaluate.get_concrete_function(tiny.batch(0)).graph
-    kinds = [op.type for op in graph.get_operations()]
-    programs = [
-        op
-        for op in graph.get_operations()
-        if op.type.endswith("PartitionedCall")
-    ]
-    assert len(programs) == replicas and "MatMul" not in kinds
-    assert all(op.get_attr("_XlaMustCompile") for op in programs)
-
-
             batch | {"weight": batch["weight"] * np.ones([1, n], "f4")}
             for n in lengths
         ),
