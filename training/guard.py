@@ -6,7 +6,7 @@ here it is logged, and several of them in a row end the run.
 
 import collections
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -23,11 +23,14 @@ class Guard:
 
     Args:
         steps: holds the number of successive bad steps.
+
+    Attributes:
+        spikes: those of the loss.
     """
 
     def __init__(self, steps: Steps):
         self._steps = steps
-        self._spikes = Spikes()
+        self.spikes = Spikes()
 
     def check(
         self, step: int, sums: np.ndarray, records_of: Callable[[int], str]
@@ -50,7 +53,7 @@ class Guard:
             losses = self._losses(row)
             if good:
                 self._steps.bad_steps = 0
-                limit = self._spikes.add(losses["loss"])
+                limit = self.spikes.add(losses["loss"])
                 if limit is not None:
                     say(
                         f"warning: step {number}: loss {losses['loss']:.4f} "
@@ -101,10 +104,13 @@ class Spikes:
     """Detects losses that are far above those of the steps before.
 
     The first `WINDOW` steps are never spikes.
+
+    Args:
+        losses: of the last steps.
     """
 
-    def __init__(self):
-        self._losses = collections.deque(maxlen=WINDOW)
+    def __init__(self, losses: Iterable[float] = ()):
+        self.losses = collections.deque(losses, maxlen=WINDOW)
 
     def add(self, loss: float) -> float | None:
         """Adds the loss of the next step.
@@ -117,9 +123,9 @@ class Spikes:
             mean of the last 128 steps; None if the loss is no spike.
         """
         limit = None
-        if len(self._losses) == WINDOW:
-            mean = statistics.fmean(self._losses)
-            deviation = statistics.pstdev(self._losses, mean)
+        if len(self.losses) == WINDOW:
+            mean = statistics.fmean(self.losses)
+            deviation = statistics.pstdev(self.losses, mean)
             limit = mean + DEVIATIONS * deviation
-        self._losses.append(loss)
+        self.losses.append(loss)
         return limit if limit is not None and loss > limit else None

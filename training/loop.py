@@ -9,7 +9,7 @@ import tensorflow as tf
 from common.errors import UserError
 from common.progress import say
 from training import logs, workers
-from training.guard import Guard
+from training.guard import Guard, Spikes
 from training.steps import TOKENS, Steps
 from training.throughput import Profile, RunningSums, Throughput
 
@@ -209,12 +209,15 @@ class Trainer:
         """JSON values for `load_state_dict`."""
         return {
             "window": self._sums.state_dict(),
+            "losses": list(self._guard.spikes.losses),
             "steps": self.steps.state_dict(),
         }
 
     def load_state_dict(self, state: dict) -> None:
         """Restores the state of an interrupted run."""
         self._sums.load_state_dict(state["window"])
+        # Checkpoints of earlier versions have no losses.
+        self._guard.spikes = Spikes(state.get("losses", ()))
         self.steps.load_state_dict(state["steps"])
 
     def evaluate(self, batches: Iterable[dict]) -> dict[str, float]:

@@ -134,6 +134,16 @@ def test_a_spike_is_logged(tmp_path, capsys, monkeypatch):
     assert "warning: step 4: loss " in warned[0]
 
 
+def test_the_window_of_losses_is_kept_over_an_interruption(capsys):
+    row = np.float32([[5.0, 1.0, 1.0, 1.0, 1.0]])  # the loss is 5 / 1
+    first, second = (loop.Trainer(tiny.make_steps()) for _ in range(2))
+    first._guard.check(0, np.repeat(row, guard.WINDOW, 0), str)
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    row[0, 0] = 10.0
+    second._guard.check(guard.WINDOW, row, str)
+    assert "step 129: loss 10.0000 spikes above 5.0" in capsys.readouterr().err
+
+
 def test_the_throughput_is_logged_in_tokens(tmp_path, capsys):
     made = tiny.make_steps()
     first, *lines = train(made, tmp_path, None, None, None)
