@@ -39,8 +39,8 @@ def describe(name: str, value: float, references: dict[str, float]) -> str:
     return f"{value:.6f}{f' ({beside})' if beside else ''}"
 
 
-def warn(metrics: dict[str, float], references: dict[str, float]) -> None:
-    """Warns of metrics that are not better than all of their references."""
+def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
+    """The metrics that are not better than all of their references, or ""."""
     best: dict[str, tuple[float, str]] = {}
     for key, reference in references.items():
         name, _, kind = key.partition("/")
@@ -63,11 +63,12 @@ def warn(metrics: dict[str, float], references: dict[str, float]) -> None:
             "its answers are better, but overconfident: train for fewer epochs "
             "or lower --learning_rate"
         )
-    if found:
-        say(
-            "warning: no better than a reference that ignores the text: "
-            f"{', '.join(map(' '.join, found.items()))}; {advice}"
-        )
+    if not found:
+        return ""
+    return (
+        "no better than a reference that ignores the text: "
+        f"{', '.join(map(' '.join, found.items()))}; {advice}"
+    )
 
 
 def write(folder: str, metrics: dict[str, float], report: dict) -> str:
@@ -81,9 +82,11 @@ def write(folder: str, metrics: dict[str, float], report: dict) -> str:
     Returns:
         the path of the file.
     """
-    warn(metrics, report.get("references", {}))
-    path = os.path.join(folder, REPORT)
     whole = {"task": report["task"], "metrics": metrics, **report}
+    if worse := warning(metrics, report.get("references", {})):
+        say(f"warning: {worse}")
+        whole["warning"] = worse
+    path = os.path.join(folder, REPORT)
     text = storage.to_json(whole, indent=1, ensure_ascii=False)
     storage.write_whole(path, text + "\n")
     return path

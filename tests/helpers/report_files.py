@@ -110,6 +110,7 @@ def write_classifier(folder: pathlib.Path, **settings) -> pathlib.Path:
         "task": "classification",
         "metrics": {"eval_accuracy": 0.71},
         "references": {"eval_accuracy/majority": 0.4211},
+        "warning": "no better than <b>: eval_loss",
         "labels": LABELS,
         "confusion_matrix": [[11, 2, 0], [3, 13, 1], [0, 0, 17]],
         "per_class": dict.fromkeys(LABELS, scores),

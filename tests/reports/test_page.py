@@ -79,6 +79,7 @@ def test_fine_tuning_has_its_errors(rendered):
     text = " ".join(found.texts)
     assert "training 0.75 held out 0.71 majority 0.4211" in text
     assert "eval accuracy 0.71 – majority 0.4211 eval loss 0.83" in text
+    assert "Warning: no better than <b>: eval_loss Curves" in text
     assert "longer than that, and cut 5 (10.6%)" in text
     assert "cat dog & <b> bird cat 11 2 0 dog & <b> 3 13 1 bird 0 0 17" in text
     assert "cat 0.5 0.25 0.3333 11" in text
