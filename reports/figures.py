@@ -102,6 +102,7 @@ def draw(figure: Figure, name: str) -> str:
                 linewidth=1.6,
                 marker="o" if line.is_dotted or len(line.steps) < 3 else None,
                 markersize=4,
+                clip_on=False,
             )
         for _, value in figure.references:
             axes.axhline(

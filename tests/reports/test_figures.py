@@ -30,6 +30,15 @@ def test_text_stays_text_without_a_font():
     assert "DejaVu" not in text and "font-size: 10px" in text
 
 
+def test_the_highest_point_is_whole():
+    """It may be nearer to the edge than its mark is wide."""
+    line = figures.Line("training", [10, 20], [700.0, 800.0], 0)
+    figure = figures.Figure("Throughput", "rows", [line], [], has_zero=True)
+    text = figures.draw(figure, "f0")
+    marks = text[: text.index("<use")].rsplit("<g", 1)[1]
+    assert "clip-path" not in marks
+
+
 def test_ids_are_those_of_the_figure():
     names = [
         {
