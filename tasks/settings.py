@@ -163,9 +163,10 @@ class Training:
     iterations_per_loop: int = flag(
         1000, "Maximum number of steps in one call.", at_least=1, topic=RARE
     )
-    log_steps: int = flag(
-        100,
-        "Steps between two points of the training curves.",
+    log_steps: int | None = flag(
+        None,
+        "Steps between two points of the training curves; default: a "
+        "fiftieth of the run, at most 100.",
         at_least=1,
         topic=OUTPUT,
     )

@@ -259,7 +259,8 @@ class TrainingRun:
         training = self._training
         return loop.Schedule(
             num_train_steps=last,
-            log_steps=training.log_steps,
+            log_steps=training.log_steps
+            or min(100, max(1, self._task.num_train_steps // 50)),
             save_steps=training.save_checkpoints_steps,
             iterations_per_loop=training.iterations_per_loop,
             batch_size=batch_size,

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from common import flags, tensor_files
 from data import batching, features
 from data.records import example_files
 from modeling import checkpoints, task_losses, task_models
-from tasks import finetuning, training_run
+from tasks import finetuning, settings, training_run
 from tasks.swag.settings import Settings
 from tests.helpers import killed_runs, small
 from tests.helpers.small import S, V
@@ -50,6 +51,21 @@ def finetuning_run(folder, **named):
         ),
         ROWS,
     )
+
+
+@pytest.mark.parametrize(
+    ("log_steps", "last", "expected"),
+    [(None, 0, 1), (None, 47, 1), (None, 1000, 20), (None, 9999, 100)]
+    + [(7, 47, 7)],
+)
+def test_the_interval_of_the_curves_follows_the_run(log_steps, last, expected):
+    run = types.SimpleNamespace(
+        _training=settings.Training(log_steps=log_steps),
+        _task=types.SimpleNamespace(num_train_steps=last),
+        learning_rate=None,
+    )
+    schedule = training_run.TrainingRun.schedule(run, 4, last, eval_steps=0)
+    assert schedule.log_steps == expected
 
 
 def train(folder):
