@@ -34,6 +34,20 @@ def drawn(terminal):
     return re.split(r"\r\x1b\[K", terminal.getvalue())[1:]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (185, "3 min 05 s"),
+        (7800, "2 h 10 min"),
+        (90300, "25 h 05 min"),
+    ],
+)
+def test_a_duration_has_two_units(seconds, shown):
+    assert progress.duration(seconds) == shown
+
+
 def test_a_log_has_a_line_every_ten_seconds(seconds, capsys):
     bar = progress.Progress("vectors", 40.0, "MB")
     for done in (1, 2, 3, 4):

@@ -221,6 +221,14 @@ def test_the_rows_of_each_id_are_summed(dtype):
     )
 
 
+def test_the_rows_of_an_id_are_summed_in_float32():
+    """In bfloat16 256 + 1 is 256."""
+    values = tf.constant([[1], [256], [1]], tf.bfloat16)
+    sums = fused_ops._sums_by_id(values, tf.zeros(3, tf.int32), 2)
+    assert sums.dtype == tf.bfloat16
+    np.testing.assert_array_equal(tf.cast(sums, "float32"), [[258], [0]])
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_deterministic_step_has_no_scatter(packed):
     """On GPUs one adds up rows in any order, or very slowly."""

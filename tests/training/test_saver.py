@@ -238,6 +238,25 @@ def test_files_of_a_killed_save_are_swept(saver):
     ]
 
 
+@pytest.mark.parametrize("renamed", [0, 1, 2])
+def test_a_checkpoint_without_all_its_names_does_not_count(
+    saver, monkeypatch, renamed
+):
+    replace, names = storage.replace, []
+
+    def fail(source, path):
+        if os.path.dirname(path) == saver.folder:
+            if len(names) == renamed:
+                raise OSError("no room")
+            names.append(path)
+        replace(source, path)
+
+    monkeypatch.setattr(storage, "replace", fail)
+    with pytest.raises(UserError, match="no room"):
+        saver.save(10, VALUES, {})
+    assert len(names) == renamed and saver.steps() == []
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_values_that_are_not_finite_are_not_saved(saver, value):
     saver.save(5, VALUES, {})
