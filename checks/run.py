@@ -76,7 +76,7 @@ class Settings:
             )
         for name in ("vocab_file", "bert_config_file"):
             path = paths[name]
-            if path and not storage.is_file(path):
+            if path and not storage.is_file(storage.regular(path)):
                 raise UserError(
                     "no such file", path=path, fix=f"check --{name}"
                 )

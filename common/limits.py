@@ -102,9 +102,14 @@ def check_kind(raw: bytes, path: str) -> None:
         (x for start, x in _OTHER_KINDS.items() if raw.startswith(start)),
         (None, None),
     )
-    first = raw[:2].removesuffix(b"\n")
-    if kind is None and len(first) == 2 and first.count(b"\0") == 1:
-        encoding = "utf-16le" if raw[1] == 0 else "utf-16be"
+    first = raw[:4].removesuffix(b"\n")
+    even, odd = first[::2], first[1::2]
+    encoding = None
+    if odd and all(odd) and not any(even):
+        encoding = "utf-16be"
+    elif odd and len(odd) == len(even) and all(even) and not any(odd):
+        encoding = "utf-16le"
+    if kind is None and encoding:
         kind, fix = "UTF-16", _ICONV.format(encoding)
     if kind:
         raise UserError(

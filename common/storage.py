@@ -33,10 +33,14 @@ def is_remote(path: str) -> bool:
 
 
 def open_file(path: str, mode: str):
-    """Opens a file in a binary mode: `rb`, `wb` or `ab`."""
+    """Opens a file in a binary mode: `rb`, `wb` or `ab`.
+
+    Raises:
+        UserError: a local path to read is a pipe or device.
+    """
     if is_remote(path):
         return _remote().open_file(path, mode)
-    return open(path, mode)
+    return open(regular(path) if mode == "rb" else path, mode)
 
 
 def open_text(path: str, mode: str = "r", **options):

@@ -96,7 +96,9 @@ class Settings:
                 fix="loading a SavedModel runs it as a program: if you trust "
                 "its source, pass --trust_model",
             )
-        if self.input_file and not storage.is_file(self.input_file):
+        if self.input_file and not storage.is_file(
+            storage.regular(self.input_file)
+        ):
             raise UserError(
                 "no such file", path=self.input_file, fix="check --input_file"
             )

@@ -56,7 +56,7 @@ def check(prefix: str) -> None:
         ValueError: the index is damaged, or does not fit the data.
         OSError: a file cannot be read.
     """
-    with storage.open_file(storage.regular(f"{prefix}.index"), "rb") as file:
+    with storage.open_file(f"{prefix}.index", "rb") as file:
         content = file.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         raise ValueError(f"an index of more than {_LARGEST:,} bytes")

@@ -120,7 +120,7 @@ def read_bytes(
         UserError: the file cannot be read, or is too large.
     """
     try:
-        with storage.open_file(storage.regular(path), "rb") as file:
+        with storage.open_file(path, "rb") as file:
             return _read(file, path, largest, fix)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         found = f"damaged gzip file: {error}"

@@ -2,14 +2,17 @@
 
 import functools
 import gzip
+import os
 
 import pytest
 
+from checks.run import Settings
 from common import limits
 from common.errors import UserError
 from common.formats import json_data, json_files
 from data import tables
 from data.corpus import documents
+from data.text import vocabulary
 from modeling.formats import huggingface
 from tasks.squad import examples, metrics
 
@@ -106,6 +109,24 @@ def test_a_decompression_bomb_is_rejected(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: list(documents.documents(path)),
+        lambda path: list(documents.lines(path)),
+        lambda path: list(tables.rows(path, [0], header=False)),
+        vocabulary.read_vocabulary,
+        lambda path: Settings(vocab_file=path).check(),
+    ],
+)
+def test_a_pipe_is_rejected_before_it_is_opened(tmp_path, read):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(UserError) as error:
+        read(str(path))
+    assert str(error.value) == f"{path}: is a pipe or device; expected a file"
+
+
+@pytest.mark.parametrize(
     ("raw", "kind"),
     [
         (b"\0", None),
@@ -113,9 +134,14 @@ def test_a_decompression_bomb_is_rejected(monkeypatch, tmp_path):
         (b"\0a", "utf-16be"),
         (b"a\0", "utf-16le"),
         (b"\0\0", None),
+        (b"a\0b", None),
+        (b"a\0b\n", None),
+        (b"\0a b", None),
+        (b"a\0b\0\n", "utf-16le"),
+        (b"\0a\0\n", "utf-16be"),
     ],
 )
-def test_one_zero_byte_of_two_is_utf_16(raw, kind):
+def test_every_second_byte_of_utf_16_is_zero(raw, kind):
     if kind is None:
         limits.check_kind(raw, "a.txt")
         return
