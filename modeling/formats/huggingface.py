@@ -313,12 +313,15 @@ def _files(folder: str) -> list[str]:
     )
     pickles = [x for x in listed if x.endswith((".bin", ".pt", ".pth"))]
     if pickles:
+        # A class that keeps the head and its labels.
+        named = _config_values(folder).get("architectures")
+        architecture = (named or ["AutoModelForPreTraining"])[0]
         raise UserError(
             f"holds {pickles[0]}, a pickle, which could run any code",
             path=folder,
             expected=WEIGHTS,
             fix="if you trust it, convert it with transformers: "
-            "AutoModel.from_pretrained(folder).save_pretrained(folder)",
+            f"{architecture}.from_pretrained(folder).save_pretrained(folder)",
         )
     raise UserError(f"no {WEIGHTS}", path=folder, expected="a model's folder")
 

@@ -154,6 +154,16 @@ def test_shards_are_joined_by_their_index(folder, values):
     assert_read(folder, values)
 
 
+def test_a_pickle_is_converted_with_its_head(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    for named in ("BertForPreTraining", "BertForTokenClassification"):
+        config = folder / "config.json"
+        values = json.loads(config.read_text()) | {"architectures": [named]}
+        config.write_text(json.dumps(values))
+        with pytest.raises(UserError, match=f": {named}.from_pretrained"):
+            huggingface.read(str(folder))
+
+
 @pytest.mark.parametrize(
     "dtype",
     ["F8_E4M3", "F8_E5M2", "F8_E8M0", "F6_E2M3", "F4"],
