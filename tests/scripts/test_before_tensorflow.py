@@ -35,7 +35,8 @@ def folder(tmp_path):
     (tmp_path / "tuned").mkdir()
     (tmp_path / "tuned" / "bert_config.json").write_text(config.to_json())
     (tmp_path / "tuned" / "vocab.txt").write_text("\n".join(tokens) + "\n")
-    (tmp_path / "tuned" / "model.ckpt-7.index").write_bytes(b"output_bias")
+    index = b"output_bias" + bytes.fromhex("57fb808b247547db")
+    (tmp_path / "tuned" / "model.ckpt-7.index").write_bytes(index)
     return tmp_path
 
 
