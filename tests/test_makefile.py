@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -88,3 +89,12 @@ def test_the_quick_tests_run_under_every_python(plan):
         done.stdout
     )
     assert '"python3.12"' in done.stdout
+
+
+def test_outputs_of_the_readmes_commands_are_ignored_by_git():
+    readme = (ROOT / "README.md").read_text()
+    flags = "output_(?:dir|file)|export_(?:dir|path)|output|target"
+    call = r'(?:save|export)\((?:encoder, )?"'
+    names = re.findall(rf"(?:--(?:{flags})=|{call})([\w.]+)", readme)
+    ignored = (ROOT / ".gitignore").read_text().split()
+    assert set(names) - {x.strip("/") for x in ignored} == set()
