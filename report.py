@@ -4,7 +4,7 @@
     python report.py run_a run_b --output_file=both.html
 
 The page has curves with their references, statistics of the data, errors,
-filled masks, settings and the command. It needs no network and no scripts.
+settings and the command. It needs no network and no scripts.
 Scripts that train write it themselves, unless --noreport is given.
 """
 

@@ -15,7 +15,6 @@ from tasks import eval_report, output_dir
 from tasks import main as tasks_main
 from tasks.pretraining import inputs as pretraining_inputs
 from tasks.pretraining import run as pretraining_run
-from tasks.pretraining import verified
 from tasks.pretraining.settings import Settings
 
 
@@ -37,16 +36,14 @@ def main(argv: list[str]) -> None:
     pretraining = pretraining_run.Pretraining(settings, config, inputs)
     # TensorFlow reads records without a manifest; the strategy comes first.
     run = pretraining.run
-    known = verified.Verified(training.output_dir)
-    counts = verified.check_all_records(
-        inputs, settings, config.vocab_size, run.strategy, known
+    counts = pretraining_run.count_records(
+        inputs, training.do_train, config.vocab_size, run.strategy
     )
     run.start()
     started = run.step
     if training.do_train:
         output_dir.check_steps(training.output_dir, started, run.learning_rate)
     output_dir.prepare(training.output_dir, config, inputs.vocab_file)
-    known.save()
     wrote = []
     if training.do_train:
         with pretraining_inputs.locating_damage(inputs):

@@ -8,7 +8,6 @@ from reports.run_files import RunFiles, is_number
 
 _MOST_LABELS = 20  # rows of a confusion matrix
 _MOST_ERRORS = 20
-_MOST_STEPS = 6  # lines of a filled sentence
 _TITLES = {
     "loss": ("Loss", "nats"),
     "accuracy": ("Accuracy", "share of labels"),
@@ -176,26 +175,11 @@ def data(runs: list[RunFiles]) -> list[dict]:
             for name, row in run.evaluation.get("per_class", {}).items()
         }
         most = max(labels.values(), default=0) or 1
-        rows = _lengths(run.evaluation.get("lengths", {}))
-        for entry in run.records:
-            rows += _records(entry)
+        rows = [row for entry in run.records for row in _records(entry)]
         if rows or labels:
             shares = [(x, n, 100 * n / most) for x, n in labels.items()]
             found.append({"name": run.name, "rows": rows, "labels": shares})
     return found
-
-
-def _lengths(lengths: dict) -> list[tuple]:
-    texts, cut = lengths.get("texts"), lengths.get("cut")
-    rows = [
-        ("texts", texts),
-        ("longest, in tokens", lengths.get("longest")),
-        ("maximum length, in tokens", lengths.get("max_seq_length")),
-        ("longer than that, and cut", cut),
-    ]
-    if is_number(texts) and is_number(cut) and texts:
-        rows[-1] = (rows[-1][0], f"{cut:,} ({cut / texts:.1%})")
-    return [row for row in rows if row[1] is not None]
 
 
 def _records(entry: dict) -> list[tuple]:
@@ -251,55 +235,6 @@ _CLASS_SCORES = ("precision", "recall", "f1", "support")
 
 def _texts(text) -> list[str]:
     return text if isinstance(text, list) else [text]
-
-
-def masks(run: RunFiles) -> dict | None:
-    """Sentences whose masks are filled, as training goes on.
-
-    Each step has a list of predictions for each mask of a sentence.
-    """
-    if not run.filled:
-        return None
-    lines = run.filled
-    if len(lines) > _MOST_STEPS:  # the first and the last among them
-        last = len(lines) - 1
-        at = {round(i * last / (_MOST_STEPS - 1)) for i in range(_MOST_STEPS)}
-        lines = [lines[i] for i in sorted(at)]
-    sentences = []
-    for number, sentence in enumerate(run.filled[-1].get("sentences", [])):
-        if not sentence["masks"]:
-            continue
-        wanted = sentence["tokens"]
-        steps = []
-        for line in lines:
-            others = line.get("sentences", [])
-            if number < len(others) and others[number]["tokens"] == wanted:
-                found = others[number]["masks"]
-                steps.append((line["step"], [x["predicted"] for x in found]))
-        labels = [mask["label"] for mask in sentence["masks"]]
-        at = {mask["position"]: i for i, mask in enumerate(sentence["masks"])}
-        sentences.append(
-            {"words": _words(wanted, at), "labels": labels, "steps": steps}
-        )
-    return {"name": run.name, "sentences": sentences}
-
-
-def _words(tokens: list[str], masks: dict[int, int]) -> list[tuple]:
-    """(text, number of the mask or 0) of each word; `##` continues a word."""
-    words = []
-    for position, token in enumerate(tokens):
-        if position in masks:
-            words.append((token, masks[position] + 1))
-        elif token.startswith("##") and words and _is_word(words[-1]):
-            words[-1] = (words[-1][0] + token[2:], 0)
-        else:
-            words.append((token, 0))
-    return words
-
-
-def _is_word(entry: tuple[str, int]) -> bool:
-    """Whether a text is not a mask nor another special token."""
-    return not entry[1] and not entry[0].startswith("[")
 
 
 def different_settings(runs: list[RunFiles]) -> Table | None:

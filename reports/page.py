@@ -45,7 +45,6 @@ def render(runs: list[RunFiles]) -> str:
         scores=contents.scores(runs),
         data=contents.data(runs),
         parts=[contents.errors(run) for run in runs],
-        masks=[contents.masks(run) for run in runs],
         different=contents.different_settings(runs),
         time=f"{now:%Y-%m-%d %H:%M} UTC",
     )

@@ -4,8 +4,7 @@ metrics.jsonl         curves of training and evaluation
 model.ckpt-N.json     settings and environment
 bert_config.json      sizes of the network
 eval_results.txt      metrics of the last evaluation
-eval_report.json      references, confusion matrix, errors, lengths
-filled_masks.jsonl    predictions for the same masks, by step
+eval_report.json      references, confusion matrix, errors
 command.txt           command lines
 """
 
@@ -19,7 +18,7 @@ from common import storage
 from common.errors import UserError
 from common.formats.curves import read_curves
 
-CURVES, FILLED = "metrics.jsonl", "filled_masks.jsonl"
+CURVES = "metrics.jsonl"
 _PREFIX = "model.ckpt-"
 _MANIFESTS = "*.manifest.json"
 
@@ -38,7 +37,6 @@ class RunFiles:
         config: sizes of the network.
         results: metric -> value, from `eval_results.txt`.
         evaluation: contents of `eval_report.json`.
-        filled: lines of `filled_masks.jsonl`, ascending by step.
         records: entries of the manifests of the training records.
         commands: command lines.
     """
@@ -53,7 +51,6 @@ class RunFiles:
     config: dict
     results: dict[str, float]
     evaluation: dict
-    filled: list[dict]
     records: list[dict]
     commands: list[str]
 
@@ -108,7 +105,6 @@ def _read(folder: str, name: str) -> RunFiles:
         _json(os.path.join(folder, "bert_config.json")),
         results,
         evaluation,
-        _filled(os.path.join(folder, FILLED)),
         _records(settings.get("input_file")),
         _lines(os.path.join(folder, "command.txt")),
     )
@@ -142,21 +138,6 @@ def _json(path: str) -> dict:
     except ValueError as error:
         raise UserError(f"not JSON: {error}", path=path) from None
     return value
-
-
-def _filled(path: str) -> list[dict]:
-    found = {}
-    for number, line in enumerate(_lines(path), start=1):
-        try:
-            value = json.loads(line)
-            found[int(value["step"])] = value
-        except (ValueError, KeyError, TypeError):
-            raise UserError(
-                f"not a line of filled masks: {line[:50]!r}",
-                path=path,
-                line=number,
-            ) from None
-    return [found[step] for step in sorted(found)]
 
 
 def _results(path: str) -> dict[str, float]:

@@ -54,8 +54,7 @@ def main(argv: list[str]) -> None:
 
 def times(folder: str) -> dict[str, int]:
     """Path -> time of the last change of each file that a report shows."""
-    names = ("eval_results.txt", "eval_report.json")
-    names += (run_files.FILLED, run_files.CURVES)
+    names = ("eval_results.txt", "eval_report.json", run_files.CURVES)
     paths = [os.path.join(folder, name) for name in names]
     paths += storage.find(folder, "model.ckpt-*.json")
     paths += storage.find(f"{folder}/eval", "*")  # the curves of evaluations

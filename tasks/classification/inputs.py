@@ -14,7 +14,6 @@ from common.errors import UserError
 from common.progress import say
 from data import tables
 from data.text import vocabulary
-from tasks import lengths as lengths_lib
 from tasks import records
 from tasks.classification import examples, label_counts, trained_labels
 from tasks.classification import metrics as glue
@@ -433,17 +432,19 @@ def _names(
 
 def make_records(
     folder: str, settings: Settings, data: Data, part: Part
-) -> tuple[str, lengths_lib.Lengths]:
+) -> str:
     """Writes the records of a file, unless they exist already.
 
+    Warns of texts that are cut.
+
     Returns:
-        the path of the records, in the folder; the lengths of the texts.
+        the path of the records, in the folder.
     """
     from data.text import fast_tokenization
 
     text, length = settings.tuning.text, settings.tuning.max_seq_length
     path = os.path.join(folder, part.file(_RECORDS[part.split], ".tf_record"))
-    lengths_file, lengths = f"{path}.lengths.json", lengths_lib.Lengths(length)
+    lengths: list[int] = []  # of the texts that are written, in tokens
 
     def rows():
         tokenizer = fast_tokenization.FastTokenizer(*text.tokenizer_arguments)
@@ -454,12 +455,9 @@ def make_records(
             (vocab[vocabulary.CLS], vocab[vocabulary.SEP]),
             length,
             data.labels,
-            lengths.add,
+            lengths.append,
         )
-        lengths_lib.write(lengths_file, lengths)
 
-    if lengths_lib.read(lengths_file) is None and storage.exists(path):
-        storage.remove(path)  # so that the lengths are counted again
     count = records.make(
         settings,
         path,
@@ -470,4 +468,11 @@ def make_records(
         labels=dataclasses.asdict(data.labels),
     )
     assert count == part.count, (count, part.count)
-    return path, lengths_lib.read(lengths_file)
+    cut = sum(tokens > length for tokens in lengths)
+    if cut:
+        say(
+            f"warning: {part.source.path}: {cut:,} of {len(lengths):,} texts "
+            f"are longer than {length} tokens (longest {max(lengths):,}) and "
+            "were cut; see --max_seq_length"
+        )
+    return path

@@ -3,7 +3,6 @@
 Wiring: records -> `finetuning` -> logits -> files.
 """
 
-import dataclasses
 import os
 import statistics
 import time
@@ -64,7 +63,7 @@ class Classification:
         self._weights = weights
         self._tuning_settings = tuning = settings.tuning
         self._folder = folder or tuning.training.output_dir
-        self._records, self._lengths = {}, {}
+        self._records = {}
         self._evaluated, self.report = None, {}
         labels = data.labels
         is_number = labels.kind == REGRESSION
@@ -97,11 +96,9 @@ class Classification:
         for folder in {tuning.training.output_dir, self._folder}:
             model_folder.write_task(folder, self._data.describe())
         for part in self._data.parts:
-            self._records[part], lengths = inputs.make_records(
+            self._records[part] = inputs.make_records(
                 self._folder, settings, self._data, part
             )
-            self._lengths[part] = lengths
-            lengths.log(part.source.path)
 
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
@@ -124,9 +121,8 @@ class Classification:
         result = {}
         for part in reversed(self._data.of(DEV)):
             result |= self._scores(part)
-        lengths = dataclasses.asdict(self._lengths[part])
         self.report = errors.report(part, self._data.labels, *self._evaluated)
-        self.report |= {"task": self._settings.task, "lengths": lengths}
+        self.report["task"] = self._settings.task
         return result
 
     def predict(self) -> list[str]:

@@ -364,18 +364,16 @@ def check_text_flags(
             )
 
 
-def check_records(records: Records, vocab_size: int, known=None) -> int:
+def check_records(records: Records, vocab_size: int) -> int:
     """Checks and counts records before step 1.
 
     Shards in a manifest are compared with its hashes, if they have at most
     4 GB together and are local; otherwise only their sizes are. All others
-    are read completely, once.
+    are read completely.
 
     Args:
         records: records of a run.
         vocab_size: ids must be below it.
-        known: `verified.Verified`; files that are read are added. None:
-            nothing is known.
 
     Returns:
         the number of records.
@@ -390,13 +388,8 @@ def check_records(records: Records, vocab_size: int, known=None) -> int:
     count = done = 0
     for path, entry in records.entries():
         if entry is None:
-            found = known and known.count(path, records.schema, vocab_size)
-            if found is None:
-                say(f"{path}: not in a manifest, checking every record")
-                found = reader.check_records(path, records.schema, vocab_size)
-                if known:
-                    known.add(path, records.schema, vocab_size, found)
-            count += found
+            say(f"{path}: not in a manifest, checking every record")
+            count += reader.check_records(path, records.schema, vocab_size)
             continue
         if total <= _HASHED_BYTES and not storage.is_remote(path):
             _check_shard(path, entry)

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+from common.errors import UserError
 from common.progress import say
 from data import features
 from modeling.config import BertConfig
@@ -10,6 +11,53 @@ from tasks import training_run
 from tasks.pretraining import inputs as pretraining_inputs
 from tasks.pretraining.references import TargetCounts
 from tasks.pretraining.settings import Settings
+
+
+def count_records(
+    inputs: pretraining_inputs.Inputs,
+    do_train: bool,
+    vocab_size: int,
+    strategy,
+) -> list[int]:
+    """Checks and counts the records that this process and its workers read.
+
+    The chief checks them for all.
+
+    Args:
+        inputs: the records.
+        do_train: whether the run trains.
+        vocab_size: ids must be below it.
+        strategy: of the run.
+
+    Returns:
+        the number of records of each phase, if the run trains.
+
+    Raises:
+        UserError: as for `inputs.check_records`.
+    """
+    from training import workers
+
+    phases = inputs.phases if do_train else []
+    sets = [phase.records for phase in phases]
+    sets += [inputs.held_out] if inputs.held_out else []
+    if not sets:
+        sets = [inputs.phases[-1].records]
+    counts = [0] * len(sets)
+    if workers.is_chief():
+        try:
+            counts = [
+                pretraining_inputs.check_records(records, vocab_size)
+                for records in sets
+            ]
+        except UserError:
+            workers.gather(strategy, *[-1] * len(sets))
+            raise
+    gathered = workers.gather(strategy, *counts)
+    if gathered.min() < 0:
+        raise UserError(
+            "the first worker rejected the records", fix="see its log"
+        )
+    return [int(count) for count in gathered.max(0)][: len(phases)]
 
 
 class Pretraining:
@@ -153,26 +201,7 @@ class Pretraining:
         log = functools.partial(
             logs.log_evaluation, objectives=self.run.trainer.objectives
         )
-        return self.run.validation(self._validate, log, "loss", is_loss=True)
-
-    def _validate(self) -> dict[str, float]:
-        """Evaluates, and fills a few masks for the report."""
-        result = self.evaluate()
-        if self._settings.training.report and self._inputs.vocab_file:
-            self._filled.write(self.run.step)
-        return result
-
-    @functools.cached_property
-    def _filled(self):
-        """`FilledMasks` of held-out records."""
-        from tasks.pretraining import filled_masks
-
-        return filled_masks.FilledMasks(
-            self._settings.training.output_dir,
-            self.run.model,
-            self._held_out_batches(),
-            self._inputs.vocab_file,
-        )
+        return self.run.validation(self.evaluate, log, "loss", is_loss=True)
 
     def evaluate(self) -> dict[str, float]:
         """Losses and accuracies of the current weights on held-out records.

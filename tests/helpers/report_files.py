@@ -49,7 +49,6 @@ def write_run(folder: pathlib.Path, **settings) -> pathlib.Path:
     )
     (folder / "command.txt").write_text("run.py --x='<i>'\n")
     _write_records(folder)
-    _write_masks(folder)
     return folder
 
 
@@ -63,22 +62,6 @@ def _write_records(folder):
     )
     other = {"shards": {"b.tfrecord": {}}, "statistics": {"tokens": 777}}
     (folder / "_b.manifest.json").write_text(json.dumps(other))
-
-
-def _write_masks(folder):
-    lines = []
-    for step, word in ((10, "tree"), (30, "cat")):
-        mask = {
-            "position": 3,
-            "label": "cat",
-            "predicted": [[word, 0.5], ["<u>", 0.25]],
-        }
-        tokens = ["[CLS]", "##s", "the", "[MASK]", "jump", "##ed", "<a>"]
-        sentence = {"tokens": tokens, "masks": [mask]}
-        empty = {"tokens": tokens, "masks": []}
-        lines.append({"step": step, "sentences": [empty, sentence]})
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (folder / "filled_masks.jsonl").write_text(text)
 
 
 def write_classifier(folder: pathlib.Path, **settings) -> pathlib.Path:
@@ -118,7 +101,6 @@ def write_classifier(folder: pathlib.Path, **settings) -> pathlib.Path:
             {"text": EVIL, "label": "cat", "predicted": LABELS[1]},
             {"text": ["one", "two"], "label": "cat", "probability": 0.987},
         ],
-        "lengths": {"max_seq_length": 19, "texts": 47, "cut": 5, "longest": 83},
     }
     (folder / "eval_report.json").write_text(json.dumps(report))
     return folder

@@ -44,20 +44,18 @@ def test_every_text_of_a_user_is_escaped(rendered):
     first, second, _ = map(Page, rendered)
     assert report_files.EVIL in first.texts  # a setting
     assert "run.py \\ --x='<i>'" in first.texts
-    assert "<u>" in " ".join(first.texts)
     assert report_files.EVIL in second.texts  # of the worst errors
     assert second.texts.count("dog & <b>") >= 4
     for found in (first, second):
-        assert not {"script", "i", "u", "a"} & {tag for tag, _ in found.tags}
+        assert not {"script", "i"} & {tag for tag, _ in found.tags}
 
 
-def test_pretraining_has_curves_with_references_data_and_masks(rendered):
+def test_pretraining_has_curves_with_references_and_data(rendered):
     found = Page(rendered[0])
     assert found.headings == [
         "Results",
         "Curves",
         "Data",
-        "Filled masks",
         "Settings",
     ]
     assert found.count("svg") == found.count("figure") == 9
@@ -67,8 +65,6 @@ def test_pretraining_has_curves_with_references_data_and_masks(rendered):
     assert "training 8.4 held out 8.65" in text
     assert "40,009" in text and "777" not in text  # of other records
     assert "[UNK] of all tokens 1.23%" in text
-    assert "[CLS] ##s the 1: cat jumped <a>" in text
-    assert "10 tree 0.50 <u> 0.25 30 ✓ cat 0.50" in text
     assert "step 30 of 30" in text and "tensorflow 2.21.0" in text
 
 
@@ -80,7 +76,6 @@ def test_fine_tuning_has_its_errors(rendered):
     assert "training 0.75 held out 0.71 majority 0.4211" in text
     assert "eval accuracy 0.71 – majority 0.4211 eval loss 0.83" in text
     assert "Warning: no better than <b>: eval_loss Curves" in text
-    assert "longer than that, and cut 5 (10.6%)" in text
     assert "cat dog & <b> bird cat 11 2 0 dog & <b> 3 13 1 bird 0 0 17" in text
     assert "cat 0.5 0.25 0.3333 11" in text
     assert "one and two is cat , predicted – with a probability of 0.987" in (
@@ -112,8 +107,7 @@ def test_runs_stand_side_by_side(rendered):
     assert "second, training 0.8 second, held out 0.83" in text
     assert "second: majority 0.4211" in text
     assert "learning_rate 0.001 5e-5" in text
-    assert found.headings[-4:] == [
-        "Filled masks: first",
+    assert found.headings[-3:] == [
         "Different settings",
         "Settings: first",
         "Settings: second",
@@ -156,7 +150,6 @@ def test_the_manifest_of_the_records_is_read(tmp_path):
         ("eval_report.json", "[1]", r"eval_report.json: not JSON: not an obj"),
         ("eval_report.json", "{", r"eval_report.json: not JSON: Expecting"),
         ("eval_results.txt", "a = b\n", r"eval_results.txt:1: 'a = b'; exp"),
-        ("filled_masks.jsonl", "{}\n", r"masks.jsonl:1: not a line of filled"),
     ],
 )
 def test_a_damaged_file_is_named(tmp_path, name, content, message):

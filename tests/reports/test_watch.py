@@ -79,7 +79,6 @@ def test_evaluations_and_checkpoints_are_news(tmp_path):
     assert names == {
         "metrics.jsonl",
         "eval_results.txt",
-        "filled_masks.jsonl",
         "model.ckpt-7.json",
         "model.ckpt-30.json",
     }

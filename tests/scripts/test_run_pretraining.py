@@ -216,9 +216,6 @@ def test_held_out_text_is_evaluated_while_training(pretrain, folder, tmp_path):
     held_out = [x for x in points if x["kind"] == "eval"]
     lowest = min(held_out, key=lambda line: line["loss"])
     assert Saver(str(tmp_path / "run" / "best")).steps() == [lowest["step"]]
-    filled = (tmp_path / "run" / "filled_masks.jsonl").read_text()
-    steps = [json.loads(line)["step"] for line in filled.splitlines()]
-    assert steps == [2, 4, 5]
     text = (tmp_path / "run" / "eval_results.txt").read_text()
     assert f"loss = {held_out[-1]['loss']}\n" in text
     assert out.splitlines()[-1] == (

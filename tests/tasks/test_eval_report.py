@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from tasks import class_report, eval_report, lengths, output_dir
+from tasks import class_report, eval_report, output_dir
 
 GOLD = [0, 0, 0, 1, 1, 2]
 FOUND = [0, 0, 1, 1, 0, 0]
@@ -133,25 +133,3 @@ def test_the_report_is_strict_json(tmp_path, capsys):
     warning = capsys.readouterr().err.removeprefix("warning: ").strip()
     assert found == {"metrics": {"loss": None}, "warning": warning, **report}
     assert "loss inf (chance 1.000000)" in warning
-
-
-def test_texts_that_are_cut_are_reported(tmp_path, capsys):
-    found = lengths.Lengths(128)
-    for tokens in (7, 128, 129, 1839):
-        found.add(tokens)
-    found.log("mails.csv")
-    assert capsys.readouterr().err == (
-        "warning: mails.csv: 2 of 4 texts are longer than 128 tokens (longest "
-        "1,839) and were cut; see --max_seq_length\n"
-    )
-    path = str(tmp_path / "lengths.json")
-    lengths.write(path, found)
-    assert lengths.read(path) == found
-    assert lengths.read(f"{path}.none") is None
-
-
-def test_nothing_is_reported_if_all_texts_fit(capsys):
-    found = lengths.Lengths(128)
-    found.add(128)
-    found.log("mails.csv")
-    assert capsys.readouterr().err == ""

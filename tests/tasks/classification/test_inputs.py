@@ -11,7 +11,6 @@ from tasks.classification import inputs
 from tasks.classification.inputs import DEV, TEST, TRAIN
 from tasks.classification.settings import Settings
 from tasks.classification.tasks import TASKS
-from tests.helpers import text
 from tests.helpers.glue_lines import CASES, DEV_LINES, XNLI_HEADER, xnli
 
 NLI = ("contradiction", "entailment", "neutral")
@@ -299,26 +298,3 @@ def test_contradicting_flags_are_reported(words, found):
     with pytest.raises(UserError) as error:
         read("--do_train", *words)
     assert found in str(error.value)
-
-
-def test_lost_lengths_are_counted_again(tmp_path):
-    """The records alone do not tell how long the texts were."""
-    text.write_vocabulary(tmp_path / "vocab.txt")
-    (tmp_path / "train.tsv").write_text("text\tlabel\nthe cat\t0\na dog\t1\n")
-    settings = parse(
-        "--do_train",
-        task_name="tsv",
-        train_file=tmp_path / "train.tsv",
-        text_column="text",
-        label_column="label",
-        vocab_file=tmp_path / "vocab.txt",
-    )
-    data = inputs.read(settings)
-    (part,) = data.of(TRAIN)
-    path, lengths = inputs.make_records(str(tmp_path), settings, data, part)
-    assert (lengths.texts, lengths.longest) == (2, 4)
-    (tmp_path / f"{path}.lengths.json").unlink()
-    assert inputs.make_records(str(tmp_path), settings, data, part) == (
-        path,
-        lengths,
-    )
