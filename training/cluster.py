@@ -6,15 +6,14 @@ chief, writes files:
     {"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]},
      "task": {"type": "worker", "index": 0}}
 
-TensorFlow waits silently for a missing process. So all of them meet here
-first: each connects to the chief, which knows which ones are missing.
+TensorFlow waits silently for a missing process. So each first waits until the
+ports of all others answer.
 """
 
 import dataclasses
 import json
 import os
 import re
-import select
 import socket
 import time
 
@@ -29,7 +28,6 @@ _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": ' + (
 _TASK = re.compile(r"/job:(\w+)/(?:replica:0/)?task:(\d+)")
 _PASSED_ON = re.compile(rf"from remote target {_TASK.pattern}")
 _SECONDS_BETWEEN_LINES = 10.0
-_SECONDS_OF_SILENCE = 30.0  # then the chief counts as dead
 
 
 class WorkerLostError(Exception):
@@ -67,7 +65,7 @@ class Cluster:
         return f"{self.tasks[index]} ({self.addresses[index]})"
 
     def unreachable(self) -> list[str]:
-        """The other processes whose ports refuse connections."""
+        """The other processes whose ports do not answer."""
         return [
             self.describe(i)
             for i, address in enumerate(self.addresses)
@@ -158,7 +156,8 @@ def from_flags(distribution: str, use_tpu: bool) -> Cluster | None:
 def meet(cluster: Cluster, timeout: float) -> None:
     """Waits until all processes of the cluster have started.
 
-    Their ports are free again when it returns.
+    Logs those that are missing. The port of this process answers meanwhile, and
+    is free for TensorFlow afterwards.
 
     Args:
         cluster: this process and the others.
@@ -168,7 +167,6 @@ def meet(cluster: Cluster, timeout: float) -> None:
         UserError: the port of this process is in use.
         WorkerLostError: some did not start in time; the message names them.
     """
-    wait = _Wait(cluster, timeout)
     try:
         server = socket.create_server(("", cluster.port))
     except OSError as error:
@@ -178,117 +176,28 @@ def meet(cluster: Cluster, timeout: float) -> None:
             expected="a port that no process uses",
             fix=f"end the process that uses it, or change {VARIABLE}",
         ) from None
+    start = logged = time.monotonic()
+    missing = [i for i in range(len(cluster.tasks)) if i != cluster.index]
     with server:
-        if cluster.is_chief:
-            _gather(server, wait)
-        else:
-            while not _report(wait):
-                time.sleep(0.2)
-
-
-class _Wait:
-    """A wait for other processes that logs their names and times out.
-
-    Args:
-        cluster: this process and the others.
-        timeout: seconds.
-
-    Attributes:
-        missing: indices of those that are known to be missing.
-    """
-
-    def __init__(self, cluster: Cluster, timeout: float):
-        self.cluster, self._timeout = cluster, timeout
-        self.missing = [0]
-        self._start = self._logged = time.monotonic()
-
-    def check(self) -> None:
-        """Logs the missing processes every 10 s; raises after the timeout."""
-        now = time.monotonic()
-        names = ", ".join(map(self.cluster.describe, self.missing))
-        if now - self._start > self._timeout:
-            raise WorkerLostError(
-                f"{names} did not start within {self._timeout:g} s "
-                "(--cluster_timeout)"
-            )
-        if now - self._logged > _SECONDS_BETWEEN_LINES:
-            self._logged = now
-            say(f"waiting for {names}")
-
-
-def _gather(server: socket.socket, wait: _Wait) -> None:
-    """The chief's part: sends the list of the missing until it is empty."""
-    here: dict[int, socket.socket] = {}
-    count = len(wait.cluster.tasks)
-    try:
-        while True:
-            wait.missing = [i for i in range(1, count) if i not in here]
-            line = json.dumps(wait.missing).encode() + b"\n"
-            lost = [i for i, x in here.items() if not _send(x, line)]
-            for number in lost:
-                here.pop(number).close()
-            if not lost and not wait.missing:
-                return
-            wait.check()
-            ready, _, _ = select.select([server, *here.values()], [], [], 1.0)
-            for number, connection in list(here.items()):
-                if connection in ready:  # readable only when it has left
-                    here.pop(number).close()
-            if server in ready:
-                connection, _ = server.accept()
-                number = _read_number(connection)
-                if number in wait.missing:
-                    here[number] = connection
-                else:
-                    connection.close()
-    finally:
-        for connection in here.values():
-            connection.close()
-
-
-def _report(wait: _Wait) -> bool:
-    """A worker's part: reports to the chief; True once all have started."""
-    wait.missing = [0]
-    wait.check()
-    try:
-        address = _split(wait.cluster.addresses[0])
-        with socket.create_connection(address, 5.0) as connection:
-            connection.sendall(b"%d\n" % wait.cluster.index)
-            connection.settimeout(_SECONDS_OF_SILENCE)
-            with connection.makefile("rb") as lines:
-                for line in lines:
-                    wait.missing = [int(x) for x in json.loads(line)]
-                    if not wait.missing:
-                        return True
-                    wait.check()
-    # The TensorFlow of an earlier chief, on its way out, sends other bytes.
-    except (OSError, ValueError, TypeError):
-        pass
-    return False
-
-
-def _read_number(connection: socket.socket) -> int | None:
-    """The index that a process reports, or None if it is no worker."""
-    connection.settimeout(1.0)
-    try:
-        return int(connection.recv(16))
-    except (OSError, ValueError):
-        return None
+        while missing := [
+            i for i in missing if not _answers(cluster.addresses[i])
+        ]:
+            names = ", ".join(map(cluster.describe, missing))
+            now = time.monotonic()
+            if now - start > timeout:
+                raise WorkerLostError(
+                    f"{names} did not start within {timeout:g} s "
+                    "(--cluster_timeout)"
+                )
+            if now - logged > _SECONDS_BETWEEN_LINES:
+                logged = now
+                say(f"waiting for {names}")
+            time.sleep(0.2)
 
 
 def _answers(address: str) -> bool:
     try:
         socket.create_connection(_split(address), 1.0).close()
-        return True
-    except ConnectionRefusedError:
-        return False
-    except OSError:  # such as a slow network, which proves nothing
-        return True
-
-
-def _send(connection: socket.socket, line: bytes) -> bool:
-    try:
-        connection.sendall(line)
         return True
     except OSError:
         return False

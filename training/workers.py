@@ -12,7 +12,6 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -77,18 +76,7 @@ def join(workers: Cluster, timeout: float):
     global _joined
     cluster.meet(workers, timeout)
     _joined = workers
-
-    def give_up():
-        say("error: TensorFlow cannot reach the workers that have started")
-        os._exit(RUN_AGAIN)
-
-    # TensorFlow would wait for ever for a process that dies now.
-    timer = threading.Timer(timeout, give_up)
-    timer.start()
-    try:
-        return tf.distribute.MultiWorkerMirroredStrategy()
-    finally:
-        timer.cancel()
+    return tf.distribute.MultiWorkerMirroredStrategy()
 
 
 def is_chief() -> bool:
