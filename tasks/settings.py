@@ -135,12 +135,6 @@ class Training:
         chief=True,
         topic=RARE,
     )
-    skip_steps: str = flag(
-        "",
-        "Ranges of steps whose batches are skipped, inclusive: a:b[,c:d].",
-        resume=True,
-        topic=RARE,
-    )
     train_batch_size: int = flag(
         32, "Examples of a batch, over all devices.", at_least=1, resume=True
     )
@@ -184,27 +178,22 @@ class Training:
     )
 
     @property
-    def ranges_to_skip(self) -> tuple[tuple[int, int], ...]:
-        """(first, last) of each range of --skip_steps.
-
-        Raises:
-            UserError: if the flag is invalid.
-        """
-        parts = self.skip_steps.split(",") if self.skip_steps else []
-        return tuple(
-            _read_range(part, f"--skip_steps={self.skip_steps}")
-            for part in parts
-        )
-
-    @property
     def steps_to_profile(self) -> tuple[int, int] | None:
         """(first, last) of --profile_steps.
 
         Raises:
             UserError: if the flag is invalid.
         """
-        steps = self.profile_steps
-        return _read_range(steps, "--profile_steps") if steps else None
+        if not self.profile_steps:
+            return None
+        match = re.fullmatch(r"(\d+):(\d+)", self.profile_steps)
+        first, last = map(int, match.groups()) if match else (0, 0)
+        if not 1 <= first <= last:
+            raise UserError(
+                f"--profile_steps: {self.profile_steps!r}",
+                expected="first:last, steps from 1, such as 70:80",
+            )
+        return first, last
 
     @property
     def seconds(self) -> float | None:
@@ -253,18 +242,4 @@ class Training:
                 "--resume_optimizer",
                 expected="--do_train and --init_checkpoint",
             )
-        assert self.ranges_to_skip is not None
-        assert self.steps_to_profile is None or self.steps_to_profile
-        assert self.seconds is None or self.seconds >= 0
-
-
-def _read_range(text: str, flag: str) -> tuple[int, int]:
-    """Parses `first:last`; a UserError names the flag."""
-    match = re.fullmatch(r"(\d+):(\d+)", text)
-    first, last = map(int, match.groups()) if match else (0, 0)
-    if not 1 <= first <= last:
-        raise UserError(
-            f"{flag}: {text!r}",
-            expected="first:last, steps from 1, such as 70:80",
-        )
-    return first, last
+        _ = self.steps_to_profile, self.seconds  # raise

@@ -265,7 +265,6 @@ class TrainingRun:
             iterations_per_loop=training.iterations_per_loop,
             batch_size=batch_size,
             learning_rate=self.learning_rate,
-            skip_steps=training.ranges_to_skip,
             **named,
         )
 

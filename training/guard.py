@@ -91,8 +91,8 @@ class Guard:
                 f"steps {step - MAX_BAD_STEPS + 1} to {step} gave no finite "
                 "loss and gradient",
                 expected="finite numbers",
-                fix="look at the examples named above, lower --learning_rate, "
-                "or skip the steps with --skip_steps",
+                fix="look at the examples named above, or lower "
+                "--learning_rate",
             )
 
 

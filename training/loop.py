@@ -26,7 +26,6 @@ class Schedule:
         iterations_per_loop: maximum number of steps in one call.
         batch_size: examples of the whole batch, for the throughput.
         learning_rate: step -> learning rate, for the reports.
-        skip_steps: (first, last) of steps whose batches are dropped.
         records_of: step -> the sources of the examples in its batch; logged
             for bad steps.
     """
@@ -38,7 +37,6 @@ class Schedule:
     iterations_per_loop: int
     batch_size: int
     learning_rate: Callable[[int], tf.Tensor]
-    skip_steps: tuple[tuple[int, int], ...] = ()
     records_of: Callable[[int], str] = "batch {}".format
 
     def next_stop(self, step: int) -> int:
@@ -48,17 +46,6 @@ class Schedule:
             if every:
                 stops.append((step // every + 1) * every)
         return min(stops)
-
-    def steps_to_skip(self, step: int) -> int:
-        """Number of steps after `step` before the next that is skipped."""
-        return min(
-            (
-                max(0, first - step - 1)
-                for first, last in self.skip_steps
-                if last > step
-            ),
-            default=self.num_train_steps,
-        )
 
     def is_due(self, every: int, step: int) -> bool:
         """Whether an action of this interval is due; 0: never."""
@@ -146,23 +133,19 @@ class Trainer:
         say("compiling the step ...")
         while step < schedule.num_train_steps:
             stop = schedule.next_stop(step)
-            limit = min(stop - step, schedule.steps_to_skip(step))
+            limit = stop - step
             limit = min(limit, self.profile.steps_per_call(step) or limit)
-            if limit:
-                count = throughput.steps_per_call(limit)
-                # That of the slowest worker.
-                count = int(workers.gather(self.steps.strategy, count).min())
-                with tf.profiler.experimental.Trace(
-                    "train", step_num=step + 1, _r=1
-                ):
-                    sums = self.steps.train(iterator, tf.constant(count))
-                    sums = sums.numpy()
-                throughput.count_call(count)
-                sums = self._guard.check(step, sums, schedule.records_of)
-                self._sums.add(sums)
-            else:
-                count = 1
-                self.steps.skip(iterator)
+            count = throughput.steps_per_call(limit)
+            # That of the slowest worker.
+            count = int(workers.gather(self.steps.strategy, count).min())
+            with tf.profiler.experimental.Trace(
+                "train", step_num=step + 1, _r=1
+            ):
+                sums = self.steps.train(iterator, tf.constant(count))
+                sums = sums.numpy()
+            throughput.count_call(count)
+            sums = self._guard.check(step, sums, schedule.records_of)
+            self._sums.add(sums)
             step += count
             logs.show_progress(
                 step, schedule.num_train_steps, throughput.seconds_per_step

@@ -165,12 +165,6 @@ class Steps:
         self.optimizer.iterations.assign_add(1)
         return row
 
-    def skip(self, iterator) -> None:
-        """Counts a step and drops its batch."""
-        next(iterator)
-        self._skipped.assign_add(1)
-        self.optimizer.iterations.assign_add(1)
-
     def state_dict(self) -> dict:
         """State that is not in a checkpoint's tensors, as JSON values."""
         state = {

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 NO_PATHS = set(
     "delimiter gcp_project host id_column inputs label_column "
     "label_separator labels language layers master profile_steps runner "
-    "signature skip_steps task_name text_b_column text_column text_field "
+    "signature task_name text_b_column text_column text_field "
     "tpu_name tpu_zone train_for train_language words".split()
 )
 

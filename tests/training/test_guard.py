@@ -1,4 +1,4 @@
-"""Warnings of bad steps and spikes, throughput, and skipped steps."""
+"""Warnings of bad steps and spikes, and throughput."""
 
 import json
 
@@ -78,31 +78,6 @@ def test_bad_steps_are_counted_over_an_interruption():
     again = tiny.make_steps()
     again.load_state_dict(json.loads(json.dumps(made.state_dict())))
     assert again.bad_steps == 2
-
-
-def test_skipped_steps_draw_a_batch_and_learn_nothing(tmp_path):
-    """A batch that is skipped may hold anything."""
-    made = tiny.make_steps()
-    skipped = ((2, 3), (5, 5))
-    poisons = [None, np.nan, np.inf, None, np.nan]
-    lines = train(made, tmp_path, *poisons, skip_steps=skipped)
-    assert [line["step"] for line in lines] == [1, 4]
-    assert made.optimizer.step == 5
-    others = tiny.make_steps()
-    tiny.take(others, None)
-    others.optimizer.iterations.assign(3)
-    data = tf.data.Dataset.from_tensors(tiny.batch(3))
-    others.train(iter(data), tf.constant(1))
-    assert tiny.bits(made) == tiny.bits(others)
-
-
-@pytest.mark.parametrize(
-    ("step", "steps"), [(0, 3), (2, 1), (3, 0), (6, 0), (7, 3), (10, 0)]
-)
-def test_the_schedule_counts_the_steps_to_the_next_skipped_one(step, steps):
-    plan = loop.Schedule(99, 1, 1, 1, 1, 1, None, ((4, 7), (11, 11)))
-    assert plan.steps_to_skip(step) == steps
-    assert plan.steps_to_skip(11) == 99
 
 
 def test_a_spike_is_a_loss_above_six_deviations():
