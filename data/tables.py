@@ -1,9 +1,9 @@
-"""Reading rows of TSV, CSV, JSONL, Parquet and Arrow, with line numbers.
+"""Reading rows of TSV, CSV, JSONL and Parquet, with line numbers.
 
     .tsv, any other extension    fields between tabs; quotes are characters
     .csv                         commas, quoted fields, also across lines
     .jsonl, .json                an object per line; its keys are the columns
-    .parquet, .arrow, folders    see `formats.arrow_files`; lines are rows
+    .parquet                     see `formats.parquet_files`; lines are rows
 
 Text may be compressed, with `.gz` after its extension. A byte order mark, the
 CR of CRLF and blank lines at the end are skipped; in CSV files, all blank
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from common import limits, storage
 from common.errors import UserError
-from common.formats import arrow_files, json_data
+from common.formats import json_data, parquet_files
 
 Column = str | int  # name, or number from 0; -1 is the last
 MAX_CHARACTERS = 1 << 24  # per field
@@ -66,7 +66,7 @@ def rows(
     """
     long = [] if long is None else long
     if has_types(path):
-        reader = _json_rows if json_data.is_json(path) else _arrow_rows
+        reader = _json_rows if json_data.is_json(path) else _parquet_rows
         yield from reader(path, columns, long)
         return
     width, indices = None, columns
@@ -103,8 +103,8 @@ def header(path: str, delimiter: str | None = None) -> list[str]:
     if json_data.is_json(path):
         for _, value in _json_objects(path):
             return list(value)
-    if arrow_files.is_arrow(path):
-        return arrow_files.columns(path)
+    if parquet_files.is_parquet(path):
+        return parquet_files.columns(path)
     for _, fields in _split(path, delimiter):
         return fields
     raise _empty(path)
@@ -112,7 +112,7 @@ def header(path: str, delimiter: str | None = None) -> list[str]:
 
 def has_types(path: str) -> bool:
     """Returns whether values have types and the columns names."""
-    return json_data.is_json(path) or arrow_files.is_arrow(path)
+    return json_data.is_json(path) or parquet_files.is_parquet(path)
 
 
 def is_csv(path: str) -> bool:
@@ -270,13 +270,13 @@ def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         first = reader.line_num + 1
 
 
-def _arrow_rows(
+def _parquet_rows(
     path: str, columns: list[Column], long: list[int]
 ) -> Iterator[TableRow]:
-    names = arrow_files.columns(path)
+    names = parquet_files.columns(path)
     chosen = [names[_index(column, names, path, None)] for column in columns]
     line = 0
-    for line, values in arrow_files.rows(path, chosen):
+    for line, values in parquet_files.rows(path, chosen):
         texts = [x for x in values if isinstance(x, str)]
         _check_sizes(texts, path, line, long)
         yield TableRow(line, values)

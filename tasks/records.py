@@ -6,16 +6,10 @@ from collections.abc import Callable, Iterable
 
 from common import flags, storage
 from common.errors import UserError
-from common.formats import arrow_files
 from common.progress import say
 from modeling.formats import model_folder
 from tasks import output_dir
 from training import workers
-
-
-def hashes(source: str) -> list[str]:
-    """The sha256 of each file of a source, which may be a folder."""
-    return [*map(storage.hash_file, arrow_files.files_of(source))]
 
 
 def of_training(folder: str, *sources: str) -> str:
@@ -33,7 +27,7 @@ def of_training(folder: str, *sources: str) -> str:
     """
     if not sources:
         return ""
-    content = " ".join(x for source in sources for x in hashes(source))
+    content = " ".join(map(storage.hash_file, sources))
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     try:
         recorded = model_folder.recorded_settings(workers.chiefs_folder(folder))
@@ -84,7 +78,7 @@ def make(
         checkpoints.resolve(init_checkpoint)
     storage.make_folder(os.path.dirname(path))
     key |= {
-        "file": hashes(source),
+        "file": [storage.hash_file(source)],
         "vocabulary": storage.hash_file(tuning.text.vocab_file),
         **flags.as_dict(settings, "cache_key"),
     }

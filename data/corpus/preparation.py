@@ -8,7 +8,6 @@ import zlib
 from common import outputs, storage
 from common.errors import UserError
 from common.flags import flag
-from common.formats import arrow_files
 from common.progress import say
 from data.corpus import corpus_writer, documents, raw_text
 
@@ -162,7 +161,7 @@ def files_below(folder: str) -> list[str]:
         links += filter(storage.is_link, inside)
         files += [
             os.path.join(path, name)
-            for name in arrow_files.without_descriptions(path, names)
+            for name in names
             if not name.startswith(".")
         ]
     if not storage.is_remote(folder):

@@ -7,7 +7,7 @@ a document; with `blank_line` each paragraph is one.
 JSON lines (`.jsonl`, `.json`): each object is a document, and every newline in
 its text ends a paragraph. Such text comes from extractors, which do not wrap
 lines: a newline is the end of a heading, a list item or a paragraph. So are
-the rows of Parquet and Arrow files, with the text in a column.
+the rows of Parquet files, with the text in a column.
 
 No sentence crosses a paragraph. Paragraphs of more than 100,000 characters
 are processed in parts, so that memory and time are bounded.
@@ -22,7 +22,7 @@ import sentencex
 
 from common import processes, storage
 from common.errors import UserError
-from common.formats import arrow_files, json_data
+from common.formats import json_data, parquet_files
 from common.formats.json_files import Kind
 from data.corpus import documents
 
@@ -88,7 +88,7 @@ def is_binary(path: str) -> bool:
 
     UTF-16 has zero bytes too; its mark at the start tells it apart.
     """
-    if path.endswith(".gz") or arrow_files.is_arrow(path):
+    if path.endswith(".gz") or parquet_files.is_parquet(path):
         return False
     with storage.open_file(path, "rb") as file:
         first = file.read(_FIRST)
@@ -107,7 +107,7 @@ def read_paragraphs(
     in parts. Logs the progress.
 
     Args:
-        files: plain text or JSON lines, each also with `.gz`; Parquet, Arrow.
+        files: plain text or JSON lines, each also with `.gz`; Parquet.
         document_boundary: `file` or `blank_line`, for plain text.
         text_field: field of JSON lines, or column, that has the text.
         on_bad: called with the error of a line that cannot be read, which is
@@ -121,7 +121,7 @@ def read_paragraphs(
     sizes = map(storage.size, files)
     for path, on_read in documents.follow("corpus", files, sizes):
         lines = documents.lines(path, on_read, on_bad=on_bad)
-        if arrow_files.is_arrow(path):
+        if parquet_files.is_parquet(path):
             texts = _column_texts(path, text_field, on_bad)
             found = _paragraphs_of(texts)
         elif json_data.is_json(path):
@@ -232,7 +232,7 @@ def _json_texts(
 def _column_texts(
     path: str, column: str, on_bad: Callable[[UserError], None]
 ) -> Iterator[str]:
-    for row, (text,) in arrow_files.rows(path, [column]):
+    for row, (text,) in parquet_files.rows(path, [column]):
         if isinstance(text, str):
             yield text
             continue

@@ -43,8 +43,8 @@ def read(
     """Yields the examples of a file.
 
     Args:
-        path: a .csv, .jsonl or .json file, each also with .gz; or Parquet or
-            Arrow, with the columns of one of these.
+        path: a .csv, .jsonl or .json file, each also with .gz; or .parquet,
+            with the columns of one of these.
         labelled: whether the examples must have labels.
         log: called with a line about unusually long fields, if there are any.
 

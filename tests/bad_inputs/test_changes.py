@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from common import storage
 from common.errors import UserError
-from common.formats import arrow_files
+from common.formats import parquet_files
 from data.pretraining import runners
 from data.records import frames
 from tasks.features import run as features_run
@@ -152,4 +152,4 @@ def test_files_that_may_not_be_read_are_not_damaged(
     path.touch()
     monkeypatch.setattr(storage, "open_file", forbid)
     with pytest.raises(UserError, match="Permission denied$"):
-        arrow_files.columns(str(path))
+        parquet_files.columns(str(path))

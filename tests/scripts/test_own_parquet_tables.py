@@ -1,6 +1,8 @@
-"""The user's own Parquet and Arrow tables, and folders of `datasets`."""
+"""The user's own Parquet tables."""
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 import prepare_corpus
 from common import flags
@@ -12,14 +14,17 @@ from tasks.classification import inputs
 from tasks.classification.inputs import TEST, TRAIN
 from tasks.classification.settings import Settings
 from tasks.swag import examples as swag
-from tests.helpers import tables_of_arrow, text
+from tests.helpers import text
 
-KINDS = ["train.parquet", "stream.arrow", "file.arrow", "folder"]
 MAILS = {
     "mail": ["the cat", "a dog", "tree", "fish"],
     "grade": [1, 0, 0, 1],
     "size": [1.5, 2.0, 2.5, 7.0],
 }
+
+
+def write(path, columns):
+    parquet.write_table(pyarrow.table(columns), path)
 
 
 def settings_of(*words, **named):
@@ -29,10 +34,9 @@ def settings_of(*words, **named):
     return flags.parse(argv, Settings, "")
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_rows_by_name_and_by_number(name, tmp_path):
-    path = str(tmp_path / name)
-    tables_of_arrow.write(tmp_path / name, MAILS)
+def test_rows_by_name_and_by_number(tmp_path):
+    path = str(tmp_path / "a.parquet")
+    write(tmp_path / "a.parquet", MAILS)
     assert tables.header(path) == ["mail", "grade", "size"]
     found = tables.rows(path, ["size", 0, -2], header=True)
     assert [tuple(row) for row in found][:2] == [
@@ -45,41 +49,39 @@ def test_rows_by_name_and_by_number(name, tmp_path):
 
 def test_an_empty_table_and_a_long_field(tmp_path):
     path = tmp_path / "a.parquet"
-    tables_of_arrow.write(path, {"mail": []})
+    write(path, {"mail": []})
     with pytest.raises(UserError, match="is empty; expected rows"):
         list(tables.rows(str(path), ["mail"], header=True))
-    tables_of_arrow.write(path, {"mail": ["a", "b" * 131_073]})
+    write(path, {"mail": ["a", "b" * 131_073]})
     long = []
     assert len(list(tables.rows(str(path), ["mail"], True, long=long))) == 2
     assert long == [2]
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_classifiers_examples_and_records(name, tmp_path):
-    classes = {"grade": ["bad", "good"]}
-    tables_of_arrow.write(tmp_path / name, MAILS, classes)
+def test_a_classifiers_examples_and_records(tmp_path):
+    write(tmp_path / "a.parquet", MAILS)
     text.write_vocabulary(tmp_path / "vocab.txt")
     settings = settings_of(
         "--do_train",
-        train_file=tmp_path / name,
+        train_file=tmp_path / "a.parquet",
         label_column="grade",
         vocab_file=tmp_path / "vocab.txt",
     )
     data = inputs.read(settings)
     (part,) = data.of(TRAIN)
-    assert data.labels.names == ("bad", "good")
+    assert data.labels.names == ("0", "1")
     found = classification.examples(part.source, data.labels)
     assert [x[:4] for x in found][:2] == [
         ("0", "the cat", "", 1),
         ("1", "a dog", "", 0),
     ]
-    path, _ = inputs.make_records(str(tmp_path), settings, data, part)
+    path = inputs.make_records(str(tmp_path), settings, data, part)
     rows = example_files.read(path, classification.schema(data.labels), 128)
     assert [list(row["label_ids"]) for row in rows] == [[1], [0], [0], [1]]
 
 
 def test_the_file_of_a_split_is_found_in_the_folder(tmp_path):
-    tables_of_arrow.write(tmp_path / "test.parquet", MAILS)
+    write(tmp_path / "test.parquet", MAILS)
     settings = settings_of(
         "--do_predict", data_dir=tmp_path, labels="0,1", label_column="grade"
     )
@@ -90,16 +92,15 @@ def test_the_file_of_a_split_is_found_in_the_folder(tmp_path):
 
 def test_labels_that_are_no_text(tmp_path):
     path = tmp_path / "a.parquet"
-    tables_of_arrow.write(path, {**MAILS, "grade": [b"x", b"y", b"x", b"y"]})
+    write(path, {**MAILS, "grade": [b"x", b"y", b"x", b"y"]})
     settings = settings_of("--do_train", train_file=path, label_column="grade")
     with pytest.raises(UserError, match=r"a\.parquet:1: "):
         inputs.read(settings)
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "folder"])
-def test_choices_of_both_forms(name, tmp_path):
-    tables_of_arrow.write(
-        tmp_path / name,
+def test_choices_of_both_forms(tmp_path):
+    write(
+        tmp_path / "a.parquet",
         {
             "sent1": ["the cat", "a dog"],
             "sent2": ["it", None],
@@ -108,13 +109,13 @@ def test_choices_of_both_forms(name, tmp_path):
             "label": [1, 0],
         },
     )
-    first, second = swag.read(str(tmp_path / name), labelled=True)
+    first, second = swag.read(str(tmp_path / "a.parquet"), labelled=True)
     assert (first.context, first.choices) == (
         "the cat",
         ["it sees", "it finds"],
     )
     assert (second.choices, second.label) == (["likes", "follows"], 0)
-    tables_of_arrow.write(
+    write(
         tmp_path / "b.parquet",
         {"context": ["a"], "choices": [["b", "c"]], "label": [1]},
     )
@@ -122,14 +123,13 @@ def test_choices_of_both_forms(name, tmp_path):
     assert (found.choices, found.label) == (["b", "c"], 1)
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_corpus_from_a_column(name, tmp_path, run_script):
+def test_a_corpus_from_a_column(tmp_path, run_script):
     columns = {
         "title": ["x", "y", "z"],
         "body": ["One here. Two here.\nThree here.", "", "Four here."],
     }
     (tmp_path / "raw").mkdir()
-    tables_of_arrow.write(tmp_path / "raw" / name, columns)
+    write(tmp_path / "raw" / "a.parquet", columns)
     (tmp_path / "raw" / "more.txt").write_text("Five here. Six here.")
     code, out, error = run_script(
         prepare_corpus,
@@ -154,7 +154,7 @@ def test_a_corpus_from_a_column(name, tmp_path, run_script):
     ],
 )
 def test_a_corpus_without_its_text(values, message, tmp_path, run_script):
-    tables_of_arrow.write(tmp_path / "a.parquet", values)
+    write(tmp_path / "a.parquet", values)
     code, _, error = run_script(
         prepare_corpus,
         input_file=tmp_path / "a.parquet",

@@ -1,0 +1,83 @@
+"""Rows of Parquet files, in bounded memory; columns are found by name."""
+
+import contextlib
+from collections.abc import Iterator
+
+from common import extras, storage
+from common.errors import UserError
+
+_ROWS = 1024  # that are decoded together
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a file is Parquet, by its name."""
+    return path.endswith(".parquet")
+
+
+def columns(path: str) -> list[str]:
+    """The names of the columns.
+
+    Raises:
+        UserError: the file does not exist or is damaged, or pyarrow is not
+            installed.
+    """
+    with _opened(path) as table:
+        return list(table.schema_arrow.names)
+
+
+def rows(path: str, names: list[str]) -> Iterator[tuple[int, list]]:
+    """Yields the rows in bounded memory.
+
+    Args:
+        path: the file.
+        names: columns.
+
+    Yields:
+        number of the row, from 1, and its values: str, int, float, bool,
+        None, or lists of these.
+
+    Raises:
+        UserError: as for `columns`, or there is no such column.
+    """
+    with _opened(path) as table:
+        every = table.schema_arrow.names
+        for name in names:
+            if every.count(name) != 1:
+                raise UserError(
+                    f"no column {name!r}",
+                    path=path,
+                    expected=f"one of {', '.join(every[:20])}",
+                )
+        number = 0
+        for batch in table.iter_batches(_ROWS, columns=names):
+            for row in zip(*(batch.column(x).to_pylist() for x in names)):
+                number += 1
+                yield number, list(row)
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator:
+    """Context of a `ParquetFile`; errors of pyarrow become a UserError."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise extras.error("parquet", "pyarrow", path=path) from None
+    if not storage.exists(path):
+        raise UserError("no such file", path=path)
+    try:
+        with storage.open_file(path, "rb") as file:
+            yield parquet.ParquetFile(file)
+    except (
+        pyarrow.ArrowException,
+        MemoryError,
+        OSError,
+        UnicodeDecodeError,
+    ) as error:
+        raise UserError(
+            f"cannot be read: {str(error)[:200] or 'out of memory'}",
+            path=path,
+            fix=None
+            if isinstance(error, PermissionError)
+            else "the file is damaged or of another format: copy it again",
+        ) from None
