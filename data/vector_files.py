@@ -1,7 +1,8 @@
-"""Writing vectors of texts as the original's JSON lines, npz or TFRecords."""
+"""Writing vectors of texts as the original's JSON lines or npz."""
 
 import contextlib
-import zipfile
+import os
+import tempfile
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ class VectorWriter:
 
     Args:
         path: the file.
-        output_format: `jsonl`, `npz` or `tfrecord`.
+        output_format: `jsonl` or `npz`.
         layers: numbers of the K layers; None for mixed layers.
         pooled: whether there is one vector per text.
 
@@ -55,7 +56,7 @@ class VectorWriter:
     def __enter__(self):
         output_format, layers, pooled = self._arguments
         temporary = self._outputs.enter_context(storage.whole_file(self._path))
-        kind = {"jsonl": _JsonLines, "npz": _Npz, "tfrecord": _TFRecords}
+        kind = {"jsonl": _JsonLines, "npz": _Npz}
         self._file = kind[output_format](temporary, layers, pooled)
         self._outputs.push(lambda kind, *_: self._file.close(kind is None))
         return self
@@ -117,13 +118,13 @@ class _Npz:
         row_splits  int64 [N + 1] boundaries of the texts; unless pooled
         layers      int64 [K]; unless mixed
 
-    Values are written to a temporary file first, so that memory is bounded.
+    Values wait in a file without a name, so that memory is bounded.
     """
 
     def __init__(self, path: str, layers: list[int] | None, pooled: bool):
         self._path, self._layers, self._pooled = path, layers, pooled
-        self._raw_path = f"{path}.values"
-        self._raw = storage.open_file(self._raw_path, "wb")
+        folder = os.path.dirname(path) or "."
+        self._raw = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self._shape: tuple[int, ...] = (0,)
         self._count = 0
         self._ids: list[np.ndarray] = []
@@ -138,73 +139,17 @@ class _Npz:
         self._splits.append(self._splits[-1] + len(vectors.ids))
 
     def close(self, complete: bool) -> None:
-        try:
-            self._raw.close()
+        with self._raw:
             if complete:
-                with zipfile.ZipFile(self._path, "w") as archive:
-                    self._write_arrays(archive)
-        finally:
-            storage.remove(self._raw_path)
+                self._write()
 
-    def _write_arrays(self, archive: zipfile.ZipFile) -> None:
-        with archive.open(_entry("values"), "w", force_zip64=True) as file:
-            np.lib.format.write_array_header_1_0(
-                file,
-                {
-                    "descr": "<f4",
-                    "fortran_order": False,
-                    "shape": (self._count, *self._shape),
-                },
-            )
-            with storage.open_file(self._raw_path, "rb") as raw:
-                while chunk := raw.read(1 << 20):
-                    file.write(chunk)
-        arrays = {}
+    def _write(self) -> None:
+        shape = (self._count, *self._shape)
+        arrays = {"values": np.memmap(self._raw, "<f4", "r", shape=shape)}
         if self._layers is not None:
             arrays["layers"] = np.array(self._layers)
         if not self._pooled:
             arrays["input_ids"] = np.concatenate(self._ids)
             arrays["row_splits"] = np.array(self._splits)
-        for name, array in arrays.items():
-            with archive.open(_entry(name), "w") as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
-
-
-class _TFRecords:
-    """One `tf.train.Example` per text.
-
-    linex_index int64 [1], tokens bytes [T], layers int64 [K], values float32
-    [flattened].
-    """
-
-    def __init__(self, path: str, layers: list[int] | None, pooled: bool):
-        import tensorflow as tf
-
-        self._tf, self._layers = tf, layers
-        self._file = tf.io.TFRecordWriter(path)
-
-    def write(self, number: int, vectors: Vectors) -> None:
-        train = self._tf.train
-        tokens = [token.encode() for token in vectors.tokens]
-        found = {
-            "linex_index": train.Feature(
-                int64_list=train.Int64List(value=[number])
-            ),
-            "tokens": train.Feature(bytes_list=train.BytesList(value=tokens)),
-            "layers": train.Feature(
-                int64_list=train.Int64List(value=self._layers or [])
-            ),
-            "values": train.Feature(
-                float_list=train.FloatList(value=vectors.values.ravel())
-            ),
-        }
-        example = train.Example(features=train.Features(feature=found))
-        self._file.write(example.SerializeToString(deterministic=True))
-
-    def close(self, complete: bool) -> None:
-        self._file.close()
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    """Returns an entry dated 1980, so that equal values give equal bytes."""
-    return zipfile.ZipInfo(f"{name}.npy")
+        with storage.open_file(self._path, "wb") as file:
+            np.savez(file, **arrays)

@@ -75,7 +75,7 @@ def make_vectors(
     with open(f"{stem}.lines", "w", encoding="utf-8") as file:
         # Tabs, since ` ||| ` would separate two segments.
         file.writelines("\t".join(x.words) + "\n" for x in chunks)
-    path = f"{stem}.tfrecord"
+    path = f"{stem}.npz"
     extract_features.main(
         [
             "extract_features.py",
@@ -88,7 +88,7 @@ def make_vectors(
             f"--max_seq_length={S}",
             "--layers=-1,-2,-3,-4",
             "--mix_layers=concat",
-            "--output_format=tfrecord",
+            "--output_format=npz",
         ]
     )
     return path
@@ -105,32 +105,22 @@ def dataset(path: str, chunks: list[Chunk], label_ids: dict) -> tf.data.Dataset:
     Returns:
         for each chunk float32 [W, D], int32 [W] and float32 [W].
     """
-    signature = tf.TensorSpec([None], tf.int32)
+    with np.load(path) as found:
+        values, splits = found["values"], found["row_splits"]
 
     def words():
-        for chunk in chunks:
-            ids = [label_ids.get(x, 0) for x in chunk.labels]
-            yield chunk.positions, ids
+        for chunk, first in zip(chunks, splits[:-1], strict=True):
+            labels = [label_ids.get(x, 0) for x in chunk.labels]
+            vectors = values[first + np.array(chunk.positions)]
+            yield vectors, labels, np.ones(len(labels))
 
-    def join(record, positions, labels):
-        example = tf.io.parse_single_example(
-            record,
-            {
-                "tokens": tf.io.VarLenFeature(tf.string),
-                "values": tf.io.VarLenFeature(tf.float32),
-            },
-        )
-        count = tf.size(example["tokens"].values)
-        vectors = tf.reshape(example["values"].values, [count, -1])
-        weights = tf.ones(tf.shape(labels), tf.float32)
-        return tf.gather(vectors, positions), labels, weights
-
-    known = tf.data.Dataset.from_generator(
-        words, output_signature=(signature, signature)
-    )
-    records = tf.data.TFRecordDataset(path)
-    return tf.data.Dataset.zip(records, known).map(
-        lambda record, known: join(record, *known)
+    return tf.data.Dataset.from_generator(
+        words,
+        output_signature=(
+            tf.TensorSpec([None, values.shape[-1]], tf.float32),
+            tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([None], tf.float32),
+        ),
     )
 
 

@@ -64,7 +64,7 @@ class Settings:
         "Format of the output. npz: values [N, K, D] pooled, else [tokens of "
         "all texts, K, D] with input_ids and row_splits [N + 1]; N texts, K "
         "--layers, no K if mixed, D numbers of a vector.",
-        choices=("jsonl", "npz", "tfrecord"),
+        choices=("jsonl", "npz"),
         topic=OUTPUT,
     )
     pooling: str = flag(

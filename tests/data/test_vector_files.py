@@ -5,7 +5,6 @@ import zipfile
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from common.errors import UserError
 from data import vector_files
@@ -102,34 +101,17 @@ def test_npz_of_whole_texts_and_the_same_bytes_again(tmp_path):
     assert zipfile.ZipFile(folders[0] / "out.npz").testzip() is None
 
 
-def test_tfrecords(tmp_path):
-    rows = texts(pooled=False, mixed=False)
-    write(tmp_path / "out", "tfrecord", rows, False, False)
-    records = tf.data.TFRecordDataset(str(tmp_path / "out"))
-    found = [tf.train.Example.FromString(r.numpy()) for r in records]
-    for number, (example, row) in enumerate(zip(found, rows, strict=True)):
-        feature = example.features.feature
-        assert feature["linex_index"].int64_list.value == [number]
-        assert feature["layers"].int64_list.value == [-1, 0]
-        tokens = [t.decode() for t in feature["tokens"].bytes_list.value]
-        assert tokens == row.tokens
-        values = np.array(feature["values"].float_list.value, "f4")
-        np.testing.assert_array_equal(
-            values.reshape(row.values.shape), row.values
-        )
-
-
 def test_an_error_at_the_end_leaves_no_part(tmp_path, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError("full")
 
-    monkeypatch.setattr(vector_files._Npz, "_write_arrays", fail)
+    monkeypatch.setattr(np, "savez", fail)
     with pytest.raises(UserError, match="cannot be written: full"):
         write(tmp_path / "out", "npz", texts(False, False), False, False)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "npz", "tfrecord"])
+@pytest.mark.parametrize("kind", ["jsonl", "npz"])
 def test_an_error_leaves_the_earlier_file(tmp_path, kind):
     (tmp_path / "out").write_text("before")
     path = str(tmp_path / "out")
