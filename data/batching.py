@@ -105,7 +105,7 @@ _WINDOW = 64  # batches that are sorted together
 
 
 def training_batches(
-    examples: example_files.Examples | example_files.StoredExamples,
+    examples: example_files.Examples,
     lengths: list[int],
     batch_size: int,
     seed: int,
@@ -157,7 +157,7 @@ def training_batches(
 
 
 def report_examples(
-    examples: example_files.Examples | example_files.StoredExamples,
+    examples: example_files.Examples,
     batch_size: int,
     seed: int,
     step: int,

@@ -23,7 +23,6 @@ from common.storage import write_whole
 from data import features
 from data.records import encoding, pipelines
 
-IN_MEMORY = 2_000_000_000  # bytes of a file whose examples are in memory
 _AT_ONCE = 1024
 
 
@@ -111,29 +110,21 @@ def read(
     Raises:
         UserError: the file is damaged or has other features.
     """
-    parsing = _parsing(schema, max_seq_length, choices)
-    for _, batch in _parsed(path, parsing):
+    for batch in _parsed(path, schema, max_seq_length, choices):
         yield from _stripped(batch, schema)
 
 
 def load(
     path: str, schema: Schema, max_seq_length: int, choices: int = 1
-) -> "Examples | StoredExamples":
-    """Opens a file for batches in any order.
-
-    The batches are the same wherever the examples are.
+) -> "Examples":
+    """Loads the examples of a file.
 
     Args:
         path, schema, max_seq_length, choices: as for `write`.
 
-    Returns:
-        the examples: in memory, or in the file if it is large.
-
     Raises:
         UserError: the file is damaged or has other features.
     """
-    if storage.size(path) > IN_MEMORY:
-        return StoredExamples(path, schema, max_seq_length, choices)
     examples = read(path, schema, max_seq_length, choices)
     return Examples(examples, schema, choices)
 
@@ -142,7 +133,7 @@ class Examples:
     """Examples in memory, for batches in any order.
 
     The values of all examples stand one after the other in one array for each
-    feature, of the smallest type that holds them.
+    feature.
 
     Args:
         examples: examples (see above).
@@ -160,7 +151,10 @@ class Examples:
         self.choices = choices
         self._schema = {**INPUTS, **schema}
         del self._schema[features.INPUT_MASK]
-        blocks = {name: [np.zeros(0, np.uint8)] for name in self._schema}
+        blocks = {
+            name: [np.zeros(0, _kind(feature))]
+            for name, feature in self._schema.items()
+        }
         sizes = [np.zeros(0, np.int32)]
         examples = iter(examples)
         while some := list(itertools.islice(examples, _AT_ONCE)):
@@ -201,13 +195,13 @@ class Examples:
         indices = (starts[:, np.newaxis] + np.arange(length))[mask]
         arrays = {}
         for name, feature in self._schema.items():
-            kind, values = _kind(feature), self._values[name]
+            values = self._values[name]
             if feature.sequence:
-                padded = np.zeros(mask.shape, kind)
+                padded = np.zeros(mask.shape, values.dtype)
                 padded[mask] = values[indices]
                 arrays[name] = padded.reshape(shape)
             else:
-                rows = values.reshape(-1, feature.size)[chosen].astype(kind)
+                rows = values.reshape(-1, feature.size)[chosen]
                 arrays[name] = rows[:, 0] if feature.size == 1 else rows
             if name == features.INPUT_IDS:
                 mask_values = mask.astype(np.int32).reshape(shape)
@@ -229,80 +223,23 @@ class Examples:
                 expected = arrays[features.INPUT_MASK]
             assert (sizes == expected).all(), name
             rows = [np.asarray(row, _kind(feature)) for row in rows]
-            arrays[name] = _smallest(np.concatenate(rows))
+            arrays[name] = np.concatenate(rows)
         return arrays
 
 
-class StoredExamples:
-    """Examples in a file, for batches in any order.
-
-    12 bytes of memory an example; each batch reads its own records.
-
-    Args:
-        path, schema, max_seq_length, choices: as for `write`.
-
-    Attributes:
-        lengths: as in `Examples`.
-
-    Raises:
-        UserError: the file is damaged or has other features.
-    """
-
-    def __init__(
-        self, path: str, schema: Schema, max_seq_length: int, choices: int = 1
-    ):
-        self._path, self._schema = path, {**INPUTS, **schema}
-        self._parsing = _parsing(schema, max_seq_length, choices)
-        lengths, sizes = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-        for raw, batch in _parsed(path, self._parsing):
-            tokens = batch[features.INPUT_MASK].sum(-1, np.int32)
-            lengths.append(tokens.reshape(-1, choices).max(1))
-            sizes.append(raw.astype(np.int64))
-        self.lengths = np.concatenate(lengths)
-        sizes = np.concatenate(sizes)
-        # Around a record: 8 bytes of length, 4 + 4 of checksums.
-        self._starts = np.cumsum(sizes + 16) - sizes - 4
-
-    def __len__(self):
-        return len(self.lengths)
-
-    def batch(self, chosen: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """Reads the chosen examples; see `Examples.batch`."""
-        records = []
-        with storage.open_file(self._path, "rb") as file:
-            for start in self._starts[chosen].tolist():
-                file.seek(start - 12)
-                size = int.from_bytes(file.read(8), "little")
-                file.seek(start)
-                records.append(file.read(size))
-        parsed = tf.io.parse_example(tf.constant(records), self._parsing)
-        arrays = {}
-        for name, feature in self._schema.items():
-            values = parsed[name].numpy().astype(_kind(feature))
-            if feature.sequence:
-                arrays[name] = values[..., :length]
-            else:
-                arrays[name] = values[:, 0] if feature.size == 1 else values
-        return arrays
-
-
-def _parsing(schema: Schema, max_seq_length: int, choices: int) -> dict:
-    """Features for `tf.io.parse_example`."""
+def _parsed(
+    path: str, schema: Schema, max_seq_length: int, choices: int
+) -> Iterator[dict]:
+    """Yields the features of a batch of records."""
     shape = [choices, max_seq_length][choices == 1 :]
-    return {
+    parsing = {
         name: tf.io.FixedLenFeature(
             shape if feature.sequence else [feature.size], feature.kind
         )
         for name, feature in {**INPUTS, **schema}.items()
     }
-
-
-def _parsed(path: str, parsing: dict) -> Iterator[tuple[np.ndarray, dict]]:
-    """Yields the sizes of records, int32 [B], and their features."""
     dataset = tf.data.TFRecordDataset(path).batch(_AT_ONCE)
-    dataset = dataset.map(
-        lambda x: (tf.strings.length(x), tf.io.parse_example(x, parsing))
-    )
+    dataset = dataset.map(lambda x: tf.io.parse_example(x, parsing))
     dataset = pipelines.without_autotuning(dataset.prefetch(1))
     try:
         yield from dataset.as_numpy_iterator()
@@ -316,16 +253,6 @@ def _parsed(path: str, parsing: dict) -> Iterator[tuple[np.ndarray, dict]]:
 
 def _kind(feature: Feature) -> str:
     return feature.kind.replace("int64", "int32")
-
-
-def _smallest(values: np.ndarray) -> np.ndarray:
-    """Converts numbers to the smallest type that holds the same bits."""
-    for kind in (np.uint8, np.int8, np.uint16, np.int16):
-        with np.errstate(invalid="ignore"):
-            found = values.astype(kind)
-        if found.astype(values.dtype).tobytes() == values.tobytes():
-            return found
-    return values
 
 
 def _padded(examples, schema, length, choices) -> dict[str, np.ndarray]:

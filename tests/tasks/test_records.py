@@ -1,4 +1,4 @@
-"""Records of words and of choices: in memory, streamed, made once."""
+"""Records of words and of choices, made once."""
 
 import json
 import random
@@ -90,31 +90,25 @@ def of_swag(folder):
 
 
 @pytest.mark.parametrize("task", [of_ner, of_swag])
-def test_batches_are_those_of_the_examples(folder, task, monkeypatch):
-    """From the file in memory, and from the file itself."""
+def test_batches_are_those_of_the_examples(folder, task):
     settings, source, examples, schema, choices = task(folder)
     path, length = str(folder / "run" / "x"), settings.tuning.max_seq_length
     count = records.make(settings, path, source, examples, schema, choices)
     expected = example_files.Examples(examples(), schema, choices)
     assert count == len(expected) >= 61
-    held = example_files.load(path, schema, length, choices)
-    monkeypatch.setattr(example_files, "IN_MEMORY", 1000)
-    stored = example_files.load(path, schema, length, choices)
-    assert isinstance(held, example_files.Examples)
-    assert isinstance(stored, example_files.StoredExamples)
+    loaded = example_files.load(path, schema, length, choices)
     lengths = [7, 11, length]
 
     def batches(some):
         made = batching.training_batches(some, lengths, 7, 5, 3)
         return list(made.take(30).as_numpy_iterator())
 
-    for found in (held, stored):
-        np.testing.assert_array_equal(found.lengths, expected.lengths)
-        for a, b in zip(batches(found), batches(expected), strict=True):
-            assert set(a) == set(b)
-            for feature in a:
-                assert a[feature].dtype == b[feature].dtype
-                np.testing.assert_array_equal(a[feature], b[feature])
+    np.testing.assert_array_equal(loaded.lengths, expected.lengths)
+    for a, b in zip(batches(loaded), batches(expected), strict=True):
+        assert set(a) == set(b)
+        for feature in a:
+            assert a[feature].dtype == b[feature].dtype
+            np.testing.assert_array_equal(a[feature], b[feature])
 
 
 EVERY_TASK = {
@@ -214,62 +208,13 @@ def test_a_folder_with_other_training_data_is_left_as_it_is(
     assert sorted(run.iterdir()) == before
 
 
-def array_bytes(examples):
-    """Bytes of all arrays that an object holds."""
-    waiting, size = [*vars(examples).values()], 0
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, np.ndarray):
-            size += value.nbytes
-    return size
-
-
-def test_a_sequence_takes_a_quarter_of_a_kilobyte():
-    """Sentences as in CoNLL 2003, and choices as in SWAG; ids of real size."""
-    rng = np.random.default_rng(1)
-    count, size = 500, 29
-    ids = rng.integers(0, 30522, [count, C, size]).tolist()
-    words = example_files.Examples(
-        (
-            {
-                "input_ids": x,
-                "segment_ids": [0] * size,
-                "label_ids": [y % 9 for y in x],
-                "label_weights": [float(y % 3 > 0) for y in x],
-            }
-            for x, *_ in ids
-        ),
-        windows.training_schema(),
-    )
-    assert 2 * size < array_bytes(words) / count < 250
-    choices = example_files.Examples(
-        (
-            {
-                "input_ids": x,
-                "segment_ids": [[0] * 13 + [1] * (size - 13)] * C,
-                "label_ids": [2],
-                "choice_weights": [1.0] * C,
-            }
-            for x in ids
-        ),
-        swag.training_schema(C),
-        C,
-    )
-    assert array_bytes(choices) / count / C < 250
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "task", ["swag", pytest.param("ner", marks=pytest.mark.long)]
 )
-def test_streamed_training_ends_with_the_same_weights(
-    folder, task, run_script, monkeypatch
-):
-    """From the records that another run has made."""
+def test_records_of_another_run_give_the_same_weights(folder, task, run_script):
     found = []
-    for name, start in (("held", "wrote"), ("streamed", "reusing")):
+    for name, start in (("first", "wrote"), ("second", "reusing")):
         run = folder / name
         code, _, err = run_script(
             SCRIPTS[task],
@@ -280,10 +225,9 @@ def test_streamed_training_ends_with_the_same_weights(
         assert f"{start} {COUNTS[task]} examples of " in err, err
         (index,) = run.glob("model.ckpt-*.index")
         found.append(tensor_files.read(str(index.with_suffix(""))))
-        (folder / "streamed").mkdir(exist_ok=True)
-        for path in folder.glob("held/train.tf_record*"):
-            shutil.copy(path, folder / "streamed" / path.name)
-        monkeypatch.setattr(example_files, "IN_MEMORY", 0)
+        (folder / "second").mkdir(exist_ok=True)
+        for path in folder.glob("first/train.tf_record*"):
+            shutil.copy(path, folder / "second" / path.name)
     assert set(found[0]) == set(found[1])
     for name, values in found[0].items():
         np.testing.assert_array_equal(values, found[1][name], name)
