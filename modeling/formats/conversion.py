@@ -13,7 +13,7 @@ from common.storage import write_whole
 from data import features
 from data.text import tokenizer_files, vocabulary
 from modeling.config import BertConfig
-from modeling.formats import model_card, model_folder, portable
+from modeling.formats import model_folder, portable
 from modeling.formats.model_folder import ModelFiles
 
 SOURCES = ("google", "huggingface", "model_garden", "hub")
@@ -73,12 +73,6 @@ class Settings:
         None,
         "Positions of the output: the position embeddings are repeated.",
         at_least=1,
-    )
-
-    task_name: str | None = flag(
-        None,
-        "Task of GLUE, whose names of labels config.json gets.",
-        choices=tuple(model_card.GLUE_LABELS),
     )
 
     def check(self) -> None:
@@ -226,10 +220,6 @@ def read(settings: Settings) -> Bert:
         bert.do_lower_case = settings.files.do_lower_case
     if settings.files.strip_accents is not None:
         bert.strip_accents = settings.files.strip_accents
-    if settings.task_name:
-        bert.task = model_card.glue_task(
-            settings.task_name, len(bert.values.get("output_bias", ())), path
-        )
     return bert
 
 
@@ -327,15 +317,6 @@ def write(bert: Bert, target: str, folder: str) -> None:
 
     if target == "huggingface":
         huggingface.write(folder, bert.config, bert.values, bert.task)
-        card = model_card.page(
-            bert.config,
-            huggingface.architectures(bert.values)[0],
-            (bert.task or {}).get("labels") or [],
-            bert.do_lower_case,
-            bert.strip_accents,
-            bert.path,
-        )
-        write_whole(os.path.join(folder, model_card.FILE), card)
     elif target == "model_garden":
         prefix = os.path.join(folder, model_garden.PREFIX)
         model_garden.write(prefix, bert.config, bert.values)

@@ -1,3 +1,4 @@
+import json
 import shutil
 
 import keras
@@ -162,8 +163,8 @@ def test_a_next_sentence_head_is_saved_for_transformers(tmp_path):
     encoder = bert.new_encoder(library_files.config())
     folder = tmp_path / "saved"
     bert.save(bert.next_sentence(encoder), str(folder), to="huggingface")
-    card = (folder / "README.md").read_text()
-    assert "# BertForNextSentencePrediction\n" in card
+    described = json.loads((folder / "config.json").read_text())
+    assert described["architectures"] == ["BertForNextSentencePrediction"]
 
 
 def test_what_cannot_be_saved(tmp_path):

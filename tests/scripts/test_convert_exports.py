@@ -27,48 +27,6 @@ def classifier_folder(folder, size):
     return folder
 
 
-def test_a_model_card_tells_sizes_training_and_results(convert, tmp_path):
-    google = classifier_folder(tmp_path / "google", 2)
-    settings = {
-        "learning_rate": 0.5,
-        "data_dir": "/secret|x",
-        "records": "360 examples",
-        "environment": {"device": "CPU"},
-    }
-    described = json.dumps({"step": 71, "settings": settings})
-    (google / "bert_model.ckpt.json").write_text(described)
-    results = google / "eval_results.txt"
-    results.write_text("eval_accuracy = 0.875\nglobal_step = 71\n")
-    convert("google", google, "huggingface", tmp_path / "hf", task_name="sst2")
-    card = (tmp_path / "hf" / "README.md").read_text()
-    assert card.startswith("---\nlibrary_name: transformers\n")
-    for line in (
-        "pipeline_tag: text-classification",
-        "| layers | 2 |",
-        "| labels | negative, positive |",
-        "| step | 71 |",
-        "| learning_rate | 0.5 |",
-        "| records | 360 examples |",
-        "| device | CPU |",
-        "| eval_accuracy | 0.875 |",
-    ):
-        assert line in card.splitlines()
-    assert "secret" not in card
-    config = json.loads((tmp_path / "hf" / "config.json").read_text())
-    assert config["id2label"] == {"0": "negative", "1": "positive"}
-    results.write_text("eval_accuracy = 0.875\nglobal_step = 70\n")
-    convert("google", google, "huggingface", tmp_path / "other")
-    assert "0.875" not in (tmp_path / "other" / "README.md").read_text()
-
-
-def test_the_labels_of_another_task_are_an_error(convert, tmp_path):
-    google = classifier_folder(tmp_path / "google", 3)
-    error = convert(
-        "google", google, "huggingface", tmp_path / "x", 2, task_name="sst2"
-    )
-    assert "--task_name=sst2, but the classifier has 3 labels" in error
-
-
 def test_tokenizer_json_gives_the_tokens_of_the_vocabulary(convert, tmp_path):
     google = classifier_folder(tmp_path / "google", 2)
     convert("google", google, "huggingface", tmp_path / "hf")
