@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -222,27 +223,31 @@ def test_no_tensorflow_is_imported():
     assert done.stdout == "False\n"
 
 
+WRITER = """
+import sys
+from data.corpus import corpus_writer
+
+with corpus_writer.open_text(sys.argv[1]) as write:
+    write("One.\\n")
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+
+
 def test_a_killed_run_leaves_the_output_as_it_was(tmp_path):
-    output, pipe = tmp_path / "corpus.txt", tmp_path / "pipe"
+    output = tmp_path / "corpus.txt"
     output.write_text("precious\n")
-    os.mkfifo(pipe)
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            prepare_corpus.__file__,
-            f"--input_file={pipe}",
-            f"--output_file={output}",
-            "--num_processes=1",
-        ],
-        stderr=subprocess.DEVNULL,
-    )
-    with open(pipe, "w") as file:  # it waits for the reader
-        file.write("One. Two.\n")
-        file.flush()
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, output],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=pathlib.Path(prepare_corpus.__file__).parent,
+    ) as process:
+        assert process.stdout.readline() == b"written\n"
         process.kill()
         assert process.wait() == -signal.SIGKILL
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *(".corpus.txt.lock", "corpus.txt", "corpus.txt.partial", "pipe"),
+        *(".corpus.txt.lock", "corpus.txt", "corpus.txt.partial"),
     ]
     assert output.read_text() == "precious\n"
 
