@@ -7,8 +7,11 @@
 
 TensorFlow is imported when one of the names of `__all__` is first used. If
 `bert` is imported before `tensorflow` and `keras`, they load without log
-messages about missing devices.
+messages about missing devices. Keras knows the layers and the optimizer, in
+either order.
 """
+
+import sys
 
 from common import packages, tensorflow_log
 
@@ -50,4 +53,16 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
 
 
+def _register() -> None:
+    """Registers the layers and the optimizer, for Keras to load models."""
+    package = packages.__name__.removesuffix("common.packages")
+    if f"{package}modeling" in sys.modules:
+        return  # which imports Keras: not all of it is defined
+    from modeling import dropout, models, task_models  # noqa: F401
+
+    if dropout.ON_TENSORFLOW:
+        from training import optimization  # noqa: F401
+
+
 tensorflow_log.hold_back_import()
+tensorflow_log.after_import("keras", _register)

@@ -41,9 +41,6 @@ def run(
     """
     # Else TensorFlow's notes on missing devices would bury our messages.
     tensorflow_log.hold_back_import(lambda: say("loading TensorFlow ..."))
-    # oneDNN's matrix products are a quarter faster on any x86; by default
-    # TensorFlow uses them only with AVX-512.
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     try:
         with _held:
             code = main(argv) or 0

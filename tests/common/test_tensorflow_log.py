@@ -8,6 +8,7 @@ import pytest
 NOISY = """
 import gc, os
 assert not gc.isenabled()
+assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == os.environ["EXPECTED_ONEDNN"]
 os.write(2, b"noise of the import\\n")
 class config:
     def list_physical_devices():
@@ -29,17 +30,25 @@ os.write(2, b"after\\n")
 """
 
 
-def run(tmp_path, source):
+def run(tmp_path, source, **environment):
     (tmp_path / "tensorflow").mkdir()
     (tmp_path / "tensorflow" / "__init__.py").write_text(source)
     path = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, '.']\n"
     command = [sys.executable, "-S", "-c", path + PROGRAM]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    environment = {"EXPECTED_ONEDNN": "1", **environment}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environment
+    )
     return done.stderr.splitlines()
 
 
-def test_the_noise_of_an_import_is_not_shown(tmp_path):
-    assert run(tmp_path, NOISY) == ["before", "starts", "after"]
+@pytest.mark.parametrize(
+    "environment", [{}, {"TF_ENABLE_ONEDNN_OPTS": "0", "EXPECTED_ONEDNN": "0"}]
+)
+def test_the_noise_of_an_import_is_not_shown(tmp_path, environment):
+    """And oneDNN is on, unless the user has chosen."""
+    lines = run(tmp_path, NOISY, **environment)
+    assert lines == ["before", "starts", "after"]
 
 
 @pytest.mark.parametrize("where", ["import", "driver"])
