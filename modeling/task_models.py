@@ -3,12 +3,63 @@
 import keras
 from keras import ops
 
+from common.errors import UserError
 from data import features
 from modeling import heads, layers
 from modeling.config import BertConfig
 from modeling.encoder import build_encoder
 
 POOLED_DROPOUT = 0.1  # below the head; fixed in the original
+
+
+@keras.saving.register_keras_serializable("bert")
+class Classifier(keras.Model):
+    """Functional model of `build_classifier`, whose outputs are logits."""
+
+    def compile(
+        self,
+        optimizer="rmsprop",
+        loss=None,
+        loss_weights=None,
+        metrics=None,
+        **kwargs,
+    ):
+        """As in `keras.Model`, with a loss of logits.
+
+        Args:
+            optimizer: the optimizer.
+            loss: of logits; None: cross-entropy, with accuracy as the metric,
+                or the squared error of regression.
+            loss_weights: of Keras.
+            metrics: of Keras.
+            **kwargs: of Keras.
+
+        Raises:
+            UserError: the loss takes probabilities.
+        """
+        if loss is None and self.output["logits"].shape[-1] == 1:
+            loss = keras.losses.MeanSquaredError()
+        elif loss is None:
+            loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+            metrics = ["accuracy"] if metrics is None else metrics
+        for part in keras.tree.flatten(loss):
+            name = getattr(part, "__name__", part)
+            if isinstance(part, keras.Loss):
+                is_wrong = part.get_config().get("from_logits") is False
+            else:
+                is_wrong = "crossentropy" in str(name).lower()
+            if is_wrong:
+                raise UserError(
+                    f"the loss {name!r:.60} takes probabilities",
+                    expected="a loss of logits",
+                    fix="pass no loss, or one with from_logits=True",
+                )
+        super().compile(optimizer, loss, loss_weights, metrics, **kwargs)
+
+    def compile_from_config(self, config):
+        """Compiles a model that is loaded, and builds its optimizer."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
 
 
 def build_classifier(
@@ -34,7 +85,7 @@ def build_classifier(
     encoder = encoder or build_encoder(config, seed, packed)
     pooled = _pooled_output(encoder, encoder.input)
     logits = _scores(pooled, config, seed, num_labels, "classifier")
-    return keras.Model(encoder.input, {"logits": logits}, name="sentence")
+    return Classifier(encoder.input, {"logits": logits}, name="sentence")
 
 
 def build_span_model(
