@@ -141,14 +141,17 @@ def keeping_inputs(function: Callable, *tensors):
 def take_rows(table, ids):
     """Rows of a table: float [V, H], int32 [...] -> float [..., H].
 
+    An id below 0 is an error on CPUs, where `ops.take` counts from the end.
     The gradient adds up the rows of each id. On GPUs XLA adds them in any
     order; if each run must give the same bits, it adds one row after the
     other, which takes about 0.1 ms a row. So a compiled, deterministic step
     sorts the rows by id, and adds them up without a scatter.
     """
     options = _options()
-    if not (options.compiled and options.deterministic):
+    if not dropout.ON_TENSORFLOW:
         return ops.take(table, ids, axis=0)
+    if not (options.compiled and options.deterministic):
+        return tf.gather(ops.convert_to_tensor(table), ids)
 
     @tf.custom_gradient
     def take(table):
