@@ -1,6 +1,7 @@
 """The encoder as a Keras functional model."""
 
 import os
+import zlib
 
 import keras
 from keras import ops
@@ -92,7 +93,33 @@ class Encoder(keras.Model):
         """
         names = ("sequence_output", "pooled_output")
         outputs = {name: self.output[name] for name in names}
-        keras.Model(self.input, outputs).export(filepath, *args, **kwargs)
+        model = keras.Model(self.input, outputs)
+        model(self.input)  # some formats are for models that were called
+        model.export(filepath, *args, **kwargs)
+
+    def enable_lora(
+        self, rank: int, lora_alpha: float | None = None, seed: int = 12345
+    ) -> None:
+        """Trains low-rank updates of all dense layers, and nothing else.
+
+        Hu et al. 2021, arXiv:2106.09685. Whatever saves the encoder adds the
+        updates to the weights.
+
+            encoder.enable_lora(rank=8)
+            model = bert.classifier(encoder, num_labels=2)
+
+        Args:
+            rank: of the updates.
+            lora_alpha: their scale times the rank; None: the rank.
+            seed: of their initial weights.
+        """
+        for variable in self.variables:
+            variable.trainable = False
+        for layer in self._flatten_layers():
+            if isinstance(layer, keras.layers.Dense):
+                key = zlib.crc32(f"{seed}/{layer.path}/lora".encode())
+                first = keras.initializers.HeUniform(key)
+                layer.enable_lora(rank, lora_alpha, first)
 
     def load_weights(self, filepath, *args, **kwargs):
         """Loads weights that Keras has saved.

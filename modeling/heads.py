@@ -45,9 +45,8 @@ class MaskedLMHead(keras.layers.Layer):
 
     def get_config(self):
         """The layer's arguments."""
-        policy = keras.dtype_policies.serialize(self.transform.dtype_policy)
-        inherited = {**super().get_config(), "dtype": policy}
-        return layers.config_of(self, inherited)
+        policy = self.layer_norm.dtype_policy
+        return layers.config_of(self, super().get_config(), policy)
 
     def call(self, x, table):
         """Computes the scores.

@@ -51,12 +51,15 @@ class Factory:
         seed: of the initial weights.
         scope: name of the layer in its network; it and the part's name
             determine the seed of the part.
-        dtype: policy of the parts; None: Keras' global one.
+        dtype: policy of the parts; None: Keras' global one. A map also has
+            the policies of quantized dense layers, by their names.
     """
 
     def __init__(self, config: BertConfig, seed: int, scope: str, dtype=None):
         self._config, self._seed, self._scope = config, seed, scope
-        self._dtype = dtype
+        kind = keras.dtype_policies.DTypePolicyMap
+        self._policies = dtype if isinstance(dtype, kind) else kind(dtype)
+        self._dtype = self._policies.default_policy
 
     def initializer(self, name: str) -> keras.initializers.Initializer:
         """Truncated normal, as in the original."""
@@ -65,21 +68,21 @@ class Factory:
             stddev=self._config.initializer_range, seed=seed
         )
 
-    def dense(self, units: int, name: str, **kwargs) -> keras.layers.Dense:
+    def dense(
+        self, units: int, name: str, kind=keras.layers.Dense, **kwargs
+    ) -> keras.layers.Dense:
         """x W + b, W of [inputs, units]."""
-        return keras.layers.Dense(
+        return kind(
             units,
             kernel_initializer=self.initializer(name),
             name=name,
-            dtype=self._dtype,
+            dtype=self._policies[name],
             **kwargs,
         )
 
     def projection(self, units: int, name: str) -> "Projection":
-        """x W; its bias is added by the next layer."""
-        return Projection(
-            units, self.initializer(name), name=name, dtype=self._dtype
-        )
+        """x W and b, which the next layer adds."""
+        return self.dense(units, name, Projection)
 
     def dropout(self, rate: float, name: str) -> dropout.Dropout:
         """A dropout layer with its own salt."""
@@ -97,15 +100,29 @@ class Factory:
         return AddNorm(self.dropout(rate, drop), name=name, dtype=self._dtype)
 
 
-def config_of(layer: keras.layers.Layer, inherited: dict) -> dict:
+def config_of(layer: keras.layers.Layer, inherited: dict, policy=None) -> dict:
     """Arguments of a layer that is made of a config and a seed, as JSON.
 
     Args:
         layer: has the attributes `config` and `seed`.
         inherited: the arguments of Keras' own layer.
+        policy: of its parts that are not quantized; None: the layer's.
     """
-    sizes = dataclasses.asdict(layer.config)
-    return {**inherited, "config": sizes, "seed": layer.seed}
+    policy = policy or layer.dtype_policy
+    policy = getattr(policy, "default_policy", policy)
+    quantized = {
+        part.name: part.dtype_policy
+        for part in layer._flatten_layers(include_self=False)
+        if part.dtype_policy.quantization_mode
+    }
+    if quantized:
+        policy = keras.dtype_policies.DTypePolicyMap(policy, quantized)
+    return {
+        **inherited,
+        "dtype": keras.dtype_policies.serialize(policy),
+        "config": dataclasses.asdict(layer.config),
+        "seed": layer.seed,
+    }
 
 
 def sizes_of(config: BertConfig | dict) -> BertConfig:
@@ -221,32 +238,21 @@ class AttentionBias(keras.layers.Layer):
         return masked[:, None] * MASKED_SCORE
 
 
-class Projection(keras.layers.Layer):
-    """x W of a dense layer; the next function adds its bias.
-
-    Args:
-        units: width of the output.
-        initializer: of the kernel.
-    """
-
-    def __init__(self, units: int, initializer, **kwargs):
-        super().__init__(**kwargs)
-        self.units, self.initializer = units, initializer
-
-    def build(self, input_shape):
-        """Creates the kernel, [inputs, units], and the bias."""
-        self.kernel = self.add_weight(
-            shape=(input_shape[-1], self.units),
-            initializer=self.initializer,
-            name="kernel",
-        )
-        self.bias = self.add_weight(
-            shape=(self.units,), initializer="zeros", name="bias"
-        )
+class Projection(keras.layers.Dense):
+    """x W and b of a dense layer; the next function adds them."""
 
     def call(self, x):
-        """float [..., inputs] -> float [..., units]."""
-        return ops.matmul(x, self.kernel)
+        """float [..., inputs] -> float [..., units] and [units]."""
+        return ops.matmul(x, self.kernel), ops.convert_to_tensor(self.bias)
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        """As in `Dense`, which refuses classes that are made of it."""
+        super().quantize(mode, type_check=False, config=config)
+
+    def quantized_call(self, x):
+        """As `call`; Keras has added b by then, and 0 is left to add."""
+        product = super().quantized_call(x)
+        return product, ops.zeros((self.units,), product.dtype)
 
 
 class SelfAttention(keras.layers.Layer):
@@ -413,22 +419,13 @@ class TransformerBlock(keras.layers.Layer):
                 bias = gather_positions(bias[:, 0], positions)[:, None]
         attended = self.attention(x, bias, queries, training=training)
         x = self.attention_layer_norm(
-            self.attention_output(attended),
-            ops.convert_to_tensor(self.attention_output.bias),
-            queries,
-            training=training,
+            *self.attention_output(attended), queries, training=training
         )
         hidden = fused_ops.elementwise(
-            _activate,
-            self.intermediate(x),
-            ops.convert_to_tensor(self.intermediate.bias),
-            name=self.config.hidden_act,
+            _activate, *self.intermediate(x), name=self.config.hidden_act
         )
         return self.output_layer_norm(
-            self.output_dense(hidden),
-            ops.convert_to_tensor(self.output_dense.bias),
-            x,
-            training=training,
+            *self.output_dense(hidden), x, training=training
         )
 
 

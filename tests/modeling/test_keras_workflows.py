@@ -3,12 +3,15 @@
 import pathlib
 import subprocess
 import sys
+import types
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert
+from common.errors import UserError
 from modeling import encoder, models, precision, task_models
 from tests.helpers import small
 from training import optimization
@@ -147,9 +150,7 @@ def dataset(model):
 
 STRANGER = """
 import sys
-import keras, numpy as np
-from modeling import task_models  # registers the layers
-from training import optimization  # and the optimizer
+import numpy as np
 model = keras.saving.load_model(sys.argv[1])
 inputs = dict(np.load(sys.argv[2]))
 labels = inputs.pop("labels")
@@ -158,15 +159,18 @@ print(float(loss), int(model.optimizer.iterations.numpy()))
 """
 
 
-@pytest.mark.long
-def test_another_process_continues_the_training(tmp_path):
+@pytest.mark.parametrize(
+    "first", ["bert, keras", "bert, tensorflow, keras", "keras, bert"]
+)
+def test_another_process_continues_the_training(first, tmp_path):
     model = compiled(built("own_head"))
     model.fit(dataset(model), verbose=0)
     model.save(tmp_path / "model.keras")
     inputs, labels = batch_of(model), np.arange(ROWS) % C
     np.savez(tmp_path / "inputs.npz", **inputs, labels=labels)
+    program = f"import {first}\n{STRANGER}"
     done = subprocess.run(
-        [sys.executable, "-c", STRANGER, "model.keras", "inputs.npz"],
+        [sys.executable, "-c", program, "model.keras", "inputs.npz"],
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "2"},
         capture_output=True,
@@ -251,6 +255,113 @@ def test_an_exported_model_gives_the_same_outputs(kind, tmp_path):
         expected,
         found,
     )
+
+
+def test_an_encoder_is_exported_for_other_runtimes(monkeypatch, tmp_path):
+    """A stand-in takes the graph and the inputs of ONNX's converter."""
+    calls = []
+    convert = types.SimpleNamespace(
+        from_function=lambda graph, inputs, **_: calls.append((graph, inputs))
+    )
+    stand_in = types.SimpleNamespace(convert=convert)
+    monkeypatch.setattr(keras.src.utils.module_utils, "tf2onnx", stand_in)
+    monkeypatch.setattr(keras.src.export.onnx, "patch_tf2onnx", lambda: None)
+    model = built("encoder")
+    model.export(str(tmp_path / "a.onnx"), format="onnx", verbose=False)
+    ((graph, (inputs,)),) = calls
+    assert set(inputs) == set(model.input)
+    outputs = graph.get_concrete_function().structured_outputs
+    assert set(outputs) == {"sequence_output", "pooled_output"}
+
+
+@pytest.mark.parametrize("use", ["call", "fit", "predict", "export"])
+def test_a_negative_id_is_an_error(use, tmp_path):
+    """Not the token that many from the end."""
+    model = compiled(built("own_head"))
+    inputs = batch_of(model)
+    inputs["input_ids"][1, 2] = -1
+    with pytest.raises(tf.errors.InvalidArgumentError, match="-1 is not in"):
+        if use == "call":
+            model(inputs)
+        elif use == "fit":
+            model.fit(inputs, np.zeros(ROWS), verbose=0)
+        elif use == "predict":
+            model.predict(inputs, verbose=0)
+        else:
+            model.export(str(tmp_path / "export"), verbose=False)
+            loaded = tf.saved_model.load(str(tmp_path / "export"))
+            loaded.serve({n: tf.constant(x) for n, x in inputs.items()})
+
+
+@pytest.mark.parametrize("kind", ["encoder", "classifier", "pretraining"])
+def test_a_quantized_model_comes_back(kind, tmp_path):
+    model = built(kind)
+    dense = [
+        x for x in model._flatten_layers() if isinstance(x, keras.layers.Dense)
+    ]
+    assert len(dense) == 6 * small.L + 1 + (kind == "pretraining")
+    model.quantize("int8")
+    assert {x.quantization_mode for x in dense} == {"int8"}
+    assert_equal_outputs(built(kind), model, atol=1.0)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert_equal_outputs(model, again)
+    again.save(tmp_path / "again.keras")
+    third = keras.saving.load_model(tmp_path / "again.keras")
+    assert_equal_outputs(model, third)
+
+
+def test_low_rank_updates_are_trained_alone_and_saved(tmp_path):
+    models = [built("encoder"), built("encoder")]
+    for model in models:
+        model.enable_lora(2, lora_alpha=3)
+    first, second = (list(x.trainable_variables) for x in models)
+    names = [variable.name for variable in first]
+    assert names == ["lora_kernel_a", "lora_kernel_b"] * (6 * small.L + 1)
+    for x, y in zip(first, second, strict=True):
+        np.testing.assert_array_equal(x, y)  # a function of the seed
+    assert_equal_outputs(built("encoder"), model)  # until they are trained
+    for variable in second:
+        variable.assign(variable + 0.1)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert_equal_outputs(model, again, atol=1e-5)
+
+
+def test_a_classifier_is_trained_on_logits_by_default(tmp_path):
+    model = built("classifier")
+    inputs, labels = batch_of(model), np.arange(ROWS) % C
+    model.compile(bert.AdamWeightDecay(1e-2), jit_compile=False)
+    model.fit(inputs, labels, verbose=0)
+    logits = model(inputs)["logits"].numpy()
+    losses = np.log(np.exp(logits).sum(-1)) - logits[range(ROWS), labels]
+    expected = [losses.mean(), np.mean(logits.argmax(-1) == labels)]
+    for _ in range(2):
+        found = model.evaluate(inputs, labels, verbose=0)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        model.save(tmp_path / "model.keras")
+        model = keras.saving.load_model(tmp_path / "model.keras")
+        assert int(model.optimizer.iterations) == 1
+    regression = task_models.build_classifier(small.config(), 1)
+    regression.compile("sgd", jit_compile=False)
+    scores = regression(inputs)["logits"].numpy()[:, 0]
+    found = regression.evaluate(inputs, labels, verbose=0)
+    assert found == pytest.approx(np.mean((scores - labels) ** 2), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "sparse_categorical_crossentropy",
+        keras.losses.SparseCategoricalCrossentropy(),
+        {"logits": keras.losses.categorical_crossentropy},
+    ],
+)
+def test_a_loss_of_probabilities_is_an_error(loss):
+    model = built("classifier")
+    with pytest.raises(UserError, match="probabilities; .* from_logits=True"):
+        model.compile("sgd", loss)
+    model.compile("sgd", "mse")  # any other
 
 
 def test_wrong_names_of_inputs_are_an_error():

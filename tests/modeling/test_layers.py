@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoints, dropout
+from modeling import checkpoints, dropout, layers
 from modeling.encoder import build_encoder
 from modeling.models import build_pretraining_model
 from tests.helpers import numpy_bert, small
@@ -46,6 +46,16 @@ def test_dropout_falls_where_the_original_has_it(drops):
 def test_each_dropout_has_a_mask_of_its_own(drops):
     keys = {key for _, _, key in drops}
     assert len(keys) == 1 + 3 * L
+
+
+def test_dropout_falls_on_the_sum_of_product_and_bias():
+    """So a row whose product is zero is no constant, and has a norm."""
+    make = layers.Factory(small.config(), 3, "scope")
+    add_norm = make.add_norm(0.5, "drop", "norm")
+    parts = tf.zeros([B, S, H]), tf.ones([H]), tf.zeros([B, S, H])
+    with dropout.dropout_seed(tf.constant([1, 2])):
+        normed = add_norm(*parts, training=True)
+    np.testing.assert_allclose(tf.math.reduce_std(normed, -1), 1.0, atol=1e-4)
 
 
 def test_layer_norms_have_the_originals_epsilon():
