@@ -11,15 +11,19 @@ from bert import locations
 from bert.tokenizer import Tokenizer
 from common import storage
 from common.errors import UserError
+from common.formats import json_files
+from common.formats.json_files import optional
 from common.progress import say
 from data.text import vocabulary
-from modeling import checkpoints
+from modeling import checkpoints, precision
 from modeling.config import BertConfig
 from modeling.encoder import Encoder, build_encoder
 from modeling.formats import conversion
 
 
-def new_encoder(config: BertConfig | str, seed: int = 12345) -> Encoder:
+def new_encoder(
+    config: BertConfig | str, seed: int = 12345, dtype: str | None = None
+) -> Encoder:
     """Builds an encoder with initial weights.
 
         encoder = bert.new_encoder("tiny")
@@ -29,6 +33,8 @@ def new_encoder(config: BertConfig | str, seed: int = 12345) -> Encoder:
         config: the sizes; a path of a `bert_config.json`; or one of the
             published sizes, such as "tiny", "mini", "small" or "base".
         seed: of the initial weights.
+        dtype: policy of the layers, such as "mixed_bfloat16"; None: Keras'
+            global one.
 
     Returns:
         the encoder. It takes input_ids, input_mask and segment_ids, int32
@@ -44,7 +50,8 @@ def new_encoder(config: BertConfig | str, seed: int = 12345) -> Encoder:
         path = published if published.is_file() else config
         config = BertConfig.from_json_file(str(path))
     config = BertConfig.from_dict(dataclasses.asdict(config))  # checks it
-    encoder = build_encoder(config, seed)
+    with precision.stored_in(dtype or keras.config.dtype_policy()):
+        encoder = build_encoder(config, seed)
     encoder.jit_compile = False  # else `predict` compiles for each length
     return encoder
 
@@ -93,7 +100,7 @@ def load_encoder(
             vocab,
             bert.do_lower_case,
             bert.strip_accents,
-            bert.config.max_position_embeddings,
+            _longest(path, bert.config.max_position_embeddings),
         )
 
 
@@ -147,6 +154,15 @@ def config_of(model: keras.Model) -> BertConfig:
     return encoder.get_layer("embeddings").config
 
 
+def _longest(path: str, positions: int) -> int:
+    """Longest sequence of a model: of sentence-transformers, as it says."""
+    file = os.path.join(path, "sentence_bert_config.json")
+    if not storage.is_file(file):
+        return positions
+    values = json_files.read(file, {"max_seq_length": optional(int)})
+    return min(values.get("max_seq_length") or positions, positions)
+
+
 def _variables(model: keras.Model) -> dict[str, keras.Variable]:
     """Original name -> variable of a model."""
     names = {layer.name for layer in model.layers}
@@ -157,6 +173,9 @@ def _variables(model: keras.Model) -> dict[str, keras.Variable]:
     else:
         raise UserError("no encoder in the model", expected='a layer "bert"')
     known = {id(variable) for variable in named.values()}
+    for layer in model._flatten_layers():
+        if getattr(layer, "lora_enabled", False) and id(layer.bias) in known:
+            known.update(map(id, layer.weights))  # in the named kernel
     own = [x.path for x in model.weights if id(x) not in known]
     own = [x for x in own if not x.endswith("seed_generator_state")]
     if own:

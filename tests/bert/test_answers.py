@@ -80,11 +80,13 @@ def test_long_texts_are_truncated(loaded):
 
 def test_texts_have_at_most_the_positions_of_the_model(folder, loaded):
     encoder, tokenizer = loaded
-    longer = bert.Tokenizer(str(folder / "model" / "vocab.txt"))
+    vocab = str(folder / "model" / "vocab.txt")
     text = "the cat sees a dog " * 9
-    found = bert.embed(text, (encoder, longer))
-    expected = bert.embed(text, loaded, max_length=13)
-    np.testing.assert_array_equal(found, expected)
+    for most in (512, 5):  # and at most the length of the tokenizer
+        other = bert.Tokenizer(vocab, max_length=most)
+        found = bert.embed(text, (encoder, other))
+        expected = bert.embed(text, loaded, max_length=min(most, 13))
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_mistakes(folder, loaded):

@@ -46,6 +46,16 @@ def test_encoders_of_the_original_and_of_hugging_face(path, folder, values):
     assert set(encoder.checkpoint.values) == heads
 
 
+def test_the_longest_sequence_of_sentence_transformers(tmp_path):
+    values = library_files.pretrained(tmp_path / "model")
+    library_files.huggingface(tmp_path / "theirs", values)
+    for value, expected in ((5, 5), (512, 13), ("null", 13)):
+        file = tmp_path / "theirs" / "sentence_bert_config.json"
+        file.write_text(f'{{"max_seq_length": {value}}}')
+        _, tokenizer = bert.load_encoder(str(tmp_path / "theirs"))
+        assert tokenizer.max_length == expected
+
+
 def test_the_folder_of_a_run(tmp_path):
     values = library_files.run(tmp_path / "run")
     encoder, tokenizer = bert.load_encoder(str(tmp_path / "run"))
@@ -127,18 +137,44 @@ def test_a_published_size_or_a_path_or_a_config(folder, values):
         assert encoder.output["pooled_output"].shape == (None, 15)
 
 
+def test_an_encoder_has_a_policy_of_its_own():
+    encoder = bert.new_encoder(library_files.config(), dtype="mixed_bfloat16")
+    assert encoder.get_layer("layer_1").compute_dtype == "bfloat16"
+    assert encoder.output["pooled_output"].dtype == "bfloat16"
+    assert {x.dtype for x in encoder.weights} == {"float32"}
+    assert keras.config.dtype_policy().name == "float32"
+
+
 @pytest.mark.parametrize("to", ["google", "huggingface"])
 def test_a_saved_model_is_loaded_with_its_head(to, folder, values, tmp_path):
-    encoder, tokenizer = bert.load_encoder(str(folder / "model"))
+    encoder, _ = bert.load_encoder(str(folder / "model"))
+    vocab = str(folder / "model" / "vocab.txt")
+    tokenizer = bert.Tokenizer(vocab, strip_accents=False, max_length=13)
     model = bert.classifier(encoder, 5, seed=7)
     path = str(tmp_path / "saved")
     bert.save(model, path, tokenizer, to)
     again, tokens = bert.load_encoder(path)
     assert tokens.tokens == tokenizer.tokens
-    assert tokens.do_lower_case is tokenizer.do_lower_case
+    assert (tokens.do_lower_case, tokens.strip_accents) == (True, False)
     inputs = tokenizer(["the cat", "a dog sees"])
     found = bert.classifier(again, 5, seed=8)(inputs)["logits"]
     np.testing.assert_array_equal(found, model(inputs)["logits"])
+
+
+@pytest.mark.parametrize("to", ["google", "huggingface"])
+def test_low_rank_updates_are_saved_in_the_weights(to, folder, tmp_path):
+    encoder, tokenizer = bert.load_encoder(str(folder / "model"))
+    before = encoder(tokenizer("the cat"))["pooled_output"]
+    encoder.enable_lora(2)
+    model = bert.classifier(encoder, 5)
+    for variable in encoder.trainable_variables:
+        variable.assign(0 * variable + 0.3)
+    bert.save(model, str(tmp_path / "saved"), tokenizer, to)
+    again, _ = bert.load_encoder(str(tmp_path / "saved"))
+    found = again(tokenizer("the cat"))["pooled_output"]
+    expected = encoder(tokenizer("the cat"))["pooled_output"]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.abs(expected - before).max() > 0.01
 
 
 def test_an_encoder_is_saved_alone(folder, values, tmp_path):
@@ -180,6 +216,9 @@ def test_what_cannot_be_saved(tmp_path):
         bert.save(keras.Sequential([keras.Input((2,))]), str(tmp_path / "a"))
     with pytest.raises(UserError, match="to='onyx'; expected one of google"):
         bert.save(encoder, str(tmp_path / "a"), to="onyx")
+    encoder.quantize("int8")
+    with pytest.raises(UserError, match="no name for layer_0/.*/kernel_scale"):
+        bert.save(encoder, str(tmp_path / "a"))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
     with pytest.raises(UserError, match="expected an empty folder"):
