@@ -162,7 +162,9 @@ def test_a_saved_model_is_loaded_with_its_head(to, folder, values, tmp_path):
 
 
 @pytest.mark.parametrize("to", ["google", "huggingface"])
-def test_low_rank_updates_are_saved_in_the_weights(to, folder, tmp_path):
+def test_low_rank_updates_are_saved_in_the_weights(
+    to, folder, values, tmp_path
+):
     encoder, tokenizer = bert.load_encoder(str(folder / "model"))
     before = encoder(tokenizer("the cat"))["pooled_output"]
     encoder.enable_lora(2)
