@@ -155,7 +155,7 @@ def write_inputs() -> None:
     write("torn.jsonl", [json.dumps(swag[0]), '{"context": "a cat"'])
 
 
-def write_config(name: str = "config.json", rate: float = 0.1, **sizes) -> None:
+def write_config(name: str = "config.json", rate: float = 0.0, **sizes) -> None:
     """Writes the sizes of a network, with this rate of dropout."""
     rates = dict.fromkeys(
         ("hidden_dropout_prob", "attention_probs_dropout_prob"), rate
