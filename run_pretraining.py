@@ -10,11 +10,12 @@ The same command resumes from the newest checkpoint in --output_dir.
 import dataclasses
 import sys
 
+from data.records.records import locating_damage
 from modeling.config import BertConfig
 from tasks import eval_report, output_dir
 from tasks import main as tasks_main
-from tasks.pretraining import inputs as pretraining_inputs
 from tasks.pretraining import run as pretraining_run
+from tasks.pretraining.inputs import Inputs
 from tasks.pretraining.settings import Settings
 
 
@@ -26,7 +27,7 @@ def main(argv: list[str]) -> None:
     config = BertConfig.from_json_file(training.model.bert_config_file)
     if settings.vocab_size:
         config = dataclasses.replace(config, vocab_size=settings.vocab_size)
-    inputs = pretraining_inputs.read_inputs(settings, config)
+    inputs = Inputs.open(settings, config)
     training.check([phase.batch_size for phase in inputs.phases])
     output_dir.check(training.output_dir, config, inputs.vocab_file)
     if inputs.vocab_file and training.model.init_checkpoint:
@@ -46,7 +47,7 @@ def main(argv: list[str]) -> None:
     output_dir.prepare(training.output_dir, config, inputs.vocab_file)
     wrote = []
     if training.do_train:
-        with pretraining_inputs.locating_damage(inputs):
+        with locating_damage(inputs.sets):
             run.session.train(
                 pretraining.parts(counts),
                 pretraining.validation(),
@@ -55,7 +56,7 @@ def main(argv: list[str]) -> None:
     if run.step > started:
         wrote.append(run.checkpoint())
     if settings.do_eval:
-        with pretraining_inputs.locating_damage(inputs):
+        with locating_damage(inputs.sets):
             metrics = pretraining.evaluate()
         references = pretraining.references
         wrote.append(

@@ -7,10 +7,8 @@ import tensorflow as tf
 from common import storage
 from common.errors import UserError
 from data import features
-from data.records import manifest, reader
-from tasks.pretraining import inputs
-
-_ANY_ID = 1 << 31  # of records without a manifest
+from data.records import reader
+from data.records.records import Records
 
 
 def pretraining_dataset(
@@ -51,28 +49,18 @@ def pretraining_dataset(
     """
     is_one = isinstance(files, str | os.PathLike)
     paths = list(map(os.fspath, [files] if is_one else files))
-    paths = storage.list_files(",".join(paths), "files")
-    listed = manifest.manifests_of(paths)
-    if any(run and run.get("pack_sequences") for run in listed):
+    opened = Records.open(",".join(paths), "files")
+    if opened.is_packed:
         raise UserError(
             "has packed rows",
-            path=storage.name_of(paths),
+            path=storage.name_of(opened.files),
             expected="one instance per row",
             fix="make the records without --pack_sequences",
         )
-    runs = [run for run in listed if run]
-    found = reader.read_lengths(paths[0])
-    names = ("max_seq_length", "max_predictions_per_seq")
-    lengths = {name: runs[0][name] for name in names} if runs else found
-    if not all(lengths.get(name) for name in names):
-        raise UserError("no record", path=paths[0], expected="TFRecords")
-    schema = features.pretraining_schema(**lengths)
-    count = inputs.check_records(
-        inputs.Records(paths, listed, schema),
-        max((run["vocab_size"] for run in runs), default=_ANY_ID),
-    )
+    sizes = [run["vocab_size"] for run in opened.runs if run]
+    count = opened.count(*[max(sizes)] if sizes else [])
     batches = reader.training_batches(
-        paths, count, schema, batch_size, seed, step
+        opened.files, count, opened.schema, batch_size, seed, step
     )
     return batches.map(lambda batch: _split(batch, next_sentence))
 

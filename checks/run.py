@@ -14,10 +14,10 @@ from common.flags import flag
 from common.formats.curves import read_curves
 from common.progress import say
 from data.records import manifest
+from data.records.records import Records, check_alike, fingerprint
 from data.text import vocabulary_checks
 from modeling.config import BertConfig
 from tasks import output_dir
-from tasks.pretraining import inputs
 
 CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
 
@@ -154,7 +154,11 @@ def _check_text(
             found.append(wrong(str(error)))
     made = scan.runs[0] if scan.runs else {}
     try:
-        inputs.check_one_vocabulary(scan.runs)
+        check_alike(
+            [(run["manifest"], run) for run in scan.runs],
+            ["vocab_sha256", "do_lower_case", "strip_accents"],
+            "make all records with one vocabulary and casing",
+        )
     except UserError as error:
         found.append(wrong(str(error)))
     for name in ("do_lower_case", "strip_accents"):
@@ -298,8 +302,8 @@ def compare_run(
             )
     files = trained_on(scan.files, made_with.get("input_file"))
     listed = dict(zip(scan.files, scan.listed, strict=True))
-    read = inputs.Records(files, [listed[x] for x in files], {})
-    if files and made_with.get("records") not in (None, fingerprint(read)):
+    read = Records(files, [listed[x] for x in files], {})
+    if files and made_with.get("records") not in (None, fingerprint([read])):
         found.append(
             suspicious(
                 "the run was trained on other records with these names",
@@ -320,12 +324,6 @@ def trained_on(files: list[str], patterns: str | None) -> list[str]:
         if fnmatch.fnmatch(os.path.basename(file), name)
     ]
     return [*dict.fromkeys(found)]  # several patterns may match a file
-
-
-def fingerprint(read: inputs.Records) -> str:
-    """Fingerprint of a run that reads these records."""
-    phase = inputs.Phase(read, None, batch_size=0, first=0, last=0)
-    return inputs.fingerprint(inputs.Inputs([phase], None, None, None, None))
 
 
 def objectives(

@@ -25,6 +25,7 @@ class TrainingTask:
         batch_weights, batch_sums: see `training.steps`.
         measures: see `training.steps.StepTask`.
         records: JSON value that identifies the training data.
+        casing: of the training data, if no flags have it.
         num_train_steps: number of training steps; 0: no training.
         num_warmup_steps: number of steps of linear warm-up.
     """
@@ -35,6 +36,7 @@ class TrainingTask:
     batch_sums: Callable[[dict, dict], dict]
     measures: tuple[str, ...] = ("loss", "accuracy")
     records: str = ""
+    casing: dict = dataclasses.field(default_factory=dict)
     num_train_steps: int = 0
     num_warmup_steps: int = 0
 
@@ -115,6 +117,7 @@ class TrainingRun:
         self._of_all_workers["records"] = task.records
         self._settings = {
             **values,
+            **task.casing,
             "records": task.records,
             "environment": {
                 **distribution.environment(self.strategy),

@@ -10,10 +10,10 @@ import tensorflow as tf
 import export_hub
 from common import storage
 from common.errors import UserError
+from data.records.records import check_alike
 from data.text import text_ops, tokenization, tokenizer_files, vocabulary
 from modeling.formats import model_folder, saved_models
 from serving import graphs, hub
-from tasks.pretraining import inputs
 
 ROOT = pathlib.Path(__file__).parents[1]
 # What compares the case of a vocabulary or of a released model, which says
@@ -120,10 +120,9 @@ def test_a_run_has_the_accents_of_its_checkpoint(
 
 
 def test_records_of_other_accents_do_not_go_together():
-    run = {"vocab_sha256": "1", "vocab_file": "v.txt", "do_lower_case": True}
-    runs = [{**run, "strip_accents": strip} for strip in (True, False)]
-    with pytest.raises(UserError, match="strip_accents=False and .*=True"):
-        inputs.check_vocabulary(runs, None, "config.json")
+    runs = [("a", {"strip_accents": True}), ("b", {"strip_accents": False})]
+    with pytest.raises(UserError, match="b: strip_accents is False; .*True"):
+        check_alike(runs, ["strip_accents"], "make them alike")
 
 
 @pytest.mark.parametrize(

@@ -1,47 +1,16 @@
-"""Input records of run_pretraining.py, and their checks against each other."""
+"""Input records of run_pretraining.py."""
 
-import contextlib
 import dataclasses
-import hashlib
-import json
-import os
 import re
-from collections.abc import Iterator
 
-from common import storage
 from common.errors import UserError
-from common.progress import Progress, say
-from data import features
+from common.progress import say
 from data.pretraining.masking import MaskSettings
 from data.records import manifest
+from data.records.records import Records, check_alike
 from data.text import vocabulary
 from modeling.config import BertConfig
 from tasks.pretraining.settings import Settings
-
-_ANY_ID = 1 << 31
-_HASHED_BYTES = 4 << 30  # takes some seconds
-
-
-@dataclasses.dataclass(frozen=True)
-class Records:
-    """Shards that are read together.
-
-    Attributes:
-        files: their paths.
-        listed: the manifest's entry of each, or None.
-        schema: their features.
-    """
-
-    files: list[str]
-    listed: list[dict | None]
-    schema: dict[str, tuple[str, int]]
-
-    def entries(self) -> list[tuple[str, dict | None]]:
-        """Path and `{"records", "bytes", "sha256"}`, or None, of each file."""
-        return [
-            (path, run["shards"][os.path.basename(path)] if run else None)
-            for path, run in zip(self.files, self.listed, strict=True)
-        ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,69 +34,69 @@ class Phase:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Checked inputs of a run.
+    """Input records of a run, all with one vocabulary and casing.
 
     Attributes:
         phases: training data, in order.
         held_out: evaluation data, or None.
-        do_lower_case, strip_accents: casing of the records; None: unknown.
+        run: manifest of the first records that have one, or {}.
         vocab_file: vocabulary of the records; None: unknown.
     """
 
     phases: list[Phase]
     held_out: Records | None
-    do_lower_case: bool | None
-    strip_accents: bool | None
+    run: dict
     vocab_file: str | None
 
     @property
-    def packed(self) -> bool:
-        """Whether a row holds several pairs."""
-        return features.SEQUENCE_IDS in self.phases[0].records.schema
+    def sets(self) -> list[Records]:
+        """All records."""
+        held_out = [self.held_out] if self.held_out else []
+        return [*(phase.records for phase in self.phases), *held_out]
 
+    @classmethod
+    def open(cls, settings: Settings, config: BertConfig) -> "Inputs":
+        """Opens the records that the flags name.
 
-def read_inputs(settings: Settings, config: BertConfig) -> Inputs:
-    """Finds the records that the flags name, and checks their settings.
-
-    Raises:
-        UserError: they contradict each other or the config.
-    """
-    steps = read_phases(settings)
-    flag = "phases" if settings.phases else "input_file"
-    sets = [manifest.list_shards(pattern, flag) for pattern, *_ in steps]
-    if settings.eval_input_file:
-        sets.append(
-            manifest.list_shards(settings.eval_input_file, "eval_input_file")
+        Raises:
+            UserError: they contradict each other, the flags or the config.
+        """
+        names = ("max_seq_length", "max_predictions_per_seq")
+        given = settings.given & set(names)
+        lengths = {name: getattr(settings, name) for name in given}
+        flag = "phases" if settings.phases else "input_file"
+        phases = []
+        for files, *steps in read_phases(settings):
+            records = Records.open(files, flag, lengths)
+            phases.append(Phase(records, read_masks(settings, records), *steps))
+        held_out = None
+        if settings.eval_input_file:
+            held_out = Records.open(
+                settings.eval_input_file, "eval_input_file", lengths
+            )
+        sets = cls(phases, held_out, {}, None).sets
+        pairs = [pair for x in sets for pair in zip(x.files, x.runs)]
+        packing = "pack_sequences"
+        check_alike(
+            [(path, {packing: False, **(run or {})}) for path, run in pairs],
+            [packing],
+            "make all records with --pack_sequences, or none",
         )
-    listed = [manifest.manifests_of(files) for files in sets]
-    everything = [run for runs in listed for run in runs]
-    check_packing(everything)
-    runs = [run for run in everything if run]
-    check_vocabulary(runs, config, settings.training.model.bert_config_file)
-    check_text_flags(settings, runs, config)
-    records = [
-        Records(files, runs, read_schema(settings, files, runs, config))
-        for files, runs in zip(sets, listed, strict=True)
-    ]
-    held_out = records.pop() if settings.eval_input_file else None
-    phases = [
-        Phase(
-            part,
-            read_masks(settings, part) if settings.dynamic_masking else None,
-            *batch_size_and_steps,
+        listed = [(path, run) for path, run in pairs if run]
+        check_alike(
+            listed,
+            ["vocab_sha256", "do_lower_case", "strip_accents"],
+            "make all records with one vocabulary and casing",
         )
-        for part, (_, *batch_size_and_steps) in zip(records, steps, strict=True)
-    ]
-    made = runs[0] if runs else {}
-    return Inputs(
-        phases,
-        held_out,
-        made.get("do_lower_case", settings.do_lower_case),
-        made.get("strip_accents", settings.strip_accents),
-        settings.vocab_file
-        or (made and manifest.check_vocabulary(made))
-        or None,
-    )
+        where = settings.training.model.bert_config_file
+        for records in sets:
+            config.check_length(records.max_seq_length, "max_seq_length", where)
+        if not listed:
+            return cls(phases, held_out, {}, None)
+        runs = [run for _, run in listed]
+        check_config(runs, config, where)
+        vocab_file = manifest.check_vocabulary(runs[0])
+        return cls(phases, held_out, runs[0], vocab_file)
 
 
 def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
@@ -175,81 +144,19 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
     return phases
 
 
-def read_length(
-    settings: Settings, files: list[str], runs: list[dict], name: str
-) -> int:
-    """A length from the flag, the manifests or, without both, a record."""
-    listed = {run[name] for run in runs}
-    given = {getattr(settings, name)} if name in settings.given else set()
-    if len(given | listed) > 1:
-        flag = "".join(f"--{name}={length}, " for length in given)
-        raise UserError(
-            f"{flag}the records have {', '.join(map(str, sorted(listed)))}",
-            path=storage.name_of(files),
-            expected="one length",
-            fix="omit the flag, or make the records again",
-        )
-    if given or listed:
-        return (given | listed).pop()
-    from data.records import reader
-
-    found = reader.read_lengths(files[0])
-    return found.get(name) or getattr(settings, name)
-
-
-def check_packing(listed: list[dict | None]) -> None:
-    """Checks that all rows are packed, or none.
-
-    Raises:
-        UserError: only some are.
-    """
-    packed = [bool(run and run.get("pack_sequences")) for run in listed]
-    if any(packed) and not all(packed):
-        raise UserError(
-            f"{sum(packed)} of {len(packed)} files have packed rows",
-            expected="all or none, those of --eval_input_file too",
-            fix="make the others with --pack_sequences",
-        )
-
-
-def read_schema(
-    settings: Settings,
-    files: list[str],
-    listed: list[dict | None],
-    config: BertConfig,
-) -> dict[str, tuple[str, int]]:
-    """The schema that all of these records must have.
-
-    Raises:
-        UserError: their lengths differ, or do not fit the config.
-    """
-    runs = [run for run in listed if run]
-    lengths = {
-        name: read_length(settings, files, runs, name)
-        for name in ("max_seq_length", "max_predictions_per_seq")
-    }
-    config.check_length(
-        lengths["max_seq_length"],
-        "max_seq_length",
-        settings.training.model.bert_config_file,
-    )
-    if not runs or not runs[0].get("pack_sequences"):
-        return features.pretraining_schema(**lengths)
-    return features.packed_schema(
-        **lengths, max_sequences_per_row=runs[0]["max_sequences_per_row"]
-    )
-
-
-def read_masks(settings: Settings, train: Records) -> MaskSettings:
-    """Masking settings of the records, from their manifest.
+def read_masks(settings: Settings, records: Records) -> MaskSettings | None:
+    """Settings of dynamic masking, from the manifests of the records, or None.
 
     Raises:
         UserError: there is no manifest, or the settings differ, or depend on
             words that the tokens do not show.
     """
-    names = {field.name for field in dataclasses.fields(MaskSettings)}
-    made = set()
-    for path, run in zip(train.files, train.listed, strict=True):
+    if not settings.dynamic_masking:
+        return None
+    names = [field.name for field in dataclasses.fields(MaskSettings)]
+    names.remove("random_seed")
+    pairs = list(zip(records.files, records.runs))
+    for path, run in pairs:
         if run is None:
             raise UserError(
                 "is in no manifest, which --dynamic_masking needs",
@@ -262,55 +169,26 @@ def read_masks(settings: Settings, train: Records) -> MaskSettings:
                 path=path,
                 fix="raise --dupe_factor of the records instead",
             )
-        masks = MaskSettings(**{name: run[name] for name in names & set(run)})
-        seed = settings.training.random_seed
-        made.add(dataclasses.replace(masks, random_seed=seed))
-    if len(made) > 1:
-        raise UserError(
-            "--dynamic_masking: the files were masked in different ways",
-            path=",".join(train.files),
-            expected="records of one command line",
-        )
-    return made.pop()
+    check_alike(pairs, names, "--dynamic_masking masks all records alike")
+    run = pairs[0][1]
+    return MaskSettings(
+        **{name: run[name] for name in names if name in run},
+        random_seed=settings.training.random_seed,
+    )
 
 
-def check_one_vocabulary(runs: list[dict]) -> None:
-    """Checks that all records have the same vocabulary and casing.
-
-    Raises:
-        UserError: they do not.
-    """
-    casing = ("do_lower_case", "strip_accents")
-    made = {
-        (run["vocab_sha256"], *(run[x] for x in casing)): run["vocab_file"]
-        for run in runs
-    }
-    if len(made) > 1:
-        listed = [
-            f"{path} with do_lower_case={lower}, strip_accents={strip}"
-            for (_, lower, strip), path in made.items()
-        ]
-        raise UserError(
-            f"the records were made with {' and '.join(sorted(listed))}",
-            expected="one vocabulary and casing",
-        )
-
-
-def check_vocabulary(
+def check_config(
     runs: list[dict], config: BertConfig, config_file: str
 ) -> None:
-    """Checks that the records have one vocabulary, which fits the config.
+    """Compares the vocabulary of records with a config.
 
-    Warns if many tokens are unknown.
+    Warns of tokens that are never trained, and if many tokens are unknown.
 
     Raises:
-        UserError: there are several vocabularies, or it is too large.
+        UserError: the vocabulary is too large for the network.
     """
-    if not runs:
-        return
-    check_one_vocabulary(runs)
-    size, path = config.vocab_size, runs[0]["vocab_file"]
-    tokens = runs[0]["vocab_size"]
+    size, tokens = config.vocab_size, runs[0]["vocab_size"]
+    path = runs[0]["vocab_file"]
     if tokens > size:
         raise UserError(
             f"vocab_size is {size}",
@@ -328,140 +206,4 @@ def check_vocabulary(
         say(
             f"warning: {unknown:.1%} of the tokens of the records are [UNK]; "
             "were they made with the vocabulary of their language and casing?"
-        )
-
-
-def check_text_flags(
-    settings: Settings, runs: list[dict], config: BertConfig
-) -> None:
-    """Checks --vocab_file and the casing flags against the records.
-
-    Raises:
-        UserError: they differ.
-    """
-    for run in runs:
-        for name in ("do_lower_case", "strip_accents"):
-            given = getattr(settings, name)
-            if given not in (None, run[name]):
-                raise UserError(
-                    f"--{name}={given}",
-                    expected=f"{run[name]}, as in {run['manifest']}",
-                )
-    if not settings.vocab_file:
-        return
-    tokens = vocabulary.read_vocabulary(settings.vocab_file)
-    config.check_vocabulary(
-        tokens, settings.vocab_file, settings.training.model.bert_config_file
-    )
-    digest = vocabulary.vocabulary_hash(settings.vocab_file)
-    for run in runs:
-        if run["vocab_sha256"] != digest:
-            raise UserError(
-                f"sha256 {digest[:8]}",
-                path=settings.vocab_file,
-                expected=f"{run['vocab_sha256'][:8]}, of the vocabulary that "
-                f"the records were made with, {run['vocab_file']}",
-            )
-
-
-def check_records(records: Records, vocab_size: int) -> int:
-    """Checks and counts records before step 1.
-
-    Shards in a manifest are compared with its hashes, if they have at most
-    4 GB together and are local; otherwise only their sizes are. All others
-    are read completely.
-
-    Args:
-        records: records of a run.
-        vocab_size: ids must be below it.
-
-    Returns:
-        the number of records.
-
-    Raises:
-        UserError: one is damaged, or does not fit.
-    """
-    from data.records import reader
-
-    total = sum(entry["bytes"] for _, entry in records.entries() if entry)
-    progress = Progress("compared", total / 1e6, "MB")
-    count = done = 0
-    for path, entry in records.entries():
-        if entry is None:
-            say(f"{path}: not in a manifest, checking every record")
-            count += reader.check_records(path, records.schema, vocab_size)
-            continue
-        if total <= _HASHED_BYTES and not storage.is_remote(path):
-            _check_shard(path, entry)
-            done += entry["bytes"]
-            progress.update(done / 1e6)
-        count += entry["records"]
-    if total > _HASHED_BYTES:
-        say(
-            f"{storage.name_of(records.files)}: {total / 1e9:.0f} GB, sizes "
-            "compared; doctor.py checks their contents"
-        )
-    if count == 0:
-        raise UserError(
-            "no records", path=",".join(records.files), expected="TFRecords"
-        )
-    return count
-
-
-@contextlib.contextmanager
-def locating_damage(inputs: Inputs) -> Iterator[None]:
-    """Context that finds the damaged shard when records cannot be read.
-
-    Raises:
-        UserError: names the file, the record and the cause.
-    """
-    import tensorflow as tf
-
-    from data.records import reader
-
-    try:
-        yield
-    except (
-        tf.errors.DataLossError,
-        tf.errors.InvalidArgumentError,
-        tf.errors.NotFoundError,
-    ):
-        sets = [phase.records for phase in inputs.phases]
-        sets += [inputs.held_out] if inputs.held_out else []
-        for records in sets:
-            for path, entry in records.entries():
-                _check_shard(path, entry)
-                if entry is None:
-                    reader.check_records(path, records.schema, _ANY_ID)
-        raise
-
-
-def fingerprint(inputs: Inputs) -> str:
-    """sha256 over the names, sizes and hashes of the training shards."""
-    shards = [
-        [
-            [
-                os.path.basename(path),
-                storage.size(path),
-                (entry or {}).get("sha256"),
-            ]
-            for path, entry in phase.records.entries()
-        ]
-        for phase in inputs.phases
-    ]
-    return hashlib.sha256(json.dumps(shards).encode()).hexdigest()
-
-
-def _check_shard(path: str, entry: dict | None) -> None:
-    from data.records import shard_check
-
-    try:
-        damage = shard_check.check_shard(path, entry)
-    except OSError as error:
-        damage = f"cannot be read: {error}"
-    if damage:
-        raise UserError(
-            damage,
-            path=path,
-            fix="make the records again; the run resumes from its checkpoint",
         )

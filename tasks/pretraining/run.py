@@ -5,16 +5,16 @@ import functools
 
 from common.errors import UserError
 from common.progress import say
-from data import features
+from data.records.records import fingerprint
 from modeling.config import BertConfig
 from tasks import training_run
-from tasks.pretraining import inputs as pretraining_inputs
+from tasks.pretraining.inputs import Inputs, Phase
 from tasks.pretraining.references import TargetCounts
 from tasks.pretraining.settings import Settings
 
 
 def count_records(
-    inputs: pretraining_inputs.Inputs,
+    inputs: Inputs,
     do_train: bool,
     vocab_size: int,
     strategy,
@@ -33,7 +33,7 @@ def count_records(
         the number of records of each phase, if the run trains.
 
     Raises:
-        UserError: as for `inputs.check_records`.
+        UserError: as for `Records.count`.
     """
     from training import workers
 
@@ -45,10 +45,7 @@ def count_records(
     counts = [0] * len(sets)
     if workers.is_chief():
         try:
-            counts = [
-                pretraining_inputs.check_records(records, vocab_size)
-                for records in sets
-            ]
+            counts = [x.count(vocab_size) for x in sets]
         except UserError:
             workers.gather(strategy, *[-1] * len(sets))
             raise
@@ -77,18 +74,16 @@ class Pretraining:
         self,
         settings: Settings,
         config: BertConfig,
-        inputs: pretraining_inputs.Inputs,
+        inputs: Inputs,
     ):
         from modeling import losses
 
         self._settings, self._config, self._inputs = settings, config, inputs
-        schema = inputs.phases[-1].records.schema  # not the flags' defaults
-        everything = dataclasses.replace(
+        last = inputs.phases[-1].records
+        everything = dataclasses.replace(  # not the flags' defaults
             settings,
-            do_lower_case=inputs.do_lower_case,
-            strip_accents=inputs.strip_accents,
-            max_seq_length=schema[features.INPUT_IDS][1],
-            max_predictions_per_seq=schema[features.MASKED_LM_POSITIONS][1],
+            max_seq_length=last.max_seq_length,
+            max_predictions_per_seq=last.max_predictions_per_seq,
         )
         self.run = training_run.TrainingRun(
             everything,
@@ -101,7 +96,11 @@ class Pretraining:
                 else (losses.MASKED_LM,),
                 losses.pretraining_weights,
                 losses.pretraining_sums,
-                records=pretraining_inputs.fingerprint(inputs),
+                records=fingerprint([phase.records for phase in inputs.phases]),
+                casing={
+                    name: inputs.run.get(name)
+                    for name in ("do_lower_case", "strip_accents")
+                },
                 num_train_steps=settings.num_train_steps,
                 num_warmup_steps=settings.num_warmup_steps,
             ),
@@ -119,7 +118,7 @@ class Pretraining:
         model = models.build_pretraining_model(
             self._config,
             self._settings.training.random_seed,
-            packed=self._inputs.packed,
+            packed=self._inputs.phases[0].records.is_packed,
         )
         if not self._settings.use_next_sentence:
             model.get_layer("bert").get_layer("pooler").trainable = False
@@ -140,7 +139,7 @@ class Pretraining:
             for one in zip(self._inputs.phases, counts, strict=True)
         ]
 
-    def _schedule(self, phase: pretraining_inputs.Phase, num_records: int):
+    def _schedule(self, phase: Phase, num_records: int):
         """Schedule of a phase."""
         from data.records import reader
 
@@ -158,7 +157,7 @@ class Pretraining:
             ),
         )
 
-    def _batches(self, phase: pretraining_inputs.Phase, num_records: int):
+    def _batches(self, phase: Phase, num_records: int):
         """Batches from the current step on."""
         from data.pretraining import dynamic_masking, masking
         from data.records import reader
@@ -166,10 +165,10 @@ class Pretraining:
         from training import workers
 
         if len(self._inputs.phases) > 1:
-            length = phase.records.schema[features.INPUT_IDS][1]
             say(
                 f"steps {phase.first + 1} to {phase.last}: {num_records} "
-                f"records of {length} tokens, batches of {phase.batch_size}"
+                f"records of {phase.records.max_seq_length} tokens, batches of "
+                f"{phase.batch_size}"
             )
         step = self.run.step - phase.first
         batches = reader.training_batches(

@@ -29,30 +29,11 @@ class Settings:
         "TFRecords to evaluate on; default: the training records.",
         path=True,
     )
-    vocab_file: str | None = flag(
-        None,
-        "Vocabulary of the records; default: from their manifest.",
-        path=True,
-        topic=RARE,
-    )
     vocab_size: int | None = flag(
         None,
         "Number of tokens of the vocabulary, instead of the config's.",
         at_least=1,
         topic=MODEL,
-    )
-    do_lower_case: bool | None = flag(
-        None,
-        "Casing of the records; default: from their manifest.",
-        resume=True,
-        topic=RARE,
-    )
-    strip_accents: bool | None = flag(
-        None,
-        "Whether accents were stripped in the records; default: from their "
-        "manifest.",
-        resume=True,
-        topic=RARE,
     )
     do_eval: bool = flag(
         False, "Evaluate the newest checkpoint.", topic=TRAINING

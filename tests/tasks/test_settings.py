@@ -19,8 +19,8 @@ from data.records import writer as records
 from modeling import checkpoints, layer_decay, task_models
 from modeling.config import BertConfig
 from tasks import finetuning, settings
-from tasks.pretraining import inputs as pretraining_inputs
 from tasks.pretraining import run as pretraining_run
+from tasks.pretraining.inputs import Inputs
 from tests.helpers import classifier_files, small
 from tests.helpers.small import L, P, S
 
@@ -179,7 +179,7 @@ def test_only_batches_that_are_computed_must_divide_over_the_devices(
     given = flags.parse([*argv, *words], run_pretraining.Settings, "")
     given.check()
     config = BertConfig.from_json_file(folder / "config.json")
-    inputs = pretraining_inputs.read_inputs(given, config)
+    inputs = Inputs.open(given, config)
     given.training.check([x.batch_size for x in inputs.phases])
     if refused is None:
         pretraining_run.Pretraining(given, config, inputs)

@@ -10,7 +10,7 @@ import run_pretraining
 from common import flags
 from data.pretraining.masking import MaskSettings
 from modeling.config import BertConfig
-from tasks.pretraining import inputs as pretraining_inputs
+from tasks.pretraining.inputs import Inputs
 from tasks.pretraining.settings import Settings
 from tests.helpers import small, text
 
@@ -120,7 +120,7 @@ def test_records_of_two_folders_may_share_a_vocabulary(made, records):
         Settings(), input_file=str(train), eval_input_file=str(held_out)
     )
     config = BertConfig.from_json_file(made / "config.json")
-    inputs = pretraining_inputs.read_inputs(settings, config)
+    inputs = Inputs.open(settings, config)
     assert inputs.held_out.files == [str(held_out)]
 
 
@@ -132,7 +132,7 @@ def test_masks_are_drawn_as_before_with_the_seed_of_the_run(made, records):
         random_seed=7,
     )
     config = BertConfig.from_json_file(made / "config.json")
-    (phase,) = pretraining_inputs.read_inputs(settings, config).phases
+    (phase,) = Inputs.open(settings, config).phases
     expected = MaskSettings(P, max_ngram=2, random_seed=7)
     assert phase.masks == expected
 
@@ -145,10 +145,8 @@ def test_packed_and_plain_records_do_not_mix(records, pretrain, tmp_path):
         {"path": plain, "eval_input_file": packed},
     ):
         _, err = pretrain("out", code=2, **named)
-        assert err == (
-            "error: 1 of 2 files have packed rows; expected all or none, those "
-            "of --eval_input_file too; make the others with --pack_sequences\n"
-        )
+        assert err.count("\n") == 1
+        assert "pack_sequences is" in err
     assert not (tmp_path / "out").exists()
 
 
@@ -162,8 +160,7 @@ def test_records_that_cannot_be_masked_again(records, pretrain, tmp_path):
         (bare, f"{bare}: is in no manifest, which --dynamic_ma"),
         (
             f"{spans},{plain}",
-            f"{spans},{plain}: --dynamic_masking: the files were masked in "
-            "different ways; ",
+            f"{plain}: max_ngram is 1; expected 2, as of {spans}; --dynamic",
         ),
     ):
         _, err = pretrain(

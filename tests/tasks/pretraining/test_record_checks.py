@@ -9,8 +9,9 @@ import pytest
 from common.errors import UserError
 from data import features
 from data.records import reader
+from data.records.records import Records
 from tasks.pretraining import run
-from tasks.pretraining.inputs import Inputs, Phase, Records
+from tasks.pretraining.inputs import Inputs, Phase
 from tests.helpers import small
 from tests.helpers.pretraining_files import write_records
 from tests.helpers.small import P, S
@@ -27,7 +28,7 @@ def inputs(tmp_path):
         write_records(path, rows, listed=False)
         sets.append(Records([str(path)], [None], SCHEMA))
     phases = [Phase(x, None, 2, 0, 1) for x in sets[:2]]
-    return Inputs(phases, sets[2], None, None, None)
+    return Inputs(phases, sets[2], {}, None)
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def test_a_config_with_more_tokens_than_the_records_is_reported(
         "strip_accents": None,
     }
     config = small.config(vocab_size=vocab_size)
-    inputs.check_vocabulary([run, run], config, "bert_mini.json")
+    inputs.check_config([run, run], config, "bert_mini.json")
     err = capsys.readouterr().err
     message = (
         f"warning: bert_mini.json: vocab_size is {vocab_size}, vocab.txt has "
@@ -80,4 +80,4 @@ def test_a_config_with_more_tokens_than_the_records_is_reported(
     assert err == message * warns
     with pytest.raises(UserError, match="at least 8000"):
         small_one = small.config(vocab_size=7999)
-        inputs.check_vocabulary([run], small_one, "bert_mini.json")
+        inputs.check_config([run], small_one, "bert_mini.json")
