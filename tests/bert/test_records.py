@@ -45,7 +45,7 @@ def test_an_epoch_has_every_record_once_and_resumes(tmp_path):
 
 
 def test_records_that_cannot_be_used(tmp_path):
-    packed = records(tmp_path, pack_sequences=True)
+    packed = records(tmp_path, pack_sequences=True, max_sequences_per_row=2)
     with pytest.raises(UserError, match="has packed rows"):
         bert.pretraining_dataset(packed, 2)
     with pytest.raises(UserError, match="matches no file"):

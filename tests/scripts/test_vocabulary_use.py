@@ -124,6 +124,7 @@ def command(folder, flags_of, tmp_path, request):
         if script is run_pretraining:
             named["input_file"] = request.getfixturevalue("records")
             named["do_train"] = True
+            del named["vocab_file"]  # that of the records
         if script in (extract_features, fill_mask):
             del named["output_dir"]
         if script in (fill_mask, run_pretraining):
@@ -175,8 +176,10 @@ def test_another_vocabulary_than_the_one_beside_the_checkpoint_is_rejected(
     line = text.VOCABULARY.index("tree") + 1
     argv = command(script, folder / "bert_model.ckpt", path)
     assert common_main.run(script.main, argv) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        f"error: {path}:{line}: token 'house'; expected 'tree', as in "
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: ")
+    assert error.endswith(
+        f".txt:{line}: token 'house'; expected 'tree', as in "
         f"{folder}/vocab.txt; pass --vocab_file={folder}/vocab.txt"
     )
     assert os.listdir(tmp_path) == ["other.txt"]
