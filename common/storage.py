@@ -355,7 +355,7 @@ def whole_file(path: str, suffix: str = "partial") -> Iterator[str]:
     except Exception as error:
         raise write_error(path, error, temporary) or error from None
     finally:
-        if os.path.lexists(temporary):
+        with contextlib.suppress(OSError):
             os.remove(temporary)
 
 

@@ -433,4 +433,4 @@ def test_an_output_that_cannot_be_written(refused, tmp_path):
     path.write_text("One.")
     (tmp_path / "b.txt.partial").mkdir()
     line = refused(input_file=path, output_file=tmp_path / "b.txt")
-    assert line.endswith("b.txt: cannot be written: Is a directory")
+    assert "b.txt: cannot be written: Is a directory, " in line
