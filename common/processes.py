@@ -70,7 +70,7 @@ class Pool:
         Args:
             function: called with the worker and an item; can be pickled.
             items: any number of them.
-            on_wait: called about every second while processes work.
+            on_wait: called about every second, in one process by a thread.
 
         Yields:
             the results.
@@ -79,8 +79,16 @@ class Pool:
             KilledProcess: a process was killed.
         """
         if self._num_processes == 1:
-            for item in items:
-                yield function(self._worker, item)
+            ended = threading.Event()
+            report = threading.Thread(
+                target=_repeat, args=[on_wait, ended], daemon=True
+            )
+            report.start()
+            try:
+                for item in items:
+                    yield function(self._worker, item)
+            finally:
+                ended.set()
             return
         waiting = collections.deque()
 
@@ -134,6 +142,11 @@ def map_in_order(
 
 def _call(worker: Callable, item) -> Any:
     return worker(item)
+
+
+def _repeat(on_wait: Callable[[], None], ended: threading.Event) -> None:
+    while not ended.wait(1):
+        on_wait()
 
 
 def _start(make_worker: Callable[[], Any], ends) -> None:

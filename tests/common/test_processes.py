@@ -45,6 +45,13 @@ def make_nothing():
     """A worker of no use."""
 
 
+def test_one_process_reports_that_it_works():
+    called = threading.Event()
+    with processes.Pool(make_nothing, 1) as pool:
+        wait = pool.map(lambda _, item: called.wait(item), [10], called.set)
+        assert list(wait) == [True]
+
+
 def fail_or_wait(_, item):
     if item == 3:
         raise UserError("found 3")
