@@ -80,7 +80,7 @@ def write_rows(folder):
 
 
 def write_vectors(folder):
-    for kind in ("jsonl", "npz", "tfrecord"):
+    for kind in ("jsonl", "npz"):
         with vector_files.VectorWriter(
             f"{folder}/v.{kind}", kind, [1], True
         ) as some:
@@ -129,7 +129,7 @@ def convert(folder):
         (save_checkpoint, 4),
         (write_shards, 2),
         (write_rows, 2),
-        (write_vectors, 3),
+        (write_vectors, 2),
         (write_answers, 2),
         (write_corpus, 2),
         (write_export, 2),

@@ -23,7 +23,7 @@ LINES = [
     "the old dog finds the small red house near the warm river and the tree",
     "the cat ||| ",
     "the dog follows a bird and a fish ||| the cat sees the dog near a tree",
-    "zzz cats .",
+    "zzz cats the dog sees a bird and fish .",  # 13 tokens, not truncated
     "  a tree .\t",
 ]
 

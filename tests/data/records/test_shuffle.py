@@ -130,6 +130,18 @@ def test_every_order_is_as_probable(tmp_path, monkeypatch, bucket):
     assert all(abs(n - trials / 24) < 5 * deviation for n in counts.values())
 
 
+def test_each_bucket_has_an_order_of_its_own(tmp_path, monkeypatch):
+    keys, permutation = [], shuffle.permutation
+    monkeypatch.setattr(
+        shuffle,
+        "permutation",
+        lambda key, count: keys.append(key) or permutation(key, count),
+    )
+    monkeypatch.setattr(shuffle, "BUCKET_BYTES", 1000)
+    make_shards(tmp_path, some_records(), 3)
+    assert len(keys) == len(set(keys)) > 3 * 2
+
+
 def test_shards_get_the_rest_at_random():
     counts = Counter()
     for trial in range(900):
