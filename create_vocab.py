@@ -36,7 +36,7 @@ def main(argv: list[str]) -> None:
         wrote = f"{len(tokens):,} tokens"
     vocabulary.write_vocabulary(settings.output_file, tokens)
     for line in vocabulary_creation.report(counts, tokens, base):
-        print(line)
+        print(printable(line))
     path = printable(settings.output_file)
     print(
         f"wrote {wrote}, learned from {counts.words.total():,} words "

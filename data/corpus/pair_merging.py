@@ -11,6 +11,7 @@ and memory depend on the number of different words alone.
 
 import bisect
 import heapq
+import unicodedata
 from collections.abc import Mapping
 
 import numpy as np
@@ -27,7 +28,7 @@ def merge_pairs(
     size: int,
     min_frequency: int,
 ) -> list[str]:
-    """Merges pairs until there are enough tokens.
+    """Merges pairs until there are enough tokens, none of several symbols.
 
     Args:
         words: word -> count, of characters of the alphabet.
@@ -49,11 +50,20 @@ def merge_pairs(
         if pair is None:
             break
         token = tokens[pair[0]] + tokens[pair[1]].removeprefix(_PREFIX)
+        if is_symbols(token):
+            continue
         if token not in ids:  # pairs such as ab ##c and a ##bc give the same
             ids[token] = len(tokens)
             tokens.append(token)
         text.merge(ids[token])
     return tokens[len(alphabet) :]
+
+
+def is_symbols(word: str) -> bool:
+    """Returns whether a word is several symbols, as the border of a table."""
+    return len(word) > 1 and not any(
+        unicodedata.category(character)[0] in "LMN" for character in word
+    )
 
 
 class _Text:

@@ -16,6 +16,8 @@ from data.corpus import (
 from data.text import vocabulary, vocabulary_checks, vocabulary_slots
 from data.text.settings import Casing
 
+_SAMPLE = 20  # words, printed for a look at what was learned
+
 
 @dataclasses.dataclass(frozen=True)
 class Learning:
@@ -205,7 +207,8 @@ def report(
         base: the vocabulary that was extended, or None.
 
     Returns:
-        one line; if a vocabulary was extended, one before and one after.
+        one line; if a vocabulary was extended, one before and one after; and
+        a sample of the new words.
     """
     where = "held out"
     if not counts.is_held_out:
@@ -213,7 +216,12 @@ def report(
     measured = {where: tokens}
     if base:
         measured = {f"{where}, before": base, f"{where}, after": tokens}
+    old = set(base or ())
+    words = [x for x in tokens if x[1:] and x[0] not in "[#" and x not in old]
     return [
-        f"{name}: {vocabulary_fit.measure(counts.held_out, these)}"
-        for name, these in measured.items()
+        *(
+            f"{name}: {vocabulary_fit.measure(counts.held_out, these)}"
+            for name, these in measured.items()
+        ),
+        f"words, a sample: {' '.join(words[:: len(words) // _SAMPLE + 1])}",
     ]

@@ -4,6 +4,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable
 
+from data.corpus import pair_merging
 from data.text import tokenization, vocabulary, vocabulary_checks
 
 
@@ -78,7 +79,7 @@ def missing_words(
         words: word -> count.
         tokens: the vocabulary.
         min_frequency: rarer words are ignored, as are those that no export
-            could hold.
+            could hold, and those of symbols alone.
 
     Returns:
         words that are not in the vocabulary; equal costs in alphabetical
@@ -87,7 +88,11 @@ def missing_words(
     tokenize = _tokenizer(tokens)
     costs = {}
     for word, count in words.items():
-        if count < min_frequency or vocabulary_checks.is_too_long(word):
+        if (
+            count < min_frequency
+            or vocabulary_checks.is_too_long(word)
+            or pair_merging.is_symbols(word)
+        ):
             continue
         parts = tokenize(word)
         saved = len(parts) - 1

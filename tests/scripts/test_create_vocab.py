@@ -38,9 +38,10 @@ def test_it_learns_the_words_of_the_corpus(run_script, corpus, tmp_path):
     tokenizer = tokenization.FullTokenizer(str(output))
     tokens = tokenizer.tokenize(corpus.read_text())
     assert "[UNK]" not in tokens
-    measured, wrote = out.splitlines()
+    measured, sample, wrote = out.splitlines()
     assert measured.startswith("all text (too short for held-out lines)")
     assert ", 1.000 tokens per word, 0.00% [UNK], 100.0% of the" in measured
+    assert sample.startswith("words, a sample: ") and " finds" in sample
     assert wrote.startswith(f"wrote {len(vocab)} tokens, learned from ")
 
 
@@ -169,7 +170,8 @@ def test_words_that_are_split_most_take_unused_slots(extended, large):
     }
     new = sorted(costs, key=lambda word: (-costs[word], word))[:2]
     assert tokens == [*BASE[:5], *new, *BASE[7:]]
-    before, after, wrote = out.splitlines()
+    before, after, sample, wrote = out.splitlines()
+    assert sample == f"words, a sample: {' '.join(new)}"
     assert before.startswith("held out, before: ")
     assert after.startswith("held out, after: ")
     lengths = [
@@ -188,7 +190,7 @@ def test_new_words_added_by_convert_checkpoint_have_the_same_ids(extended):
 
 
 def test_fewer_words_than_requested_are_reported(extended, tmp_path):
-    (tmp_path / "few.txt").write_text("the cat\n" * 3)
+    (tmp_path / "few.txt").write_text("the cat ──── \n" * 3)
     code, _, err, tokens = extended(input_file=tmp_path / "few.txt")
     assert code == 0, err
     assert "warning: the corpus has only 1 words to add" in err

@@ -54,6 +54,13 @@ def test_frequent_neighbours_are_merged(options, tokens):
     assert learn(words, **options) == tokens.split()
 
 
+def test_borders_of_tables_are_no_tokens():
+    """The marks of Thai are parts of words."""
+    words = {"──": 9, "a──": 9, "กู้": 9}
+    found = {token for token in learn(words) if token[-2:-1] not in ("", "#")}
+    assert found == {"a─", "a──", "กู", "กู้"}
+
+
 def test_the_smallest_size_has_only_the_characters():
     assert learn({"ab": 7}, size=8) == ["a", "b", "##b"]
 
