@@ -8,6 +8,8 @@
     Berlin NNP I-NP B-LOC   a blank line ends a sentence
 
 Columns are separated by tabs if a line of the file has one, else by spaces.
+In files whose first column numbers the words (CoNLL-U, GermEval), lines that
+begin with # and those of ranges, such as 1-2, are no words.
 """
 
 import dataclasses
@@ -20,6 +22,7 @@ from data.corpus import documents
 from tasks.ner import entities
 
 DOCUMENT = "-DOCSTART-"
+_NO_WORD = re.compile(r"(#|\d+[-.]\d+)[\t ]")  # of numbered words
 _ASCII_SPACE = " \t\r\n\v\f"  # other white space may be a word
 
 
@@ -157,9 +160,11 @@ def write_predictions(
         labels: the predicted label of each word of `source`.
     """
     labels, lines = iter(labels), []
-    for text in documents.lines(source, stripped=_ASCII_SPACE):
-        if not text:
-            lines.append("")
+    texts = list(documents.lines(source, stripped=_ASCII_SPACE))
+    is_numbered = _numbers_words(texts)
+    for text in texts:
+        if not text or is_numbered and _NO_WORD.match(text):
+            lines.append(text)
             continue
         separator = "\t" if "\t" in text else " "
         fields = _split(text, separator)
@@ -173,9 +178,19 @@ def write_predictions(
 def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
     """Yields the number and fields of each line; a blank line has none."""
     separator, width = None, 0
-    for number, text in enumerate(
-        documents.lines(path, stripped=_ASCII_SPACE), 1
-    ):
+    texts = list(documents.lines(path, stripped=_ASCII_SPACE))
+    is_numbered = _numbers_words(texts)
+    if is_numbered and columns.word == 0:
+        raise UserError(
+            "the first column numbers the words",
+            path=path,
+            expected="the words in --word_column=0",
+            fix="pass --word_column=1, and the column of the labels as "
+            "--label_column: 3 for parts of speech of CoNLL-U, 2 for GermEval",
+        )
+    for number, text in enumerate(texts, 1):
+        if is_numbered and _NO_WORD.match(text):
+            continue
         if not text:
             yield number, []
             continue
@@ -205,6 +220,21 @@ def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
                 expected="a word and its label",
             )
         yield number, fields
+
+
+def _numbers_words(lines: list[str]) -> bool:
+    """Whether the first of several columns numbers the words of a sentence."""
+    numbers: list[str] = []
+    for text in lines:
+        if not text and len(numbers) > 1:
+            break
+        if not text:
+            numbers = []
+        elif not _NO_WORD.match(text):
+            first, *others = re.split("[\t ]", text)
+            numbers.append(first if others else "")
+    expected = [str(number) for number in range(1, len(numbers) + 1)]
+    return len(numbers) > 1 and numbers == expected
 
 
 def _check_columns(

@@ -151,3 +151,39 @@ def test_predictions_are_a_column_more(write, tmp_path):
     assert [y for x in again for y in x.labels] == labels
     with pytest.raises(AssertionError, match="more labels than words"):
         conll.write_predictions(path, str(out), Columns(), [*labels, "O"])
+
+
+NUMBERED = """# sent_id = 1
+# text = im Haus
+1-2\tim\t_\t_
+1\tin\tin\tADP
+2\tdem\tder\tDET
+3\tHaus\tHaus\tNOUN
+
+# text = Ja
+1\tJa\tja\tINTJ
+"""
+
+
+def test_numbers_of_words_are_no_words(write):
+    path = write(NUMBERED)
+    with pytest.raises(UserError, match="first column numbers the words; .*1"):
+        read(path, Columns())
+    assert read(path, Columns(1)) == [
+        Sentence(["in", "dem", "Haus"], ["ADP", "DET", "NOUN"], 4, 0),
+        Sentence(["Ja"], ["INTJ"], 9, 0),
+    ]
+
+
+def test_comments_of_numbered_words_stay_beside_predictions(write, tmp_path):
+    output = tmp_path / "out"
+    labels = ["A", "B", "C", "D"]
+    conll.write_predictions(write(NUMBERED), output, Columns(1), labels)
+    lines = output.read_text().splitlines()
+    assert lines[:4] == [*NUMBERED.splitlines()[:3], "1\tin\tin\tADP\tA"]
+    assert lines[-1].endswith("\tD")
+
+
+def test_a_word_may_begin_like_a_comment(write):
+    (sentence,) = read(write("#yes O\n1 O\n2 O\n"), Columns())
+    assert sentence.words == ["#yes", "1", "2"]
