@@ -3,7 +3,9 @@ r"""Converts BERT weights from one format to another, all heads included.
     python convert_checkpoint.py --from=huggingface --input=minilm \
         --to=google --output=minilm_google
 
-The outputs of both models are compared before the files get their names.
+The outputs of both models are compared before the files get their names. No
+graph is loaded and no pickle is read; doctor.py examines checkpoints and
+SavedModels of strangers.
 """
 
 import sys

@@ -42,9 +42,7 @@ class Settings:
 
     def of_predict(self) -> asking.Settings:
         """The settings with which predict.py loads the SavedModel."""
-        return asking.Settings(
-            model=self.model, trust_model=self.trust_model, timeout=0.0
-        )
+        return asking.Settings(model=self.model, trust_model=self.trust_model)
 
     def check(self) -> bool:
         """Checks the model's folder; returns whether it is a SavedModel.

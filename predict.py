@@ -11,6 +11,9 @@ Tabs separate the texts of a line, including each choice:
 The output for an invalid line is {"error": "...", "line": 3}; with --strict,
 the script exits with code 2 instead.
 
+A model that you did not export yourself needs --trust_model: loading it runs
+it as a program. doctor.py examines it first.
+
 The model is loaded once, and each line is answered as soon as it is read, so
 another program can keep this one open and send it one line at a time.
 """
@@ -20,7 +23,7 @@ import sys
 from common import flags, storage
 from common import main as common_main
 from common.progress import say
-from serving import answer_lines, asking, bounds
+from serving import answer_lines, asking
 from serving.asking import Settings
 
 
@@ -28,7 +31,6 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
-    bounds.limit_memory()
     model = asking.load(settings)
     from training import distribution
 

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+from checks import checkpoint_index
 from common import storage, tensor_files
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
@@ -35,6 +36,7 @@ def examine(
     found, shapes, step = [], {}, None
     try:
         path = checkpoints.resolve(prefix)
+        checkpoint_index.check(path)  # TensorFlow would end the process
         for name, value in tensor_files.stream(path):
             value = np.asarray(value)  # a string is read as bytes
             shapes[name] = value.shape

@@ -40,6 +40,11 @@ class Settings:
     init_checkpoint: str | None = flag(
         None, "Checkpoint: its prefix, such as bert_model.ckpt.", path=True
     )
+    model: str | None = flag(
+        None,
+        "Folder of a SavedModel, which is examined without being loaded.",
+        path=True,
+    )
     output_dir: str | None = flag(
         None, "Folder of a run of run_pretraining.py.", path=True
     )
@@ -130,6 +135,10 @@ def examine(settings: Settings) -> list[Finding]:
         found += examine_checkpoint(
             settings.init_checkpoint, config, config_file
         )
+    if settings.model:
+        from checks import saved_model_scan
+
+        found += saved_model_scan.examine(settings.model)
     if settings.output_dir:
         found += examine_run(settings, config, scan)
     return found

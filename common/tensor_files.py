@@ -1,12 +1,14 @@
 """Reading and writing TensorFlow's name-based checkpoint files."""
 
+import glob
+import math
+import os
 from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
 
 from common import storage
-from common.formats import checkpoint_index
 
 
 def write(prefix: str, values: dict) -> None:
@@ -31,8 +33,7 @@ def read(prefix: str, omit: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
         name -> array.
 
     Raises:
-        ValueError: a file is damaged.
-        OSError: a file is missing or cannot be opened.
+        ValueError: a file is missing or damaged.
     """
     return dict(stream(prefix, omit))
 
@@ -47,15 +48,15 @@ def stream(
         for name in sorted(reader.get_variable_to_shape_map()):
             if not name.endswith(omit):
                 yield name, reader.get_tensor(name)
-    except (tf.errors.OpError, IndexError, RuntimeError) as error:
+    except (tf.errors.OpError, IndexError, RuntimeError, TypeError) as error:
         gone = storage.as_storage_error(error)
         raise gone or ValueError(str(error)) from None
 
 
 def open_reader(prefix: str):
-    """Opens a checkpoint, after a check of its index.
+    """Opens a checkpoint, and compares its index with the size of its data.
 
-    Reading would allocate whatever an untrusted index claims.
+    Reading would allocate whatever the index claims.
 
     Args:
         prefix: prefix of the checkpoint's files.
@@ -65,9 +66,22 @@ def open_reader(prefix: str):
 
     Raises:
         ValueError: the tensors are larger than the data files.
-        OSError: a file is missing or cannot be opened.
+        OSError: the folder cannot be read.
         tf.errors.OpError, IndexError, RuntimeError: the checkpoint cannot be
             read.
     """
-    checkpoint_index.check(prefix)
-    return tf.compat.v1.train.NewCheckpointReader(prefix)
+    reader = tf.compat.v1.train.NewCheckpointReader(prefix)
+    dtypes = reader.get_variable_to_dtype_map()
+    listed = sum(
+        math.prod(shape) * max(1, dtypes[name].size)  # of a string, 0
+        for name, shape in reader.get_variable_to_shape_map().items()
+    )
+    folder, name = os.path.split(prefix)
+    files = storage.find(folder or ".", f"{glob.escape(name)}.data-*")
+    size = sum(map(storage.size, files))
+    if listed > size:
+        raise ValueError(
+            f"the index lists tensors of {listed:,} bytes; the data files "
+            f"have {size:,}"
+        )
+    return reader

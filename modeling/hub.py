@@ -21,7 +21,6 @@ from common import storage
 from common.errors import UserError
 from common.outputs import copy_folder
 from data import features
-from modeling.formats import saved_model_scan
 
 NAMES = {
     features.INPUT_IDS: "input_word_ids",
@@ -58,30 +57,29 @@ def trust_models(path: str | None = None):
 
 
 def load(path: str, trust_model: bool = False):
-    """Scans a SavedModel and loads it.
+    """Loads a SavedModel.
 
     Args:
         path: its folder, on this machine.
-        trust_model: must be true, since the graph runs as a program; the
-            scan is a second protection only.
+        trust_model: must be true, since the graph runs as a program, with the
+            rights of the user.
 
     Returns:
         the loaded object, such as `encoder(inputs, training=True)`,
         `encoder.mlm(inputs)`, `preprocessor.tokenize(strings)`.
 
     Raises:
-        UserError: it is not trusted, rejected by the scan, or damaged.
+        UserError: it is not trusted, missing or damaged.
     """
     if not trust_model:
         raise UserError(
             "not loaded: a SavedModel's graph runs like a program",
             path=path,
             fix="if you trust its source, pass trust_model=True "
-            "(--trust_model)",
+            "(--trust_model); doctor.py --model examines it",
         )
-    operations = saved_model_scan.scan(path)
-    if operations & saved_model_scan.TEXT:
-        import tensorflow_text  # noqa: F401 registers the operations
+    with contextlib.suppress(ImportError):  # TPU hosts may not have it
+        import tensorflow_text  # noqa: F401 registers its operations
     try:
         return tf.saved_model.load(path)
     except Exception as error:  # damaged files raise various types

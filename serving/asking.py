@@ -14,7 +14,7 @@ from common import storage, tensorflow_log
 from common.errors import UserError
 from common.flags import flag
 from common.progress import say
-from serving import bounds, known_exports
+from serving import known_exports
 
 _RECORDS = "examples"  # an input of serialized records, not of text
 _ORDER = ("text", "text_b", "question", "context")  # of the fields in a line
@@ -65,11 +65,6 @@ class Settings:
     batch_size: int = flag(
         32, "Maximum number of lines of a batch.", at_least=1
     )
-    timeout: float = flag(
-        600.0,
-        "Seconds for loading the model, and for each batch; 0: unlimited.",
-        at_least=0.0,
-    )
     strict: bool = flag(
         False, "Exit with code 2 at the first line that cannot be answered."
     )
@@ -94,7 +89,7 @@ class Settings:
                 "not among the exports of this user",
                 path=self.model,
                 fix="loading a SavedModel runs it as a program: if you trust "
-                "its source, pass --trust_model",
+                "its source, pass --trust_model; doctor.py --model examines it",
             )
         if self.input_file and not storage.is_file(
             storage.regular(self.input_file)
@@ -124,21 +119,20 @@ class ServedModel:
 
 
 def load(settings: Settings) -> ServedModel:
-    """Loads the model, after a scan of its graph.
+    """Loads the model.
 
     Args:
         settings: checked, so that the model is trusted.
 
     Raises:
-        UserError: if the scan rejects it, or it has no such signature.
+        UserError: if it is damaged, or has no such signature.
     """
     import tensorflow as tf
 
     from modeling import hub
 
     say(f"loading {settings.model} ...")
-    with bounds.deadline(settings.timeout, settings.model):
-        loaded = hub.load(settings.model, trust_model=True)
+    loaded = hub.load(settings.model, trust_model=True)
     texts = {}
     signatures = getattr(loaded, "signatures", None)
     # An object of the model may have this name.
@@ -179,10 +173,9 @@ def load(settings: Settings) -> ServedModel:
 
     def call(strings):
         quietly = next(first, contextlib.nullcontext())
-        limit = bounds.deadline(settings.timeout, settings.model)
         texts = {name: tf.constant(x, tf.string) for name, x in strings.items()}
         try:
-            with limit, quietly:
+            with quietly:
                 outputs = function(**texts)
         except tf.errors.OpError as error:
             raise UserError(

@@ -27,7 +27,7 @@ class Servable:
     computed alone, so that only the request at fault gets the error.
 
     Args:
-        folder: the SavedModel; it is scanned before it is loaded.
+        folder: the SavedModel.
         settings: the sizes of batches and queue; `find` has checked that
             the folder is trusted.
         on_batch: called with the number of examples of each batch.

@@ -63,11 +63,11 @@ FILE_CALLS = {
 }
 FILES_OF_NO_FLAG = {
     "bert": "the build of the library, and the library's own arguments",
+    "checks/saved_model_scan.py:_check_files": "links, which are local",
     "common/packages.py": "the folders of the project",
     "common/storage.py": "",
     "common/locks.py": "locks, which are local",
     "data/records/writer.py": "the local folder of unfinished parts",
-    "modeling/formats/saved_models.py:check_files": "links, which are local",
     "modeling/precision.py": "/proc/cpuinfo",
     "serving/known_exports.py": "the list of exports in the home folder",
     "tasks/fill_mask/run.py": "standard input",
@@ -321,7 +321,7 @@ def _is_file_call(node: ast.AST) -> bool:
     )
 
 
-def test_graphs_are_loaded_in_one_module_behind_the_scan():
+def test_graphs_are_loaded_in_one_module():
     """Everything else reads weights and JSON."""
     loaders = (
         "saved_model.load",

@@ -110,11 +110,14 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
         arrays = {k: reader.get_tensor(k) for k in named if k in keys}
     except OSError as error:
         raise storage.as_user_error(error) or error from None
-    except (tf.errors.OpError, ValueError, IndexError, RuntimeError) as error:
+    except (
+        *(tf.errors.OpError, ValueError, IndexError, RuntimeError, TypeError),
+    ) as error:
         raise UserError(
             f"cannot be read: {error}",
             path=path,
-            fix="the checkpoint is damaged: copy it again",
+            fix="the checkpoint is damaged: copy it again, or examine it with "
+            "doctor.py --init_checkpoint",
         ) from None
     values, poolers, skipped = {}, {}, []
     for key, array in arrays.items():

@@ -9,29 +9,13 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 from google.protobuf import message
-from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2
+from tensorflow.core.protobuf import saved_model_pb2
 
 from common import storage, tensor_files
 from common.errors import UserError
 from modeling.config import BertConfig
 
-TABLE = "InitializeTableFromTextFileV2"  # its file may be any
-_LARGEST_FINGERPRINT = 1 << 20  # bytes; usually 100
-_LARGEST = 1 << 27  # bytes of a graph: BERT-large has 20 million
-_MOST_FUNCTIONS, _MOST_NODES, _MOST_TABLES = 10_000, 1_000_000, 100
-# Of a constant or filled tensor; one may repeat a single value.
-_MAX_VALUES = 1 << 27
 _OF_GELU = 0.044715  # in its tanh form (arXiv:1606.08415)
-_INTEGERS = (tf.int32.as_datatype_enum, tf.int64.as_datatype_enum)
-# Operation -> its input with the shape.
-_FILLS = {
-    "BroadcastTo": 1,
-    "Fill": 0,
-    "RandomUniform": 0,
-    "RandomUniformInt": 0,
-    "StatelessRandomUniformFullIntV2": 0,
-    "StatelessRandomUniformV2": 0,
-}
 
 
 def read_config(folder: str, values: dict, heads: int | None) -> BertConfig:
@@ -89,7 +73,6 @@ def variables_of(folder: str) -> str:
             raise UserError(
                 f"no {part}", path=folder, expected="a SavedModel's folder"
             )
-    check_files(folder)
     return os.path.join(folder, "variables", "variables")
 
 
@@ -125,52 +108,11 @@ def read_proto(folder: str) -> saved_model_pb2.SavedModel:
         UserError: it is missing or damaged.
     """
     path = os.path.join(folder, "saved_model.pb")
-    check_files(folder)
     try:
-        if storage.size(path) > _LARGEST:
-            raise UserError(f"more than {_LARGEST:,} bytes", path=path)
-        _check_fingerprint(folder)
         with storage.open_file(path, "rb") as file:
             return saved_model_pb2.SavedModel.FromString(file.read())
     except (OSError, message.DecodeError) as error:
         raise UserError(f"cannot be read: {error}", path=path) from None
-
-
-def _check_fingerprint(folder: str) -> None:
-    """Rejects a damaged fingerprint; TensorFlow would log a traceback."""
-    path = os.path.join(folder, "fingerprint.pb")
-    try:
-        if storage.is_file(path):
-            with storage.open_file(path, "rb") as file:
-                content = file.read(_LARGEST_FINGERPRINT)
-            fingerprint_pb2.FingerprintDef.FromString(content)
-    except message.DecodeError:
-        raise UserError(
-            "not a fingerprint", path=path, fix="copy the model again"
-        ) from None
-
-
-def check_files(folder: str) -> None:
-    """Rejects what leads out of the folder, or may have no end.
-
-    TensorFlow would follow a link of an asset, or wait for a pipe.
-
-    Raises:
-        UserError: a file is a pipe, or a link to outside of the folder.
-    """
-    inside = os.path.realpath(folder)
-    for parent, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = os.path.join(parent, name)
-            found = os.path.realpath(path)
-            if os.path.commonpath([inside, found]) != inside:
-                raise UserError(
-                    "leads out of the folder of the model",
-                    path=path,
-                    expected="a file",
-                    fix="copy what it leads to, if you trust it",
-                )
-            storage.regular(path)
 
 
 def _activation(folder: str) -> str:
@@ -211,59 +153,3 @@ def nodes(meta) -> Iterator:
     yield from meta.graph_def.node
     for function in meta.graph_def.library.function:
         yield from function.node_def
-
-
-def check_graph(meta, path: str) -> None:
-    """Rejects a graph that is too large, or claims too much memory.
-
-    Raises:
-        UserError: it is, or does.
-    """
-    library = meta.graph_def.library.function
-    found = None
-    if len(library) > _MOST_FUNCTIONS:
-        found = f"{len(library):,} functions"
-    elif sum(node.op == TABLE for node in nodes(meta)) > _MOST_TABLES:
-        found = f"more than {_MOST_TABLES} tables"
-    elif sum(1 for _ in nodes(meta)) > _MOST_NODES:
-        found = f"more than {_MOST_NODES:,} operations"
-    found = found or _large_constant(meta)
-    for part in (meta.graph_def.node, *(x.node_def for x in library)):
-        found = found or _large_fill(part)
-    if found:
-        raise UserError(
-            found,
-            path=path,
-            fix="the file is damaged, or made to exhaust the memory",
-        )
-
-
-def _large_constant(meta) -> str | None:
-    """Describes the constant that makes them all too large."""
-    total = 0
-    for node in nodes(meta):
-        if "value" not in node.attr:
-            continue
-        shape = node.attr["value"].tensor.tensor_shape
-        dims = [dim.size for dim in shape.dim]
-        total += math.prod(map(abs, dims))
-        if total > _MAX_VALUES:
-            return f"a constant of {dims!s:.200}"
-    return None
-
-
-def _large_fill(part) -> str | None:
-    """Describes a filled tensor of a known shape that is too large."""
-    fills = [node for node in part if node.op in _FILLS]
-    shapes = {
-        node.name: node.attr["value"].tensor
-        for node in (part if fills else ())
-        if node.op == "Const" and node.attr["value"].tensor.dtype in _INTEGERS
-    }
-    for node in fills:
-        name = [*node.input, ""][_FILLS[node.op]].split(":")[0]
-        if name in shapes:
-            dims = tf.make_ndarray(shapes[name]).ravel().tolist()
-            if math.prod(map(abs, dims)) > _MAX_VALUES:
-                return f"{node.op} of {dims!s:.80}"
-    return None

@@ -13,7 +13,7 @@ from tests.bad_inputs.case import Case, pipe
 from tests.helpers.sorted_table import MAGIC, block, framed, handle, varint
 
 PATH = "model/bert_model.ckpt.index"
-RUNS = ("doctor_checkpoint", "convert_google", "convert_model_garden")
+RUNS = ("doctor_checkpoint",)
 NAME = b"bert/embeddings/word_embeddings"
 
 
@@ -58,7 +58,7 @@ def _strings(data: bytes, path: pathlib.Path) -> None:
     path.write_bytes(_index(entry((2,), types_pb2.DT_STRING, size)))
 
 
-def _overlap(path: pathlib.Path) -> None:
+def overlap(path: pathlib.Path) -> None:
     """Two tensors of the same bytes: together they are larger than the file."""
     values = struct.pack("<2f", 1, 2)
     path.with_suffix(".data-00000-of-00001").write_bytes(values)
@@ -125,7 +125,7 @@ INDEXES = {
     "a negative offset": (_index(entry(offset=-8)), "ends at byte -4"),
     "a far offset": (_index(entry(offset=2**60)), "ends at byte 1152"),
     "tensors that overlap": (
-        _overlap,
+        overlap,
         "the index lists tensors of 16 bytes; the data files have 8",
     ),
     "a negative length": (_index(entry(size=-4)), "ends at byte -4"),

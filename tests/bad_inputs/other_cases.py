@@ -8,7 +8,6 @@ import shutil
 import struct
 
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
 
 from common.formats import checksums
 from tests.bad_inputs.case import Case, pipe
@@ -164,46 +163,12 @@ def _linked_folder(path: pathlib.Path) -> None:
     path.symlink_to(outside)
 
 
-def _graph(change, path: pathlib.Path) -> None:
-    """Changes the only graph of a SavedModel."""
-    saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
-    change(saved.meta_graphs[0])
-    path.write_bytes(saved.SerializeToString())
-
-
-def _many_functions(meta) -> None:
-    for number in range(10_001):
-        meta.graph_def.library.function.add().signature.name = f"f{number}"
-
-
-def _many_tables(meta) -> None:
-    for number in range(101):
-        meta.graph_def.node.add(
-            name=f"t{number}", op="InitializeTableFromTextFileV2"
-        )
-
-
-def _constant(dims: list[int], meta) -> None:
-    node = meta.graph_def.node.add(name="bomb", op="Const")
-    tensor = node.attr["value"].tensor
-    tensor.dtype = tf.float32.as_datatype_enum
-    tensor.float_val.append(1)
-    for dim in dims:
-        tensor.tensor_shape.dim.add(size=dim)
-
-
-def _fill(dims: list[int], meta) -> None:
-    shape = meta.graph_def.node.add(name="shape", op="Const")
-    shape.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(dims, tf.int64))
-    meta.graph_def.node.add(name="bomb", op="Fill", input=["shape", "value"])
-
-
 def _no_graph(path: pathlib.Path) -> None:
     path.write_bytes(b"")
 
 
 PROTO = "saved/saved_model.pb"
-SAVED = ("predict",)
+SAVED = ("doctor_model",)
 SAVED_MODELS = {
     "an asset that is a link": (
         "saved/assets/vocab.txt",
@@ -225,38 +190,8 @@ SAVED_MODELS = {
         functools.partial(_link, "../../model/bert_model.ckpt.index"),
         "leads out of the folder",
     ),
-    "20,000 functions": (
-        PROTO,
-        functools.partial(_graph, _many_functions),
-        " functions; the file is damaged",
-    ),
-    "101 tables": (
-        PROTO,
-        functools.partial(_graph, _many_tables),
-        "more than 100 tables",
-    ),
-    "a constant of 4 TB": (
-        PROTO,
-        functools.partial(_graph, functools.partial(_constant, [1 << 40])),
-        "a constant of [1099511627776]",
-    ),
-    "a constant of -2**40": (
-        PROTO,
-        functools.partial(_graph, functools.partial(_constant, [-(1 << 40)])),
-        "a constant of [-1099511627776]",
-    ),
-    "a fill of 160 GB": (
-        PROTO,
-        functools.partial(_graph, functools.partial(_fill, [40, 10**9])),
-        "Fill of [40, 1000000000]",
-    ),
     "no graph": (PROTO, _no_graph, "not one graph with objects"),
     "no proto": (PROTO, b"\xff" * 9, "cannot be read"),
-    "no fingerprint": (
-        "saved/fingerprint.pb",
-        b"\xff" * 99,
-        "fingerprint.pb: not a fingerprint; copy the model again",
-    ),
 }
 
 

@@ -9,7 +9,6 @@ import doctor
 import export_hub
 import extract_features
 import fill_mask
-import predict
 import prepare_corpus
 import run_ner
 import run_pretraining
@@ -62,6 +61,7 @@ RUNS = {  # name -> script and flags
     "doctor_checkpoint": (doctor, {"init_checkpoint": CHECKPOINT}),
     "doctor_config": (doctor, {"bert_config_file": CONFIG}),
     "doctor_bare": (doctor, {"input_file": "{folder}/bare/good.tfrecord"}),
+    "doctor_model": (doctor, {"model": "{folder}/saved"}),
     "doctor_records": (
         doctor,
         {"input_file": "{folder}/records/good.tfrecord"},
@@ -93,7 +93,6 @@ RUNS = {  # name -> script and flags
             "input_file": "{folder}/masks.txt",
         },
     ),
-    "predict": (predict, {"model": "{folder}/saved", "trust_model": True}),
     "prepare_corpus": (
         prepare_corpus,
         {

@@ -1,7 +1,4 @@
-"""SavedModels that cannot be asked: one line, whatever their graph does."""
-
-import subprocess
-import sys
+"""SavedModels that cannot be asked: one line."""
 
 import pytest
 import tensorflow as tf
@@ -20,11 +17,6 @@ def nested(text):
     return {"label_names": tf.strings.length(text), "probabilities": text}
 
 
-def fill(text):
-    size = tf.size(text, tf.int64) * 10**10
-    return {"sum": tf.fill([1], tf.reduce_sum(tf.fill([size], 1.0)))}
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -36,8 +28,7 @@ def fill(text):
             lambda text: {"a": tf.zeros([3])},
             "the output 'a' has the shape [3]; expected 1 rows, one for each",
         ),
-        # TensorFlow waits ten seconds for memory.
-        pytest.param(fill, "cannot be run: ", marks=pytest.mark.long),
+        (lambda text: {"a": tf.strings.to_number(text)}, "cannot be run: "),
     ],
 )
 def test_outputs_without_a_row_for_each_line(tmp_path, ask, call, message):
@@ -61,24 +52,3 @@ def test_a_model_without_signatures(tmp_path, ask):
     code, _, err = ask(str(tmp_path / "model"), b"a\n")
     assert code == 2
     assert "no signature 'serving_default' with text inputs" in err
-
-
-def loop(text):
-    step = tf.constant(0)
-    return tf.while_loop(lambda x: x >= 0, lambda x: [x * 1], [step])[0]
-
-
-@pytest.mark.long
-def test_an_endless_loop_ends(tmp_path):
-    folder = save(tmp_path / "model", lambda text: {"a": loop(text)})
-    flags = ["--trust_model", f"--model={folder}", "--timeout=20"]
-    done = subprocess.run(
-        [sys.executable, "predict.py", *flags],
-        input=b"a\n",
-        capture_output=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 2
-    last = done.stderr.decode().splitlines()[-1]
-    assert last.startswith(f"error: {folder}: no result after 20 seconds; ")

@@ -168,8 +168,8 @@ def checkpoint_index(folder: pathlib.Path) -> list[Case]:
     import numpy as np
     from tensorflow.core.protobuf import tensor_bundle_pb2
 
+    from checks import model
     from common.formats import checksums
-    from modeling import checkpoints
     from tests.helpers import sorted_table
 
     prefix, data, protos = folder / "bert_model.ckpt", b"", []
@@ -209,7 +209,7 @@ def checkpoint_index(folder: pathlib.Path) -> list[Case]:
         return sorted_table.write(entries)
 
     def read():
-        checkpoints.read(str(prefix))
+        model.examine(str(prefix), None, None, None)
 
     path = pathlib.Path(f"{prefix}.index")
     path.write_bytes(edit([]))
@@ -425,7 +425,8 @@ def saved_model(folder: pathlib.Path) -> list[Case]:
     import tensorflow as tf
     from tensorflow.core.protobuf import saved_model_pb2
 
-    from modeling.formats import saved_model_scan, saved_models
+    from checks import saved_model_scan
+    from modeling.formats import saved_models
     from tests.helpers import lookup
 
     (folder.parent / "vocab.txt").write_bytes(vocabulary_text())

@@ -67,6 +67,12 @@ def test_nothing_is_loaded_without_trust(exports):
             use(exports.encoder)
 
 
+def test_a_handle_is_never_fetched(tmp_path):
+    for handle in ("https://localhost/bert/1", str(tmp_path / "nothing")):
+        with pytest.raises(UserError, match="cannot be loaded"):
+            hub.load(handle, trust_model=True)
+
+
 def test_a_preprocessor_is_no_encoder(exports):
     with pytest.raises(UserError, match="inputs input_word_ids, input_mask"):
         hub.HubEncoder(exports.preprocessor, trust_model=True)
@@ -178,6 +184,20 @@ def test_a_saved_model_can_be_moved_without_its_source(exports, rows, tmp_path):
     np.testing.assert_allclose(found, expected, atol=1e-6)
     with pytest.raises(UserError, match="the Keras model must contain it"):
         model.save(tmp_path / "again.keras")
+
+
+@pytest.mark.parametrize("trusted", [{}, {"trust_model": True}])
+def test_a_keras_file_cannot_vouch_for_the_model_that_it_names(
+    exports, trusted
+):
+    layer = {
+        "module": None,
+        "class_name": "HubEncoder",
+        "registered_name": "bert>HubEncoder",
+        "config": {"handle": exports.encoder, **trusted},
+    }
+    with pytest.raises(Exception, match="trust_model"):
+        keras.saving.deserialize_keras_object(layer)
 
 
 def test_a_trusted_file_loads_what_it_holds_only(exports, tmp_path):

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from checks import saved_model_scan
 from common import flags
 from common.errors import UserError
-from modeling.formats import saved_model_scan
 from serving import rest, servable, server, warm_up
 from serving.server_settings import Settings
 from tests.helpers import http_server

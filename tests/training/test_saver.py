@@ -288,7 +288,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_reading_nothing_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="model.ckpt-5"):
+    with pytest.raises(ValueError, match="model.ckpt-5"):
         tensor_files.read(str(tmp_path / "model.ckpt-5"))
 
 

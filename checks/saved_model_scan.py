@@ -11,10 +11,14 @@ read from an asset of the model.
 
 import os
 
+from checks import checkpoint_index
+from common import storage
 from common.errors import UserError
+from common.findings import Finding, fine, wrong
 from modeling.formats import saved_models
 
-# Of TensorFlow Text, which must be imported before such a graph is loaded.
+_TABLE = "InitializeTableFromTextFileV2"  # its file may be any
+# Of TensorFlow Text.
 TEXT = frozenset(
     "CaseFoldUTF8 FastBertNormalize FastWordpieceTokenizeWithOffsets "
     "NormalizeUTF8 NormalizeUTF8WithOffsetsMap RegexSplitWithOffsets "
@@ -52,6 +56,20 @@ _STORE = frozenset(
 )
 
 
+def examine(folder: str) -> list[Finding]:
+    """Checks a SavedModel without loading it: its graph and its variables."""
+    prefix = os.path.join(folder, "variables", "variables")
+    try:
+        operations = scan(folder)
+        checkpoint_index.check(prefix)
+    except (UserError, OSError) as error:
+        return [wrong(str(storage.as_user_error(error) or error))]
+    except ValueError as error:
+        return [wrong(f"cannot be read: {error}", path=prefix)]
+    text = f"{len(operations)} kinds of operations, which only compute"
+    return [fine(text, path=folder)]
+
+
 def scan(folder: str) -> frozenset[str]:
     """Rejects a SavedModel whose graph could do more than compute.
 
@@ -66,6 +84,7 @@ def scan(folder: str) -> frozenset[str]:
             of TensorFlow 1, or is damaged.
     """
     path = os.path.join(folder, "saved_model.pb")
+    _check_files(folder)
     saved = saved_models.read_proto(folder)
     if len(saved.meta_graphs) != 1 or not saved.meta_graphs[0].HasField(
         "object_graph_def"
@@ -78,10 +97,9 @@ def scan(folder: str) -> frozenset[str]:
             "a TensorFlow 1 module",
         )
     meta = saved.meta_graphs[0]
-    saved_models.check_graph(meta, path)
     functions = {f.signature.name: f for f in meta.graph_def.library.function}
     outside = _only_for_the_saver(meta)
-    found = {
+    others = {
         node.op: "the graph"
         for node in meta.graph_def.node
         if node.op not in _COMPUTE | _STORE | TEXT | functions.keys()
@@ -89,15 +107,13 @@ def scan(folder: str) -> frozenset[str]:
     for name, function in functions.items():
         allowed = _COMPUTE | TEXT | (_STORE if name in outside else set())
         for node in function.node_def:
-            of_asset = node.op == saved_models.TABLE and _reads_an_asset(
-                meta, name, node
-            )
+            of_asset = node.op == _TABLE and _reads_an_asset(meta, name, node)
             if not of_asset and node.op not in allowed | functions.keys():
-                found[node.op] = name
-    if found:
-        some = [f"{op!a} (in {where!a})" for op, where in sorted(found.items())]
+                others[node.op] = name
+    if others:
+        names = [f"{op!a} (in {name!a})" for op, name in sorted(others.items())]
         raise UserError(
-            f"operations that are not allowed: {', '.join(some[:5])}",
+            f"operations that are not allowed: {', '.join(names[:5])}",
             path=path,
             fix="convert_checkpoint.py --from=hub reads the weights only",
         )
@@ -167,3 +183,22 @@ def _reads_an_asset(meta, name: str, node) -> bool:
 def _at(values, index: int):
     """An element of a repeated field; None if there is none at the index."""
     return values[index] if 0 <= index < len(values) else None
+
+
+def _check_files(folder: str) -> None:
+    """Rejects what leads out of the folder, or may have no end.
+
+    TensorFlow would follow a link of an asset, or wait for a pipe.
+    """
+    inside = os.path.realpath(folder)
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = os.path.join(parent, name)
+            if os.path.commonpath([inside, os.path.realpath(path)]) != inside:
+                raise UserError(
+                    "leads out of the folder of the model",
+                    path=path,
+                    expected="a file",
+                    fix="copy what it leads to, if you trust it",
+                )
+            storage.regular(path)

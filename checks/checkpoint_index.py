@@ -1,6 +1,7 @@
 """The index of a checkpoint, checked before TensorFlow reads it.
 
-TensorFlow ends the process at some wrong shapes, numbers and types.
+TensorFlow ends the process at some wrong shapes, numbers and types of a file
+that was made to harm.
 
     block ...        entries: shared, added and value length, key, value;
                      offsets of restarts; type 0, masked CRC-32C
