@@ -2,21 +2,22 @@
 
     python report.py run
     python report.py run_a run_b --output_file=both.html
+    python report.py run --watch
 
 The page has curves with their references, statistics of the data, errors,
 settings and the command. It needs no network and no scripts.
-Scripts that train write it themselves, unless --noreport is given.
+Scripts that train draw it at their end, unless --noreport is given; --watch
+draws it again whenever the files of a run change.
 """
 
 import dataclasses
 import os
 import sys
 
-from common import extras, flags, outputs
+from common import flags
 from common import main as common_main
 from common.flags import flag
-from common.progress import say
-from reports import run_files
+from reports import drawing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +38,9 @@ class Settings:
         "runs, in the current folder.",
         path=True,
     )
+    watch: bool = flag(
+        False, "Draw the page again whenever files of the runs change."
+    )
 
 
 def main(argv: list[str]) -> None:
@@ -44,14 +48,10 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     folders = settings.runs.split(",")
     where = folders[0] if len(folders) == 1 else "."
-    path = settings.output_file or os.path.join(where, "report.html")
-    runs = run_files.read_runs(folders)
-    outputs.check_file(path, "output_file")
-    extras.check("report", "jinja2", "matplotlib")
-    say(f"drawing the report to {path} ...")
-    from reports import page  # loads matplotlib, which takes seconds
-
-    page.write(runs, path)
+    path = settings.output_file or os.path.join(where, drawing.REPORT)
+    if settings.watch:
+        drawing.watch(folders, path)
+    drawing.draw(folders, path)
     print(f"wrote {path}")
 
 

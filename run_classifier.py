@@ -14,6 +14,7 @@ one file, and --predict_file may be a .txt file with one text per line:
 
 import sys
 
+from reports import drawing
 from tasks import finetuning
 from tasks import main as tasks_main
 from tasks.classification import hub_module, inputs, trained_labels
@@ -34,6 +35,7 @@ def main(argv: list[str]) -> None:
     from tasks.classification import run
 
     finetuning.print_written(run.run(settings, setup, data, weights))
+    drawing.draw_trained(settings)
 
 
 if __name__ == "__main__":

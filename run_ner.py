@@ -13,6 +13,7 @@ blank line between sentences and -DOCSTART- between documents.
 import sys
 
 from common import storage
+from reports import drawing
 from tasks import finetuning
 from tasks import main as tasks_main
 from tasks.ner import conll, run
@@ -40,6 +41,7 @@ def main(argv: list[str]) -> None:
     )
     task = run.Labelling(settings, setup, sentences, kind, labels)
     finetuning.print_written(finetuning.run(settings.tuning, task))
+    drawing.draw_trained(settings)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import sys
 
 from data.records.records import locating_damage
 from modeling.config import BertConfig
+from reports import drawing
 from tasks import eval_report, output_dir
 from tasks import main as tasks_main
 from tasks.pretraining import run as pretraining_run
@@ -68,6 +69,7 @@ def main(argv: list[str]) -> None:
         wrote.append(eval_report.write(training.output_dir, metrics, report))
     if wrote:
         print(f"wrote {' and '.join(wrote)}")
+    drawing.draw_trained(settings)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ For SQuAD 2.0, with questions that have no answer:
 
 import sys
 
+from reports import drawing
 from tasks import finetuning
 from tasks import main as tasks_main
 from tasks.squad import examples
@@ -48,6 +49,7 @@ def main(argv: list[str]) -> None:
 
     task = run.Squad(settings, setup, train, predict)
     finetuning.print_written(finetuning.run(settings.tuning, task))
+    drawing.draw_trained(settings)
 
 
 if __name__ == "__main__":

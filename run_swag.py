@@ -14,6 +14,7 @@ Files are SWAG's CSV, or JSON lines with two or more choices:
 import sys
 
 from common.progress import say
+from reports import drawing
 from tasks import finetuning
 from tasks import main as tasks_main
 from tasks.swag import examples as swag
@@ -41,6 +42,7 @@ def main(argv: list[str]) -> None:
     )
     task = run.Choosing(settings, setup, examples)
     finetuning.print_written(finetuning.run(settings.tuning, task))
+    drawing.draw_trained(settings)
 
 
 if __name__ == "__main__":

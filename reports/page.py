@@ -16,8 +16,6 @@ from common.storage import write_whole
 from reports import contents, figures
 from reports.run_files import RunFiles, is_number
 
-REPORT = "report.html"
-
 
 def write(runs: list[RunFiles], path: str) -> None:
     """Writes the report of runs."""

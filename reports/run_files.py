@@ -66,6 +66,18 @@ def read_runs(folders: list[str]) -> list[RunFiles]:
     return [_read(folder, name) for folder, name in zip(folders, names)]
 
 
+def times(folders: list[str]) -> dict[str, int]:
+    """Path -> time of the last change of each file that a report shows."""
+    changed = {}
+    for folder in folders:
+        names = (CURVES, "eval_results.txt", "eval_report.json")
+        paths = [os.path.join(folder, name) for name in names]
+        for path in (*paths, *storage.find(folder, f"{_PREFIX}*.json")):
+            if storage.exists(path):
+                changed[path] = storage.version(path)[1]
+    return changed
+
+
 def _names(folders: list[str]) -> list[str]:
     """Shortest ends of the paths that tell the runs apart."""
     parts = [storage.absolute(folder).split(os.sep) for folder in folders]

@@ -10,7 +10,7 @@ from typing import Any
 from common import flags
 from common import main as common_main
 from common.errors import UserError
-from tasks import live_report, output_dir
+from tasks import output_dir
 from training import cluster, preemption, workers
 
 # TensorFlow's and XLA's first lines.
@@ -50,8 +50,6 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     own = cluster.from_flags(values["distribution"], values["use_tpu"])
     if values.get("do_train") and (own is None or own.is_chief):
         common_main.hold(output_dir.claim(values["output_dir"]))
-        if values["report"]:
-            live_report.start(values["output_dir"])
     if own is None:
         return settings
     if not values.get("do_train"):

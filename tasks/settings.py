@@ -93,8 +93,8 @@ class Training:
     )
     report: bool = flag(
         True,
-        "Write report.html to --output_dir at each evaluation, at each "
-        "checkpoint and at the end, in another process.",
+        "Draw report.html in --output_dir at the end of a training.",
+        chief=True,
     )
     use_xla: bool | None = flag(
         None,

@@ -18,7 +18,7 @@ import tensorflow as tf
 import convert_checkpoint
 import predict
 from common import main as main_lib
-from tasks import live_report
+from reports import drawing
 
 gc.freeze()
 gc.enable()
@@ -43,9 +43,9 @@ def no_determinism_and_no_seed():
 
 
 @pytest.fixture(autouse=True)
-def no_live_report(monkeypatch):
-    """Runs in this process start none that draws their report."""
-    monkeypatch.setattr(live_report, "start", lambda folder: None)
+def no_report(monkeypatch):
+    """Runs do not draw their report, which takes a second."""
+    monkeypatch.setattr(drawing, "draw_trained", lambda settings: None)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,4 +1,4 @@
-"""Command lines of scripts that train: who has a folder and its report."""
+"""Command lines of scripts that train: who claims the folder."""
 
 import json
 import signal
@@ -9,7 +9,6 @@ import tensorflow as tf
 from common import locks
 from common import main as common_main
 from common.errors import UserError
-from tasks import live_report
 from tasks import main as tasks_main
 from tasks.features import settings as features_settings
 from tasks.pretraining.settings import Settings
@@ -17,13 +16,11 @@ from training import workers
 
 
 @pytest.fixture
-def started(monkeypatch, tmp_path):
-    """Folders whose reports are kept up to date."""
-    folders = []
+def ended(monkeypatch, tmp_path):
+    """Ends the script after the test."""
     monkeypatch.setattr(workers, "_folders", None)  # of other workers
-    monkeypatch.setattr(live_report, "start", folders.append)
     monkeypatch.chdir(tmp_path)
-    yield folders
+    yield
     common_main.run(lambda argv: None, [])  # the script ends
     assert not (tmp_path / "run").exists()
 
@@ -33,22 +30,9 @@ def parse(*words):
     return tasks_main.parse(["script", *required, *words], Settings, "")
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--do_train"], ["run"]),
-        (["--do_train", "--noreport"], []),
-        (["--do_eval"], []),
-    ],
-)
-def test_a_run_that_trains_has_a_report(started, words, expected):
-    parse(*words)
-    assert started == expected
-
-
-@pytest.mark.parametrize(("index", "expected"), [(0, ["run"]), (1, [])])
-def test_of_several_workers_the_first_has_one(
-    started, monkeypatch, index, expected
+@pytest.mark.parametrize(("index", "expected"), [(0, True), (1, None)])
+def test_of_several_workers_the_first_has_a_report(
+    ended, monkeypatch, index, expected
 ):
     cluster = {
         "cluster": {"worker": ["a:1", "b:2"]},
@@ -56,21 +40,19 @@ def test_of_several_workers_the_first_has_one(
     }
     monkeypatch.setenv("TF_CONFIG", json.dumps(cluster))
     monkeypatch.setattr("sys.stdout", None)  # restored afterwards
-    parse("--do_train")
-    assert started == expected
+    assert parse("--do_train").training.report is expected
 
 
-def test_a_run_that_trains_claims_its_folder(started, tmp_path):
+def test_a_run_that_trains_claims_its_folder(ended, tmp_path):
     parse("--do_train")
     with pytest.raises(UserError, match=r"^run: in use by process \d+ on "):
         parse("--do_train")
     parse("--do_eval")
-    assert started == ["run"]
 
 
 @pytest.mark.parametrize(("index", "fails"), [(0, True), (1, False)])
 def test_of_several_workers_the_first_claims_the_folder(
-    started, monkeypatch, tmp_path, index, fails
+    ended, monkeypatch, tmp_path, index, fails
 ):
     cluster = {
         "cluster": {"worker": ["a:1", "b:2"]},
@@ -87,7 +69,6 @@ def test_of_several_workers_the_first_claims_the_folder(
         else:
             assert not fails
     (tmp_path / "run").rmdir()
-    assert started == []
 
 
 def test_a_device_without_memory_is_one_line(capsys):

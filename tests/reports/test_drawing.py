@@ -1,0 +1,72 @@
+"""The report of a run at its end, and while it trains."""
+
+import time
+
+import pytest
+
+from common import flags
+from reports import drawing
+from reports.drawing import draw_trained  # before the tests replace it
+from tasks.pretraining.settings import Settings
+from tests.helpers import report_files
+
+
+def settings_of(folder, **changes):
+    required = {"bert_config_file": "a", "output_dir": str(folder)}
+    return flags.replace(Settings(), **required | changes)
+
+
+@pytest.mark.parametrize(
+    ("flags_of_run", "is_drawn"),
+    [
+        ({"do_train": True}, True),
+        ({"do_train": True, "report": False}, False),
+        ({"do_eval": True}, False),
+    ],
+)
+def test_a_run_that_trains_has_a_report(tmp_path, flags_of_run, is_drawn):
+    folder = report_files.write_run(tmp_path / "run")
+    draw_trained(settings_of(folder, **flags_of_run))
+    assert (folder / "report.html").exists() == is_drawn
+
+
+def test_a_run_without_the_libraries_or_curves_ends_well(
+    tmp_path, hide_package, capsys
+):
+    folder = report_files.write_run(tmp_path / "run")
+    draw_trained(settings_of(tmp_path, do_train=True))
+    hide_package("jinja2")
+    draw_trained(settings_of(folder, do_train=True))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(
+        f"report.html is not written: {tmp_path}: no metrics.jsonl and no "
+    )
+    assert second == (
+        "report.html is not written: missing packages: jinja2; in the "
+        "checkout: pip install -r requirements-report.txt"
+    )
+
+
+def test_a_change_draws_the_page_again(tmp_path, monkeypatch, capsys):
+    """Runs need not exist at the start."""
+    folder = tmp_path / "run"
+    path = folder / "report.html"
+    curves = folder / "metrics.jsonl"
+    events = [
+        lambda: report_files.write_run(folder),
+        path.unlink,  # the page itself is no news
+        lambda: curves.write_text(curves.read_text()),
+    ]
+    states = []
+
+    def wait(seconds):
+        states.append(path.exists())
+        if not events:
+            raise KeyboardInterrupt
+        events.pop(0)()
+
+    monkeypatch.setattr(time, "sleep", wait)
+    with pytest.raises(KeyboardInterrupt):
+        drawing.watch([str(folder)], str(path))
+    assert states == [False, True, False, True]
+    assert "no such folder; expected a run" in capsys.readouterr().err
