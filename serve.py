@@ -23,17 +23,16 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     folder, version = settings.find()
     with settings.listen() as opened:
-        from serving import servable, server, warm_up
+        from serving import servable, server
 
         say(f"loading {folder} ...")
         metrics = server.Metrics()
         model = servable.Servable(folder, settings, metrics.batches.observe)
-        count = warm_up.run(folder, model.call)
         app = server.make_app(model, version, settings, metrics)
         host, port, *_ = opened.getsockname()
         say(
             f"serving version {version} on http://{host}:{port}/v1/models/"
-            f"{settings.name} after {count} warm-up requests; Ctrl-C ends"
+            f"{settings.name}; Ctrl-C ends"
         )
         server.serve(app, opened, settings)
 

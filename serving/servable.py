@@ -1,8 +1,4 @@
-"""A loaded version of a model, which batches requests that arrive together.
-
-Warm-up requests are in the version's folder, where TF Serving has them:
-assets.extra/tf_serving_warmup_requests, written by `serving.warm_up`.
-"""
+"""A loaded version of a model, which batches requests that arrive together."""
 
 import contextlib
 import threading

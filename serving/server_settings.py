@@ -9,7 +9,7 @@ from common.errors import UserError
 from common.flags import flag
 from serving import asking
 
-_NEEDED = ("flask", "prometheus_client", "tensorflow_serving", "waitress")
+_NEEDED = ("flask", "prometheus_client", "waitress")
 
 
 @dataclasses.dataclass(frozen=True)

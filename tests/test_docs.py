@@ -68,7 +68,6 @@ COMMANDS = {
         "mkdir -p served": "",
         "cp -r quickstart/packages_export": "",
         "> requests.jsonl": "",
-        "python -m serving.warm_up": "",
     },
     "squad": {
         "train-v1.1.json": f"{FIT} --max_query_length=7 --doc_stride=5",

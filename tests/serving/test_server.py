@@ -5,7 +5,6 @@ import concurrent.futures
 import gzip
 import json
 import os
-import re
 import threading
 import types
 
@@ -15,8 +14,7 @@ import tensorflow as tf
 
 from checks import saved_model_scan
 from common import flags
-from common.errors import UserError
-from serving import rest, servable, server, warm_up
+from serving import rest, servable, server
 from serving.server_settings import Settings
 from tests.helpers import http_server
 from tests.helpers.classifier_files import write_export
@@ -383,44 +381,3 @@ def test_lists_have_no_padding_of_other_requests():
 def test_bytes_that_are_no_text_are_written_in_base64():
     found = rest.to_json({"x": np.array([b"\xff"], object)}, "instances")
     assert json.loads(found) == {"predictions": [{"b64": "/w=="}]}
-
-
-def test_warm_up_requests_reach_the_model(export, tmp_path, monkeypatch):
-    """Written as records of TF Serving, and read again."""
-    folder = tmp_path / "mails" / "1"
-    signatures = rest.read_signatures(export)
-    assert warm_up.run(str(folder), None) == 0
-    lines = [
-        b'{"instances": ["a", "b"]}',
-        b'{"signature_name": "tokens", "inputs": {"input_ids": [[2]], '
-        b'"input_mask": [[1]], "segment_ids": [[0]]}}',
-    ]
-    warm_up.write(str(folder), lines, signatures)
-    found = []
-    assert warm_up.run(str(folder), lambda *x: found.append(x)) == 2
-    (first, texts), (second, tokens) = found
-    assert (first, second) == ("serving_default", "tokens")
-    assert texts["text"].numpy().tolist() == [b"a", b"b"]
-    assert {k: v.numpy().tolist() for k, v in tokens.items()} == {
-        "input_ids": [[2]],
-        "input_mask": [[1]],
-        "segment_ids": [[0]],
-    }
-    with pytest.raises(ValueError, match="text is"):
-        warm_up.write(str(folder), [*lines, b'{"instances": [1]}'], signatures)
-    assert warm_up.run(str(folder), lambda *x: None) == 2  # as before
-    for error in (KeyError("x"), tf.errors.DataLossError(None, None, "x")):
-
-        def fail(*_, error=error):
-            raise error
-
-        with pytest.raises(UserError, match="a warm-up request does not fit"):
-            warm_up.run(str(folder), fail)
-    raw = next(
-        iter(
-            tf.data.TFRecordDataset(
-                str(folder / "assets.extra" / "tf_serving_warmup_requests")
-            )
-        )
-    )
-    assert re.search(rb"\x0a.\x0a\x05mails", raw.numpy())
