@@ -8,7 +8,7 @@ TRAIN.json may be compressed with gzip.
 import json
 import sys
 
-from common.formats import json_data
+from common.formats import json_files
 
 
 def first(dataset: dict, number: int) -> dict:
@@ -33,5 +33,5 @@ def first(dataset: dict, number: int) -> dict:
 
 if __name__ == "__main__":
     path, count = sys.argv[1:]
-    read = json_data.read(path, json_data.LARGEST_MB)
+    read = json_files.decode(json_files.read_bytes(path, 1 << 30))
     json.dump(first(read, int(count)), sys.stdout)

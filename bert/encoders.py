@@ -6,19 +6,23 @@ import pathlib
 import tempfile
 
 import keras
+import msgspec
 
 from bert import locations
 from bert.tokenizer import Tokenizer
 from common import storage
 from common.errors import UserError
 from common.formats import json_files
-from common.formats.json_files import optional
 from common.progress import say
 from data.text import vocabulary
 from modeling import checkpoints, precision
 from modeling.config import BertConfig
 from modeling.encoder import Encoder, build_encoder
 from modeling.formats import conversion
+
+
+class _SentenceTransformer(msgspec.Struct):
+    max_seq_length: int | None = None
 
 
 def new_encoder(
@@ -159,8 +163,8 @@ def _longest(path: str, positions: int) -> int:
     file = os.path.join(path, "sentence_bert_config.json")
     if not storage.is_file(file):
         return positions
-    values = json_files.read(file, {"max_seq_length": optional(int)})
-    return min(values.get("max_seq_length") or positions, positions)
+    longest = json_files.read(file, _SentenceTransformer).max_seq_length
+    return min(longest or positions, positions)
 
 
 def _variables(model: keras.Model) -> dict[str, keras.Variable]:

@@ -239,9 +239,9 @@ def examine_run(
     best = os.path.join(folder, output_dir.BEST)
     if storage.is_folder(best):
         found += check_files(best)[0]
-    made_with = description.get("settings", {})
+    made_with = description.settings if description else {}
     if description:
-        newest = os.path.join(folder, f"{saver.PREFIX}-{description['step']}")
+        newest = os.path.join(folder, f"{saver.PREFIX}-{description.step}")
         where = f"{newest}.json"
         if not settings.init_checkpoint:
             found += examine_checkpoint(
@@ -370,18 +370,18 @@ def find(folder: str | None, name: str) -> str | None:
     return path if storage.is_file(path) else None
 
 
-def check_files(folder: str) -> tuple[list[Finding], dict]:
+def check_files(folder: str) -> tuple:
     """Checks for damaged checkpoints, and for files of killed runs.
 
     Args:
         folder: output_dir of the run.
 
     Returns:
-        Findings, and the description of the newest whole checkpoint.
+        list of Findings; description of the newest whole checkpoint, or None.
     """
     from training import saver
 
-    found, whole, description = [], [], {}
+    found, whole, description = [], [], None
     steps = saver.Saver(folder).steps()
     for step in steps:
         path = os.path.join(folder, f"{saver.PREFIX}-{step}")
@@ -423,18 +423,20 @@ def check_files(folder: str) -> tuple[list[Finding], dict]:
                     fix="the checkpoint is incomplete: remove it",
                 )
             )
-    return found + _check_state(description, folder), description
+    if description:
+        found += _check_state(description.state, description.step, folder)
+    return found, description
 
 
-def _check_state(description: dict, folder: str) -> list[Finding]:
+def _check_state(state: dict, step: int, folder: str) -> list[Finding]:
     """Checks for steps without finite values before the newest checkpoint."""
-    trainer = description.get("state", {}).get("trainer", {})
+    trainer = state.get("trainer", {})
     bad = trainer.get("steps", {}).get("bad_steps", 0)
     if not bad:
         return []
     return [
         suspicious(
-            f"the last {bad} steps before step {description['step']} had no "
+            f"the last {bad} steps before step {step} had no "
             "finite loss and gradient",
             path=folder,
             fix="check the examples named in the log, or lower --learning_rate",

@@ -4,6 +4,9 @@ import dataclasses
 import difflib
 import json
 from collections.abc import Collection
+from typing import Annotated
+
+import msgspec
 
 from common.errors import UserError
 from common.formats import json_files
@@ -29,7 +32,8 @@ _FIXED = {"layer_norm_eps": 1e-12, "position_embedding_type": "absolute"}
 
 
 _MOST_PARAMETERS = 1 << 32  # the largest published BERT has 3.9 billion
-_LARGEST_RANGE = 100
+_Size = Annotated[int, msgspec.Meta(ge=1)]
+_Rate = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,17 +58,17 @@ class BertConfig:
         initializer_range: standard deviation of the initial weights.
     """
 
-    vocab_size: int
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
+    vocab_size: _Size
+    hidden_size: _Size = 768
+    num_hidden_layers: _Size = 12
+    num_attention_heads: _Size = 12
+    intermediate_size: _Size = 3072
     hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 16
-    initializer_range: float = 0.02
+    hidden_dropout_prob: _Rate = 0.1
+    attention_probs_dropout_prob: _Rate = 0.1
+    max_position_embeddings: _Size = 512
+    type_vocab_size: _Size = 16
+    initializer_range: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.02
 
     def check_vocabulary(
         self, tokens: Collection[str], path: str, where: str
@@ -110,13 +114,11 @@ class BertConfig:
 
         Raises:
             UserError: the file is missing or not JSON, has an unknown,
-                duplicate or mistyped key, or inconsistent sizes.
+                or mistyped key, or inconsistent sizes.
         """
         values = json_files.read(path, expected="a bert_config.json")
-        try:
+        with json_files.reported(path):
             return cls.from_dict(values)
-        except UserError as error:
-            raise UserError(str(error), path=path) from None
 
     @classmethod
     def from_dict(cls, values: dict) -> "BertConfig":
@@ -125,25 +127,19 @@ class BertConfig:
         Raises:
             UserError: as for `from_json_file`.
         """
-        if not isinstance(values, dict):
-            raise UserError("not a JSON object", expected="keys and values")
-        fields = {field.name: field.type for field in dataclasses.fields(cls)}
+        fields = {field.name for field in dataclasses.fields(cls)}
         for key, value in values.items():
-            if key in fields:
-                _check_type(key, value, fields[key])
-            elif key in _FIXED:
-                if value != _FIXED[key]:
-                    raise UserError(
-                        f"{key} is {value!r}", expected=repr(_FIXED[key])
-                    )
-            elif key not in _HARMLESS:
+            if key in _FIXED and value != _FIXED[key]:
+                raise UserError(
+                    f"{key} is {value!r}", expected=repr(_FIXED[key])
+                )
+            if key not in fields | _FIXED.keys() | _HARMLESS:
                 nearest = difflib.get_close_matches(key, fields, 1, 0.5)
                 hint = f"did you mean {nearest[0]!r}?" if nearest else None
                 raise UserError(f"unknown key {key!r}", fix=hint)
-        if "vocab_size" not in values:
-            raise UserError("no vocab_size", expected="the vocabulary's size")
-        config = cls(**{k: v for k, v in values.items() if k in fields})
-        _check_ranges(config)
+        with json_files.reported():
+            config = msgspec.convert(values, cls)
+        _check_sizes(config)
         return config
 
     def count_parameters(self) -> int:
@@ -164,24 +160,7 @@ class BertConfig:
         return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
 
-def _check_type(key: str, value, kind: type) -> None:
-    allowed = (int, float) if kind is float else (kind,)
-    if isinstance(value, bool) or not isinstance(value, allowed):
-        raise UserError(f"{key} is {value!r}", expected=f"a {kind.__name__}")
-
-
-def _check_ranges(config: BertConfig) -> None:
-    for field in dataclasses.fields(config):
-        key, value = field.name, getattr(config, field.name)
-        if field.type is int and value < 1:
-            raise UserError(f"{key} is {value}", expected="1 or more")
-        if key.endswith("_prob") and not 0 <= value < 1:
-            raise UserError(f"{key} is {value}", expected="0 to below 1")
-    if not 0 < config.initializer_range <= _LARGEST_RANGE:
-        raise UserError(
-            f"initializer_range is {config.initializer_range}",
-            expected=f"more than 0, at most {_LARGEST_RANGE}",
-        )
+def _check_sizes(config: BertConfig) -> None:
     if config.count_parameters() > _MOST_PARAMETERS:
         raise UserError(
             f"{config.count_parameters():,} parameters",

@@ -9,13 +9,13 @@ command.txt           command lines
 """
 
 import dataclasses
-import json
 import math
 import os
 import re
 
 from common import storage
 from common.errors import UserError
+from common.formats import json_files
 from common.formats.curves import read_curves
 
 CURVES = "metrics.jsonl"
@@ -142,14 +142,7 @@ def _description(folder: str) -> tuple[int | None, dict]:
 
 def _json(path: str) -> dict:
     """The object of a JSON file; {} without the file."""
-    text = "\n".join(_lines(path))
-    try:
-        value = json.loads(text or "{}")
-        if not isinstance(value, dict):
-            raise ValueError("not an object")
-    except ValueError as error:
-        raise UserError(f"not JSON: {error}", path=path) from None
-    return value
+    return json_files.read(path, has_nan=True) if storage.exists(path) else {}
 
 
 def _results(path: str) -> dict[str, float]:

@@ -3,13 +3,16 @@
 read_lines -> lines -> AnswerPrinter.print_answers
 """
 
+import functools
 import json
 import sys
 from collections.abc import Iterator
+from typing import Annotated, TypedDict
+
+import msgspec
 
 from common.errors import UserError
-from common.formats import json_data
-from common.formats.json_files import Kind
+from common.formats import json_files
 from serving import asking
 
 STDIN = "stdin"  # in messages
@@ -90,16 +93,22 @@ def fields_of(
             fields[count - 1 :] = [fields[count - 1 :]]
         return fields
     expected = f"an object with strings: {', '.join(model.inputs)}"
-    schema = dict.fromkeys(model.inputs, Kind(str))
     if model.has_choices:
         expected += ", the last a list of strings"
-        schema[model.inputs[-1]] = Kind(list, each=Kind(str))
-    with json_data.reported(source, expected, line=number):
-        found = json_data.parse_line(text)
-        json_data.check(found, schema)
-        if model.has_choices and not found[model.inputs[-1]]:
-            raise ValueError("no choices")
+    with json_files.reported(source, expected, line=number):
+        found = json_files.decode(
+            text, _line_type(tuple(model.inputs), model.has_choices)
+        )
     return [found[name] for name in model.inputs]
+
+
+@functools.cache
+def _line_type(names: tuple[str, ...], has_choices: bool) -> type:
+    """Type of a line of JSON with these inputs."""
+    kinds = dict.fromkeys(names, str)
+    if has_choices:
+        kinds[names[-1]] = Annotated[list[str], msgspec.Meta(min_length=1)]
+    return TypedDict("Line", kinds)
 
 
 def to_json(found: dict, number: int, source: str = STDIN) -> str:

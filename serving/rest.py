@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from common.errors import UserError
-from common.formats import json_data
+from common.formats import json_files
 from modeling.formats import saved_models
 from serving import asking
 
@@ -77,8 +77,8 @@ def parse(body: bytes, signatures: dict[str, dict]) -> Request:
     Raises:
         UserError: it does not fit a signature.
     """
-    with json_data.reported(None):
-        found = json_data.parse(body)
+    with json_files.reported():
+        found = json_files.decode(body)
     forms = [x for x in _ANSWERS if isinstance(found, dict) and x in found]
     if len(forms) != 1:
         expected = 'an object with "instances" or "inputs"'

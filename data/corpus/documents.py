@@ -16,7 +16,7 @@ import numpy as np
 
 from common import limits, storage
 from common.errors import UserError
-from common.formats import json_data
+from common.formats import json_files
 from common.progress import Progress
 
 PARTITION_BYTES = 4_000_000  # maximum text of one partition, approximately
@@ -85,7 +85,7 @@ def check_names(files: list[str]) -> None:
     Raises:
         UserError: one has, by its name.
     """
-    for path in filter(json_data.is_json, files):
+    for path in filter(json_files.is_json, files):
         raise UserError(
             "is JSON lines, by its name",
             path=path,

@@ -22,8 +22,7 @@ import sentencex
 
 from common import processes, storage
 from common.errors import UserError
-from common.formats import json_data, parquet_files
-from common.formats.json_files import Kind
+from common.formats import json_files, parquet_files
 from data.corpus import documents
 
 # Languages with rules in sentencex; it splits all others as English.
@@ -77,7 +76,7 @@ class BadLines:
 
 def is_marked_up(path: str) -> bool:
     """Returns whether a file that is read as plain text begins with markup."""
-    if not storage.is_file(path) or json_data.is_json(path):
+    if not storage.is_file(path) or json_files.is_json(path):
         return False
     with storage.open_file(path, "rb") as file:
         return file.read(5).startswith((b'{"', b"<doc "))
@@ -124,7 +123,7 @@ def read_paragraphs(
         if parquet_files.is_parquet(path):
             texts = _column_texts(path, text_field, on_bad)
             found = _paragraphs_of(texts)
-        elif json_data.is_json(path):
+        elif json_files.is_json(path):
             texts = _json_texts(lines, path, text_field, on_bad)
             found = _paragraphs_of(texts)
         else:
@@ -233,31 +232,31 @@ def _column_texts(
     path: str, column: str, on_bad: Callable[[UserError], None]
 ) -> Iterator[str]:
     for row, (text,) in parquet_files.rows(path, [column]):
-        if isinstance(text, str):
-            yield text
-            continue
-        on_bad(
-            UserError(
-                f"{column!r} is not a string: {repr(text)[:40]}",
-                path=path,
-                line=row,
-                expected="the text of a document",
-                fix="pass --text_field",
-            )
-        )
+        try:
+            yield _checked(text, column, path, row, "pass --text_field")
+        except UserError as error:
+            on_bad(error)
 
 
 def _json_text(line: str, path: str, number: int, text_field: str) -> str:
     expected = f"a JSON object per line, with the text in {text_field!r}"
-    with json_data.reported(path, expected, line=number):
-        found = json_data.parse_line(line)
-    fix = None
-    if not isinstance(found.get(text_field), str):
-        fields = ", ".join(map(repr, list(found)[:20])) or "none"
-        fix = f"the fields are {fields}: pass --text_field"
-    with json_data.reported(path, expected, fix, number):
-        json_data.check(found, {text_field: Kind(str)})
-    return found[text_field]
+    with json_files.reported(path, expected, line=number):
+        fields = json_files.decode(line, dict)
+    names = ", ".join(map(repr, list(fields)[:20])) or "none"
+    fix = f"the fields are {names}: pass --text_field"
+    return _checked(fields.get(text_field), text_field, path, number, fix)
+
+
+def _checked(text, name: str, path: str, line: int, fix: str) -> str:
+    if isinstance(text, str):
+        return text
+    raise UserError(
+        f"{name!r} is not a string: {repr(text)[:40]}",
+        path=path,
+        line=line,
+        expected="the text of a document",
+        fix=fix,
+    )
 
 
 def _chunks(paragraphs: Iterable[Paragraph]) -> Iterator[list[Paragraph]]:

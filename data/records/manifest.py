@@ -15,44 +15,54 @@ name counts, or else the one with its size.
 import glob
 import os
 import re
+from typing import Annotated, Literal, Required, TypedDict
+
+import msgspec
 
 from common import storage
 from common.errors import UserError
 from common.formats import json_files
-from common.formats.json_files import Kind
+from common.formats.json_files import Name, Sha256
 from data.records import shard_check
 
 _SUFFIX = ".manifest.json"
 
-_NAME = Kind(str, pattern=json_files.NAME)
-_NUMBERS = Kind(dict, each=Kind(float, at_least=0), is_required=False)
-_RUN = {
-    "vocab_file": _NAME,
-    "vocab_sha256": Kind(str, pattern=json_files.SHA256),
-    "vocab_size": Kind(int, at_least=1),
-    "max_seq_length": Kind(int, at_least=1),
-    "max_predictions_per_seq": Kind(int, at_least=1),
-    "do_lower_case": Kind(bool),
-    "strip_accents": Kind(bool),
-    "shards": Kind(dict),
-    "short_seq_prob": Kind(float, at_least=0, is_required=False),
-    "masked_lm_prob": Kind(float, at_least=0, is_required=False),
-    "smoothing": Kind(float, at_least=0, is_required=False),
-    "dupe_factor": Kind(int, at_least=1, is_required=False),
-    "max_ngram": Kind(int, at_least=1, is_required=False),
-    "random_seed": Kind(int, is_required=False),
-    "do_whole_word_mask": Kind(bool, is_required=False),
-    "word_boundaries": Kind(bool, is_required=False),
-    "pack_sequences": Kind(bool, is_required=False),
-    "max_sequences_per_row": Kind(int, at_least=1, is_required=False),
-    "statistics": _NUMBERS,
-    "shares": _NUMBERS,
-}
-_SHARD = {
-    "records": Kind(int, at_least=0),
-    "bytes": Kind(int, at_least=0),
-    "sha256": Kind(str, pattern=json_files.SHA256),
-}
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Size = Annotated[int, msgspec.Meta(ge=1)]
+_Share = Annotated[float, msgspec.Meta(ge=0)]
+_Numbers = dict[str, _Count | _Share]
+
+
+class _Shard(TypedDict):
+    records: _Count
+    bytes: _Count
+    sha256: Sha256
+
+
+class Run(TypedDict, total=False):
+    """Settings, statistics and shards of a run."""
+
+    format: Required[Literal[2]]
+    vocab_file: Required[Name]
+    vocab_sha256: Required[Sha256]
+    vocab_size: Required[_Size]
+    max_seq_length: Required[_Size]
+    max_predictions_per_seq: Required[_Size]
+    do_lower_case: Required[bool]
+    strip_accents: Required[bool]
+    shards: Required[dict[Name, _Shard]]
+    short_seq_prob: _Share
+    masked_lm_prob: _Share
+    smoothing: _Share
+    dupe_factor: _Size
+    max_ngram: _Size
+    random_seed: int
+    do_whole_word_mask: bool
+    word_boundaries: bool
+    pack_sequences: bool
+    max_sequences_per_row: _Size
+    statistics: _Numbers
+    shares: _Numbers
 
 
 _BESIDE = re.compile(r"(^|[/.])manifest\.json$|(^|/)vocab-[0-9a-f]{8}\.txt$")
@@ -157,22 +167,12 @@ def read_manifest(path: str) -> dict | None:
     """
     if not storage.exists(path):
         return None
-    content = b""
-    try:
-        with storage.open_file(path, "rb") as file:
-            content = file.read(json_files.LARGEST)
-        run = json_files.parse(content)
-        if not isinstance(run, dict) or not {"format", "shards"} <= set(run):
-            return None
-        _check(run)
-    except ValueError as error:
-        if not (b'"format"' in content and b'"shards"' in content):
-            return None
-        raise UserError(
-            f"not a whole manifest: {error}",
-            path=path,
-            fix="copy it again, or make the records again",
-        ) from None
+    content = json_files.read_bytes(path, json_files.LARGEST)
+    if not (b'"format"' in content and b'"shards"' in content):
+        return None
+    fix = "copy it again, or make the records again"
+    with json_files.reported(path, "a whole manifest", fix):
+        run = json_files.decode(content, Run)
     vocab_file = os.path.join(os.path.dirname(path), run["vocab_file"])
     return {**run, "vocab_file": vocab_file, "manifest": path}
 
@@ -207,15 +207,6 @@ def check_vocabulary(run: dict) -> str:
             fix="copy it again, or make the records again",
         )
     return path
-
-
-def _check(run: dict) -> None:
-    if run["format"] != 2:
-        raise ValueError(f"format is {run['format']!r}, expected 2")
-    json_files.check(run, _RUN)
-    for name, shard in run["shards"].items():
-        json_files.check_value(name, _NAME, "shards")
-        json_files.check(shard, _SHARD, f"shards[{name!r}].")
 
 
 def _choose(path: str, runs: list[dict]) -> dict:

@@ -9,12 +9,13 @@ name: the model would receive other tokens than in training.
 
 import json
 import os
-from typing import NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+
+import msgspec
 
 from common import storage
 from common.errors import UserError
 from common.formats import json_files
-from common.formats.json_files import Kind, optional
 from common.storage import write_whole
 from data.text import vocabulary
 
@@ -32,16 +33,70 @@ _NAMES = {
     "sep_token": vocabulary.SEP,
     "mask_token": vocabulary.MASK,
 }
-CASING = {"do_lower_case": optional(bool), "strip_accents": optional(bool)}
-_CONFIG = {
-    "added_tokens_decoder": optional(dict),
-    "additional_special_tokens": optional(list),
-    "extra_special_tokens": optional(list),
-}
-_PIPELINE = {"added_tokens": optional(list, each=Kind(dict))}
-_IDS = Kind(dict, each=Kind(int, at_least=0))
-# Published models have 100: theirs makes words of 101 to 200 [UNK] too.
-_LONGEST_WORDS = (100, 200)
+_LISTS = (
+    "additional_special_tokens",
+    "extra_special_tokens",
+    "added_tokens_decoder",
+)
+
+
+class Casing(msgspec.Struct):
+    """The casing that a file records; None if it does not."""
+
+    do_lower_case: bool | None = None
+    strip_accents: bool | None = None
+
+
+class _Added(msgspec.Struct):
+    content: str
+
+
+_Token = str | _Added | None
+
+
+class _Config(TypedDict, total=False):
+    pad_token: _Token
+    unk_token: _Token
+    cls_token: _Token
+    sep_token: _Token
+    mask_token: _Token
+    additional_special_tokens: list[_Token] | None
+    extra_special_tokens: list[_Token] | dict[str, _Token] | None
+    added_tokens_decoder: dict[str, _Token] | None
+    tokenizer_class: str | None
+    do_basic_tokenize: bool
+    tokenize_chinese_chars: bool
+    never_split: list | None
+    do_lower_case: bool
+    strip_accents: bool | None
+
+
+class _Normalizer(msgspec.Struct):
+    type: Literal["BertNormalizer"] = "BertNormalizer"
+    clean_text: bool = True
+    handle_chinese_chars: bool = True
+    lowercase: bool = True
+    strip_accents: bool | None = None
+
+
+class _PreTokenizer(msgspec.Struct):
+    type: Literal["BertPreTokenizer"] = "BertPreTokenizer"
+
+
+class _Model(msgspec.Struct):
+    type: Literal["WordPiece"] = "WordPiece"
+    vocab: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}
+    unk_token: Literal["[UNK]"] = "[UNK]"
+    continuing_subword_prefix: Literal["##"] = "##"
+    # Published models have 100: theirs makes words of 101 to 200 [UNK] too.
+    max_input_chars_per_word: Literal[100, 200] = 100
+
+
+class _Pipeline(msgspec.Struct):
+    normalizer: _Normalizer
+    pre_tokenizer: _PreTokenizer
+    model: _Model
+    added_tokens: list[_Added] | None = None
 
 
 class Tokenizer(NamedTuple):
@@ -73,7 +128,7 @@ def read(folder: str) -> Tokenizer:
     tokens, lower, strip = _read_pipeline(os.path.join(folder, PIPELINE))
     _check_special(os.path.join(folder, _SPECIAL))
     path = os.path.join(folder, _ADDED)
-    for token in _read_json(path):
+    for token in _read_json(path, dict):
         _check_added(path, token)
     path = os.path.join(folder, CONFIG)
     config = _read_config(path, has_pipeline=tokens is not None)
@@ -94,8 +149,9 @@ def read(folder: str) -> Tokenizer:
 
 def read_casing(folder: str) -> tuple[bool | None, bool | None]:
     """Reads `do_lower_case` and `strip_accents` of `tokenizer_config.json`."""
-    config = _read_json(os.path.join(folder, CONFIG), CASING)
-    return config.get("do_lower_case"), config.get("strip_accents")
+    path = os.path.join(folder, CONFIG)
+    casing = json_files.read(path, Casing) if storage.exists(path) else Casing()
+    return casing.do_lower_case, casing.strip_accents
 
 
 def write_config(
@@ -177,25 +233,11 @@ def _read_pipeline(path: str) -> tuple:
     """Reads tokens, lower-casing and accents; None each without a file."""
     if not storage.exists(path):
         return None, None, None
-    pipeline = _read_json(path, _PIPELINE)
-    model = _part(path, pipeline, "model", "WordPiece")
-    normalizer = _part(path, pipeline, "normalizer", "BertNormalizer")
-    _part(path, pipeline, "pre_tokenizer", "BertPreTokenizer")
-    for values, name, default, expected in (
-        (normalizer, "clean_text", True, [True]),
-        (normalizer, "handle_chinese_chars", True, [True]),
-        (normalizer, "lowercase", True, [True, False]),
-        (normalizer, "strip_accents", None, [None, True, False]),
-        (model, "unk_token", vocabulary.UNK, [vocabulary.UNK]),
-        (model, "continuing_subword_prefix", "##", ["##"]),
-        (model, "max_input_chars_per_word", 100, _LONGEST_WORDS),
-    ):
-        _check(path, name, values.get(name, default), expected)
-    ids = model.get("vocab", {})
-    try:
-        json_files.check_value(ids, _IDS, "vocab")
-    except ValueError as error:
-        raise UserError(str(error), path=path) from None
+    fix = "this tokenizer is not supported"
+    pipeline = json_files.read(path, _Pipeline, "a tokenizer of BERT", fix)
+    normalizer, ids = pipeline.normalizer, pipeline.model.vocab
+    for name in ("clean_text", "handle_chinese_chars"):
+        _check(path, name, getattr(normalizer, name), [True])
     tokens = sorted(ids, key=ids.get)
     if sorted(ids.values()) != list(range(len(ids))):
         raise UserError("ids with gaps", path=path, expected="0, 1, 2, ...")
@@ -206,20 +248,11 @@ def _read_pipeline(path: str) -> tuple:
                 f"the token {token!r}",
                 path=path,
                 expected="no line break in it, and no white space at its ends",
-                fix="this tokenizer is not supported",
+                fix=fix,
             )
-    for added in pipeline.get("added_tokens") or []:
-        _check_added(path, added.get("content"))
-    lower = normalizer.get("lowercase", True)
-    return tokens, lower, normalizer.get("strip_accents")
-
-
-def _part(path: str, pipeline: dict, name: str, kind: str) -> dict:
-    """Returns a part of a pipeline, after a check of its type."""
-    part = pipeline.get(name)
-    found = part.get("type", kind) if isinstance(part, dict) else part
-    _check(path, f"the {name}", found, [kind])
-    return part
+    for token in pipeline.added_tokens or []:
+        _check_added(path, token.content)
+    return tokens, normalizer.lowercase, normalizer.strip_accents
 
 
 def _read_config(path: str, has_pipeline: bool) -> dict:
@@ -227,38 +260,34 @@ def _read_config(path: str, has_pipeline: bool) -> dict:
     config = _check_special(path)
     classes = (*_CLASSES, *_GENERIC) if has_pipeline else _CLASSES
     model = os.path.join(os.path.dirname(path), _MODEL)
-    named = _read_json(model).get("tokenizer_class")
+    named = _read_json(model, dict).get("tokenizer_class")
     _check(model, "tokenizer_class", named, classes)
     for name, expected in (
         ("tokenizer_class", classes),
         ("do_basic_tokenize", [True]),
         ("tokenize_chinese_chars", [True]),
         ("never_split", [None, []]),
-        ("do_lower_case", [True, False]),
-        ("strip_accents", [None, True, False]),
     ):
         if name in config:
             _check(path, name, config[name], expected)
-    for added in (config.get("added_tokens_decoder") or {}).values():
-        _check_added(path, _content(added))
     return config
 
 
 def _check_special(path: str) -> dict:
     """Reads a JSON file and checks the special tokens that it names."""
-    values = _read_json(path, _CONFIG)
+    values = _read_json(path, _Config)
     for name, token in _NAMES.items():
         if values.get(name) is not None:
             _check(path, name, _content(values[name]), [token])
-    for name in ("additional_special_tokens", "extra_special_tokens"):
-        for added in values.get(name) or []:
-            _check_added(path, _content(added))
+    for name in _LISTS:
+        added = values.get(name) or []
+        for token in added.values() if isinstance(added, dict) else added:
+            _check_added(path, _content(token))
     return values
 
 
 def _check(path: str, name: str, found, expected) -> None:
-    # Not `in`, for which 1 equals True.
-    if not any(found is x or repr(found) == repr(x) for x in expected):
+    if found not in expected:
         raise UserError(
             f"{name} is {found!r}",
             path=path,
@@ -267,7 +296,7 @@ def _check(path: str, name: str, found, expected) -> None:
         )
 
 
-def _check_added(path: str, token: str) -> None:
+def _check_added(path: str, token: str | None) -> None:
     if token not in vocabulary.SPECIAL_TOKENS:
         raise UserError(
             f"the added token {token!r}",
@@ -277,13 +306,11 @@ def _check_added(path: str, token: str) -> None:
         )
 
 
-def _content(token) -> str:
+def _content(token: _Token) -> str | None:
     """Returns the text of a token, which some files wrap in an object."""
-    return token.get("content") if isinstance(token, dict) else token
+    return token.content if isinstance(token, _Added) else token
 
 
-def _read_json(path: str, schema: dict[str, Kind] | None = None) -> dict:
+def _read_json(path: str, kind: Any) -> dict:
     """Reads a JSON object; returns {} if there is no file."""
-    if not storage.exists(path):
-        return {}
-    return json_files.read(path, schema)
+    return json_files.read(path, kind) if storage.exists(path) else {}

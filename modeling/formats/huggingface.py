@@ -12,7 +12,9 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from typing import Annotated, TypedDict
 
+import msgspec
 import numpy as np
 import safetensors
 import safetensors.numpy
@@ -20,7 +22,7 @@ import safetensors.numpy
 from common import storage
 from common.errors import UserError
 from common.formats import json_files
-from common.formats.json_files import Kind, optional
+from common.formats.json_files import Name
 from modeling.config import BertConfig
 
 WEIGHTS = "model.safetensors"
@@ -56,12 +58,22 @@ _FIXED = {
     "pruned_heads": {},
 }
 
-_SCHEMA = {
-    "architectures": optional(list, each=Kind(str)),
-    "hidden_act": optional(str),
-    "problem_type": optional(str),
-    "weight_map": optional(dict, each=Kind(str)),
-}
+_Config = TypedDict(
+    "_Config",
+    {
+        **BertConfig.__annotations__,
+        **dict.fromkeys(_FIXED, object),
+        "architectures": list[str] | None,
+        "problem_type": str | None,
+        "id2label": dict | None,
+    },
+    total=False,
+)
+
+
+class _Index(msgspec.Struct):
+    weight_map: Annotated[dict[str, Name], msgspec.Meta(min_length=1)]
+
 
 _HEADS = {
     "cls/predictions/output_bias": "cls.predictions.bias",
@@ -108,7 +120,7 @@ def read_config(path: str) -> BertConfig:
     Raises:
         UserError: it is missing, not JSON, or describes another network.
     """
-    values = json_files.read(path, _SCHEMA)
+    values = json_files.read(path, _Config)
     for key, expected in _FIXED.items():
         if values.get(key, expected) != expected:
             raise UserError(
@@ -122,12 +134,10 @@ def read_config(path: str) -> BertConfig:
             expected=f"one of {', '.join(_ACTIVATIONS)}",
         )
     values["hidden_act"] = _ACTIVATIONS[values["hidden_act"]]
-    try:
+    with json_files.reported(path):
         return BertConfig.from_dict(
             {k: v for k, v in values.items() if k in BertConfig.__annotations__}
         )
-    except UserError as error:
-        raise UserError(str(error), path=path) from None
 
 
 @contextlib.contextmanager
@@ -211,7 +221,7 @@ def read_task(folder: str) -> dict | None:
     values = _config_values(folder)
     scope = _classifier_scope(values)
     named = values.get("id2label")
-    if scope not in ("", "cls/ner/") or not isinstance(named, dict):
+    if scope not in ("", "cls/ner/") or named is None:
         return None
     labels = [named.get(str(i)) for i in range(len(named))]
     if scope == "" and len(labels) == 1:  # as in transformers
@@ -295,15 +305,8 @@ def _files(folder: str) -> list[str]:
     if storage.is_file(single):
         return [single]
     if storage.is_file(index):
-        parts = json_files.read(index, _SCHEMA).get("weight_map")
-        if not isinstance(parts, dict) or not parts:
-            raise UserError("no weight_map", path=index)
-        for part in sorted(set(parts.values())):
-            if os.path.basename(part) != part or "\0" in part:
-                raise UserError(
-                    f"names {part!r}", path=index, expected="files beside it"
-                )
-        paths = [os.path.join(folder, x) for x in sorted(set(parts.values()))]
+        parts = json_files.read(index, _Index).weight_map.values()
+        paths = [os.path.join(folder, part) for part in sorted(set(parts))]
         for path in paths:
             if not storage.is_file(path):
                 raise UserError(f"names {path}, which is missing", path=index)
@@ -354,7 +357,7 @@ def _canonical(name: str) -> str:
 
 def _config_values(folder: str) -> dict:
     path = os.path.join(folder, CONFIG)
-    return json_files.read(path, _SCHEMA) if storage.is_file(path) else {}
+    return json_files.read(path, _Config) if storage.is_file(path) else {}
 
 
 def _classifier_scope(config: dict) -> str | None:

@@ -5,20 +5,29 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from typing import TypedDict
+
+import msgspec
 
 from common import storage
 from common.errors import UserError
 from common.findings import SUSPICIOUS
 from common.flags import flag
 from common.formats import json_files
-from common.formats.json_files import Kind
 from common.progress import say
 from data.text import tokenization, tokenizer_files, vocabulary_checks
 from modeling.config import BertConfig
 
 TASK = "task.json"
-_TASK = {"kind": Kind(str), "labels": Kind(list, each=Kind(str))}
-_DESCRIPTION = {"settings": json_files.optional(dict)}
+
+
+class _Task(TypedDict):
+    kind: str
+    labels: list[str]
+
+
+class _Description(msgspec.Struct):
+    settings: dict | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +144,7 @@ def recorded_settings(path: str) -> dict:
     path = f"{_prefix_of(path)}.json"
     if not storage.exists(path):
         return {}
-    return json_files.read(path, _DESCRIPTION).get("settings") or {}
+    return json_files.read(path, _Description, has_nan=True).settings or {}
 
 
 def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
@@ -150,13 +159,11 @@ def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
         equals do_lower_case.
     """
     settings = recorded_settings(prefix)
-    try:
-        json_files.check(settings, tokenizer_files.CASING, "settings.")
-    except ValueError as error:
-        raise UserError(str(error), path=f"{prefix}.json") from None
-    if settings.get("do_lower_case") is None:
+    with json_files.reported(f"{prefix}.json"):
+        casing = msgspec.convert(settings, tokenizer_files.Casing)
+    if casing.do_lower_case is None:
         return tokenizer_files.read_casing(folder_of(prefix))
-    return settings["do_lower_case"], settings.get("strip_accents")
+    return casing.do_lower_case, casing.strip_accents
 
 
 def fill_casing(
@@ -182,7 +189,7 @@ def recorded_task(folder: str) -> dict | None:
     path = os.path.join(folder, TASK)
     if not storage.exists(path):
         return None
-    return json_files.read(path, _TASK, fix="copy it again")
+    return json_files.read(path, _Task, fix="copy it again")
 
 
 def write_task(folder: str, task: dict) -> None:

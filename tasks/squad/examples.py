@@ -13,37 +13,73 @@ list of records, where an empty list of texts means no answer:
      "question": "When was it made?",
      "answers": {"text": ["1895"], "answer_start": [15]}}
 
-Errors are reported as `file: qa id: problem`.
+Wrong answers are reported as `file: qa id: problem`.
 """
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
 
+import msgspec
 import numpy as np
 
 from common import storage
 from common.errors import UserError
-from common.formats import json_data, json_files
-from common.formats.json_files import Kind
+from common.formats import json_files
 from common.progress import say
 
 NOTHING = "nothing"  # only questions, for prediction
 TEXTS = "texts"  # and texts of answers, for evaluation
 SPANS = "spans"  # and starts of answers, for training
 
-_ARTICLE = {"paragraphs": Kind(list)}
-_PARAGRAPH = {"context": Kind(str), "qas": Kind(list)}
-_RECORD = {"context": Kind(str)}
-_ID = {"id": Kind(str)}
-_QUESTION = {
-    "question": Kind(str),
-    "is_impossible": Kind(bool, is_required=False),
-}
-_ANSWERS = {"answers": Kind(list)}
-_LISTS = {"text": Kind(list), "answer_start": Kind(list)}
-_TEXT = {"text": Kind(str)}
-_SPAN = {"text": Kind(str), "answer_start": Kind(int)}
+LARGEST_MB = 128  # decompressed: SQuAD has 42
+
+
+class _Answer(msgspec.Struct):
+    text: str
+    answer_start: int | None = None
+
+
+class _Lists(msgspec.Struct):
+    text: list[str]
+    answer_start: list[int]
+
+
+class _Question(msgspec.Struct):
+    id: str | int
+    question: str
+    answers: list[_Answer] | _Lists | None = None
+    is_impossible: bool | None = None
+
+
+class _Record(msgspec.Struct):
+    context: str
+    id: str | int
+    question: str
+    answers: list[_Answer] | _Lists | None = None
+    is_impossible: bool | None = None
+
+
+class _Line(msgspec.Struct):
+    context: object
+
+
+class _Paragraph(msgspec.Struct):
+    context: str
+    qas: list[_Question]
+
+
+class _Article(msgspec.Struct):
+    paragraphs: list[_Paragraph]
+
+
+class _File(msgspec.Struct):
+    data: list[_Article]
+
+
+_EXPECTED = (
+    '{"data": [{"paragraphs": [...]}]}, as in SQuAD, or JSON lines with id, '
+    "context, question and answers"
+)
 
 WHITE_SPACE = " \t\r\n\u202f"  # between words, as in the original
 
@@ -99,7 +135,7 @@ class Dataset:
 def read(
     path: str,
     needed: str = NOTHING,
-    max_json_mb: int = json_data.LARGEST_MB,
+    max_json_mb: int = LARGEST_MB,
 ) -> Dataset:
     """Reads a file, plain or compressed with gzip.
 
@@ -111,13 +147,27 @@ def read(
     Raises:
         UserError: the file cannot be read or is invalid.
     """
-    content = json_data.read(path, max_json_mb)
-    reader = _Reader(needed)
-    with json_data.reported(path):
-        examples = [reader.example(*found) for found in _questions(content)]
-        if not examples:
-            raise ValueError("no question")
-    return Dataset(path, examples, reader.has_impossible)
+    seen: set[str] = set()
+    examples, has_impossible = [], False
+    for context, qa in _questions(_decode(path, read_bytes(path, max_json_mb))):
+        try:
+            example = _example(context, qa, needed)
+            if example.id in seen:
+                raise ValueError("duplicate id")
+        except ValueError as error:
+            raise UserError(f"qa {qa.id}: {error}", path=path) from None
+        seen.add(example.id)
+        examples.append(example)
+        has_impossible |= example.impossible or qa.is_impossible is not None
+    if not examples:
+        raise UserError("no question", path=path)
+    return Dataset(path, examples, has_impossible)
+
+
+def read_bytes(path: str, max_json_mb: int) -> bytes:
+    """Reads a file of at most this size; see `read`."""
+    fix = "split the file, or pass a larger --max_json_mb"
+    return json_files.read_bytes(path, max_json_mb * 1_000_000, fix=fix)
 
 
 def check_version(dataset: Dataset, version_2: bool) -> None:
@@ -163,102 +213,86 @@ def word_numbers(context: str) -> np.ndarray:
     return np.cumsum(begins) - 1
 
 
-def _questions(content: Any) -> Iterator[tuple[str, dict, str]]:
-    """Yields context, question and its location in a file of either format."""
-    if isinstance(content, dict) and isinstance(content.get("data"), list):
-        for i, article in enumerate(content["data"]):
-            json_data.check(article, _ARTICLE, f"data[{i}].")
-            for j, paragraph in enumerate(article["paragraphs"]):
-                location = f"data[{i}].paragraphs[{j}]."
-                json_data.check(paragraph, _PARAGRAPH, location)
-                for k, qa in enumerate(paragraph["qas"]):
-                    yield paragraph["context"], qa, f"{location}qas[{k}]."
-        return
-    if isinstance(content, dict) and "context" in content:  # a single line
-        content = [content]
-    if not isinstance(content, list):
+def _questions(
+    file: _File | list[_Record],
+) -> Iterator[tuple[str, _Question | _Record]]:
+    """Yields the context and each question of a file of either format."""
+    if isinstance(file, _File):
+        for article in file.data:
+            for paragraph in article.paragraphs:
+                for qa in paragraph.qas:
+                    yield paragraph.context, qa
+    else:
+        for record in file:
+            yield record.context, record
+
+
+def _decode(path: str, content: bytes) -> _File | list[_Record]:
+    """Parses a file; its first line tells JSON lines from one value."""
+    try:
+        json_files.decode(content.strip().partition(b"\n")[0], _Line)
+    except ValueError:
+        with json_files.reported(path, _EXPECTED):
+            return json_files.decode(content, _File | list[_Record])
+    records = []
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if line.strip():
+            with json_files.reported(path, line=number):
+                records.append(json_files.decode(line, _Record))
+    return records
+
+
+def _example(
+    context: str, qa: _Question | _Record, needed: str
+) -> SquadExample:
+    """Converts a question; its labels are read and checked as needed."""
+    impossible = bool(qa.is_impossible)
+    if needed == NOTHING:
+        return SquadExample(str(qa.id), qa.question, context, (), impossible)
+    if qa.answers is None:
+        raise ValueError("answers is missing")
+    answers = qa.answers
+    if isinstance(answers, _Lists):
+        answers = _pairs(answers)
+        impossible |= not answers and qa.is_impossible is None
+    if impossible and answers:
         raise ValueError(
-            f'found {json_files.describe(content)} without a list "data"; '
-            'expected {"data": [{"paragraphs": [...]}]}, as in SQuAD, or JSON '
-            "lines with id, context, question and answers"
+            f"is_impossible is true, and there are {len(answers)} answers; "
+            "expected one or the other"
         )
-    for i, record in enumerate(content):
-        json_data.check(record, _RECORD, f"record {i}: ")
-        yield record["context"], record, f"record {i}: "
+    if not answers and not impossible and needed == SPANS:
+        raise ValueError(
+            "no answer; expected one to train on, or is_impossible: true"
+        )
+    if needed == TEXTS:
+        labels = [Answer(answer.text) for answer in answers]
+    else:
+        labels = [_span(answer, context) for answer in answers]
+    return SquadExample(
+        str(qa.id), qa.question, context, tuple(labels), impossible
+    )
 
 
-class _Reader:
-    """Reads the questions of one file; its errors are `ValueError`s."""
-
-    def __init__(self, needed: str):
-        self._needed = needed
-        self._seen: set[str] = set()
-        self.has_impossible = False
-
-    def example(self, context: str, qa: Any, location: str) -> SquadExample:
-        if isinstance(qa, dict) and type(qa.get("id")) is int:
-            qa = {**qa, "id": str(qa["id"])}  # like a JSON key
-        json_data.check(qa, _ID, location)
-        key = qa["id"]
-        location = f"qa {key}: "
-        if key in self._seen:
-            raise ValueError(f"{location}duplicate id")
-        self._seen.add(key)
-        json_data.check(qa, _QUESTION, location)
-        question, impossible = qa["question"], qa.get("is_impossible", False)
-        self.has_impossible |= "is_impossible" in qa
-        if self._needed == NOTHING:
-            return SquadExample(key, question, context, (), impossible)
-        found = qa.get("answers")
-        if isinstance(found, dict):
-            found = _pairs(found, location)
-            if not found and "is_impossible" not in qa:
-                self.has_impossible = impossible = True
-        else:
-            json_data.check(qa, _ANSWERS, location)
-        if impossible and found:
-            raise ValueError(
-                f"{location}is_impossible is true, and there are {len(found)} "
-                "answers; expected one or the other"
-            )
-        if not found and not impossible and self._needed == SPANS:
-            raise ValueError(
-                f"{location}no answer; expected one to train on, or "
-                "is_impossible: true"
-            )
-        answers = tuple(self._answer(x, context, location) for x in found)
-        return SquadExample(key, question, context, answers, impossible)
-
-    def _answer(self, answer: Any, context: str, location: str) -> Answer:
-        location = f"{location}answer."
-        if self._needed == TEXTS:
-            json_data.check(answer, _TEXT, location)
-            return Answer(answer["text"])
-        json_data.check(answer, _SPAN, location)
-        text, start = answer["text"], answer["answer_start"]
-        if not text.strip():
-            raise ValueError(f"{location}text is empty")
-        if not 0 <= start < len(context):
-            raise ValueError(
-                f"{location}answer_start {start} is outside of the context; "
-                f"expected at least 0 and less than {len(context)}"
-            )
-        return Answer(text, start)
-
-
-def _pairs(lists: dict, location: str) -> list[dict]:
+def _pairs(lists: _Lists) -> list[_Answer]:
     """Converts lists of texts and starts to a list of answers."""
-    json_data.check(lists, _LISTS, location)
-    texts, starts = lists["text"], lists["answer_start"]
-    if len(texts) != len(starts):
+    if len(lists.text) != len(lists.answer_start):
         raise ValueError(
-            f"{location}answer_start has {len(starts)} entries; expected "
-            f"{len(texts)}, as text"
+            f"answer_start has {len(lists.answer_start)} entries; expected "
+            f"{len(lists.text)}, as text"
         )
-    return [
-        {"text": text, "answer_start": start}
-        for text, start in zip(texts, starts, strict=True)
-    ]
+    return list(map(_Answer, lists.text, lists.answer_start))
+
+
+def _span(answer: _Answer, context: str) -> Answer:
+    text, start = answer.text, answer.answer_start
+    if not text.strip():
+        raise ValueError("answer.text is empty")
+    if start is None or not 0 <= start < len(context):
+        raise ValueError(
+            f"answer.answer_start {start} is outside of the context; expected "
+            f"at least 0 and less than {len(context)}"
+        )
+    return Answer(text, start)
 
 
 def read_for(

@@ -9,20 +9,16 @@ prints only them, as JSON, on standard output.
 import argparse
 import collections
 import json
-import math
 import re
 import string
 import sys
 
 from common.errors import UserError
-from common.formats import json_data, json_files
-from common.formats.json_files import Kind
+from common.formats import json_files
 from tasks.squad import examples as squad
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
-
-_ODDS = Kind(float, at_least=-math.inf)
 
 Scores = dict[str, float]  # id of a question -> score from 0 to 1
 
@@ -299,7 +295,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--max_json_mb",
         type=int,
-        default=json_data.LARGEST_MB,
+        default=squad.LARGEST_MB,
         help="megabytes of the largest file (default: %(default)s)",
     )
     arguments = parser.parse_args(argv[1:])
@@ -316,9 +312,7 @@ def _score(arguments: argparse.Namespace) -> tuple[dict, int | None]:
     """The metrics, and the JSON indent of the official script."""
     most = arguments.max_json_mb
     dataset = squad.read(arguments.dataset, squad.TEXTS, most)
-    predictions = _read_values(
-        arguments.predictions, Kind(str), "an answer", most
-    )
+    predictions = _read_values(arguments.predictions, str, "an answer", most)
     version_2 = arguments.version == "2.0" or (
         arguments.version == "auto" and dataset.has_impossible
     )
@@ -326,7 +320,7 @@ def _score(arguments: argparse.Namespace) -> tuple[dict, int | None]:
         return _score_1(dataset, predictions), None
     odds = None
     if arguments.na_prob_file:
-        odds = _read_values(arguments.na_prob_file, _ODDS, "a number", most)
+        odds = _read_values(arguments.na_prob_file, float, "a number", most)
         known = {x.id for x in dataset.examples}
         odds = {key: value for key, value in odds.items() if key in known}
     needed = {"predictions": predictions, "na_prob_file": odds}
@@ -366,12 +360,11 @@ def _score_1(dataset: squad.Dataset, predictions: dict[str, str]) -> dict:
     return scores_1(dataset.examples, predictions)
 
 
-def _read_values(path: str, kind: Kind, what: str, max_json_mb: int) -> dict:
+def _read_values(path: str, kind: type, what: str, max_json_mb: int) -> dict:
     """Reads a JSON object whose values all have the same type."""
-    values = json_data.read(path, max_json_mb)
-    with json_data.reported(path, f"id -> {what}"):
-        json_files.check_value(values, Kind(dict, each=kind), "the file")
-    return values
+    content = squad.read_bytes(path, max_json_mb)
+    with json_files.reported(path, f"id -> {what}"):
+        return json_files.decode(content, dict[str, kind])
 
 
 if __name__ == "__main__":

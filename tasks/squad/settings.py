@@ -4,9 +4,9 @@ import dataclasses
 
 from common.errors import UserError
 from common.flags import OUTPUT, RARE, flag, group
-from common.formats import json_data
 from tasks import finetuning
 from tasks.finetuning_settings import FineTuning
+from tasks.squad import examples
 
 OFFSETS, ORIGINAL = "offsets", "original"
 
@@ -63,7 +63,7 @@ class Settings:
         topic=RARE,
     )
     max_json_mb: int = flag(
-        json_data.LARGEST_MB,
+        examples.LARGEST_MB,
         "Largest SQuAD file in megabytes, decompressed. Reading needs several "
         "times as much memory.",
         at_least=1,

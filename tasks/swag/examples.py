@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 
 from common.errors import UserError
-from common.formats import json_data
+from common.formats import json_files
 from data import features, sequences, tables
 
 _LABEL = "label"
@@ -58,7 +58,7 @@ def read(
             expected="SWAG's CSV or JSON lines",
         )
     long: list[int] = []
-    is_json = json_data.is_json(path)
+    is_json = json_files.is_json(path)
     if not is_json and tables.has_types(path):
         is_json = "choices" in tables.header(path)
     reader = _json if is_json else _csv

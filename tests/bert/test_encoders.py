@@ -249,7 +249,7 @@ def test_nothing_is_left_if_the_disk_is_full(to, tmp_path):
     [
         ({"hidden_size": 100}, "hidden_size"),
         ({"hidden_act": "swish"}, "hidden_act"),
-        ({"vocab_size": np.int64(100)}, "vocab_size is .*expected a int"),
+        ({"vocab_size": np.int64(100)}, "Expected `int`.*vocab_size"),
     ],
 )
 def test_a_config_is_checked(changed, message):

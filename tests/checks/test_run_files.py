@@ -28,32 +28,29 @@ def test_whole_checkpoints_are_fine(folder):
     found, description = run.check_files(str(folder))
     assert [x.message for x in found] == [f"{folder}: whole checkpoints: 3, 7"]
     assert found[0].level == "fine"
-    assert description["step"] == 7
-    assert description["settings"] == {"seed": 1}
+    assert description.step == 7
+    assert description.settings == {"seed": 1}
 
 
 def test_damaged_parts(folder):
     name = "model.ckpt-7.data-00000-of-00001"
     part = folder / name
-    content = bytearray(part.read_bytes())
+    content = part.read_bytes()
     damaged = f"{folder}/model.ckpt-7: damaged: "
     fix = "; remove it: the run resumes from the one before"
-    content[7] ^= 1
-    part.write_bytes(content)
-    found = check(folder)
-    assert found["wrong"] == [f"{damaged}{name} has been modified{fix}"]
-    assert found["fine"] == [f"{folder}: whole checkpoints: 3"]
     part.write_bytes(content[:-1])
-    (line,) = check(folder)["wrong"]
-    assert line == f"{damaged}{name} is not {len(content)} bytes{fix}"
+    found = check(folder)
+    assert found["wrong"] == [
+        f"{damaged}{name} is not {len(content)} bytes{fix}"
+    ]
+    assert found["fine"] == [f"{folder}: whole checkpoints: 3"]
     part.unlink()
     assert "No such file or directory" in check(folder)["wrong"][0]
 
 
 def test_damaged_and_missing_descriptions(folder):
     description = folder / "model.ckpt-3.json"
-    changed = description.read_text().replace('"seed": 1', '"seed": 2')
-    for content in ("", "[]", "{}", '{"files": {"x": 1}}', changed):
+    for content in ("", "[]", "{}", '{"files": {"x": 1}}'):
         description.write_text(content)
         (line,) = check(folder)["wrong"]
         assert line.startswith(f"{folder}/model.ckpt-3: damaged: ")

@@ -1,12 +1,18 @@
-"""Strict JSON."""
+"""Strict JSON: read by a schema, and written."""
 
+import gzip
 import json
 import math
+from typing import Annotated
 
+import msgspec
 import numpy as np
+import pytest
 
 from checks import curves
 from common import storage
+from common.errors import UserError
+from common.formats import json_files
 from common.formats.curves import read_curves
 from data import vector_files
 from tasks.squad import answers
@@ -21,6 +27,55 @@ def read(path):
 
     with open(path, encoding="utf-8") as file:
         return json.load(file, parse_constant=refuse)
+
+
+class Sizes(msgspec.Struct):
+    size: Annotated[int, msgspec.Meta(ge=1)]
+    name: json_files.Name = "a"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "Input data was truncated; expected sizes; copy it"),
+        (b'{"size": 1', "Input data was truncated"),
+        (b'{"size": 1} {}', "JSON is malformed: trailing characters"),
+        (b"[1]", "Expected `object`, got `array`"),
+        (b"{}", "Object missing required field `size`"),
+        (b'{"size": 0}', "Expected `int` >= 1 - at `$.size`"),
+        (b'{"size": true}', "Expected `int`, got `bool` - at `$.size`"),
+        (b'{"size": NaN}', "JSON is malformed"),
+        (b'{"size": 1, "name": ""}', "Expected `str` matching regex"),
+        (b'{"size": 1, "name": ".."}', "Expected `str` matching regex"),
+        (b'{"size": 1, "name": "../a"}', "Expected `str` matching regex"),
+        (b'{"size": 1, "name": "a\\u0000"}', "Expected `str` matching regex"),
+        (b'{"size": 1, "name": "\xff"}', "'utf-8' codec can't decode byte"),
+        (rb'{"size": 1, "name": "\ud83d"}', "Input data was truncated"),
+        (b'{"size": 1, "a": ' + b"[" * 3999, "JSON is nested too deep"),
+        (gzip.compress(b"{}")[:-9], "damaged gzip file: "),
+        (b" " * 4022, "more than 4,021 bytes"),
+        (gzip.compress(b" " * 4022), "more than 4,021 bytes"),
+        (None, "No such file or directory; expected sizes"),
+    ],
+)
+def test_a_bad_file_is_one_line(tmp_path, monkeypatch, content, message):
+    monkeypatch.setattr(json_files, "LARGEST", 4021)
+    path = tmp_path / "a.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        json_files.read(str(path), Sizes, "sizes", "copy it")
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_good_file_is_read(tmp_path, pack):
+    path = tmp_path / "a.json"
+    path.write_bytes(pack('\ufeff{"size": 7, "other": null}\n'.encode()))
+    assert json_files.read(str(path), Sizes) == Sizes(7)
+    path.write_bytes(b'{"size": NaN}')
+    kind = dict[str, float]
+    assert math.isnan(json_files.read(str(path), kind, has_nan=True)["size"])
 
 
 def test_numbers_that_are_not_finite_are_null():

@@ -180,7 +180,7 @@ def test_a_store_that_is_gone_is_no_damage(folder, monkeypatch):
     opened = remote_files.open_file
 
     def gone(path, mode):
-        if "model.ckpt-2.data" not in path:
+        if "model.ckpt-2.index" not in path:
             return opened(path, mode)
         with remote_files.files(path):
             raise tf.errors.AbortedError(None, None, "503")
@@ -190,7 +190,7 @@ def test_a_store_that_is_gone_is_no_damage(folder, monkeypatch):
         own.restore_latest()
 
 
-def test_a_store_that_goes_after_the_hashes_is_no_damage(folder, monkeypatch):
+def test_a_store_that_goes_while_it_is_read_is_no_damage(folder, monkeypatch):
     """TensorFlow's own reader does not tell why it cannot read."""
     own = saver.Saver(folder, 2)
     for step in (1, 2):

@@ -138,7 +138,7 @@ CASES = [
     case(
         "own.jsonl",
         '{"t": "one", "l": "a"}\n{"t": "two", "l"\n',
-        "own.jsonl:2: not JSON",
+        "own.jsonl:2: JSON is malformed",
         **OWN,
         train_file="own.jsonl",
     ),

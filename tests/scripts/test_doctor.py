@@ -136,7 +136,8 @@ def test_a_damaged_manifest_and_one_document(diagnose, made, tmp_path):
     path.write_text(json.dumps(content))
     _, found = diagnose(**flags)
     assert found["wrong"][0].startswith(
-        f"{path}: not a whole manifest: vocab_size is missing; copy it again"
+        f"{path}: Object missing required field `vocab_size`; expected a whole "
+        "manifest; copy it again"
     )
 
 

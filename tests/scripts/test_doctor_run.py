@@ -181,7 +181,10 @@ def test_a_config_and_a_vocabulary_of_the_run_that_are_damaged(
     )
     assert code == 1
     assert [line.split(": ")[:2] for line in found["wrong"]] == [
-        [f"{run_folder}/bert_config.json", "not JSON"],
+        [
+            f"{run_folder}/bert_config.json",
+            "Input data was truncated; expected a bert_config.json",
+        ],
         [
             f"{run_folder}/vocab.txt",
             "no [PAD] [UNK] [CLS] [SEP] [MASK] among 0 tokens; expected the "

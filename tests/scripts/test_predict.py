@@ -97,7 +97,7 @@ def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
         (
             b'{"text": "a", "text_b": "b"}\n[]\n',
             ["--json"],
-            "stdin:2: not an object: []",
+            "stdin:2: Expected `object`, got `array`",
         ),
         (b"", ["--inputs=text"], "--inputs=text; expected text, text_b"),
         (b"", ["--signature=tokens"], "no signature 'tokens' with text inputs"),
@@ -139,8 +139,8 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     found = [json.loads(x, parse_constant=pytest.fail) for x in lines]
     wrong = {
-        2: "not an object: []; expected an object with strings: text",
-        4: "text holds half of a surrogate pair, \\ud800; expected an object",
+        2: "Expected `object`, got `array`; expected an object with strings",
+        4: "Input data was truncated; expected an object with strings: text",
         5: 'the answer is {"value": [NaN]}; expected finite numbers',
         6: "invalid UTF-8 byte 0xe9; expected UTF-8",
         7: 'the answer is {"value": [-Infinity]}; expected finite numbers',

@@ -294,10 +294,10 @@ def refused(prepare, tmp_path):
         ("a.txt", b" \n\n", ": no text in it; expected at least one document"),
         ("a.jsonl", b"\n", ": no text in it"),
         ("a.json", b'{"text": ""}\n', ": no text in it"),
-        ("a.json", b'{\n"text": "A."\n}', ":1: not JSON: Expecting property"),
-        ("a.jsonl", b'\n["A."]', ':2: not an object: ["A."]; expect'),
+        ("a.json", b'{\n"text": "A."\n}', ":1: Input data was truncated"),
+        ("a.jsonl", b'\n["A."]', ":2: Expected `object`, got `array`; expect"),
         ("a.jsonl", b'{"body": "A."}', "the fields are 'body': pass --text"),
-        ("a.jsonl", b"{}", "with the text in 'text'; the fields are none: "),
+        ("a.jsonl", b"{}", "the text of a document; the fields are none: "),
         ("a.txt.gz", b"One.", "cannot be read: Not a gzipped file"),
         (
             "a.txt.gz",
@@ -315,13 +315,13 @@ def test_wrong_files(refused, tmp_path, name, content, message):
 
 
 BAD_LINES = [
-    (b'{"text": ', "not JSON: Expecting value, column"),
-    (b'["A."]', "not an object"),
-    (b'{"body": "A."}', "text is missing"),
-    (b'{"text": null}', "text is null"),
-    (b'{"text": "\\ud800"}', "text holds half of a surrogate pair"),
+    (b'{"text": ', "Input data was truncated; expected a JSON object"),
+    (b'["A."]', "Expected `object`, got `array`"),
+    (b'{"body": "A."}', "'text' is not a string: None; expected the text"),
+    (b'{"text": 7}', "'text' is not a string: 7"),
+    (b'{"text": "\\ud800"}', "Input data was truncated"),
     (b'{"text": "\xff"}', "invalid UTF-8 byte 0xff"),
-    (b"[" * 100_000, "not JSON: nested too deep"),
+    (b'{"a": ' + b"[" * 100_000, "JSON is nested too deep"),
 ]
 
 
@@ -359,7 +359,7 @@ def test_bad_lines_are_dropped_counted_and_reported(
 def test_one_bad_line_too_many_ends_the_run(refused, tmp_path):
     path = write_bad_lines(tmp_path / "a.jsonl")
     line = refused(input_file=path, max_bad_lines=0)
-    assert line.startswith(f"{path}:2: not JSON: Expecting value")
+    assert line.startswith(f"{path}:2: Input data was truncated")
     assert line.endswith("pass --max_bad_lines to drop such lines")
 
 
@@ -368,7 +368,7 @@ def test_more_bad_lines_than_are_allowed(prepare, tmp_path):
     _, _, err = prepare(path, code=2, max_bad_lines=6)
     lines = err.splitlines()
     assert len(lines) == 7
-    assert lines[-1].startswith(f"error: {path}:14: not JSON: nested too deep")
+    assert lines[-1].startswith(f"error: {path}:14: JSON is nested too deep")
     assert lines[-1].endswith("this is bad line 7 (--max_bad_lines=6)")
     assert sorted(tmp_path.iterdir()) == [path]
 

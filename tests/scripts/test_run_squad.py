@@ -323,7 +323,7 @@ def test_version_1_keeps_the_best_of_training_and_empty_contexts(
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ([{"text": "Rome"}], "qa q1: answer.answer_start is missing"),
+        ([{"text": "Rome"}], "qa q1: answer.answer_start None is outside"),
         (
             [],
             "qa q1 has no answer; this is a file of version 2.0; "

@@ -1,6 +1,7 @@
 """Checkpoints are whole or not there."""
 
 import json
+import math
 import os
 import threading
 
@@ -145,8 +146,8 @@ def damage(path, change):
         (".json", lambda content: b""),
         (".json", lambda content: b"{}"),
         (".json", lambda content: b"[]"),
-        (".json", lambda content: content.replace(b'"seed": 3', b'"seed": 4')),
-        (".json", lambda content: content.replace(b'"sha256"', b'"sha"')),
+        (".json", lambda content: content.replace(b'"files"', b'"file"')),
+        (".json", lambda content: content.replace(b"model.", b"../model.")),
     ],
 )
 def test_a_damaged_one_gives_way_to_the_one_before(saver, capsys, part, change):
@@ -195,23 +196,30 @@ def test_the_text_file_is_not_needed(saver, change):
 def test_every_flipped_bit_is_detected(saver, capsys):
     for step in (5, 10):
         saver.save(step, VALUES, {"seed": 3})
-    parts = [f"{saver.folder}/model.ckpt-10{part}" for part in PARTS]
+    parts = [f"{saver.folder}/model.ckpt-10{part}" for part in PARTS[:2]]
     sizes = [os.path.getsize(part) for part in parts]
     rng = np.random.default_rng(1)
-    for i in range(200):
-        path, size = parts[i % 3], sizes[i % 3]
+    for i in range(120):
+        path, size = parts[i % 2], sizes[i % 2]
         bit = int(rng.integers(8 * size))
         damage(path, lambda content: flip(content, bit))  # noqa: B023
         restored = saver.restore_latest()
-        if restored.step == 10:  # a blank of the description: no harm
-            assert path.endswith(".json")
-            assert restored.settings == {"seed": 3}
-            np.testing.assert_array_equal(
-                restored.values["a/kernel"], VALUES["a/kernel"]
-            )
+        if restored.step == 10:  # bytes between the blocks of the index
+            assert path.endswith(".index")
+            assert restored.values.keys() == {*VALUES, "global_step"}
+            for name, value in VALUES.items():
+                np.testing.assert_array_equal(restored.values[name], value)
         damage(path, lambda content: flip(content, bit))  # noqa: B023
-    assert capsys.readouterr().err.count("model.ckpt-10: unreadable") > 190
+    assert capsys.readouterr().err.count("model.ckpt-10: unreadable") > 90
     assert saver.restore_latest().step == 10
+
+
+def test_descriptions_of_earlier_releases_are_read(saver):
+    """They have hashes, and NaN in the sums of a window."""
+    saver.save(5, VALUES, {}, {"loss": math.nan})
+    path = os.path.join(saver.folder, "model.ckpt-5.json")
+    damage(path, lambda content: b'{"sha256": "0",' + content[1:])
+    assert math.isnan(saver.restore_latest().state["loss"])
 
 
 def test_a_run_never_starts_over_silently(saver):

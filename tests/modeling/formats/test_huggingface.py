@@ -287,7 +287,7 @@ def test_the_architecture_decides_which_head_classifier_is(
 
 
 @pytest.mark.parametrize(
-    "id2label", [None, [], {"0": "LABEL_0", "1": "LABEL_1"}, {"1": "a"}]
+    "id2label", [None, {"0": "LABEL_0", "1": "LABEL_1"}, {"1": "a"}]
 )
 def test_labels_without_names_are_not_named(tmp_path, id2label):
     values = {

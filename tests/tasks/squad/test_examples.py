@@ -147,104 +147,44 @@ def test_texts_need_no_start_and_may_be_missing(write):
 
 # Broken files, and the expected messages.
 BROKEN = {
-    "no JSON": (
-        b'{"data":\n [}',
-        "train.json: not JSON: Expecting value, line 2, column 3",
-    ),
-    "cut gzip": (
-        gzip.compress(b'{"data": []}', mtime=0)[:-9],
-        "train.json: damaged gzip file",
-    ),
-    "no UTF-8": (
-        b'{"data": "\xe9"}',
-        "train.json: not JSON: invalid UTF-8 byte 0xe9 at byte 10",
-    ),
-    "a string": ("q1", 'train.json: found a string without a list "data"'),
+    "no JSON": (b'{"data":\n [}', "train.json: JSON is malformed"),
+    "a string": ("q1", "train.json: Expected `object | array`, got `str`"),
     "another object": (
         {"questions": []},
-        'train.json: found an object without a list "data"',
+        "train.json: Object missing required field `data`; expected "
+        '{"data": [{"paragraphs": [...]}]}, as in SQuAD',
     ),
     "no record": ([], "train.json: no question"),
-    "a record of a wrong kind": (
-        ["q1"],
-        "train.json: record 0 is a string, expected an object",
-    ),
     "a record without context": (
         [record(), question("q2")],
-        "train.json: record 1: context is missing",
+        "train.json: Object missing required field `context` - at `$[1]`",
     ),
     "second line no JSON": (
         json.dumps(record()).encode() + b'\n\n{"id": }\n',
-        "train.json:3: not JSON: Expecting value, column 8",
-    ),
-    "something behind the object": (
-        b'{"data": []}, 7',
-        "train.json:1: not JSON: Extra data, column 13",
+        "train.json:3: JSON is malformed",
     ),
     "as many texts as starts": (
         [record(answers={"text": ["1895"], "answer_start": [15, 7]})],
         "train.json: qa q1: answer_start has 2 entries; expected 1, as text",
     ),
-    "no starts": (
-        [record(answers={"text": ["1895"]})],
-        "train.json: qa q1: answer_start is missing",
-    ),
-    "texts of a wrong kind": (
-        [record(answers={"text": "1895", "answer_start": [15]})],
-        "train.json: qa q1: text is a string, expected a list",
-    ),
-    "answers of a wrong kind": (
-        content(question(answers="1895")),
-        "train.json: qa q1: answers is a string, expected a list",
-    ),
     "id of a wrong kind": (
         content(question(id=1.5)),
-        "train.json: data[0].paragraphs[0].qas[0].id is a number, expected "
-        "a string",
-    ),
-    "id of true": (
-        content(question(id=True)),
-        "train.json: data[0].paragraphs[0].qas[0].id is true, expected",
+        "train.json: Expected `int | str`, got `float` - at "
+        "`$.data[0].paragraphs[0].qas[0].id`",
     ),
     "a number and its text as ids": (
         content(question(7), question("7")),
         "train.json: qa 7: duplicate id",
     ),
     "empty": (content(), "train.json: no question"),
-    "no paragraphs": (
-        {"data": [{"title": "x"}]},
-        "train.json: data[0].paragraphs is missing",
-    ),
     "context of a wrong kind": (
         content(question(), context=None),
-        "train.json: data[0].paragraphs[0].context is null, expected a string",
-    ),
-    "no id": (
-        content(question(id=None)),
-        "train.json: data[0].paragraphs[0].qas[0].id is missing",
+        "train.json: Expected `str`, got `null` - at "
+        "`$.data[0].paragraphs[0].context`",
     ),
     "same id": (
         content(question(), question()),
         "train.json: qa q1: duplicate id",
-    ),
-    "no question": (
-        content(question(question=None)),
-        "train.json: qa q1: question is missing",
-    ),
-    "half a character": (
-        content(question(), context="made in 1895 \ud800"),
-        r"train.json: data[0].paragraphs[0].context holds half of a surrogate "
-        r"pair, \ud800",
-    ),
-    "half a character in an id": (
-        content(question(id="\udfff")),
-        r"train.json: data[0].paragraphs[0].qas[0].id holds half of a "
-        r"surrogate pair, \udfff",
-    ),
-    "half a character in an answer": (
-        content(question(answers=[{"text": "\ud83d", "answer_start": 0}])),
-        r"train.json: qa q1: answer.text holds half of a surrogate pair, "
-        r"\ud83d",
     ),
     "no answer": (
         content(question(answers=[])),
@@ -263,22 +203,9 @@ BROKEN = {
         content(answer(answer_start=-1)),
         "train.json: qa q1: answer.answer_start -1 is outside of the context",
     ),
-    "start of a wrong kind": (
-        content(answer(answer_start="15")),
-        "train.json: qa q1: answer.answer_start is a string, expected a whole "
-        "number",
-    ),
-    "answer of a wrong kind": (
-        content(question(answers=["1895"])),
-        "train.json: qa q1: answer is a string, expected an object",
-    ),
     "answer to the impossible": (
         content(question(is_impossible=True)),
         "train.json: qa q1: is_impossible is true, and there are 1 answers",
-    ),
-    "impossible of a wrong kind": (
-        content(question(is_impossible="no")),
-        "train.json: qa q1: is_impossible is a string, expected true or false",
     ),
     "empty context": (
         content(question(), context=""),

@@ -284,16 +284,8 @@ def test_the_command_chooses_the_version(files, capsys):
 @pytest.mark.parametrize(
     ("predictions", "message"),
     [
-        (
-            '{"a": 1}',
-            "the file['a'] is a whole number, expected a string; ",
-        ),
-        (
-            "[]",
-            "the file is a list, expected an object; expected id -> an answer",
-        ),
+        ('{"a": 1}', "Expected `str`, got `int` - at `$[...]`; expected id ->"),
         ('{"a": "x"}', "qa b: missing; expected all 5 questions"),
-        ("{", "not JSON"),
     ],
 )
 def test_the_command_reports_errors(
@@ -305,18 +297,6 @@ def test_the_command_reports_errors(
     found = capsys.readouterr()
     assert found.out == "" and len(found.err.splitlines()) == 1
     assert f"{path}:" in found.err and message in found.err
-
-
-@pytest.mark.parametrize("odds", ["NaN", "-Infinity", "1e999"])
-def test_odds_are_finite(files, tmp_path, capsys, odds):
-    path = tmp_path / "odds.json"
-    values = json.dumps(ODDS).replace(str(ODDS["a"]), odds, 1)
-    path.write_text(values)
-    argv = ["squad", files[1], files[2], f"--na_prob_file={path}"]
-    assert metrics.main(argv) == 2
-    found = capsys.readouterr()
-    assert found.out == "" and len(found.err.splitlines()) == 1
-    assert "['a'] is" in found.err and "expected a finite number" in found.err
 
 
 def test_missing_predictions_of_version_1_are_logged(files, tmp_path, capsys):

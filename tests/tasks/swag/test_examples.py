@@ -134,8 +134,8 @@ GOOD = {"context": "a", "choices": ["b", "c"], "label": 1}
         ),
         ({**GOOD, "context": None}, "2: context None; expected a string"),
         ({"context": "a", "label": 1}, "2: no key 'choices'"),
-        ("{", "2: not JSON"),
-        ("3", "2: not an object: 3"),
+        ("{", "2: Input data was truncated"),
+        ("3", "2: Expected `object`, got `int`"),
     ],
 )
 def test_wrong_lines_of_json(write, line, message):
