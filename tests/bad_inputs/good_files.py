@@ -15,7 +15,7 @@ from tests.helpers import model_files, text
 
 def write(folder: pathlib.Path) -> None:
     """Writes one small file of each kind."""
-    for name in ("model", "hf", "records", "bare", "other"):
+    for name in ("model", "hf", "records", "bare", "other", "tuned"):
         (folder / name).mkdir()
     config = model_files.write_sizes(
         folder / "model", max_position_embeddings=37
@@ -25,6 +25,18 @@ def write(folder: pathlib.Path) -> None:
     (folder / "corpus.jsonl").write_text('{"text": "a tree"}\n')
     (folder / "masks.txt").write_text("the [MASK] sees a dog\n")
     (folder / "words.txt").write_text("the O\n")
+    (folder / "tags.txt").write_text("the DT\n")
+    for name in ("table", "to_predict"):
+        (folder / f"{name}.tsv").write_text("t\tl\na\tx\nb\ty\n")
+    (folder / "choices.csv").write_text(
+        "sent1,sent2,ending0,ending1,label\nthe cat,it,sees,likes,1\n"
+    )
+    qa = {"id": 7, "question": "who?", "context": "a b c"}
+    qa["answers"] = {"text": ["a"], "answer_start": [0]}
+    (folder / "squad.json").write_text(json.dumps([qa]))
+    (folder / "tuned" / "checkpoint").touch()
+    classes = {"kind": "classes", "labels": ["0", "1"]}
+    (folder / "tuned" / "task.json").write_text(json.dumps(classes))
     labels = {"kind": "entities", "labels": ["O"]}
     (folder / "model" / "task.json").write_text(json.dumps(labels))
     values = model_files.values_of(build_pretraining_model(config))

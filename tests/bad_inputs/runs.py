@@ -10,9 +10,11 @@ import export_hub
 import extract_features
 import fill_mask
 import prepare_corpus
+import run_classifier
 import run_ner
 import run_pretraining
 import run_squad
+import run_swag
 
 CHECKPOINT = "{folder}/model/bert_model.ckpt"
 RECORDS = {"max_seq_length": 31, "max_predictions_per_seq": 5}
@@ -33,6 +35,17 @@ def _trains(path: str) -> tuple:
         "do_train": True,
         "num_train_steps": 1,
         **RECORDS,
+    }
+
+
+def _tunes(script, **flags) -> tuple:
+    return script, {
+        "output_dir": "{folder}/out",
+        "max_seq_length": 31,
+        "bert_config_file": CONFIG,
+        "vocab_file": VOCABULARY,
+        "init_checkpoint": CHECKPOINT,
+        **flags,
     }
 
 
@@ -82,6 +95,7 @@ RUNS = {  # name -> script and flags
             "bert_config_file": CONFIG,
             "vocab_file": VOCABULARY,
             "max_seq_length": 31,
+            "layers": -1,
             "input_file": "{folder}/masks.txt",
             "output_file": "{folder}/out",
         },
@@ -101,42 +115,40 @@ RUNS = {  # name -> script and flags
             "num_processes": 1,
         },
     ),
-    "run_ner": (
-        run_ner,
-        {
-            "do_predict": True,
-            "predict_file": "{folder}/words.txt",
-            "init_checkpoint": CHECKPOINT,
-            "output_dir": "{folder}/out",
-            "max_seq_length": 31,
-            "bert_config_file": CONFIG,
-            "vocab_file": VOCABULARY,
-        },
+    "run_classifier": _tunes(
+        run_classifier,
+        do_train=True,
+        train_file="{folder}/table.tsv",
+        do_predict=True,
+        predict_file="{folder}/to_predict.tsv",
+        task_name="tsv",
+        text_column="t",
+        label_column="l",
+    ),
+    "run_ner": _tunes(
+        run_ner, do_predict=True, predict_file="{folder}/words.txt"
     ),
     "run_pretraining": _trains("{folder}/records/good.tfrecord"),
     "run_pretraining_bare": _trains("{folder}/bare/good.tfrecord"),
-    "run_squad": (
+    "run_squad": _tunes(
         run_squad,
-        {
-            "do_train": True,
-            "train_file": "{folder}/squad.json",
-            "output_dir": "{folder}/out",
-            "max_seq_length": 31,
-            "max_query_length": 7,
-            "doc_stride": 5,
-            "bert_config_file": CONFIG,
-            "vocab_file": VOCABULARY,
-            "init_checkpoint": CHECKPOINT,
-        },
+        do_train=True,
+        train_file="{folder}/squad.json",
+        max_query_length=7,
+        doc_stride=5,
+    ),
+    "run_swag": _tunes(
+        run_swag, do_train=True, train_file="{folder}/choices.csv"
     ),
 }
 
 
-def command(name: str, folder: pathlib.Path) -> tuple:
+def command(name: str, folder: pathlib.Path, **changed) -> tuple:
     """Returns the script of a run, its flags and its exit code."""
     script, flags = RUNS[name]
     flags = {
         key: value.format(folder=folder) if isinstance(value, str) else value
-        for key, value in flags.items()
+        for key, value in {**flags, **changed}.items()
+        if value is not None
     }
     return script, flags, 1 if script is doctor else 2

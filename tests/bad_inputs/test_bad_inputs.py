@@ -1,5 +1,6 @@
 """No stranger's file ends in a traceback: one line and an exit code."""
 
+import importlib
 import io
 import pathlib
 import shutil
@@ -8,42 +9,52 @@ import sys
 import pytest
 
 from tests.bad_inputs import (
+    flag_cases,
     index_cases,
     json_cases,
     other_cases,
     runs,
 )
 
+ROOT = pathlib.Path(__file__).parents[2]
 CASES = [*json_cases.cases(), *index_cases.cases(), *other_cases.cases()]
 
 
 @pytest.fixture
-def rejects(good, tmp_path, run_script, monkeypatch):
-    """Checks the line and the code of a script for the file of a case."""
+def rejected(good, tmp_path, run_script, monkeypatch):
+    """Runs a script, after a change of the files; returns its one line."""
+    folder = tmp_path / "files"
+    shutil.copytree(good, folder)
 
-    def check(case, name):
-        folder = tmp_path / "files"
-        shutil.copytree(good, folder)
-        case.write(folder)
-        before = sorted(folder.rglob("*"))
-        script, flags, code = runs.command(name, folder)
-        if case.path.startswith("other/"):
-            flags["input"] = folder / "other"
+    def entries():
+        return {path: path.lstat().st_mtime_ns for path in folder.rglob("*")}
+
+    def run(name, change=lambda folder: None, **changed):
+        change(folder)
+        before = entries()
+        script, flags, code = runs.command(name, folder, **changed)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\n")))
-        words = [f"--{key}" for key, value in flags.items() if value is True]
-        flags = {k: v for k, v in flags.items() if v is not True}
-        found, out, err = run_script(script, *words, **flags)
-        assert found == code, (out, err)
+        exit_code, out, err = run_script(script, **flags)
+        assert exit_code == code, (out, err)
         assert "Traceback" not in err
-        last = err.splitlines()[-1] if code == 2 else out
-        assert (case.message or pathlib.Path(case.path).name) in last
         assert "\x1b" not in out + err
-        if code == 2:
-            assert last.startswith("error: ")
-            assert len(last) < 2100
-        assert sorted(folder.rglob("*")) == before
+        assert entries() == before
+        if code == 1:  # of doctor, which has a line for each file
+            return out
+        (line,) = [x for x in err.splitlines() if x.startswith("error: ")]
+        assert err.endswith(f"{line}\n")
+        assert len(line) < 2100
+        return line
 
-    return check
+    return run
+
+
+def check(rejected, case, name):
+    changed = {}
+    if case.path.startswith("other/"):
+        changed["input"] = "{folder}/other"
+    line = rejected(name, case.write, **changed)
+    assert (case.message or pathlib.Path(case.path).name) in line
 
 
 def ids(case):
@@ -51,8 +62,8 @@ def ids(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
-def test_a_bad_file_is_one_line(rejects, case):
-    rejects(case, case.runs[0])
+def test_a_bad_file_is_one_line(rejected, case):
+    check(rejected, case, case.runs[0])
 
 
 @pytest.mark.long
@@ -61,5 +72,21 @@ def test_a_bad_file_is_one_line(rejects, case):
     [(case, name) for case in CASES for name in case.runs[1:]],
     ids=lambda x: x if isinstance(x, str) else ids(x),
 )
-def test_every_script_that_meets_it_says_so(rejects, case, name):
-    rejects(case, name)
+def test_every_script_that_meets_it_says_so(rejected, case, name):
+    check(rejected, case, name)
+
+
+@pytest.mark.parametrize(("name", "flags", "message"), flag_cases.FLAGS)
+def test_wrong_flags_are_one_line(rejected, name, flags, message):
+    assert message in rejected(name, **flags)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in ROOT.glob("*.py"))
+)
+def test_an_unknown_flag_of_any_script_is_one_line(run_script, name):
+    script = importlib.import_module(name)
+    code, out, err = run_script(script, max_seq_lenght=7)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: Unknown command line flag 'max_seq_lenght'")
+    assert err.count("\n") == 1

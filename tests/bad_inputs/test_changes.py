@@ -90,7 +90,7 @@ def test_runs(rejects, module, function, message):
 
 
 def test_vectors(rejects):
-    line = rejects("extract_features", features_run, "extract", layers=-1)
+    line = rejects("extract_features", features_run, "extract")
     assert "a.jsonl: cannot be written: No such file or directory" in line
 
 

@@ -1,14 +1,19 @@
 import dataclasses
+import importlib
 import os
+import pathlib
 
 import pytest
 from absl import flags as absl_flags
 
 import run_classifier
+import run_pretraining
 import run_squad
 from common import flags
 from common.errors import UserError
 from common.flags import flag, group
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,13 +180,79 @@ def test_a_flag_that_is_not_enforced_may_be_listed_as_required(capsys):
         assert f"  --{name}: " in required
 
 
-def test_home_is_expanded_in_paths_alone(monkeypatch):
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("~", "{home}"),
+        ("~/v,en=~/w*.gz,a~b", "{home}/v,en={home}/w*.gz,a~b"),
+        ("~/a:90,~/b:10:64", "{home}/a:90,{home}/b:10:64"),
+        ("./~/a", "./~/a"),
+        ("a~/b,~no-such-user/c", "a~/b,~no-such-user/c"),
+    ],
+)
+def test_home_is_expanded_in_paths_alone(monkeypatch, given, expected):
     monkeypatch.setenv("HOME", "/home/anna")
-    settings = flags.parse(
-        ["script", "--vocab_file=~/v,en=~/w,a~b", "--from=~/x"], Settings, ""
-    )
-    assert settings.text.vocab_file == "/home/anna/v,en=/home/anna/w,a~b"
-    assert settings.source == "~/x"
+    words = ["script", f"--vocab_file={given}", f"--from={given}"]
+    settings = flags.parse(words, Settings, "")
+    assert settings.text.vocab_file == expected.format(home="/home/anna")
+    assert settings.source == given
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in ROOT.glob("*.py"))
+)
+def test_flags_that_are_named_as_files_are_paths(name):
+    script = importlib.import_module(name)
+    endings = ("_file", "_dir", "_path", "checkpoint", "_vocab", "_handle")
+    for x in flags.flags_of(script.Settings):
+        assert x.path or not x.name.endswith(endings), x.name
+
+
+TPU = "--use_tpu=True --tpu_name=some_tpu"
+MODEL = (
+    "--vocab_file=gs://bert_large/vocab.txt "
+    "--bert_config_file=gs://bert_large/bert_config.json "
+    "--init_checkpoint=gs://bert_large/bert_model.ckpt"
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (
+            run_classifier,
+            "--task_name=MRPC --do_train=true --do_eval=true "
+            "--data_dir=gs://glue/MRPC --max_seq_length=128 "
+            "--train_batch_size=32 --learning_rate=2e-5 "
+            "--num_train_epochs=3.0 --output_dir=gs://some_bucket/mrpc/",
+        ),
+        (
+            run_squad,
+            "--do_train=True --train_file=gs://squad/train-v2.0.json "
+            "--do_predict=True --predict_file=gs://squad/dev-v2.0.json "
+            "--train_batch_size=24 --learning_rate=3e-5 "
+            "--num_train_epochs=2.0 --max_seq_length=384 --doc_stride=128 "
+            "--output_dir=gs://some_bucket/squad_large/ "
+            "--version_2_with_negative=True",
+        ),
+        (
+            run_pretraining,
+            "--input_file=gs://some_bucket/tf_examples.tfrecord* "
+            "--do_train=True --do_eval=True --train_batch_size=32 "
+            "--max_seq_length=128 --max_predictions_per_seq=20 "
+            "--num_train_steps=20 --num_warmup_steps=10 --learning_rate=2e-5 "
+            "--output_dir=gs://some_bucket/pretraining_output",
+        ),
+    ],
+)
+def test_command_lines_of_the_original_for_a_tpu(script, words):
+    argv = ["script", *MODEL.split(), *words.split(), *TPU.split()]
+    values = flags.as_dict(flags.parse(argv, script.Settings, ""))
+    given = dict(word[2:].split("=", 1) for word in argv[1:])
+    paths = {k: x for k, x in given.items() if x.startswith("gs://")}
+    assert len(paths) >= 5
+    assert {name: values[name] for name in paths} == paths
+    assert values["use_tpu"] is True
 
 
 def test_replace_finds_nested_fields_and_rejects_others():

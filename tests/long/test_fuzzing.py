@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+from checks import model, saved_model_scan
 from common.errors import UserError
 from data import features, tables
 from data.corpus import documents, raw_text
@@ -31,7 +32,7 @@ WORDS = re.compile(rb'"[^"]*"|[\w.+-]+|\s+|.', re.DOTALL)
 HOSTILE = [b"null", b"true", b"-1", b"1.5", b"1e999", b"NaN", b"9" * 5000]
 HOSTILE += [b"[]", b"{}", b"[" * 99_999, b'{"a":' * 9999, b'"', b'"a"', b"}"]
 HOSTILE += [b'"\\ud800"', b'"\\u0000"', b'"../x"', b'"' + b"b" * 10**6 + b'"']
-HOSTILE += [b"\n", b"\r", b"\t", b",", b" ", b"\\", b"\xef\xbb\xbf", b"\xff\xfe"]
+HOSTILE += [b"\n", b"\r", b"\t", b",", b"\\", b"\xef\xbb\xbf", b"\xff\xfe"]
 HOSTILE += [b"PK\3\4", b"\x1f\x8b", b"\xed\xa0\x80", b"\0" * 999, b"a" * 99_999]
 HOSTILE += [x.to_bytes(8, "little") for x in (2**35, 2**62, 2**63, 2**64 - 1)]
 EDITS = strategies.lists(
@@ -54,10 +55,20 @@ def in_folder(read):
     return lambda path: read(os.path.dirname(path))
 
 
+def reject(damage):
+    if damage:
+        raise UserError(str(damage))
+
+
 def records(path):
-    if damage := shard_check.check_shard(path, None):
-        raise UserError(damage)
+    reject(shard_check.check_shard(path, None))
     reader.check_records(path, SCHEMA, 99)
+
+
+def checkpoint(path):
+    prefix = path.removesuffix(".index")
+    findings = model.examine(prefix, None, None, None)
+    reject([x for x in findings if x.level == "wrong"])
 
 
 READERS = {
@@ -66,6 +77,8 @@ READERS = {
     "model/task.json": in_folder(model_folder.recorded_task),
     "records/_good.manifest.json": manifest.read_manifest,
     "bare/good.tfrecord": records,
+    "model/bert_model.ckpt.index": checkpoint,
+    "saved/saved_model.pb": in_folder(saved_model_scan.scan),
     "hf/config.json": huggingface.read_config,
     "hf/model.safetensors": in_folder(huggingface.read),
     "hf/tokenizer_config.json": in_folder(tokenizer_files.read),

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 import create_pretraining_data
 from data.corpus import documents
+from data.pretraining import runners
 from tests.helpers import text
 
 S, P = 31, 5
@@ -268,6 +269,36 @@ def test_too_few_documents_are_an_error(create, folder, content, message):
     assert list((folder / "out").glob(".*")) == []
 
 
+def test_words_longer_than_the_masks_are_reported(create, folder):
+    """As text without spaces, of which no word can be masked."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = (folder / "vocab.txt").read_text().split()
+    words += [*letters, *(f"##{x}" for x in letters)]
+    (folder / "vocab.txt").write_text("\n".join(dict.fromkeys(words)) + "\n")
+    content = f"{letters[:23]}\n{letters[3:]}\n\n" * 5
+    (folder / "corpus.txt").write_text(content)
+    flags = {"do_whole_word_mask": True, "short_seq_prob": 0}
+    _, _, err = create("out", code=2, max_seq_length=64, **flags)
+    assert "error: no token is masked; expected words of fewer tokens" in err
+    assert not (folder / "out").exists()
+
+
+def test_a_vocabulary_that_changes_during_the_run(create, folder, monkeypatch):
+    """The records would have the ids of the old one."""
+    run_local = runners.run_local
+
+    def changed(*arguments):
+        records = run_local(*arguments)
+        with open(folder / "vocab.txt", "a") as file:
+            file.write("another\n")
+        return records
+
+    monkeypatch.setattr(runners, "run_local", changed)
+    _, _, err = create("out", code=2)
+    assert f"{folder}/vocab.txt: has changed since the run started" in err
+    assert not (folder / "out").exists()
+
+
 def test_a_giant_line_is_truncated_at_both_ends(create, folder):
     """Truncating it token by token took the original minutes."""
     giant = " ".join(
@@ -335,13 +366,16 @@ def test_a_shard_that_another_manifest_describes_is_not_replaced(
         ("{0}/corpus.txt", "corpus.txt: is both input and output"),
         ("{0}/vocab.txt", "vocab.txt: is both input and output"),
         ("{0}/a.tfrecord,{0}/./a.tfrecord", "expected different files in one"),
+        ("{0}/pipe", "pipe' names no file"),
     ],
 )
 def test_no_file_is_written_over_another(create, folder, output, message):
+    os.mkfifo(folder / "pipe")
     before = digests([folder / "corpus.txt", folder / "vocab.txt"])
     _, _, err = create("", code=2, output_file=output.format(folder))
     assert message in err
     assert digests([folder / "corpus.txt", folder / "vocab.txt"]) == before
+    assert (folder / "pipe").is_fifo()
 
 
 def test_names_that_are_not_utf_8_are_escaped(create, folder):
@@ -397,7 +431,7 @@ def test_a_full_disk_is_reported_and_leaves_the_earlier_output(create, folder):
     assert done.returncode == 2, done.stderr
     assert last.startswith(f"error: {files[0].parent}/")
     assert "cannot be written: " in last
-    assert re.search(r"\([\d.]+ MB, [\d.]+ MB free\)", last)
+    assert re.search(r", [\d.]+ MB free; ", last)
     assert digests(files) == before
     assert sorted(p.name for p in files[0].parent.iterdir()) == kept
 

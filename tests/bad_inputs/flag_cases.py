@@ -1,0 +1,106 @@
+"""Flags that contradict each other or the files, beside those of a run."""
+
+NO_TRAINING = {"do_train": None, "do_predict": None}
+FULL = {"export_dir": "{folder}/model"}
+LINES = {"input_file": "{folder}/corpus.jsonl"}
+EVALUATES = {
+    **NO_TRAINING,
+    "do_eval": True,
+    "eval_file": "{folder}/table.tsv",
+    "labels": "x,y",
+}
+TUNING = (  # of every script that fine-tunes
+    (NO_TRAINING, "nothing to do; pass --do_train"),
+    ({"do_train": True, "train_file": None}, "--train_file"),
+    ({"max_seq_length": 38}, "at most max_position_embeddings, 37"),
+    (FULL, "model: already exists; expected a new or empty folder"),
+)
+FLAGS = (
+    ("create_vocab", {"input_file": "/none/*.txt"}, "matches no file"),
+    ("create_vocab", {"output_file": "/none/v.txt"}, "create the folder first"),
+    ("create_vocab", LINES, "is JSON lines, by its name; expected one sent"),
+    ("create_pretraining_data", LINES, "is JSON lines, by its name; expected"),
+    ("create_pretraining_data", {"runner": "No"}, "--runner=No"),
+    (
+        "create_pretraining_data",
+        {"output_file": "/"},
+        "expected a file name, such as folder/wiki.tfrecord",
+    ),
+    ("run_pretraining", {"do_train": None}, "pass --do_train or --do_eval"),
+    ("run_pretraining", {"use_tpu": True}, "no TPU at this host"),
+    (
+        "run_pretraining",
+        {"do_train": None, "do_eval": True},
+        "no checkpoint; expected a trained model; pass --do_train",
+    ),
+    *(
+        (f"run_{task}", flags, message)
+        for task in ("classifier", "ner", "squad", "swag")
+        for flags, message in TUNING
+    ),
+    (
+        "run_classifier",
+        {**EVALUATES, "num_seeds": 3},
+        "--num_seeds=3; expected --do_train",
+    ),
+    (
+        "run_classifier",
+        {**EVALUATES, "glue_dir": "x"},
+        "--glue_dir without --do_predict",
+    ),
+    ("run_classifier", {**EVALUATES, "init_checkpoint": None}, "no checkpoint"),
+    (
+        "run_classifier",
+        {**EVALUATES, "bert_hub_module_handle": "x"},
+        "--init_checkpoint and --bert_hub_module_handle; expected one",
+    ),
+    (
+        "run_classifier",
+        {
+            **EVALUATES,
+            "bert_hub_module_handle": "x",
+            "init_checkpoint": None,
+        },
+        "x: no SavedModel; expected a folder on this machine",
+    ),
+    ("run_ner", {"doc_stride": 15}, "expected at most half a window, 14"),
+    (
+        "run_ner",
+        {
+            "do_train": True,
+            "train_file": "{folder}/tags.txt",
+            "label_kind": "entities",
+        },
+        "tags.txt:1: labels such as 'DT'; expected O, or B-",
+    ),
+    (
+        "run_ner",
+        {"output_dir": "{folder}/tuned"},
+        "tuned: its task.json was not written by run_ner.py; expected l",
+    ),
+    (
+        "run_ner",
+        {"init_checkpoint": None},
+        "out: unknown labels; expected task.json of a trained",
+    ),
+    (
+        "run_squad",
+        {"max_query_length": 28},
+        "--max_seq_length=31; expected more than --max_query_length + 3 = 31",
+    ),
+    (
+        "run_squad",
+        {"tune_null_threshold": True},
+        "--tune_null_threshold without --version_2_with_negative",
+    ),
+    (
+        "run_squad",
+        {
+            "tune_null_threshold": True,
+            "version_2_with_negative": True,
+            "null_score_diff_threshold": 0,
+        },
+        "--tune_null_threshold with --null_score_diff_threshold",
+    ),
+    ("run_swag", {"max_seq_length": 4}, "=4; expected at least 5"),
+)
