@@ -31,8 +31,7 @@ def main(argv: list[str]) -> None:
         storage.list_files(path, name)
         label = None if name == "predict_file" else settings.label_column
         columns = conll.Columns(settings.word_column, label)
-        sentences[name] = conll.SentenceFile(path, columns)
-        sentences[name].check()
+        sentences[name] = conll.read(path, columns)
     kind, labels = run.find_labels(settings, sentences)
     finetuning.warn_vocabulary(
         settings.tuning,

@@ -13,7 +13,6 @@ Files are SWAG's CSV, or JSON lines with two or more choices:
 
 import sys
 
-from common.progress import say
 from reports import drawing
 from tasks import finetuning
 from tasks import main as tasks_main
@@ -30,7 +29,7 @@ def main(argv: list[str]) -> None:
     examples = {}
     for name, path in paths.items():
         labelled = name != "predict_file"
-        examples[name] = swag.ChoiceFile(path, labelled, say)
+        examples[name] = swag.read(path, labelled)
     finetuning.warn_vocabulary(
         settings.tuning,
         setup,

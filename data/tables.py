@@ -12,7 +12,7 @@ lines.
 
 import csv
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from common import limits, storage
@@ -40,7 +40,7 @@ class TableRow(NamedTuple):
 
 def rows(
     path: str,
-    columns: list[Column],
+    columns: list[Column] | Callable[[list[str]], list[Column]],
     header: bool,
     broken: list[int] | None = None,
     long: list[int] | None = None,
@@ -50,7 +50,9 @@ def rows(
 
     Args:
         path: the file; its extension defines the format.
-        columns: columns to read, by name (with a header) or number.
+        columns: columns to read, by name (with a header) or number; or a
+            function that chooses them from the fields of line 1, or, of a
+            file with types, from the names of its columns.
         header: whether line 1 names the columns; files with types need none.
         broken: receives the line numbers of rows with too few or too many
             fields, which are then skipped; None: an error.
@@ -65,14 +67,16 @@ def rows(
             field.
     """
     long = [] if long is None else long
+    choose = columns if callable(columns) else lambda names: columns
     if has_types(path):
         reader = _json_rows if json_files.is_json(path) else _parquet_rows
-        yield from reader(path, columns, long)
+        yield from reader(path, choose, long)
         return
-    width, indices = None, columns
+    width = None
     for line, fields in _split(path, delimiter):
         if width is None:
             width = len(fields)
+            indices = columns = choose(fields)
             if header:
                 indices = [_index(x, fields, path, line) for x in columns]
                 continue
@@ -92,22 +96,6 @@ def rows(
                 fix="is a tab or a comma missing, or one too many?",
             )
         yield TableRow(line, [fields[i] for i in indices])
-
-
-def header(path: str, delimiter: str | None = None) -> list[str]:
-    """Returns the fields of line 1; of a file with types, its columns.
-
-    Raises:
-        UserError: as `rows`, or the file is empty.
-    """
-    if json_files.is_json(path):
-        for _, value in _json_objects(path):
-            return list(value)
-    if parquet_files.is_parquet(path):
-        return parquet_files.columns(path)
-    for _, fields in _split(path, delimiter):
-        return fields
-    raise _empty(path)
 
 
 def has_types(path: str) -> bool:
@@ -271,12 +259,13 @@ def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _parquet_rows(
-    path: str, columns: list[Column], long: list[int]
+    path: str, choose: Callable, long: list[int]
 ) -> Iterator[TableRow]:
-    names = parquet_files.columns(path)
-    chosen = [names[_index(column, names, path, None)] for column in columns]
+    def named(names: list[str]) -> list[str]:
+        return [names[_index(x, names, path, None)] for x in choose(names)]
+
     line = 0
-    for line, values in parquet_files.rows(path, chosen):
+    for line, values in parquet_files.rows(path, named):
         texts = [x for x in values if isinstance(x, str)]
         _check_sizes(texts, path, line, long)
         yield TableRow(line, values)
@@ -285,9 +274,11 @@ def _parquet_rows(
 
 
 def _json_rows(
-    path: str, columns: list[Column], long: list[int]
+    path: str, choose: Callable, long: list[int]
 ) -> Iterator[TableRow]:
+    columns = None
     for line, value in _json_objects(path):
+        columns = columns or choose(list(value))
         for column in columns:
             if column not in value:
                 raise UserError(

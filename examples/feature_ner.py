@@ -48,7 +48,7 @@ def read_chunks(
 ) -> list[Chunk]:
     """Reads a file and splits long sentences."""
     chunks = []
-    sentences = conll.SentenceFile(path, conll.Columns())
+    sentences = conll.read(path, conll.Columns())
     assert conll.has_entities(sentences, path)
     for sentence in sentences:
         labels = entities.to_bio(sentence.labels)

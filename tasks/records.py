@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from common import flags, storage
 from common.errors import UserError
@@ -12,22 +12,22 @@ from tasks import output_dir
 from training import workers
 
 
-def of_training(folder: str, *sources: str) -> str:
+def of_training(folder: str, source: str | None) -> str:
     """Identifies training data, which a run in output_dir must have read.
 
     Args:
         folder: output_dir.
-        *sources: files of the data; none if the run does not train.
+        source: file of the data; None if the run does not train.
 
     Returns:
-        a part of a sha256 of their content; "" without sources.
+        a part of a sha256 of its content; "" without a source.
 
     Raises:
         UserError: the folder holds a run with other training data.
     """
-    if not sources:
+    if not source:
         return ""
-    content = " ".join(map(storage.hash_file, sources))
+    content = storage.hash_file(source)
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     try:
         recorded = model_folder.recorded_settings(workers.chiefs_folder(folder))
@@ -47,7 +47,8 @@ def make(
     settings,
     path: str,
     source: str,
-    examples: Callable[[], Iterable[dict]],
+    examples: Sequence,
+    encode: Callable[[], Iterable[dict]],
     schema: dict,
     choices: int = 1,
     **key,
@@ -58,10 +59,11 @@ def make(
         settings: settings of the script, with `tuning`.
         path: of the records; its folder is created, if the initial weights
             exist.
-        source: file of the examples.
-        examples: returns them; called if they have to be written.
+        source: file of the examples, for messages.
+        examples: the examples as they were read, whose repr tells all.
+        encode: returns their features; called if they have to be written.
         schema, choices: as for `example_files.write`.
-        **key: what else the examples depend on, as JSON values.
+        **key: what else the records depend on, as JSON values.
 
     Returns:
         the number of records.
@@ -77,8 +79,11 @@ def make(
     if init_checkpoint and not output_dir.has_checkpoint(training.output_dir):
         checkpoints.resolve(init_checkpoint)
     storage.make_folder(os.path.dirname(path))
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(repr(example).encode())
     key |= {
-        "file": [storage.hash_file(source)],
+        "examples": digest.hexdigest(),
         "vocabulary": storage.hash_file(tuning.text.vocab_file),
         **flags.as_dict(settings, "cache_key"),
     }
@@ -87,7 +92,7 @@ def make(
         say(f"reusing {count:,} examples of {source} in {path}")
         return count
     count = example_files.write(
-        path, examples(), schema, tuning.max_seq_length, key, choices
+        path, encode(), schema, tuning.max_seq_length, key, choices
     )
     say(f"wrote {count:,} examples of {source} to {path}")
     return count

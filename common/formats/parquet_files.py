@@ -1,7 +1,7 @@
 """Rows of Parquet files, in bounded memory; columns are found by name."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from common import extras, storage
 from common.errors import UserError
@@ -14,33 +14,26 @@ def is_parquet(path: str) -> bool:
     return path.endswith(".parquet")
 
 
-def columns(path: str) -> list[str]:
-    """The names of the columns.
-
-    Raises:
-        UserError: the file does not exist or is damaged, or pyarrow is not
-            installed.
-    """
-    with _opened(path) as table:
-        return list(table.schema_arrow.names)
-
-
-def rows(path: str, names: list[str]) -> Iterator[tuple[int, list]]:
+def rows(
+    path: str, names: list[str] | Callable[[list[str]], list[str]]
+) -> Iterator[tuple[int, list]]:
     """Yields the rows in bounded memory.
 
     Args:
         path: the file.
-        names: columns.
+        names: columns, or a function that chooses some of those of the file.
 
     Yields:
         number of the row, from 1, and its values: str, int, float, bool,
         None, or lists of these.
 
     Raises:
-        UserError: as for `columns`, or there is no such column.
+        UserError: the file does not exist or is damaged, there is no such
+            column, or pyarrow is not installed.
     """
     with _opened(path) as table:
         every = table.schema_arrow.names
+        names = names(every) if callable(names) else names
         for name in names:
             if every.count(name) != 1:
                 raise UserError(

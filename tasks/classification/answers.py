@@ -35,25 +35,25 @@ def write_test_results(path: str, logits: np.ndarray, labels: Labels) -> None:
 
 def write_predictions(
     path: str,
-    rows: Iterable[TextExample],
+    rows: list[TextExample],
     logits: np.ndarray,
     labels: Labels,
     has_pairs: bool = False,
-    has_labels: bool = False,
 ) -> None:
     """Writes a table with a header.
 
-    Its columns are id, predicted, probability (for CLASSES), label, the
-    probabilities of all labels, text and text_b.
+    Its columns are id, predicted, probability (for CLASSES), label (if there
+    are any), the probabilities of all labels, text and text_b.
 
     Args:
         path: the file to write.
         rows: the N examples.
         logits: float32 [N, C].
         labels: the labels of the task.
-        has_pairs, has_labels: whether there are columns text_b and label.
+        has_pairs: whether there is a column text_b.
     """
     is_class = labels.kind == CLASSES
+    has_labels = any(row.label is not None for row in rows)
     names = [] if labels.kind == REGRESSION else list(labels.names)
     texts = ["text", "text_b"] if has_pairs else ["text"]
     header = ["id", "predicted"] + ["probability"] * is_class
@@ -74,7 +74,7 @@ def write_predictions(
 
 def write_doubtful_labels(
     path: str,
-    rows: Iterable[TextExample],
+    rows: list[TextExample],
     logits: np.ndarray,
     labels: Labels,
     has_pairs: bool = False,

@@ -31,9 +31,7 @@ def report(
                 gold, labels.size, "eval_accuracy", "eval_loss"
             ),
             **class_report.of_classes(gold, found, labels.names),
-            "worst_errors": worst(
-                examples.examples(part.source, labels), labels, gold, logits
-            ),
+            "worst_errors": worst(part.examples, labels, gold, logits),
         }
     if labels.kind == MULTI_LABEL:
         _, counts = np.unique(gold, axis=0, return_counts=True)

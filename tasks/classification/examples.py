@@ -1,8 +1,9 @@
 """Examples of classification: one or two texts and a label.
 
-Source    a file and its columns
+File      a path and its columns
+read      File -> Table: its examples, with labels as the file has them
 Labels    the valid labels: one of several, any of several, or a number
-examples  Source -> TextExample, with each label checked
+label     Table -> examples, whose labels are checked, as numbers
 encode    TextExample -> token ids, as `data.records.example_files` writes them
 """
 
@@ -16,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from common.errors import UserError
+from common.formats import json_files
+from common.progress import say
 from data import features, sequences, tables
 
 CLASSES, MULTI_LABEL, REGRESSION = "classes", "multi_label", "regression"
@@ -24,25 +27,20 @@ _LARGEST = 3.4e38  # as float32
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class File:
     """A file of examples.
 
     Attributes:
         path: the file, see `data.tables`.
         text, text_b, label, id: columns; all but `text` are optional.
         header: whether line 1 names the columns.
-        needs_label: whether a null label is an error; if not, the label is
-            None, as in files for prediction only.
+        may_lack_label: whether `label` is ignored if no column has the name.
         keep: (column, value) of the rows to keep; None keeps all rows.
         delimiter: the delimiter of fields, see `tables.rows`.
-        eval_share: share of the examples of each label that are for
-            evaluation; 0: the file is not divided.
-        seed: seed of this choice.
-        is_one_group: whether a share is drawn from all examples together, as
-            of numbers and of several labels, instead of from each label.
-        is_eval: whether the source has these examples, or the others.
         skip_broken: skip and report rows with too few or too many fields,
             which some published files have, instead of rejecting the file.
+        part: "", or a name such as "mismatched" for a second file.
+        submission: the name of its predictions on the GLUE site, or "".
     """
 
     path: str
@@ -51,14 +49,12 @@ class Source:
     label: tables.Column | None = None
     id: tables.Column | None = None
     header: bool = True
-    needs_label: bool = True
+    may_lack_label: bool = False
     keep: tuple[tables.Column, str] | None = None
     delimiter: str | None = None
-    eval_share: float = 0.0
-    seed: int = 0
-    is_one_group: bool = False
-    is_eval: bool = False
     skip_broken: bool = False
+    part: str = ""
+    submission: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +88,7 @@ class TextExample(NamedTuple):
         text: the first text.
         text_b: the second text, or "".
         label: the id of the class; a list of C zeros and ones; a number; or
-            None if the example has no label.
+            None if the example has no label. In a `Table`, the field.
         line: the line of the file that the example starts in, from 1.
     """
 
@@ -103,119 +99,208 @@ class TextExample(NamedTuple):
     line: int
 
 
-def examples(
-    source: Source,
-    labels: Labels,
-    log: Callable[[str], None] | None = None,
-) -> Iterator[TextExample]:
-    """Yields the examples of a file.
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """The examples of a file, whose labels are not checked yet.
 
-    Args:
-        source: the file and its columns.
-        labels: the valid labels.
-        log: called with a message about skipped rows, and with one about
-            unusually long fields.
+    Attributes:
+        file: the file, without a `label` that it lacks.
+        names: the fields of line 1, or the names of the columns.
+        examples: the examples, in order.
+    """
+
+    file: File
+    names: list[str]
+    examples: list[TextExample]
+
+
+def read(file: File) -> Table:
+    """Reads a file; reports skipped rows and unusually long fields.
 
     Raises:
         UserError: a line is invalid, or the file has no examples.
     """
-    broken: list[int] = []
-    long: list[int] = []
-    number = count = -1
-    chosen = _examples_for_evaluation(source)
-    for number, (line, found) in enumerate(_fields(source, broken, long)):
-        if source.eval_share and (number in chosen) != source.is_eval:
+    broken, long, names = [], [], []
+    columns = {
+        name: getattr(file, name)
+        for name in ("text", "text_b", "label", "id")
+        if getattr(file, name) is not None
+    }
+    if file.keep:
+        columns["keep"] = file.keep[0]
+
+    def choose(line_1: list[str]) -> list[tables.Column]:
+        names.extend(line_1)
+        if file.may_lack_label and file.label not in line_1:
+            columns.pop("label", None)
+        return list(columns.values())
+
+    rows = tables.rows(
+        file.path,
+        choose,
+        file.header,
+        broken if file.skip_broken else None,
+        long,
+        file.delimiter,
+    )
+    examples = []
+    for line, values in rows:
+        # NaN, as pandas writes it, is a missing cell.
+        values = [None if x != x else x for x in values]
+        fields = dict(zip(columns, values, strict=True))
+        if file.keep and fields["keep"] != file.keep[1]:
             continue
-        count += 1
-        label = None
-        if source.label is not None:
-            label = _read_label(found["label"], labels, source, line)
-        yield TextExample(
-            _text(found.get("id", number), "id", source, line),
-            _text(found["text"], "text", source, line),
-            _text(found.get("text_b", ""), "text_b", source, line),
-            label,
-            line,
-        )
-    if broken and log:
-        log(
-            f"{source.path}: skipped {len(broken)} rows with too few or too "
+        with json_files.reported(file.path, line=line):
+            example = TextExample(
+                _text(fields.get("id", len(examples)), "id"),
+                _text(fields["text"], "text"),
+                _text(fields.get("text_b", ""), "text_b"),
+                fields.get("label"),
+                line,
+            )
+        examples.append(example)
+    if broken:
+        say(
+            f"{file.path}: skipped {len(broken)} rows with too few or too "
             "many columns, as the published file has them (lines "
             f"{tables.first_few(broken)})"
         )
-    if long and log:
-        log(tables.describe_long(source.path, long))
-    if count < 0:
-        raise _no_example(source)
+    if long:
+        say(tables.describe_long(file.path, long))
+    if not examples:
+        raise _no_example(file)
+    file = dataclasses.replace(file, label=columns.get("label"))
+    return Table(file, names, examples)
 
 
-def _examples_for_evaluation(source: Source) -> set[int]:
-    """Chooses examples by `eval_share`; returns their numbers, from 0."""
-    if not source.eval_share:
-        return set()
-    by_label: dict[str, list[int]] = {}
-    for number, (_, found) in enumerate(_fields(source, [], [])):
-        key = "" if source.is_one_group else str(found["label"]).strip()
-        by_label.setdefault(key, []).append(number)
-    generator, chosen = np.random.default_rng(source.seed), set()
-    for _, numbers in sorted(by_label.items()):
+def divide(
+    table: Table, share: float, seed: int, by_label: bool
+) -> tuple[Table, Table]:
+    """Divides a table at random.
+
+    Args:
+        table: the table.
+        share: the share of the second part.
+        seed: seed of the choice.
+        by_label: whether the share is drawn from each label, or from all
+            examples together, as of numbers and of several labels.
+
+    Returns:
+        the examples for training, and those for evaluation.
+
+    Raises:
+        UserError: one of them has no examples.
+    """
+    by_key: dict[str, list[int]] = {}
+    for number, example in enumerate(table.examples):
+        key = str(example.label).strip() if by_label else ""
+        by_key.setdefault(key, []).append(number)
+    generator, chosen = np.random.default_rng(seed), set()
+    for _, numbers in sorted(by_key.items()):
         # A label that occurs once is for training.
-        wanted = max(1, round(source.eval_share * len(numbers)))
+        wanted = max(1, round(share * len(numbers)))
         drawn = generator.permutation(numbers)[: wanted * (len(numbers) > 1)]
         chosen.update(drawn.tolist())
-    return chosen
+    parts = [], []
+    for number, example in enumerate(table.examples):
+        parts[number in chosen].append(example)
+    if not all(parts):
+        raise _no_example(table.file)
+    first, second = (dataclasses.replace(table, examples=x) for x in parts)
+    return first, second
 
 
-def discover(source: Source, labels: Labels) -> tuple[str, ...]:
+def discover(table: Table, labels: Labels) -> tuple[str, ...]:
     """Collects the labels of a file.
 
     Returns:
         the labels, sorted: numerically if all of them are whole numbers.
 
     Raises:
-        UserError: as in `examples`; or the column does not look like labels.
+        UserError: a label is invalid, or the column does not look like labels.
     """
-    seen: Counter = Counter()
-    first = None
-    for line, found in _fields(source, [], []):
-        names = _names(found["label"], labels, source, line)
-        first = first or names  # [] while no row has a label
-        seen.update(names)
-    others = [count for name, count in seen.items() if [name] != first]
-    if first is None:
-        raise _no_example(source)
+    path, header = table.file.path, table.file.header
+    of_rows = _each(table, lambda example: _names(example.label, labels))
+    count = Counter(itertools.chain.from_iterable(of_rows))
+    first = next(filter(None, of_rows), [])
+    others = [n for name, n in count.items() if [name] != first]
     if (
         first
-        and not source.header
-        and seen[first[0]] == 1
+        and not header
+        and count[first[0]] == 1
         and min(others, default=0) > 1
     ):
         raise UserError(
             f"label {first[0][:60]!r}, which occurs nowhere else",
-            path=source.path,
+            path=path,
             line=1,
             expected="a label",
             fix="if line 1 is a header, pass --header, else --labels",
         )
-    if len(seen) < 2 and labels.kind == CLASSES or not seen:
-        only = "".join(f": {name!r}" for name in seen)
+    if len(count) < 2 and labels.kind == CLASSES or not count:
+        only = "".join(f": {name!r}" for name in count)
         raise UserError(
-            f"{len(seen) or 'no'} label{only}",
-            path=source.path,
+            f"{len(count) or 'no'} label{only}",
+            path=path,
             expected="at least two different labels",
             fix="is this the right label column?",
         )
-    rare = sum(1 for count in seen.values() if count == 1)
-    if rare == len(seen) > 20 or len(seen) > 1000 and rare > len(seen) // 2:
+    rare = sum(1 for n in count.values() if n == 1)
+    if rare == len(count) > 20 or len(count) > 1000 and rare > len(count) // 2:
         raise UserError(
-            f"{len(seen):,} different labels, {rare:,} of them only once",
-            path=source.path,
+            f"{len(count):,} different labels, {rare:,} of them only once",
+            path=path,
             expected="classes",
             fix="is this the label column? For numbers, pass --regression",
         )
-    if all(_is_whole(name) for name in seen):
-        return tuple(sorted(seen, key=lambda name: (int(name), name)))
-    return tuple(sorted(seen))
+    if all(map(_is_whole, count)):
+        return tuple(sorted(count, key=lambda name: (int(name), name)))
+    return tuple(sorted(count))
+
+
+def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
+    """Checks the labels of a table.
+
+    Args:
+        table: the table.
+        labels: the valid labels.
+        needed: whether a row without a label is an error; if not, its label
+            is None, as in files for prediction only.
+
+    Returns:
+        the examples, with numbers for labels.
+
+    Raises:
+        UserError: a label is invalid, or line 1 of a file with a header is an
+            example, which would be lost.
+    """
+    _check_header(table, labels)
+    if table.file.label is None:
+        return table.examples
+
+    def checked(example: TextExample) -> TextExample:
+        field = example.label
+        if not needed and _is_absent(field, labels):
+            return example._replace(label=None)
+        if field is None:
+            raise UserError(
+                "the label is null",
+                expected="a label in every row of a file for training or "
+                "evaluation",
+            )
+        if labels.kind == REGRESSION:
+            return example._replace(label=_number(field))
+        names = _names(field, labels)
+        for name in names:
+            if name not in labels.names:
+                is_header = example.line == 1 and not table.file.header
+                raise _unknown(name, labels, is_header)
+        if labels.kind == CLASSES:
+            return example._replace(label=labels.names.index(names[0]))
+        bits = [int(name in names) for name in labels.names]
+        return example._replace(label=bits)
+
+    return _each(table, checked)
 
 
 def schema(labels: Labels) -> dict:
@@ -231,7 +316,7 @@ def schema(labels: Labels) -> dict:
 
 
 def encode(
-    some: Iterable[TextExample],
+    examples: Iterable[TextExample],
     ids_of_lines: Callable[[list[str]], list[list[int]]],
     special: tuple[int, int],
     max_seq_length: int,
@@ -241,7 +326,7 @@ def encode(
     """Yields the features of examples, truncated as in the original.
 
     Args:
-        some: the examples; they are tokenized in groups of `_AT_ONCE`.
+        examples: the examples; they are tokenized in groups of `_AT_ONCE`.
         ids_of_lines: function from texts to lists of token ids.
         special: ids of `[CLS]` and `[SEP]`.
         max_seq_length: S, the maximum number of tokens of an example.
@@ -253,9 +338,9 @@ def encode(
     Yields:
         feature name -> values, as `data.records.example_files` takes them.
     """
-    some = iter(some)
+    examples = iter(examples)
     blank = [0] * labels.size if labels.kind == MULTI_LABEL else [0]
-    while held := list(itertools.islice(some, _AT_ONCE)):
+    while held := list(itertools.islice(examples, _AT_ONCE)):
         texts = [text for e in held for text in (e.text, e.text_b)]
         ids = iter(ids_of_lines(texts))
         for example, a, b in zip(held, ids, ids, strict=True):
@@ -274,140 +359,111 @@ def encode(
             }
 
 
-def _no_example(source: Source) -> UserError:
-    kept = f" with {source.keep[1]!r}" if source.keep else ""
+def _no_example(file: File) -> UserError:
+    kept = f" with {file.keep[1]!r}" if file.keep else ""
     return UserError(
         f"no example{kept}",
-        path=source.path,
-        expected="one per line" + " after the header" * source.header,
+        path=file.path,
+        expected="one per line" + " after the header" * file.header,
     )
 
 
-def _fields(
-    source: Source, broken: list[int], long: list[int]
-) -> Iterator[tuple[int, dict]]:
-    """Yields the line number and the named fields of each row to keep."""
-    columns = {
-        name: getattr(source, name)
-        for name in ("text", "text_b", "label", "id")
-        if getattr(source, name) is not None
-    }
-    if source.keep:
-        columns["keep"] = source.keep[0]
-    table = tables.rows(
-        source.path,
-        list(columns.values()),
-        source.header,
-        broken if source.skip_broken else None,
-        long,
-        source.delimiter,
-    )
-    for line, values in table:
-        # NaN, as pandas writes it, is a missing cell.
-        values = [None if x != x else x for x in values]
-        found = dict(zip(columns, values, strict=True))
-        if source.keep is None or found.pop("keep") == source.keep[1]:
-            yield line, found
+def _each(table: Table, function: Callable[[TextExample], list]) -> list:
+    """Calls a function on each example; its errors get path and line."""
+    results = []
+    for example in table.examples:
+        with json_files.reported(table.file.path, line=example.line):
+            results.append(function(example))
+    return results
 
 
-def _text(value, what: str, source: Source, line: int) -> str:
+def _text(value, what: str) -> str:
     """A field as text; also a number of a file with types."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    found = "null" if value is None else repr(value)
-    raise UserError(
-        f"the {what} is {found}",
-        path=source.path,
-        line=line,
-        expected="a string",
-    )
+    shown = "null" if value is None else repr(value)
+    raise UserError(f"the {what} is {shown}", expected="a string")
 
 
-def _names(value, labels: Labels, source: Source, line: int) -> list[str]:
+def _names(field, labels: Labels) -> list[str]:
     """Names of the labels in a field."""
-    several = labels.kind == MULTI_LABEL
-    if isinstance(value, list) and several:
-        values = value
-    elif isinstance(value, str) and several:
-        if value.strip()[:1] + value.strip()[-1:] == "[]":
-            raise UserError(
-                f"a list as text, {value[:60]!r}",
-                path=source.path,
-                line=line,
-                expected=f"labels separated by {labels.separator!r}",
-                fix="write the lists to a .jsonl file",
-            )
-        values = [x for x in value.split(labels.separator) if x.strip()]
-    else:
-        values = [value]
+    values = [field]
+    if labels.kind == MULTI_LABEL:
+        if isinstance(field, list):
+            values = field
+        elif isinstance(field, str):
+            if field.strip()[:1] + field.strip()[-1:] == "[]":
+                raise UserError(
+                    f"a list as text, {field[:60]!r}",
+                    expected=f"labels separated by {labels.separator!r}",
+                    fix="write the lists to a .jsonl file",
+                )
+            values = [x for x in field.split(labels.separator) if x.strip()]
     names = []
-    for one in values:
-        name = str(one).lower() if isinstance(one, bool) else one
-        name = _text(name, "label", source, line).strip()
+    for value in values:
+        name = str(value).lower() if isinstance(value, bool) else value
+        name = _text(name, "label").strip()
         if not name:
-            raise UserError("no label", path=source.path, line=line)
+            raise UserError("no label")
         names.append(dict(labels.aliases).get(name, name))
     return names
 
 
-def _read_label(value, labels: Labels, source: Source, line: int):
-    """A field as `TextExample.label`."""
-    if not source.needs_label:
-        text = str(value).strip()
-        # Hugging Face's test files have -1.
-        if labels.kind == CLASSES and "-1" not in labels.names:
-            text = "" if text in ("-1", "-1.0") else text
-        if value is None or not text and labels.kind != MULTI_LABEL:
-            return None
-    if value is None:
-        raise UserError(
-            "the label is null",
-            path=source.path,
-            line=line,
-            expected="a label in every row of a file for training or "
-            "evaluation",
-        )
-    if labels.kind == REGRESSION:
-        return _read_number(value, source, line)
-    ids = []
-    for name in _names(value, labels, source, line):
-        if name not in labels.names:
-            raise _unknown(name, labels, source, line)
-        ids.append(labels.names.index(name))
-    if labels.kind == CLASSES:
-        return ids[0]
-    return [int(i in ids) for i in range(labels.size)]
+def _is_absent(field, labels: Labels) -> bool:
+    """Whether a field of a file for prediction is no label."""
+    if field is None:
+        return True
+    text = str(field).strip()
+    # Hugging Face's test files have -1.
+    if labels.kind == CLASSES and "-1" not in labels.names:
+        return text in ("", "-1", "-1.0")
+    return not text and labels.kind != MULTI_LABEL
 
 
-def _unknown(name, labels: Labels, source: Source, line: int) -> UserError:
-    known = ", ".join(labels.names[:10]) + ", ..." * (labels.size > 10)
+def _unknown(name: str, labels: Labels, is_header: bool) -> UserError:
     fix = "is this the right file and the right label column?"
-    if line == 1 and not source.header:
+    if is_header:
         fix = "it looks like a header, but this file should have none"
     return UserError(
         f"unknown label {name[:60]!r}",
-        path=source.path,
-        line=line,
-        expected=f"one of {known}",
+        expected=f"one of {', '.join(labels.names[:10])}"
+        + ", ..." * (labels.size > 10),
         fix=fix,
     )
 
 
-def _read_number(value, source: Source, line: int) -> float:
+def _number(field) -> float:
     try:
-        number = float(value)
-        if isinstance(value, bool) or not abs(number) < _LARGEST:
+        number = float(field)
+        if isinstance(field, bool) or not abs(number) < _LARGEST:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise UserError(
-            f"label {str(value)[:60]!r}",
-            path=source.path,
-            line=line,
-            expected="a number",
+            f"label {str(field)[:60]!r}", expected="a number"
         ) from None
     return number
+
+
+def _check_header(table: Table, labels: Labels) -> None:
+    """Rejects a label or a number in line 1 of a file with a header."""
+    file, fields = table.file, table.names
+    if not file.header or tables.has_types(file.path):
+        return
+    for column in (file.label, file.id):
+        if not isinstance(column, int):
+            continue
+        value = fields[column].strip()
+        names = {*labels.names, *dict(labels.aliases)}
+        if value in names or _is_number(value):
+            raise UserError(
+                f"{value!r} in column {column}",
+                path=file.path,
+                line=1,
+                expected="a header",
+                fix="add a line with the column names before the data",
+            )
 
 
 def _is_whole(name: str) -> bool:
@@ -416,32 +472,6 @@ def _is_whole(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def check_header(source: Source, labels: Labels) -> None:
-    """Rejects data in line 1 of a file with a header: it would be lost.
-
-    Raises:
-        UserError: the label or id column of line 1 has a label or a number.
-    """
-    if not source.header or tables.has_types(source.path):
-        return
-    fields = tables.header(source.path, source.delimiter)
-    for column in (source.label, source.id):
-        if not isinstance(column, int) or not (
-            -len(fields) <= column < len(fields)
-        ):
-            continue
-        value = fields[column].strip()
-        names = {*labels.names, *dict(labels.aliases)}
-        if value in names or _is_number(value):
-            raise UserError(
-                f"{value!r} in column {column}",
-                path=source.path,
-                line=1,
-                expected="a header",
-                fix="add a line with the column names before the data",
-            )
 
 
 def _is_number(value: str) -> bool:

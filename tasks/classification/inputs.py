@@ -1,13 +1,12 @@
 """Input files of run_classifier.py: those of a task, or the user's own.
 
-Wiring: settings -> `tasks.classification.examples.Source`s -> records.
+Wiring: settings -> `tasks.classification.examples.File`s -> `Data` -> records.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterator
-
-import numpy as np
 
 from common import flags, storage
 from common.errors import UserError
@@ -15,13 +14,15 @@ from common.progress import say
 from data import tables
 from data.text import vocabulary
 from tasks import records
-from tasks.classification import examples, label_counts, trained_labels
+from tasks.classification import examples, notes, trained_labels
 from tasks.classification import metrics as glue
 from tasks.classification.examples import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,
-    Source,
+    File,
+    Labels,
+    TextExample,
 )
 from tasks.classification.settings import OWN, OwnTables, Settings
 from tasks.classification.tasks import TASKS, ClassificationTask
@@ -32,25 +33,34 @@ _SPLIT_FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
 _ENDINGS = (".tsv", ".csv", ".jsonl", ".parquet")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """One file of the run.
+    """The examples of one file of the run.
 
     Attributes:
         split: TRAIN, DEV or TEST.
+        path: the file.
+        examples: its examples.
         name: "", or a name such as "mismatched" for a second file.
-        source: the file and its columns.
-        count: the number of examples.
-        is_labelled: whether all examples have a label.
         submission: the name of its predictions on the GLUE site, or "".
     """
 
     split: str
-    name: str
-    source: Source
-    count: int
-    is_labelled: bool
+    path: str
+    examples: list[TextExample]
+    name: str = ""
     submission: str = ""
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether all examples have a label.
+
+        One may have none of several labels, but not all of them.
+        """
+        labels = [example.label for example in self.examples]
+        if isinstance(labels[0], list):
+            return any(map(any, labels))
+        return None not in labels
 
     def file(self, stem: str, ending: str) -> str:
         """A file name such as `test_results_mismatched.tsv`."""
@@ -59,7 +69,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """All files of the run, each read and checked once.
+    """All examples of the run.
 
     Attributes:
         labels: the labels of the task.
@@ -69,7 +79,7 @@ class Data:
         notes: lines to print: counts of the labels, and warnings.
     """
 
-    labels: examples.Labels
+    labels: Labels
     metrics: tuple[str, ...]
     parts: tuple[Part, ...]
     has_pairs: bool
@@ -82,7 +92,7 @@ class Data:
     def texts(self) -> Iterator[str]:
         """Yields the text of each example."""
         for part in self.parts:
-            for example in examples.examples(part.source, self.labels):
+            for example in part.examples:
                 yield f"{example.text} {example.text_b}"
 
     def describe(self) -> dict:
@@ -91,12 +101,61 @@ class Data:
 
 
 def read(settings: Settings) -> Data:
-    """Reads every file once, to find mistakes before any work is done.
+    """Reads each file once, to find mistakes before any work is done.
 
     Raises:
         UserError: flags contradict each other, or a file is invalid.
     """
-    if settings.task != OWN and settings.task not in TASKS:
+    own = settings.own
+    task = _own_task(settings) if settings.task == OWN else _task(settings)
+    if settings.glue_dir and not any(x.submission for x in task.test):
+        raise UserError(
+            f"--glue_dir with --task_name={settings.task_name}",
+            expected="a task of GLUE",
+        )
+    read_once = functools.cache(examples.read)  # one for several splits
+    files = [
+        (split, read_once(file)) for split, file in [*_files(settings, task)]
+    ]
+    labels = task.labels
+    recorded = trained_labels.of_weights(settings)
+    if labels.kind != REGRESSION and not labels.names:
+        names = _names(settings, labels, dict(files).get(TRAIN), recorded)
+        labels = dataclasses.replace(labels, names=names)
+    if recorded:
+        trained_labels.check_weights(*recorded, labels)
+        trained_labels.warn_of_share(settings, recorded[0])
+    parts, lines = [], []
+    for split, table in files:
+        if own.eval_share and split != TEST:
+            table = examples.divide(
+                table,
+                own.eval_share,
+                settings.tuning.training.random_seed,
+                by_label=labels.kind == CLASSES,
+            )[split == DEV]
+        rows = examples.label(table, labels, needed=split != TEST)
+        file = table.file
+        part = Part(split, file.path, rows, file.part, file.submission)
+        if split == TRAIN and labels.kind != REGRESSION:
+            lines += notes.of_labels(file.path, rows, labels)
+        lines += notes.of_texts(file.path, rows)
+        if split == TEST and file.label is not None and not part.is_labelled:
+            lines.append(notes.of_missing_labels(file.path, rows))
+        parts.append(part)
+    has_pairs = own.text_b_column is not None or any(
+        file.text_b is not None for file in task.train + task.dev + task.test
+    )
+    return Data(labels, task.metrics, tuple(parts), has_pairs, tuple(lines))
+
+
+def _task(settings: Settings) -> ClassificationTask:
+    """The task of GLUE or XNLI.
+
+    Raises:
+        UserError: there is no such task, or a flag is for own tables only.
+    """
+    if settings.task not in TASKS:
         raise UserError(
             f"--task_name={settings.task_name}"
             if settings.task_name
@@ -104,105 +163,17 @@ def read(settings: Settings) -> Data:
             expected=f"csv or tsv for your own tables, or one of "
             f"{', '.join(TASKS)}",
         )
-    if settings.task == OWN:
-        task = _own_task(settings)
-    else:
-        task = TASKS[settings.task]
-        _check_no_own_tables(settings)
-    if settings.glue_dir and not task.submission:
-        raise UserError(
-            f"--glue_dir with --task_name={settings.task_name}",
-            expected="a task of GLUE",
-        )
-    found = _sources(settings, task)
-    labels = task.labels
-    recorded = trained_labels.of_weights(settings)
-    if labels.kind != REGRESSION and not labels.names:
-        names = _names(settings, labels, found, recorded)
-        labels = dataclasses.replace(labels, names=names)
-    if recorded:
-        trained_labels.check_weights(*recorded, labels)
-        trained_labels.warn_of_share(settings, recorded[0])
-    parts, notes = [], []
-    for split, index, source in found:
-        _check_whole(source, labels)
-        named = split != TRAIN and len(task.parts) > 1
-        submission = task.submission if split == TEST else ()
-        count, unlabelled = _count(source, labels, split == TRAIN, notes)
-        parts.append(
-            Part(
-                split,
-                task.parts[index] if named else "",
-                source,
-                count,
-                not unlabelled,
-                submission[index] if index < len(submission) else "",
-            )
-        )
-    sources = task.train + task.dev + task.test
-    pairs = settings.own.text_b_column is not None or any(
-        source.text_b is not None for source in sources
-    )
-    return Data(labels, task.metrics, tuple(parts), pairs, tuple(notes))
-
-
-def _count(
-    source: Source,
-    labels: examples.Labels,
-    is_training: bool,
-    notes: list[str],
-) -> tuple[int, int]:
-    """Counts the examples of a file, and those without a label."""
-    several = labels.kind == MULTI_LABEL
-    count = unlabelled = 0
-    of_labels, empty = np.zeros(labels.size, np.int64), []
-    for example in examples.examples(source, labels, say):
-        count += 1
-        if not (example.text.strip() or example.text_b.strip()):
-            empty.append(example.line)
-        if example.label is None:
-            unlabelled += 1
-        elif several:
-            of_labels += example.label
-        elif labels.kind == CLASSES:
-            of_labels[example.label] += 1
-    if is_training and labels.kind != REGRESSION:
-        notes += label_counts.describe(source.path, labels.names, of_labels)
-    if empty:
-        notes.append(
-            f"warning: {source.path}: {len(empty):,} row"
-            f"{'s' * (len(empty) != 1)} without text (lines "
-            f"{tables.first_few(empty)})"
-        )
-    # A row may have no label of several, but not every row of a file.
-    if several and not source.needs_label and not of_labels.any():
-        unlabelled = count
-    if unlabelled and source.label is not None:
-        say(
-            f"{source.path}: {unlabelled:,} of {count:,} rows have no label: "
-            "not scored"
-        )
-    return count, unlabelled
-
-
-def _check_whole(source: Source, labels: examples.Labels) -> None:
-    if len(set(labels.names)) != len(labels.names):
-        raise UserError("duplicate label in --labels", expected="each one once")
-    examples.check_header(source, labels)
-
-
-def _check_no_own_tables(settings: Settings) -> None:
-    """Rejects flags that apply to the user's own tables only."""
-    for one in flags.flags_of(OwnTables):
-        if flags.value_of(settings.own, one) != one.default:
+    for flag in flags.flags_of(OwnTables):
+        if flags.value_of(settings.own, flag) != flag.default:
             raise UserError(
-                f"--{one.name} with --task_name={settings.task_name}",
+                f"--{flag.name} with --task_name={settings.task_name}",
                 expected=f"--task_name={OWN}",
             )
+    return TASKS[settings.task]
 
 
 def _own_task(settings: Settings) -> ClassificationTask:
-    """The task of the user's own tables."""
+    """The task of the user's own tables, with the files of this run."""
     own = settings.own
     if own.text_column is None:
         raise UserError("no --text_column", fix="name the column of the texts")
@@ -214,93 +185,68 @@ def _own_task(settings: Settings) -> ClassificationTask:
         raise UserError("--label_separator is empty", expected="such as ','")
     if own.regression and own.labels:
         raise UserError("--regression and --labels", expected="one of them")
-    columns = {
-        "text": _column(own.text_column),
-        "text_b": _column(own.text_b_column),
-        "label": _column(own.label_column),
-        "id": _column(own.id_column),
-    }
+    if own.eval_share and settings.eval_file:
+        raise UserError("--eval_share and --eval_file", expected="one of them")
+    names = tuple(x.strip() for x in own.labels or ())
+    if len(set(names)) != len(names):
+        raise UserError("duplicate label in --labels", expected="each one once")
+    text, text_b, label, key = map(
+        _column,
+        (own.text_column, own.text_b_column, own.label_column, own.id_column),
+    )
     header = own.header
     if header is None:
-        header = any(isinstance(column, str) for column in columns.values())
+        header = any(isinstance(x, str) for x in (text, text_b, label, key))
     kind = CLASSES
     if own.multi_label or own.regression:
         kind = MULTI_LABEL if own.multi_label else REGRESSION
-    labels = examples.Labels(
-        kind,
-        tuple(x.strip() for x in own.labels or ()),
-        separator=own.label_separator,
-    )
     delimiter = _delimiter(own.delimiter)
-    source = Source("", header=header, delimiter=delimiter, **columns)
-    sources = {
-        split: (_own_source(settings, split, source),)
-        if _is_needed(settings, split)
-        else ()
-        for split in (TRAIN, DEV, TEST)
-    }
-    for path in (x.path for found in sources.values() for x in found):
-        if tables.is_csv(path) and len(source.delimiter or ",") > 1:
+    paths = {split: _own_path(settings, split) for split in _splits(settings)}
+    labelled = {path for split, path in paths.items() if split != TEST}
+    if labelled and label is None:
+        raise UserError(
+            "no --label_column", fix="name the column of the labels"
+        )
+    files = {}
+    for split, path in paths.items():
+        if tables.is_csv(path) and len(delimiter or ",") > 1:
             raise UserError(
-                f"--delimiter={source.delimiter!r}",
+                f"--delimiter={delimiter!r}",
                 expected=f"one character for {path}",
             )
-    for split in (TRAIN, DEV):
-        if sources[split] and source.label is None:
-            raise UserError(
-                "no --label_column", fix="name the column of the labels"
-            )
-    test = [_lines(_unlabelled(source)) for source in sources[TEST]]
+        file = File(
+            path,
+            text,
+            text_b,
+            label,
+            key if path == paths.get(TEST) else None,
+            header,
+            may_lack_label=path not in labelled,
+            delimiter=delimiter,
+        )
+        files[split] = (file if path in labelled else _lines(file),)
     return ClassificationTask(
-        sources[TRAIN],
-        sources[DEV],
-        tuple(test),
-        labels,
+        *(files.get(split, ()) for split in _SPLIT_FLAGS),
+        Labels(kind, names, separator=own.label_separator),
         glue.METRICS_OF[kind],
     )
 
 
-def _own_source(settings: Settings, split: str, source: Source) -> Source:
-    """The source of a split of the user's own files.
-
-    Raises:
-        UserError: --eval_share and --eval_file are given, or no file is.
-    """
-    share = settings.own.eval_share
-    if split != TEST:
-        source = dataclasses.replace(source, id=None)
-    if not share or split == TEST:
-        return dataclasses.replace(source, path=_own_file(settings, split))
-    if settings.eval_file:
-        raise UserError("--eval_share and --eval_file", expected="one of them")
-    return dataclasses.replace(
-        source,
-        path=_own_file(settings, TRAIN),
-        eval_share=share,
-        seed=settings.tuning.training.random_seed,
-        is_one_group=settings.own.regression or settings.own.multi_label,
-        is_eval=split == DEV,
+def _lines(file: File) -> File:
+    """The file as lines of text, if it is a .txt file without columns."""
+    if not file.path.removesuffix(".gz").endswith(".txt"):
+        return file
+    first = tables.rows(
+        file.path,
+        lambda fields: [*range(len(fields))],
+        False,
+        delimiter=file.delimiter,
     )
-
-
-def _lines(source: Source) -> Source:
-    """The source as lines of text, if it is a .txt file without columns."""
-    if not source.path.removesuffix(".gz").endswith(".txt"):
-        return source
-    fields = tables.header(source.path, source.delimiter)
-    if len(fields) > 1 or fields == [source.text]:
-        return source
-    say(f"{source.path}: each line is a text")
-    return Source(source.path, 0, header=False, delimiter="\n")
-
-
-def _unlabelled(source: Source) -> Source:
-    """The source with an optional label, or none if the column is missing."""
-    if isinstance(source.label, str) and source.label in tables.header(
-        source.path, source.delimiter
-    ):
-        return dataclasses.replace(source, needs_label=False)
-    return dataclasses.replace(source, label=None)
+    fields = next(first).values
+    if len(fields) > 1 or fields == [file.text]:
+        return file
+    say(f"{file.path}: each line is a text")
+    return File(file.path, 0, header=False, delimiter="\n")
 
 
 def _delimiter(given: str | None) -> str | None:
@@ -322,8 +268,10 @@ def _column(text: str | None) -> tables.Column | None:
     return int(text)
 
 
-def _own_file(settings: Settings, split: str) -> str:
-    """The user's own file of a split."""
+def _own_path(settings: Settings, split: str) -> str:
+    """The path of the user's own file of a split."""
+    if split == DEV and settings.own.eval_share:
+        split = TRAIN
     given = getattr(settings, _SPLIT_FLAGS[split])
     if given:
         return given
@@ -345,61 +293,50 @@ def _own_file(settings: Settings, split: str) -> str:
     return found[0]
 
 
-def _is_needed(settings: Settings, split: str) -> bool:
+def _splits(settings: Settings) -> list[str]:
+    """The splits that the run reads."""
     tuning = settings.tuning
-    wanted = {
+    needed = {
         TRAIN: tuning.training.do_train,
         DEV: tuning.evaluates,
         TEST: tuning.do_predict,
     }
-    return wanted[split]
+    return [split for split in needed if needed[split]]
 
 
-def _sources(
+def _files(
     settings: Settings, task: ClassificationTask
-) -> list[tuple[str, int, Source]]:
-    """Split, index in the split, and source of each file of the run."""
-    found = []
-    for split, sources in (
-        (TRAIN, task.train),
-        (DEV, task.dev),
-        (TEST, task.test),
-    ):
-        if not _is_needed(settings, split):
-            continue
-        if not sources:
+) -> Iterator[tuple[str, File]]:
+    """Yields split and file of each file of the run."""
+    splits = {TRAIN: task.train, DEV: task.dev, TEST: task.test}
+    for split in _splits(settings):
+        files = splits[split]
+        if not files:
             raise UserError(
                 f"--task_name={settings.task_name} has no {split} file",
                 fix="skip that step; --init_checkpoint takes a trained model",
             )
+        if settings.task == OWN:
+            yield split, files[0]
+            continue
         given = getattr(settings, _SPLIT_FLAGS[split])
-        only = _index_of(given, sources) if given else None
-        for index, source in enumerate(sources):
-            if only not in (None, index):
+        if given:  # its name tells which one it is
+            names = [file.path for file in files]
+            name = os.path.basename(given)
+            files = [files[names.index(name) if name in names else 0]]
+        for file in files:
+            path = given or _path(settings, file.path, split)
+            if file.part and not given and not storage.exists(path):
+                say(f"{path} does not exist: {file.part} is skipped")
                 continue
-            path = given or _path(settings, source.path, split)
-            if index and not given and not storage.exists(path):
-                say(f"{path} does not exist: {task.parts[index]} is skipped")
-                continue
-            keep = source.keep
+            keep = file.keep
             if keep:
                 keep = (keep[0], keep[1].format(language=settings.language))
-            source = dataclasses.replace(source, path=path, keep=keep)
-            found.append((split, index, source))
-    return found
-
-
-def _index_of(path: str, sources: tuple[Source, ...]) -> int:
-    """The source of a file, by its name; 0 for a name of the user's own."""
-    names = [source.path for source in sources]
-    name = os.path.basename(path)
-    return names.index(name) if name in names else 0
+            yield split, dataclasses.replace(file, path=path, keep=keep)
 
 
 def _path(settings: Settings, path: str, split: str) -> str:
-    """The path of a task's file in --data_dir; own paths are unchanged."""
-    if settings.task == OWN:
-        return path
+    """The path of a task's file in --data_dir."""
     if settings.data_dir is None:
         raise UserError(
             "no --data_dir", fix=f"pass it or --{_SPLIT_FLAGS[split]}"
@@ -412,14 +349,13 @@ def _path(settings: Settings, path: str, split: str) -> str:
 
 def _names(
     settings: Settings,
-    labels: examples.Labels,
-    found: list,
+    labels: Labels,
+    train: examples.Table | None,
     recorded: tuple[str, dict] | None,
 ) -> tuple[str, ...]:
     """Names of the labels of the user's own tables."""
-    for split, _, source in found:
-        if split == TRAIN:
-            return examples.discover(source, labels)
+    if train:
+        return examples.discover(train, labels)
     if recorded is None:
         raise UserError(
             "the labels are unknown",
@@ -430,49 +366,48 @@ def _names(
     return tuple(recorded[1]["labels"])
 
 
+def records_path(folder: str, part: Part) -> str:
+    """The path of the records of a file in a folder."""
+    return os.path.join(folder, part.file(_RECORDS[part.split], ".tf_record"))
+
+
 def make_records(
-    folder: str, settings: Settings, data: Data, part: Part
-) -> str:
+    folder: str, settings: Settings, labels: Labels, part: Part
+) -> None:
     """Writes the records of a file, unless they exist already.
 
     Warns of texts that are cut.
-
-    Returns:
-        the path of the records, in the folder.
     """
     from data.text import fast_tokenization
 
     text, length = settings.tuning.text, settings.tuning.max_seq_length
-    path = os.path.join(folder, part.file(_RECORDS[part.split], ".tf_record"))
     lengths: list[int] = []  # of the texts that are written, in tokens
 
-    def rows():
+    def encoded() -> Iterator[dict]:
         tokenizer = fast_tokenization.FastTokenizer(*text.tokenizer_arguments)
         vocab = tokenizer.vocab
         yield from examples.encode(
-            examples.examples(part.source, data.labels),
+            part.examples,
             tokenizer.ids_of_lines,
             (vocab[vocabulary.CLS], vocab[vocabulary.SEP]),
             length,
-            data.labels,
+            labels,
             lengths.append,
         )
 
-    count = records.make(
+    records.make(
         settings,
-        path,
-        part.source.path,
-        rows,
-        examples.schema(data.labels),
-        rows_of=dataclasses.asdict(part.source),
-        labels=dataclasses.asdict(data.labels),
+        records_path(folder, part),
+        part.path,
+        part.examples,
+        encoded,
+        examples.schema(labels),
+        labels=dataclasses.asdict(labels),
     )
-    assert count == part.count, (count, part.count)
     cut = sum(tokens > length for tokens in lengths)
     if cut:
         say(
-            f"warning: {part.source.path}: {cut:,} of {len(lengths):,} texts "
+            f"warning: {part.path}: {cut:,} of {len(lengths):,} texts "
             f"are longer than {length} tokens (longest {max(lengths):,}) and "
             "were cut; see --max_seq_length"
         )
-    return path

@@ -63,7 +63,6 @@ class Classification:
         self._weights = weights
         self._tuning_settings = tuning = settings.tuning
         self._folder = folder or tuning.training.output_dir
-        self._records = {}
         self._evaluated, self.report = None, {}
         labels = data.labels
         is_number = labels.kind == REGRESSION
@@ -80,10 +79,10 @@ class Classification:
                 ("loss",) if is_number else ("loss", "accuracy"),
                 records.of_training(
                     tuning.training.output_dir,
-                    *(x.source.path for x in data.of(TRAIN)),
+                    next((x.path for x in data.of(TRAIN)), None),
                 ),
             ),
-            sum(part.count for part in data.of(TRAIN)),
+            sum(len(x.examples) for x in data.of(TRAIN)),
         )
 
     def start(self) -> None:
@@ -96,9 +95,7 @@ class Classification:
         for folder in {tuning.training.output_dir, self._folder}:
             model_folder.write_task(folder, self._data.describe())
         for part in self._data.parts:
-            self._records[part] = inputs.make_records(
-                self._folder, settings, self._data, part
-            )
+            inputs.make_records(self._folder, settings, self._data.labels, part)
 
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
@@ -108,7 +105,7 @@ class Classification:
             validate = lambda: self._scores(data.of(DEV)[0])  # noqa: E731
         return self.tuning.train(
             example_files.load(
-                self._records[part],
+                inputs.records_path(self._folder, part),
                 examples.schema(data.labels),
                 self._tuning_settings.max_seq_length,
             ),
@@ -128,19 +125,39 @@ class Classification:
     def predict(self) -> list[str]:
         """Writes the predictions for --do_predict."""
         wrote, glue_dir = [], self._settings.glue_dir
-        kind = self._data.labels.kind
+        labels, has_pairs = self._data.labels, self._data.has_pairs
         for part in self._data.of(TEST):
-            labels, logits = self._labels_and_logits(
+            gold, logits = self._labels_and_logits(
                 part, self._tuning_settings.predict_batch_size, "predicted"
             )
-            wrote += write_predictions(
-                self._folder, glue_dir, self._data, part, logits
+
+            def path(stem: str, part=part) -> str:
+                wrote.append(
+                    os.path.join(self._folder, part.file(stem, ".tsv"))
+                )
+                return wrote[-1]
+
+            rows = part.examples
+            answers.write_test_results(path("test_results"), logits, labels)
+            answers.write_predictions(
+                path("predictions"), rows, logits, labels, has_pairs
             )
             if part.is_labelled:
-                found = metrics.answers(logits, kind)
-                scores = metrics.scores(self._data.metrics, labels, found)
+                if labels.kind == CLASSES:
+                    answers.write_doubtful_labels(
+                        path("doubtful_labels"), rows, logits, labels, has_pairs
+                    )
+                predicted = metrics.answers(logits, labels.kind)
+                scores = metrics.scores(self._data.metrics, gold, predicted)
                 shown = " | ".join(f"{k} {v:.4f}" for k, v in scores.items())
-                say(f"{part.source.path} | {shown}")
+                say(f"{part.path} | {shown}")
+            if glue_dir and part.submission:
+                ids = [example.id for example in rows]
+                wrote.append(
+                    answers.write_submission(
+                        glue_dir, part.submission, ids, logits, labels
+                    )
+                )
         return wrote
 
     def save_model(self, folder: str) -> None:
@@ -159,7 +176,7 @@ class Classification:
 
     def _rows(self, part: inputs.Part) -> Iterator[dict]:
         return example_files.read(
-            self._records[part],
+            inputs.records_path(self._folder, part),
             examples.schema(self._data.labels),
             self._tuning_settings.max_seq_length,
         )
@@ -195,9 +212,10 @@ class Classification:
                 labels.append(row[features.LABEL_IDS])
                 yield row
 
-        outputs = self.tuning.predict(rows(), batch_size, what, part.count)
+        outputs = self.tuning.predict(
+            rows(), batch_size, what, len(part.examples)
+        )
         logits = np.stack([output["logits"] for output in outputs])
-        assert len(logits) == part.count, (len(logits), part.count)
         stacked = np.stack(labels)
         several = self._data.labels.kind == MULTI_LABEL
         return stacked if several else stacked[:, 0], logits
@@ -283,48 +301,3 @@ def summarize(results: list[dict[str, float]]) -> dict[str, float]:
         if len(found) > 1 and name.startswith("eval_"):
             summary[f"{name}_std"] = statistics.stdev(found)
     return summary
-
-
-def write_predictions(
-    folder: str,
-    glue_dir: str | None,
-    data: inputs.Data,
-    part: inputs.Part,
-    logits: np.ndarray,
-) -> list[str]:
-    """Writes the predictions of a file.
-
-    Args:
-        folder: the folder of `test_results.tsv` and the tables.
-        glue_dir: folder for files in the format of the GLUE site, or None.
-        data: the input files.
-        part: the file that was predicted.
-        logits: float32 [N, C].
-
-    Returns:
-        the paths of the files written.
-    """
-    labels = data.labels
-    rows = [*examples.examples(part.source, labels)]
-    has_pairs = part.source.text_b is not None
-    has_labels = part.source.label is not None
-
-    def path(stem: str) -> str:
-        return os.path.join(folder, part.file(stem, ".tsv"))
-
-    wrote = [path("test_results"), path("predictions")]
-    answers.write_test_results(wrote[0], logits, labels)
-    answers.write_predictions(
-        wrote[1], rows, logits, labels, has_pairs, has_labels
-    )
-    if part.is_labelled and labels.kind == CLASSES:
-        wrote.append(path("doubtful_labels"))
-        answers.write_doubtful_labels(wrote[2], rows, logits, labels, has_pairs)
-    if glue_dir and part.submission:
-        ids = [x.id for x in rows]
-        wrote.append(
-            answers.write_submission(
-                glue_dir, part.submission, ids, logits, labels
-            )
-        )
-    return wrote

@@ -3,7 +3,7 @@
 import dataclasses
 
 from tasks.classification import metrics
-from tasks.classification.examples import REGRESSION, Labels, Source
+from tasks.classification.examples import REGRESSION, File, Labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,17 +16,13 @@ class ClassificationTask:
         dev, test: files for evaluation and prediction.
         labels: the valid labels.
         metrics: names of metrics; the first selects the best checkpoint.
-        parts: names of the dev and test files, if there are several.
-        submission: names of the test files' predictions on the GLUE site.
     """
 
-    train: tuple[Source, ...] = ()
-    dev: tuple[Source, ...] = ()
-    test: tuple[Source, ...] = ()
+    train: tuple[File, ...] = ()
+    dev: tuple[File, ...] = ()
+    test: tuple[File, ...] = ()
     labels: Labels = Labels()
     metrics: tuple[str, ...] = (metrics.ACCURACY,)
-    parts: tuple[str, ...] = ("",)
-    submission: tuple[str, ...] = ()
 
 
 _NLI = Labels(names=("contradiction", "entailment", "neutral"))
@@ -36,98 +32,106 @@ _ENTAILED = Labels(names=("entailment", "not_entailment"))
 _ACCURACY_F1 = (metrics.ACCURACY, metrics.F1)
 
 
-def _xnli(file: str) -> Source:
-    return Source(file, 6, 7, 1, keep=(0, "{language}"))
+def _xnli(file: str) -> File:
+    return File(file, 6, 7, 1, keep=(0, "{language}"))
 
 
 # To add a task, add an entry: its files, each with the columns, from 0, of the
 # text, the second text, the label and the id.
 TASKS = {
     "cola": ClassificationTask(
-        (Source("train.tsv", 3, None, 1, header=False),),
-        (Source("dev.tsv", 3, None, 1, header=False),),
-        (Source("test.tsv", "sentence", id="index"),),
+        (File("train.tsv", 3, None, 1, header=False),),
+        (File("dev.tsv", 3, None, 1, header=False),),
+        (File("test.tsv", "sentence", id="index", submission="CoLA"),),
         _TWO,
         (metrics.MATTHEWS, metrics.ACCURACY),
-        submission=("CoLA",),
     ),
     "mnli": ClassificationTask(
-        (Source("train.tsv", 8, 9, -1),),
+        (File("train.tsv", 8, 9, -1),),
         (
-            Source("dev_matched.tsv", 8, 9, -1),
-            Source("dev_mismatched.tsv", 8, 9, -1),
+            File("dev_matched.tsv", 8, 9, -1),
+            File("dev_mismatched.tsv", 8, 9, -1, part="mismatched"),
         ),
         (
-            Source("test_matched.tsv", 8, 9, id=0),
-            Source("test_mismatched.tsv", 8, 9, id=0),
+            File("test_matched.tsv", 8, 9, id=0, submission="MNLI-m"),
+            File(
+                "test_mismatched.tsv",
+                8,
+                9,
+                id=0,
+                part="mismatched",
+                submission="MNLI-mm",
+            ),
         ),
         _NLI,
-        parts=("", "mismatched"),
-        submission=("MNLI-m", "MNLI-mm"),
     ),
     "mrpc": ClassificationTask(
-        (Source("train.tsv", 3, 4, 0),),
-        (Source("dev.tsv", 3, 4, 0),),
-        (Source("test.tsv", "#1 String", "#2 String", id="index"),),
+        (File("train.tsv", 3, 4, 0),),
+        (File("dev.tsv", 3, 4, 0),),
+        (
+            File(
+                "test.tsv",
+                "#1 String",
+                "#2 String",
+                id="index",
+                submission="MRPC",
+            ),
+        ),
         _TWO,
         _ACCURACY_F1,
-        submission=("MRPC",),
     ),
     "xnli": ClassificationTask(
-        (Source("multinli/multinli.train.{language}.tsv", 0, 1, 2),),
+        (File("multinli/multinli.train.{language}.tsv", 0, 1, 2),),
         (_xnli("xnli.dev.tsv"),),
         (_xnli("xnli.test.tsv"),),
         _XNLI,
     ),
     "sst2": ClassificationTask(
-        (Source("train.tsv", 0, None, 1),),
-        (Source("dev.tsv", 0, None, 1),),
-        (Source("test.tsv", "sentence", id="index"),),
+        (File("train.tsv", 0, None, 1),),
+        (File("dev.tsv", 0, None, 1),),
+        (File("test.tsv", "sentence", id="index", submission="SST-2"),),
         _TWO,
-        submission=("SST-2",),
     ),
     "qnli": ClassificationTask(
-        (Source("train.tsv", 1, 2, -1),),
-        (Source("dev.tsv", 1, 2, -1),),
-        (Source("test.tsv", 1, 2, id=0),),
+        (File("train.tsv", 1, 2, -1),),
+        (File("dev.tsv", 1, 2, -1),),
+        (File("test.tsv", 1, 2, id=0, submission="QNLI"),),
         _ENTAILED,
-        submission=("QNLI",),
     ),
     "qqp": ClassificationTask(
-        (Source("train.tsv", 3, 4, 5, skip_broken=True),),
-        (Source("dev.tsv", 3, 4, 5, skip_broken=True),),
-        (Source("test.tsv", "question1", "question2", id="id"),),
+        (File("train.tsv", 3, 4, 5, skip_broken=True),),
+        (File("dev.tsv", 3, 4, 5, skip_broken=True),),
+        (
+            File(
+                "test.tsv", "question1", "question2", id="id", submission="QQP"
+            ),
+        ),
         _TWO,
         _ACCURACY_F1,
-        submission=("QQP",),
     ),
     "rte": ClassificationTask(
-        (Source("train.tsv", 1, 2, -1),),
-        (Source("dev.tsv", 1, 2, -1),),
-        (Source("test.tsv", 1, 2, id=0),),
+        (File("train.tsv", 1, 2, -1),),
+        (File("dev.tsv", 1, 2, -1),),
+        (File("test.tsv", 1, 2, id=0, submission="RTE"),),
         _ENTAILED,
-        submission=("RTE",),
     ),
     "wnli": ClassificationTask(
-        (Source("train.tsv", 1, 2, -1),),
-        (Source("dev.tsv", 1, 2, -1),),
-        (Source("test.tsv", 1, 2, id=0),),
+        (File("train.tsv", 1, 2, -1),),
+        (File("dev.tsv", 1, 2, -1),),
+        (File("test.tsv", 1, 2, id=0, submission="WNLI"),),
         _TWO,
-        submission=("WNLI",),
     ),
     "stsb": ClassificationTask(
-        (Source("train.tsv", 7, 8, -1),),
-        (Source("dev.tsv", 7, 8, -1),),
-        (Source("test.tsv", 7, 8, id=0),),
+        (File("train.tsv", 7, 8, -1),),
+        (File("dev.tsv", 7, 8, -1),),
+        (File("test.tsv", 7, 8, id=0, submission="STS-B"),),
         Labels(REGRESSION),
         (metrics.PEARSON, metrics.SPEARMAN),
-        submission=("STS-B",),
     ),
     "ax": ClassificationTask(  # the diagnostic set, for a model trained on MNLI
-        dev=(Source("diagnostic-full.tsv", "Premise", "Hypothesis", "Label"),),
-        test=(Source("diagnostic.tsv", 1, 2, id=0),),
+        dev=(File("diagnostic-full.tsv", "Premise", "Hypothesis", "Label"),),
+        test=(File("diagnostic.tsv", 1, 2, id=0, submission="AX"),),
         labels=_NLI,
         metrics=(metrics.MATTHEWS, metrics.ACCURACY),
-        submission=("AX",),
     ),
 }

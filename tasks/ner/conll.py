@@ -57,33 +57,8 @@ class Sentence:
     document: int
 
 
-@dataclasses.dataclass(frozen=True)
-class SentenceFile:
-    """The sentences of a file, which each iteration reads again.
-
-    Attributes:
-        path, columns: as for `read`.
-        to_bio: whether to convert the labels of entities to BIO.
-    """
-
-    path: str
-    columns: Columns
-    to_bio: bool = False
-
-    def __iter__(self) -> Iterator[Sentence]:
-        for sentence in read(self.path, self.columns):
-            if self.to_bio:
-                sentence.labels = entities.to_bio(sentence.labels)
-            yield sentence
-
-    def check(self) -> None:
-        """Reads the whole file; see `read` for the errors."""
-        for _ in self:
-            pass
-
-
-def read(path: str, columns: Columns) -> Iterator[Sentence]:
-    """Yields the sentences of a file.
+def read(path: str, columns: Columns) -> list[Sentence]:
+    """Reads the sentences of a file.
 
     Args:
         path: column file, plain or `.gz`.
@@ -93,28 +68,26 @@ def read(path: str, columns: Columns) -> Iterator[Sentence]:
         UserError: if the file cannot be read, has no words, or a line has a
             different number of columns than the first.
     """
-    sentence, document, inside = None, 0, False
+    sentences, document, inside = [], 0, False
     for number, fields in _read_lines(path, columns):
         if not fields or fields == [DOCUMENT]:
-            if inside:
-                yield sentence
             inside = False
-            if fields and sentence:
-                document = sentence.document + 1
+            if fields and sentences:
+                document = sentences[-1].document + 1
             continue
         if not inside:
-            sentence, inside = Sentence([], [], number, document), True
-        sentence.words.append(fields[columns.word])
+            sentences.append(Sentence([], [], number, document))
+            inside = True
+        sentences[-1].words.append(fields[columns.word])
         if columns.label is not None:
-            sentence.labels.append(fields[columns.label])
-    if inside:
-        yield sentence
-    if sentence is None:
+            sentences[-1].labels.append(fields[columns.label])
+    if not sentences:
         raise UserError(
             "no word",
             path=path,
             expected="one word per line, a blank line between sentences",
         )
+    return sentences
 
 
 def has_entities(sentences: Iterable[Sentence], path: str) -> bool:

@@ -23,7 +23,7 @@ from tasks.ner.settings import Settings
 
 
 def find_labels(
-    settings: Settings, sentences: dict[str, conll.SentenceFile]
+    settings: Settings, sentences: dict[str, list[conll.Sentence]]
 ) -> tuple[str, list[str]]:
     """Determines the labels, and converts entity labels to BIO.
 
@@ -42,18 +42,22 @@ def find_labels(
     for name, some in sentences.items():
         if name == "predict_file" or kind == ANY:
             continue
-        marked = conll.has_entities(some, some.path)
+        path = getattr(settings, name)
+        marked = conll.has_entities(some, path)
         if not marked and kind == ENTITIES:
-            first = next(iter(some))
             raise UserError(
-                f"labels such as {first.labels[0]!r}",
-                path=some.path,
-                line=first.line,
+                f"labels such as {some[0].labels[0]!r}",
+                path=path,
+                line=some[0].line,
                 expected="O, or B- or I- and a type",
                 fix="see --label_kind and --label_column",
             )
         kind = ENTITIES if marked else ANY
-        sentences[name] = dataclasses.replace(some, to_bio=marked)
+        if marked:
+            sentences[name] = [
+                dataclasses.replace(x, labels=entities.to_bio(x.labels))
+                for x in some
+            ]
     if "train_file" not in sentences:
         if task is None:
             raise UserError(
@@ -122,7 +126,7 @@ class Labelling:
         self,
         settings: Settings,
         setup: finetuning.Setup,
-        sentences: dict[str, conll.SentenceFile],
+        sentences: dict[str, list[conll.Sentence]],
         kind: str,
         labels: list[str],
     ):
@@ -152,6 +156,7 @@ class Labelling:
                 settings,
                 self._train_path,
                 settings.train_file,
+                sentences["train_file"],
                 lambda: self._featurizer.featurize(sentences["train_file"]),
                 windows.training_schema(),
                 kind=kind,
@@ -247,7 +252,7 @@ class Labelling:
         graphs.save(labeller, folder, "words")
 
     def _answers(
-        self, sentences: conll.SentenceFile, batch_size: int, what: str
+        self, sentences: list[conll.Sentence], batch_size: int, what: str
     ) -> Iterator[tuple[str, float, float]]:
         """Yields the prediction for each word.
 
@@ -256,9 +261,8 @@ class Labelling:
         """
         import numpy as np
 
-        examples, again = itertools.tee(self._featurizer.featurize(sentences))
-        count = sum(1 for _ in self._featurizer.featurize(sentences))
-        outputs = self.tuning.predict(again, batch_size, what, count)
+        examples = [*self._featurizer.featurize(sentences)]
+        outputs = self.tuning.predict(examples, batch_size, what, len(examples))
         for example, output in zip(examples, outputs):
             positions = np.flatnonzero(example[features.LABEL_WEIGHTS])
             logits = output["logits"][positions].astype(np.float64)
@@ -271,7 +275,7 @@ class Labelling:
                 yield self._labels[i], *map(float, rest)
 
     def _report(
-        self, sentences: conll.SentenceFile, guesses: list, answers: list
+        self, sentences: list[conll.Sentence], guesses: list, answers: list
     ) -> dict:
         """Reports on labelled words, for `eval_report.write`."""
         words = [
@@ -305,7 +309,7 @@ class Labelling:
         }
 
     def _by_sentence(
-        self, sentences: conll.SentenceFile, labels: Iterable[str]
+        self, sentences: list[conll.Sentence], labels: Iterable[str]
     ) -> list[list[str]]:
         """Groups labels by sentence; entity labels become valid BIO."""
         labels = iter(labels)

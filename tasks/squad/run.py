@@ -318,7 +318,7 @@ class Squad:
 
         settings, text = self._settings, self._tuning_settings.text
 
-        def examples():
+        def encoded() -> Iterator[dict]:
             maker = windows.WindowMaker(
                 text_ops.GraphTokenizer(*text.tokenizer_arguments),
                 settings,
@@ -330,7 +330,7 @@ class Squad:
 
         path = os.path.join(self._folder, name)
         return path, records.make(
-            settings, path, dataset.path, examples, schema
+            settings, path, dataset.path, dataset.examples, encoded, schema
         )
 
     def _report_lost(

@@ -10,10 +10,11 @@
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from common.errors import UserError
 from common.formats import json_files
+from common.progress import say
 from data import features, sequences, tables
 
 _LABEL = "label"
@@ -37,19 +38,17 @@ class ChoiceExample:
     line: int
 
 
-def read(
-    path: str, labelled: bool, log: Callable[[str], None] | None = None
-) -> Iterator[ChoiceExample]:
-    """Yields the examples of a file.
+def read(path: str, labelled: bool) -> list[ChoiceExample]:
+    """Reads a file; reports unusually long fields.
 
     Args:
         path: a .csv, .jsonl or .json file, each also with .gz; or .parquet,
             with the columns of one of these.
         labelled: whether the examples must have labels.
-        log: called with a line about unusually long fields, if there are any.
 
     Raises:
-        UserError: if the file cannot be read, or a line is not an example.
+        UserError: if the file cannot be read, a line is not an example, or
+            there is none.
     """
     if not (tables.is_csv(path) or tables.has_types(path)):
         raise UserError(
@@ -57,45 +56,25 @@ def read(
             path=path,
             expected="SWAG's CSV or JSON lines",
         )
-    long: list[int] = []
-    is_json = json_files.is_json(path)
-    if not is_json and tables.has_types(path):
-        is_json = "choices" in tables.header(path)
-    reader = _json if is_json else _csv
-    for example in reader(path, labelled, long):
-        _check(example, path, labelled)
-        yield example
-    if long and log:
-        log(tables.describe_long(path, long))
+    parse, long, examples = _of_lists, [], []
 
+    def choose(names: list[str]) -> list[str]:
+        nonlocal parse
+        columns = ["context", "choices"]
+        if not json_files.is_json(path) and "choices" not in names:
+            parse, columns = _of_endings, _columns_of_endings(path, names)
+        return columns + [_LABEL] * labelled
 
-class ChoiceFile:
-    """The examples of a file, which each iteration reads again.
-
-    Args:
-        path, labelled, log: as for `read`.
-
-    Attributes:
-        choices: maximum number of choices of an example.
-
-    Raises:
-        UserError: as `read`, or there are no examples.
-    """
-
-    def __init__(self, path: str, labelled: bool, log: Callable[[str], None]):
-        self._path, self._labelled = path, labelled
-        self._count = self.choices = 0
-        for example in read(path, labelled, log):
-            self._count += 1
-            self.choices = max(self.choices, len(example.choices))
-        if not self._count:
-            raise UserError("no examples", path=path, expected="one per line")
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[ChoiceExample]:
-        return read(self._path, self._labelled)
+    for line, values in tables.rows(path, choose, header=True, long=long):
+        with json_files.reported(path, line=line):
+            context, choices, label = parse(values, labelled)
+            _check(choices, label, labelled)
+        examples.append(ChoiceExample(context, choices, label, line))
+    if long:
+        say(tables.describe_long(path, long))
+    if not examples:
+        raise UserError("no examples", path=path, expected="one per line")
+    return examples
 
 
 def training_schema(choices: int) -> dict:
@@ -166,10 +145,10 @@ class Featurizer:
         }
 
 
-def _csv(path: str, labelled: bool, long: list[int]) -> Iterator[ChoiceExample]:
-    header = tables.header(path)
+def _columns_of_endings(path: str, names: list[str]) -> list[str]:
+    """Chooses the columns of SWAG's files, but for the label."""
     endings = []
-    while f"{_ENDING}{len(endings)}" in header:
+    while f"{_ENDING}{len(endings)}" in names:
         endings.append(f"{_ENDING}{len(endings)}")
     if len(endings) < 2:
         raise UserError(
@@ -177,82 +156,51 @@ def _csv(path: str, labelled: bool, long: list[int]) -> Iterator[ChoiceExample]:
             path=path,
             line=1,
             expected="two or more; the names in the header are "
-            f"{', '.join(header)[:200]}",
+            f"{', '.join(names)[:200]}",
             fix="pass SWAG's train.csv or val.csv, not train_full.csv",
         )
-    label = [_LABEL] if labelled else []
-    columns = ["sent1", "sent2", *endings, *label]
-    for line, values in tables.rows(path, columns, header=True, long=long):
-        # Files with types have null and numbers, too.
-        values = ["" if x is None else str(x) for x in values]
-        context, start, *choices = values
-        found = choices.pop() if labelled else None
-        if not all(x.strip() for x in choices):
-            raise _empty(path, line, [x.strip() for x in choices].index(""))
-        if labelled and not found.strip().isdecimal():
-            raise _wrong_label(path, line, found, len(choices))
-        # sent2 is the beginning of all endings, and may be empty.
-        choices = [f"{start} {x}".strip() for x in choices]
-        yield ChoiceExample(
-            context, choices, int(found) if labelled else None, line
+    return ["sent1", "sent2", *endings]
+
+
+def _of_endings(values: list, labelled: bool) -> tuple:
+    """Context, choices and label of a row of SWAG's files."""
+    # Files with types have null and numbers, too.
+    values = ["" if x is None else str(x) for x in values]
+    label = values.pop() if labelled else None
+    if labelled and label.strip().isdecimal():
+        label = int(label)
+    context, start, *endings = values
+    # sent2 is the beginning of all endings, and may be empty.
+    choices = [f"{start} {x}".strip() if x.strip() else "" for x in endings]
+    return context, choices, label
+
+
+def _of_lists(values: list, labelled: bool) -> tuple:
+    """Context, choices and label of an object of JSON lines."""
+    label = values.pop() if labelled else None
+    context, choices = values
+    if not isinstance(context, str):
+        raise UserError(f"context {repr(context)[:40]}", expected="a string")
+    if not isinstance(choices, list) or not all(
+        isinstance(x, str) for x in choices
+    ):
+        raise UserError(
+            f"choices {repr(choices)[:40]}", expected="a list of strings"
         )
+    return context, choices, label
 
 
-def _json(
-    path: str, labelled: bool, long: list[int]
-) -> Iterator[ChoiceExample]:
-    columns = ["context", "choices"] + [_LABEL] * labelled
-    for line, values in tables.rows(path, columns, header=False, long=long):
-        context, choices, *label = values
-        if not isinstance(context, str):
-            raise UserError(
-                f"context {repr(context)[:40]}",
-                path=path,
-                line=line,
-                expected="a string",
-            )
-        if not isinstance(choices, list) or not all(
-            isinstance(x, str) for x in choices
-        ):
-            raise UserError(
-                f"choices {repr(choices)[:40]}",
-                path=path,
-                line=line,
-                expected="a list of strings",
-            )
-        if labelled and type(label[0]) is not int:
-            raise _wrong_label(path, line, label[0], len(choices))
-        yield ChoiceExample(
-            context, choices, label[0] if labelled else None, line
-        )
-
-
-def _check(example: ChoiceExample, path: str, labelled: bool) -> None:
-    count = len(example.choices)
+def _check(choices: list[str], label, labelled: bool) -> None:
+    count = len(choices)
     if count < 2:
         raise UserError(
-            f"{count} choice{'s' * (count != 1)}",
-            path=path,
-            line=example.line,
-            expected="two or more",
+            f"{count} choice{'s' * (count != 1)}", expected="two or more"
         )
-    for number, choice in enumerate(example.choices):
+    for number, choice in enumerate(choices):
         if not choice.strip():
-            raise _empty(path, example.line, number)
-    if labelled and not 0 <= example.label < count:
-        raise _wrong_label(path, example.line, example.label, count)
-
-
-def _empty(path: str, line: int, number: int) -> UserError:
-    return UserError(
-        f"choice {number} is empty", path=path, line=line, expected="a text"
-    )
-
-
-def _wrong_label(path: str, line: int, label, count: int) -> UserError:
-    return UserError(
-        f"label {label!r}",
-        path=path,
-        line=line,
-        expected=f"the number of the correct choice, 0 to {count - 1}",
-    )
+            raise UserError(f"choice {number} is empty", expected="a text")
+    if labelled and not (type(label) is int and 0 <= label < count):
+        raise UserError(
+            f"label {label!r}",
+            expected=f"the number of the correct choice, 0 to {count - 1}",
+        )

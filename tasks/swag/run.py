@@ -34,7 +34,7 @@ class Choosing:
         self,
         settings: Settings,
         setup: finetuning.Setup,
-        examples: dict[str, swag.ChoiceFile],
+        examples: dict[str, list[swag.ChoiceExample]],
     ):
         from data.text import tokenization
         from modeling import task_losses, task_models
@@ -42,7 +42,10 @@ class Choosing:
         self._settings, self._setup = settings, setup
         self._examples, self.report = examples, {}
         self._tuning_settings = tuning = settings.tuning
-        self._choices = max((x.choices for x in examples.values()), default=2)
+        self._choices = max(
+            (len(x.choices) for some in examples.values() for x in some),
+            default=2,
+        )
         tokenizer = tokenization.FullTokenizer(*tuning.text.tokenizer_arguments)
         self._featurizer = swag.Featurizer(
             lambda text: tokenizer.convert_tokens_to_ids(
@@ -62,6 +65,7 @@ class Choosing:
                 settings,
                 self._train_path,
                 settings.train_file,
+                examples["train_file"],
                 lambda: self._featurize("train_file"),
                 swag.training_schema(self._choices),
                 self._choices,

@@ -21,6 +21,18 @@ def read(path, columns, header=True, **kwargs):
     return [tuple(row) for row in tables.rows(path, columns, header, **kwargs)]
 
 
+def header(path, delimiter=None):
+    """The fields from which columns are chosen."""
+    names = []
+
+    def choose(fields):
+        names.extend(fields)
+        return fields[:1]
+
+    list(tables.rows(path, choose, header=True, delimiter=delimiter))
+    return names
+
+
 def test_tabs_separate_and_quotes_are_characters(tmp_path):
     path = write(
         tmp_path,
@@ -34,7 +46,7 @@ def test_tabs_separate_and_quotes_are_characters(tmp_path):
         (2, ['"The witness', "1"]),
         (3, ['said "no", twice"', "0"]),
     ]
-    assert tables.header(path) == ["Quality", "#1 ID", "#1 String"]
+    assert header(path) == ["Quality", "#1 ID", "#1 String"]
 
 
 def test_columns_have_numbers_from_both_ends_too(tmp_path):
@@ -89,7 +101,7 @@ def test_csv_fields_span_lines_and_keep_their_quotes(tmp_path):
 def test_blank_lines_of_a_csv_are_skipped(tmp_path):
     content = '\n\r\ntext,label\n\none,yes\n\r\n\n"two\n\n",no\n\nthree,no\n\n'
     path = write(tmp_path, "x.csv", content)
-    assert tables.header(path) == ["text", "label"]
+    assert header(path) == ["text", "label"]
     assert read(path, ["label", "text"]) == [
         (5, ["yes", "one"]),
         (8, ["no", "two\n\n"]),
@@ -117,7 +129,7 @@ def test_compressed_tables_equal_their_content(
     packed = write(tmp_path, f"{name}.gz", gzip.compress(content.encode()))
     assert read(packed, columns) == read(plain, columns)
     assert [values for _, values in read(packed, columns)] == [['"1', "2"]]
-    assert tables.header(packed) == tables.header(plain)
+    assert header(packed) == header(plain)
 
 
 def test_broken_compressed_tables_are_reported(tmp_path, monkeypatch):
@@ -135,7 +147,7 @@ def test_broken_compressed_tables_are_reported(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["x.tsv", "x.csv"])
 def test_another_character_separates(tmp_path, name):
     path = write(tmp_path, name, 'a;b\nc, "d";e\tf\n')
-    assert tables.header(path, ";") == ["a", "b"]
+    assert header(path, ";") == ["a", "b"]
     assert read(path, ["b", "a"], delimiter=";") == [(2, ["e\tf", 'c, "d"'])]
 
 

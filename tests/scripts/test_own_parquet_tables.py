@@ -1,5 +1,7 @@
 """The user's own Parquet tables."""
 
+import math
+
 import pyarrow
 import pytest
 from pyarrow import parquet
@@ -37,8 +39,12 @@ def settings_of(*words, **named):
 def test_rows_by_name_and_by_number(tmp_path):
     path = str(tmp_path / "a.parquet")
     write(tmp_path / "a.parquet", MAILS)
-    assert tables.header(path) == ["mail", "grade", "size"]
-    found = tables.rows(path, ["size", 0, -2], header=True)
+
+    def choose(names):
+        assert names == ["mail", "grade", "size"]
+        return ["size", 0, -2]
+
+    found = tables.rows(path, choose, header=True)
     assert [tuple(row) for row in found][:2] == [
         (1, [1.5, "the cat", 1]),
         (2, [2.0, "a dog", 0]),
@@ -70,12 +76,12 @@ def test_a_classifiers_examples_and_records(tmp_path):
     data = inputs.read(settings)
     (part,) = data.of(TRAIN)
     assert data.labels.names == ("0", "1")
-    found = classification.examples(part.source, data.labels)
-    assert [x[:4] for x in found][:2] == [
+    assert [x[:4] for x in part.examples][:2] == [
         ("0", "the cat", "", 1),
         ("1", "a dog", "", 0),
     ]
-    path = inputs.make_records(str(tmp_path), settings, data, part)
+    inputs.make_records(str(tmp_path), settings, data.labels, part)
+    path = inputs.records_path(str(tmp_path), part)
     rows = example_files.read(path, classification.schema(data.labels), 128)
     assert [list(row["label_ids"]) for row in rows] == [[1], [0], [0], [1]]
 
@@ -86,15 +92,25 @@ def test_the_file_of_a_split_is_found_in_the_folder(tmp_path):
         "--do_predict", data_dir=tmp_path, labels="0,1", label_column="grade"
     )
     (part,) = inputs.read(settings).of(TEST)
-    assert (part.source.path, part.count) == (str(tmp_path / "test.parquet"), 4)
+    assert (part.path, len(part.examples)) == (
+        str(tmp_path / "test.parquet"),
+        4,
+    )
     assert part.is_labelled
 
 
-def test_labels_that_are_no_text(tmp_path):
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([b"x", b"y", b"x", b"y"], ":1: the label is b'x'; expected a string"),
+        ([1.0, 0.0, math.nan, 1.0], ":3: the label is null; expected a "),
+    ],
+)
+def test_labels_that_are_no_text(tmp_path, labels, message):
     path = tmp_path / "a.parquet"
-    write(path, {**MAILS, "grade": [b"x", b"y", b"x", b"y"]})
+    write(path, {**MAILS, "grade": labels})
     settings = settings_of("--do_train", train_file=path, label_column="grade")
-    with pytest.raises(UserError, match=r"a\.parquet:1: "):
+    with pytest.raises(UserError, match=rf"a\.parquet{message}"):
         inputs.read(settings)
 
 

@@ -26,9 +26,7 @@ def read(*words, **named):
 @pytest.mark.parametrize(
     ("kind", "label"), [("--labels=a,b", '"b"'), ("--regression", "2.5")]
 )
-def test_null_labels_are_valid_only_for_prediction(
-    tmp_path, capsys, flag, kind, label
-):
+def test_null_labels_are_valid_only_for_prediction(tmp_path, flag, kind, label):
     path = tmp_path / "x.jsonl"
     path.write_text(
         f'{{"t": "one", "l": {label}}}\n{{"t": "two", "l": null}}\n'
@@ -41,8 +39,8 @@ def test_null_labels_are_valid_only_for_prediction(
         return
     data = read(*words, task_name="tsv", **named)
     (part,) = data.of(TEST)
-    assert (part.count, part.is_labelled) == (2, False)
-    assert "1 of 2 rows have no label: not scored" in capsys.readouterr().err
+    assert (len(part.examples), part.is_labelled) == (2, False)
+    assert "1 of 2 rows have no label: not scored" in data.notes[0]
 
 
 def test_one_file_is_divided(tmp_path):
@@ -57,7 +55,7 @@ def test_one_file_is_divided(tmp_path):
         "eval_share": 0.1,
     }
     data = read("--do_train", "--do_eval", **flags)
-    assert [part.count for part in data.parts] == [37, 4]
+    assert [len(x.examples) for x in data.parts] == [37, 4]
     assert data.labels.names == ("a", "b")
     with pytest.raises(UserError, match="--eval_share and --eval_file"):
         read("--do_train", "--do_eval", eval_file=path, **flags)
@@ -84,14 +82,11 @@ def test_a_text_file_has_a_text_in_each_line(tmp_path, content, texts):
         label_column="folder",
     )
     (part,) = data.of(TEST)
-    found = classification.examples(part.source, data.labels)
-    assert [example.text for example in found] == texts
+    assert [example.text for example in part.examples] == texts
     assert not part.is_labelled
 
 
 def test_only_labelled_rows_are_scored(tmp_path, capsys):
-    path = tmp_path / "x.jsonl"
-    source = classification.Source(str(path), "t", label="l", needs_label=False)
     labels = classification.Labels(names=("a", "b"))
     task = classifier_run.Classification.__new__(classifier_run.Classification)
     task._folder, task._settings = str(tmp_path), Settings()
@@ -100,11 +95,12 @@ def test_only_labelled_rows_are_scored(tmp_path, capsys):
         np.array([1, 0]),
         np.array([[1.0, 2.0], [3.0, 4.0]]),
     )
-    for is_labelled, label, name in ((True, '"a"', "a"), (False, "null", "")):
-        path.write_text(
-            f'{{"t": "one", "l": "b"}}\n{{"t": "two", "l": {label}}}'
-        )
-        part = inputs.Part(TEST, "", source, 2, is_labelled)
+    for is_labelled, label, name in ((True, 0, "a"), (False, None, "")):
+        rows = [
+            classification.TextExample("0", "one", "", 1, 1),
+            classification.TextExample("1", "two", "", label, 2),
+        ]
+        part = inputs.Part(TEST, "x.jsonl", rows)
         task._data = inputs.Data(labels, ("accuracy",), (part,), False)
         wrote = task.predict()
         assert len(wrote) == 2 + is_labelled
@@ -113,7 +109,7 @@ def test_only_labelled_rows_are_scored(tmp_path, capsys):
             ["0", "b", "0.731059", "b", "0.268941", "0.731059", "one"],
             ["1", "b", "0.731059", name, "0.268941", "0.731059", "two"],
         ]
-        scored = f"{path} | accuracy 0.5000\n" * is_labelled
+        scored = "x.jsonl | accuracy 0.5000\n" * is_labelled
         assert capsys.readouterr().err == scored
 
 
@@ -143,8 +139,7 @@ def test_fields_may_have_any_delimiter(tmp_path, name, delimiter, content):
     )
     for split in (TRAIN, DEV, TEST):
         (part,) = data.of(split)
-        found = classification.examples(part.source, data.labels)
-        assert [e[:4] for e in found] == [
+        assert [e[:4] for e in part.examples] == [
             ("0", "one;", "a,b", 1),
             ("1", "two", "c", 0),
         ]
@@ -195,7 +190,7 @@ def test_compressed_files_are_found_in_the_folder(tmp_path, ending):
     path.write_bytes(gzip.compress(content.encode()))
     named = {"data_dir": tmp_path, "text_column": "t", "label_column": "l"}
     (part,) = read("--do_train", task_name="tsv", **named).of(TRAIN)
-    assert (part.source.path, part.count) == (str(path), 2)
+    assert (part.path, len(part.examples)) == (str(path), 2)
 
 
 def test_long_fields_are_logged_with_their_lines(tmp_path, capsys):
@@ -204,22 +199,21 @@ def test_long_fields_are_logged_with_their_lines(tmp_path, capsys):
     path.write_text("\n".join(rows))
     named = {"data_dir": tmp_path, "text_column": "t", "label_column": "l"}
     (part,) = read("--do_train", task_name="tsv", **named).of(TRAIN)
-    assert part.count == 8
+    assert len(part.examples) == 8
     assert capsys.readouterr().err == (
         f"warning: {path}: 7 rows with a field of more than 131,072 characters "
         "(lines 3, 4, 5, 6, 7, ...); is the end of a line or a quote missing?\n"
     )
 
 
-def test_compressed_choices_are_read_and_long_ones_logged(tmp_path):
+def test_compressed_choices_are_read_and_long_ones_logged(tmp_path, capsys):
     header = "sent1,sent2,ending0,ending1,label\n"
     long = "y" * 131_073
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(f"{header}\na,b,c,{long},1\n".encode()))
-    logged = []
-    (found,) = swag.read(str(path), True, logged.append)
+    (found,) = swag.read(str(path), True)
     assert (found.context, found.choices[0], found.line) == ("a", "b c", 3)
-    assert len(logged) == 1 and "1 row with a field of more" in logged[0]
+    assert "1 row with a field of more" in capsys.readouterr().err
     path = tmp_path / "x.jsonl.gz"
     path.write_bytes(
         gzip.compress(b'{"context": "a", "choices": ["b", "c"], "label": 1}')

@@ -51,12 +51,12 @@ def parse(settings_class, *args):
 
 
 def of_ner(folder):
-    """Settings, source, examples as a function, schema, choices."""
+    """Settings, source, examples, their features, schema, choices."""
     settings = parse(NerSettings, *flags_of(folder, "ner"))
     vocab = {
         x: i for i, x in enumerate((folder / "vocab.txt").read_text().split())
     }
-    sentences = conll.SentenceFile(settings.train_file, conll.Columns())
+    sentences = conll.read(settings.train_file, conll.Columns())
     labels = sorted({y for x in sentences for y in x.labels})
     featurizer = windows.Featurizer(
         lambda word: [vocab.get(x, 1) for x in word[:3]],
@@ -67,6 +67,7 @@ def of_ner(folder):
     return (
         settings,
         settings.train_file,
+        sentences,
         lambda: featurizer.featurize(sentences),
         windows.training_schema(),
         1,
@@ -75,7 +76,7 @@ def of_ner(folder):
 
 def of_swag(folder):
     settings = parse(SwagSettings, *flags_of(folder, "swag"))
-    choices = swag.ChoiceFile(settings.train_file, True, print)
+    choices = swag.read(settings.train_file, True)
     # One choice more than the file has: each example is padded.
     featurizer = swag.Featurizer(
         lambda text: [5 + len(x) for x in text.split()], 2, 3, 4, S, C + 1
@@ -83,6 +84,7 @@ def of_swag(folder):
     return (
         settings,
         settings.train_file,
+        choices,
         lambda: (featurizer.featurize(x) for x in choices),
         swag.training_schema(C + 1),
         C + 1,
@@ -91,10 +93,12 @@ def of_swag(folder):
 
 @pytest.mark.parametrize("task", [of_ner, of_swag])
 def test_batches_are_those_of_the_examples(folder, task):
-    settings, source, examples, schema, choices = task(folder)
+    settings, source, examples, encode, schema, choices = task(folder)
     path, length = str(folder / "run" / "x"), settings.tuning.max_seq_length
-    count = records.make(settings, path, source, examples, schema, choices)
-    expected = example_files.Examples(examples(), schema, choices)
+    count = records.make(
+        settings, path, source, examples, encode, schema, choices
+    )
+    expected = example_files.Examples(encode(), schema, choices)
     assert count == len(expected) >= 61
     loaded = example_files.load(path, schema, length, choices)
     lengths = [7, 11, length]
@@ -137,16 +141,16 @@ CACHE_KEYS = {
         for x in CACHE_KEYS
         for name in CACHE_KEYS[x]
     ]
-    + [(SwagSettings, file) for file in ("vocab.txt", "train.csv")],
+    + [(SwagSettings, name) for name in ("vocab.txt", "examples")],
     ids=str,
 )
 def test_records_are_made_again_if_what_they_depend_on_changes(
     folder, settings_class, change
 ):
-    """A flag, the content of a file, or a value of the task."""
-    made = []
+    """A flag, the vocabulary, the examples, or a value of the task."""
+    made, examples = [], ["one"]
 
-    def examples():
+    def encode():
         made.append(len(made))
         return [{features.INPUT_IDS: [5], features.SEGMENT_IDS: [0]}]
 
@@ -156,11 +160,20 @@ def test_records_are_made_again_if_what_they_depend_on_changes(
         )
         source, path = folder / "train.csv", folder / "run" / "x"
         records.make(
-            settings, str(path), str(source), examples, {}, labels=[*labels]
+            settings,
+            str(path),
+            str(source),
+            examples,
+            encode,
+            {},
+            labels=[*labels],
         )
         return len(made)
 
     assert (make(), make()) == (1, 1)
+    if change == "examples":
+        examples.append("two")
+        change = {}
     if isinstance(change, str):
         with open(folder / change, "a") as file:
             file.write("more\n")

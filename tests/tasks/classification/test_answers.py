@@ -32,9 +32,7 @@ def test_predictions_have_ids_and_names(tmp_path):
         TextExample("q7", "one", "two", 1, 2),
         TextExample("a\tb\nc", "three\tfour\r\n", "", None, 3),
     ]
-    answers.write_predictions(
-        str(path), rows, LOGITS, THREE, has_pairs=True, has_labels=True
-    )
+    answers.write_predictions(str(path), rows, LOGITS, THREE, has_pairs=True)
     assert path.read_text() == (
         "id\tpredicted\tprobability\tlabel\ta\tb\tc\ttext\ttext_b\n"
         "q7\tc\t0.625000\tb\t0.125000\t0.250000\t0.625000\tone\ttwo\n"
@@ -50,7 +48,7 @@ def test_several_labels_and_none(tmp_path):
     assert answers.names_of(logits, SEVERAL) == ["x;z", ""]
     path = tmp_path / "predictions.tsv"
     rows = [TextExample("0", "one", "", x, 2) for x in ([0, 1, 1], [0, 0, 0])]
-    answers.write_predictions(str(path), rows, logits, SEVERAL, has_labels=True)
+    answers.write_predictions(str(path), rows, logits, SEVERAL)
     lines = [x.split("\t")[:3] for x in path.read_text().splitlines()]
     assert lines == [
         ["id", "predicted", "label"],
@@ -100,9 +98,7 @@ def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):
             file.read() == "index\tprediction\n0\t3.142\n1\t5.000\n2\t0.000\n"
         )
     rows = [TextExample(key, f"text {key}", "", 0.25, 7) for key in "abc"]
-    answers.write_predictions(
-        f"{tmp_path}/p.tsv", rows, logits, NUMBER, has_labels=True
-    )
+    answers.write_predictions(f"{tmp_path}/p.tsv", rows, logits, NUMBER)
     assert (tmp_path / "p.tsv").read_text() == (
         "id\tpredicted\tlabel\ttext\na\t3.142\t0.25\ttext a\n"
         "b\t7.000\t0.25\ttext b\nc\t-1.000\t0.25\ttext c\n"

@@ -6,7 +6,7 @@ import pytest
 
 from common.errors import UserError
 from tasks.classification import examples as classification
-from tasks.classification.examples import REGRESSION, Labels, Source
+from tasks.classification.examples import REGRESSION, File, Labels
 
 YES_NO = Labels(names=("no", "yes"))
 
@@ -17,40 +17,42 @@ def write(tmp_path, content, name="x.tsv"):
     return str(path)
 
 
-def read(source, labels):
-    return [e[:4] for e in classification.examples(source, labels)]
+def read(file, labels, needed=True):
+    table = classification.read(file)
+    return [e[:4] for e in classification.label(table, labels, needed)]
 
 
 def test_examples_have_ids_texts_and_labels(tmp_path):
     path = write(tmp_path, "id\ta\tb\tl\nq7\tone\ttwo\t yes\nq9\tone\t\tno\n")
-    source = Source(path, "a", "b", "l", "id")
+    source = File(path, "a", "b", "l", "id")
     assert read(source, YES_NO) == [
         ("q7", "one", "two", 1),
         ("q9", "one", "", 0),
     ]
-    plain = Source(path, text=1)
+    plain = File(path, text=1)
     assert read(plain, YES_NO) == [
         ("0", "one", "", None),
         ("1", "one", "", None),
     ]
 
 
+def discover(file, labels):
+    return classification.discover(classification.read(file), labels)
+
+
 def labelled(tmp_path, counts):
     """A file with this number of examples of each label."""
     rows = [f"{i}\t{y}" for y, n in counts.items() for i in range(n)]
-    return Source(write(tmp_path, "t\tl\n" + "\n".join(rows)), "t", label="l")
+    return File(write(tmp_path, "t\tl\n" + "\n".join(rows)), "t", label="l")
 
 
-def divided(source, labels, share=0.2, seed=7):
+def divided(file, labels, share=0.2, seed=7):
     """The examples for training, and those for evaluation."""
+    table = classification.read(file)
+    by_label = labels.kind == classification.CLASSES
     return [
-        read(
-            dataclasses.replace(
-                source, eval_share=share, seed=seed, is_eval=is_eval
-            ),
-            labels,
-        )
-        for is_eval in (False, True)
+        [e[:4] for e in classification.label(x, labels, True)]
+        for x in classification.divide(table, share, seed, by_label)
     ]
 
 
@@ -67,14 +69,13 @@ def test_a_file_is_divided_with_the_same_share_of_each_label(tmp_path):
 
 def test_numbers_are_divided_as_one(tmp_path):
     source = labelled(tmp_path, {str(i): 1 for i in range(29)})
-    source = dataclasses.replace(source, is_one_group=True)
     train, held_out = divided(source, Labels(REGRESSION), 0.1)
     assert (len(train), len(held_out)) == (26, 3)
 
 
 def test_only_rows_of_the_language_are_kept_and_counted(tmp_path):
     path = write(tmp_path, "l\tt\nzh\tone\nde\ttwo\nzh\tthree\n")
-    source = Source(path, 1, keep=(0, "zh"))
+    source = File(path, 1, keep=(0, "zh"))
     assert read(source, YES_NO) == [
         ("0", "one", "", None),
         ("1", "three", "", None),
@@ -86,34 +87,29 @@ def test_only_rows_of_the_language_are_kept_and_counted(tmp_path):
 def test_other_spellings_of_labels_are_known(tmp_path):
     path = write(tmp_path, "t\tl\none\tjawohl\n")
     labels = dataclasses.replace(YES_NO, aliases=(("jawohl", "yes"),))
-    assert read(Source(path, 0, label=1), labels) == [("0", "one", "", 1)]
+    assert read(File(path, 0, label=1), labels) == [("0", "one", "", 1)]
 
 
 def test_several_labels_of_a_row(tmp_path):
     labels = Labels(classification.MULTI_LABEL, ("a", "b", "c"))
     path = write(tmp_path, "t\tl\none\tc, a\ntwo\t\n")
-    assert [
-        e.label
-        for e in classification.examples(Source(path, 0, label=1), labels)
-    ] == [[1, 0, 1], [0, 0, 0]]
+    assert [e[3] for e in read(File(path, 0, label=1), labels)] == [
+        [1, 0, 1],
+        [0, 0, 0],
+    ]
     path = write(tmp_path, '{"t": "one", "l": ["b"]}\n', "x.jsonl")
-    assert [
-        e.label
-        for e in classification.examples(Source(path, "t", label="l"), labels)
-    ] == [[0, 1, 0]]
+    assert [e[3] for e in read(File(path, "t", label="l"), labels)] == [
+        [0, 1, 0]
+    ]
 
 
 def test_numbers_for_labels(tmp_path):
     labels = Labels(classification.REGRESSION)
     path = write(tmp_path, "t\tl\none\t3.25\ntwo\t-4\n")
-    assert [
-        e.label
-        for e in classification.examples(Source(path, 0, label=1), labels)
-    ] == [3.25, -4.0]
+    assert [e[3] for e in read(File(path, 0, label=1), labels)] == [3.25, -4.0]
     assert labels.size == 1
 
 
-@pytest.mark.parametrize("null", ["null", "NaN"])
 @pytest.mark.parametrize(
     "labels",
     [
@@ -123,36 +119,34 @@ def test_numbers_for_labels(tmp_path):
     ],
     ids=lambda labels: labels.kind,
 )
-def test_null_is_no_label(tmp_path, labels, null):
+def test_null_is_no_label(tmp_path, labels):
     first = "3.5" if labels.kind == classification.REGRESSION else '"yes"'
     path = write(
         tmp_path,
-        f'{{"t": "one", "l": {first}}}\n{{"t": "two", "l": {null}}}\n',
+        f'{{"t": "one", "l": {first}}}\n{{"t": "two", "l": null}}\n',
         "x.jsonl",
     )
-    source = Source(path, "t", label="l")
+    source = File(path, "t", label="l")
     with pytest.raises(UserError, match="x.jsonl:2: the label is null; expect"):
         read(source, labels)
-    to_predict = dataclasses.replace(source, needs_label=False)
-    assert [e[3] is None for e in read(to_predict, labels)] == [False, True]
+    found = read(source, labels, needed=False)
+    assert [e[3] is None for e in found] == [False, True]
 
 
 @pytest.mark.parametrize("labels", [YES_NO, Labels(REGRESSION)], ids=str)
 def test_a_blank_field_is_no_label_of_a_file_to_predict(tmp_path, labels):
     path = write(tmp_path, "t\tl\none\t \n")
-    source = Source(path, "t", label="l", needs_label=False)
-    assert [e[3] for e in read(source, labels)] == [None]
-    needed = dataclasses.replace(source, needs_label=True)
+    source = File(path, "t", label="l")
+    assert [e[3] for e in read(source, labels, needed=False)] == [None]
     with pytest.raises(UserError, match="x.tsv:2: (no )?label"):
-        read(needed, labels)
+        read(source, labels)
 
 
-@pytest.mark.parametrize("null", ["null", "NaN"])
-def test_null_is_no_text(tmp_path, null):
-    path = write(tmp_path, f'{{"t": "one", "u": {null}}}\n', "x.jsonl")
+def test_null_is_no_text(tmp_path):
+    path = write(tmp_path, '{"t": "one", "u": null}\n', "x.jsonl")
     for columns in ({"text": "u"}, {"text": "t", "text_b": "u"}):
         with pytest.raises(UserError) as error:
-            read(Source(path, **columns), YES_NO)
+            read(File(path, **columns), YES_NO)
         name = list(columns)[-1]
         assert f"x.jsonl:1: the {name} is null; expected" in str(error.value)
 
@@ -160,34 +154,36 @@ def test_null_is_no_text(tmp_path, null):
 def test_a_number_of_hundreds_of_digits_is_reported(tmp_path):
     path = write(tmp_path, f'{{"t": "one", "l": {"9" * 400}}}\n', "x.jsonl")
     with pytest.raises(UserError, match="x.jsonl:1: label '999.*a number"):
-        read(Source(path, "t", label="l"), Labels(REGRESSION))
+        read(File(path, "t", label="l"), Labels(REGRESSION))
 
 
 @pytest.mark.parametrize("absent", ["-1", "-1.0"])
 def test_minus_one_is_no_label_of_a_file_to_predict(tmp_path, absent):
     """As in the test files of Hugging Face's GLUE."""
     path = write(tmp_path, f"t\tl\none\t{absent}\n")
-    source = Source(path, "t", label="l", needs_label=False)
-    assert [e[3] for e in read(source, YES_NO)] == [None]
+    source = File(path, "t", label="l")
+
+    def found(labels):
+        return [e[3] for e in read(source, labels, needed=False)]
+
+    assert found(YES_NO) == [None]
     if absent == "-1":
-        assert [e[3] for e in read(source, Labels(names=("-1", "1")))] == [0]
-    assert [e[3] for e in read(source, Labels(REGRESSION))] == [-1.0]
+        assert found(Labels(names=("-1", "1"))) == [0]
+    assert found(Labels(REGRESSION)) == [-1.0]
 
 
 def test_a_share_ignores_white_space_around_labels(tmp_path):
     rows = "".join(f"{i}\t{' ' * (i % 2)}no\n" for i in range(2))
-    source = Source(write(tmp_path, "t\tl\n" + rows), "t", label="l")
+    source = File(write(tmp_path, "t\tl\n" + rows), "t", label="l")
     assert [len(x) for x in divided(source, YES_NO)] == [1, 1]
 
 
-def test_skipped_rows_are_logged(tmp_path):
+def test_skipped_rows_are_logged(tmp_path, capsys):
     path = write(tmp_path, "t\tl\none\tyes\ntwo\nthree\tno\n")
-    logged = []
-    source = Source(path, 0, label=1, skip_broken=True)
-    found = list(classification.examples(source, YES_NO, logged.append))
-    assert [e.text for e in found] == ["one", "three"]
-    assert len(logged) == 1
-    assert "skipped 1 rows" in logged[0] and "lines 3" in logged[0]
+    found = read(File(path, 0, label=1, skip_broken=True), YES_NO)
+    assert [e[1] for e in found] == ["one", "three"]
+    (logged,) = capsys.readouterr().err.splitlines()
+    assert "skipped 1 rows" in logged and "lines 3" in logged
 
 
 @pytest.mark.parametrize(
@@ -200,13 +196,15 @@ def test_skipped_rows_are_logged(tmp_path):
 )
 def test_labels_are_found_in_a_file(tmp_path, rows, kind, names):
     path = write(tmp_path, "l\n" + rows)
-    source = Source(path, 0, label=0)
-    assert classification.discover(source, Labels(kind)) == names
+    source = File(path, 0, label=0)
+    assert discover(source, Labels(kind)) == names
 
 
 def test_booleans_of_json_are_labels(tmp_path):
-    path = write(tmp_path, '{"l": true}\n{"l": false}\n', "x.jsonl")
-    found = classification.discover(Source(path, "l", label="l"), Labels())
+    path = write(
+        tmp_path, '{"l": true, "t": 1}\n{"l": false, "t": 2}\n', "x.jsonl"
+    )
+    found = discover(File(path, "t", label="l"), Labels())
     assert found == ("false", "true")
 
 
@@ -240,7 +238,7 @@ def test_booleans_of_json_are_labels(tmp_path):
 def test_invalid_rows_are_reported(tmp_path, rows, source, labels, found):
     path = write(tmp_path, rows)
     with pytest.raises(UserError) as error:
-        read(Source(path, 0, label=1, **source), labels)
+        read(File(path, 0, label=1, **source), labels)
     assert found in str(error.value)
 
 
@@ -250,9 +248,9 @@ def test_a_header_without_rows_is_reported(tmp_path, kind, name):
     path = tmp_path / name
     content = b"t,l\n\n" if ".csv" in name else b"t\tl\n"
     path.write_bytes(gzip.compress(content) if "gz" in name else content)
-    source = Source(str(path), "t", label="l")
+    source = File(str(path), "t", label="l")
     with pytest.raises(UserError) as error:
-        classification.discover(source, Labels(kind))
+        discover(source, Labels(kind))
     assert str(error.value) == (
         f"{path}: no example; expected one per line after the header"
     )
@@ -260,11 +258,11 @@ def test_a_header_without_rows_is_reported(tmp_path, kind, name):
 
 def test_rows_without_any_label_are_reported(tmp_path):
     path = write(tmp_path, "one\t\ntwo\t\n")
-    source = Source(path, 0, label=1, header=False)
+    source = File(path, 0, label=1, header=False)
     with pytest.raises(
         UserError, match="no label; expected at least two different"
     ):
-        classification.discover(source, Labels("multi_label"))
+        discover(source, Labels("multi_label"))
 
 
 @pytest.mark.parametrize(
@@ -286,20 +284,20 @@ def test_rows_without_any_label_are_reported(tmp_path):
 )
 def test_columns_without_labels_are_rejected(tmp_path, rows, header, found):
     path = write(tmp_path, rows)
-    source = Source(path, 0, label=0, header=header)
+    source = File(path, 0, label=0, header=header)
     with pytest.raises(UserError, match=found):
-        classification.discover(source, Labels())
+        discover(source, Labels())
 
 
 def test_a_header_that_is_data_is_rejected(tmp_path):
-    labelled = Source(write(tmp_path, "one\tyes\n"), 0, label=1)
+    labelled = File(write(tmp_path, "one\tyes\n" * 2), 0, label=1)
     with pytest.raises(UserError, match="'yes' in column 1; expected a header"):
-        classification.check_header(labelled, YES_NO)
-    numbered = Source(write(tmp_path, "0\tone\n"), 1, id=0)
+        read(labelled, YES_NO)
+    numbered = File(write(tmp_path, "0\tone\n" * 2), 1, id=0)
     with pytest.raises(UserError, match="'0' in column 0; expected a header"):
-        classification.check_header(numbered, YES_NO)
-    good = Source(write(tmp_path, "id\tsentence\n"), 1, id=0)
-    classification.check_header(good, YES_NO)
+        read(numbered, YES_NO)
+    good = File(write(tmp_path, "id\tsentence\n0\tone\n"), 1, id=0)
+    read(good, YES_NO)
 
 
 def test_examples_are_truncated_as_in_the_original():

@@ -6,7 +6,6 @@ import pytest
 
 from common import flags
 from common.errors import UserError
-from tasks.classification import examples as classification
 from tasks.classification import inputs
 from tasks.classification.inputs import DEV, TEST, TRAIN
 from tasks.classification.settings import Settings
@@ -42,10 +41,7 @@ def read(*words, **named):
 
 
 def examples(data, split):
-    return [
-        [e[:4] for e in classification.examples(part.source, data.labels)]
-        for part in data.of(split)
-    ]
+    return [[e[:4] for e in part.examples] for part in data.of(split)]
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"], ids=["LF", "CRLF"])
@@ -63,9 +59,6 @@ def test_tasks_read_lines_in_the_real_format(tmp_path, task, ending):
     for split in splits:
         expected = [found for s, _, _, found in CASES[task] if s == split]
         assert examples(data, split) == expected
-        assert [part.count for part in data.of(split)] == [
-            len(found) for found in expected
-        ]
     assert data.labels.names == NAMES.get(task, ("0", "1"))
     assert data.metrics == METRICS.get(task, ("accuracy",))
 
@@ -207,7 +200,7 @@ def test_a_share_of_examples_with_several_labels_is_that_of_all(tmp_path):
     named = {"train_file": path, "task_name": "tsv", "eval_share": 0.2}
     named |= {"text_column": "t", "label_column": "l"}
     data = read("--do_train", "--do_eval", "--multi_label", **named)
-    assert [part.count for part in data.parts] == [36, 9]
+    assert [len(x.examples) for x in data.parts] == [36, 9]
 
 
 def test_evaluations_during_training_read_their_file(tmp_path):
@@ -255,7 +248,7 @@ def test_a_column_of_blank_labels_is_not_scored(tmp_path, named, scored):
     flags = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
     flags |= {"predict_file": path, "labels": "a,b"}
     (part,) = read("--do_predict", "--multi_label", **flags).parts
-    assert (part.count, part.is_labelled) == (2, scored)
+    assert (len(part.examples), part.is_labelled) == (2, scored)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from common.errors import UserError
 from tasks.ner import conll
-from tasks.ner.conll import Columns, Sentence
+from tasks.ner.conll import Columns, Sentence, read
 
 FOUR = """-DOCSTART- -X- -X- O
 
@@ -22,10 +22,6 @@ Peter NNP B-NP B-PER
 Rome NNP B-NP B-LOC
 """
 FIRST = Sentence(["EU", "rejects"], ["B-ORG", "O"], 3, 0)
-
-
-def read(path, columns):
-    return list(conll.read(path, columns))
 
 
 @pytest.fixture

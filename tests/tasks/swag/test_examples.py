@@ -73,7 +73,7 @@ def test_csv_without_labels(write):
     (example,) = examples.read(path, labelled=False)
     assert example.label is None
     with pytest.raises(UserError, match="no column 'label'"):
-        list(examples.read(path, labelled=True))
+        examples.read(path, labelled=True)
 
 
 def test_json_lines_with_any_number_of_choices(write):
@@ -81,17 +81,12 @@ def test_json_lines_with_any_number_of_choices(write):
         {"context": "a", "choices": ["b", "c", "d"], "label": 2},
         {"label": 0, "context": "", "choices": ["e", "f"], "more": None},
     ]
-    found = examples.ChoiceFile(write(lines, "x.jsonl"), True, print)
-    assert (len(found), found.choices) == (2, 3)
-    assert (
-        list(found)
-        == [*found]
-        == [
-            ChoiceExample("a", ["b", "c", "d"], 2, 1),
-            ChoiceExample("", ["e", "f"], 0, 2),
-        ]
-    )
-    unlabelled = list(examples.read(write(lines, "x.jsonl"), labelled=False))
+    found = examples.read(write(lines, "x.jsonl"), labelled=True)
+    assert found == [
+        ChoiceExample("a", ["b", "c", "d"], 2, 1),
+        ChoiceExample("", ["e", "f"], 0, 2),
+    ]
+    unlabelled = examples.read(write(lines, "x.jsonl"), labelled=False)
     assert [x.label for x in unlabelled] == [None, None]
 
 
@@ -112,7 +107,7 @@ LABEL = "expected the number of the correct choice, 0 to "
 def test_wrong_rows_of_csv(write, row, message):
     path = write([HEADER, row])
     with pytest.raises(UserError) as caught:
-        list(examples.read(path, labelled=True))
+        examples.read(path, labelled=True)
     assert str(caught.value).startswith(f"{path}:{message}")
 
 
@@ -141,16 +136,16 @@ GOOD = {"context": "a", "choices": ["b", "c"], "label": 1}
 def test_wrong_lines_of_json(write, line, message):
     path = write([GOOD, line], "x.jsonl")
     with pytest.raises(UserError) as caught:
-        list(examples.read(path, labelled=True))
+        examples.read(path, labelled=True)
     assert str(caught.value).startswith(f"{path}:{message}")
 
 
 def test_files_that_are_something_else(write):
     full = [["id", "sent1", "sent2", "gold-ending", "distractor-0"], ["a"] * 5]
     with pytest.raises(UserError, match="0 columns ending0, .* not train_full"):
-        list(examples.read(write(full), labelled=True))
+        examples.read(write(full), labelled=True)
     with pytest.raises(UserError, match="is neither .csv nor .jsonl"):
-        list(examples.read("file.tsv", labelled=True))
+        examples.read("file.tsv", labelled=True)
 
 
 CLS, SEP, UNK = 2, 3, 4

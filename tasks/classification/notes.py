@@ -1,0 +1,72 @@
+"""What is unusual about the examples of a file, as lines to print."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from data import tables
+from tasks.classification.examples import CLASSES, Labels, TextExample
+
+_SHOWN = 20  # labels of a message
+_FEW = 5  # examples of a label
+
+
+def of_labels(
+    path: str, examples: list[TextExample], labels: Labels
+) -> Iterator[str]:
+    """Yields the counts of the labels of a file, and warnings about them.
+
+    Args:
+        path: the file.
+        examples: its examples, all with labels.
+        labels: the labels of the task, no numbers.
+    """
+    values = np.array([example.label for example in examples])
+    counts = values.sum(0)
+    if labels.kind == CLASSES:
+        counts = np.bincount(values, minlength=labels.size)
+    common = sorted(zip(labels.names, counts, strict=True), key=lambda x: -x[1])
+    yield f"labels: {_first(f'{name} {count:,}' for name, count in common)}"
+    rare = [repr(name) for name, count in common if count < _FEW]
+    if rare:
+        yield f"warning: {path}: fewer than {_FEW} examples of {_first(rare)}"
+    spellings: dict[str, list[str]] = {}
+    for name, _ in common:
+        key = "".join(name.split()).casefold()
+        spellings.setdefault(key, []).append(repr(name))
+    for alike in spellings.values():
+        if len(alike) > 1:
+            yield (
+                f"warning: {path}: the labels {', '.join(alike)} differ in "
+                "case or blanks only"
+            )
+
+
+def of_texts(path: str, examples: list[TextExample]) -> Iterator[str]:
+    """Yields a warning about examples without text, if there are any."""
+    empty = [
+        example.line
+        for example in examples
+        if not (example.text.strip() or example.text_b.strip())
+    ]
+    if empty:
+        yield (
+            f"warning: {path}: {len(empty):,} row{'s' * (len(empty) != 1)} "
+            f"without text (lines {tables.first_few(empty)})"
+        )
+
+
+def of_missing_labels(path: str, examples: list[TextExample]) -> str:
+    """The number of examples without a label, of a file to predict."""
+    count = sum(example.label is None for example in examples)
+    return (
+        f"{path}: {count or len(examples):,} of {len(examples):,} rows have no "
+        "label: not scored"
+    )
+
+
+def _first(names: Iterable[str]) -> str:
+    """The first names for a message, and their number if there are more."""
+    names = list(names)
+    more = f", ... ({len(names)})" * (len(names) > _SHOWN)
+    return ", ".join(names[:_SHOWN]) + more
