@@ -56,11 +56,6 @@ def test_the_newest_that_works_is_taken(plan, tmp_path, pythons, taken):
     assert done.stdout.startswith(f"{taken} -m venv {tmp_path}/venv\n")
 
 
-def test_another_may_be_passed(plan, tmp_path):
-    done = plan({"python3.13": 0}, "PYTHON=mine", *venv(tmp_path))
-    assert done.stdout.startswith(f"mine -m venv {tmp_path}/venv\n")
-
-
 def test_without_any_one_line_tells_what_to_install(plan, tmp_path):
     done = plan({"python3.13": 1, "python3.10": 0}, *venv(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
@@ -75,20 +70,6 @@ def test_an_environment_that_is_there_needs_none(plan, tmp_path):
     done = plan({}, *venv(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "-m venv" not in done.stdout
-
-
-def test_the_quick_tests_run_under_every_python(plan):
-    pythons = {"python3.13": 0, "python3.12": 1, "python3.11": 0}
-    done = plan(pythons, "-o", "peers", "test-long")
-    for version in ("3.13", "3.11"):
-        quick = f".venv-{version}/bin/python -m pytest -n auto"
-        assert quick in done.stdout, done.stderr
-    assert ".venv-3.12" not in done.stdout
-    assert "rm " not in done.stdout  # environments are kept
-    assert '"quick tests: under python3.13 python3.11; not found:"' in (
-        done.stdout
-    )
-    assert '"python3.12"' in done.stdout
 
 
 def test_outputs_of_the_readmes_commands_are_ignored_by_git():

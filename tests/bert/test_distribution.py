@@ -1,4 +1,3 @@
-import importlib.util
 import pathlib
 import shutil
 import subprocess
@@ -74,7 +73,7 @@ def installed(wheel, tmp_path_factory):
     return folder
 
 
-def run(installed, *words, cwd, code=0, text=None):
+def run(installed, *words, cwd):
     """Runs Python with a user's own modules and then the wheel's."""
     for name in FOREIGN:
         (cwd / f"{name}.py").write_text("OWN = True\n")
@@ -85,9 +84,8 @@ def run(installed, *words, cwd, code=0, text=None):
         env={"PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "2", "PATH": ""},
         capture_output=True,
         text=True,
-        input=text,
     )
-    assert done.returncode == code, done.stderr
+    assert done.returncode == 0, done.stderr
     return done
 
 
@@ -173,26 +171,6 @@ def test_modules_are_imported_beside_a_users_own(installed, tmp_path):
     code = tmp_path / "import_all.py"
     code.write_text(IMPORT_ALL)
     run(installed, str(code), str(installed), cwd=tmp_path)
-
-
-@pytest.mark.long
-def test_scripts_run_outside_of_the_checkout(installed, tmp_path):
-    """`create_pretraining_data` starts processes, by its module's name."""
-    spec = importlib.util.find_spec("tests.helpers.text")
-    spec.loader.exec_module(text := importlib.util.module_from_spec(spec))
-    text.write_corpus(tmp_path / "corpus.txt", 31)
-    text.write_vocabulary(tmp_path / "vocab.txt")
-    done = run(
-        installed,
-        *("-m", "bert", "create_pretraining_data"),
-        *("--input_file=corpus.txt", "--vocab_file=vocab.txt"),
-        *("--output_file=a.tfrecord", "--num_processes=2"),
-        *("--max_seq_length=31", "--max_predictions_per_seq=3"),
-        cwd=tmp_path,
-    )
-    assert "records to a.tfrecord" in done.stdout
-    done = run(installed, "-m", "bert", "run_pretraining", cwd=tmp_path, code=2)
-    assert done.stderr.startswith("error: missing --")
 
 
 def test_modules_of_the_wheel_run_as_commands(installed, tmp_path):

@@ -76,20 +76,3 @@ def test_the_quickstart_runs_from_the_command(environment, tmp_path):
     out = run(*words, cwd=work, PATH=path)
     assert out.count('"probabilities"') == 4
     assert (work / "out" / "run" / "checkpoint").is_file()
-
-
-@pytest.mark.long
-def test_the_library_is_imported_beside_a_users_own(environment, tmp_path):
-    for name in ("data", "common", "training", "tasks"):
-        (tmp_path / f"{name}.py").write_text("OWN = True\n")
-    code = (
-        "import data, training, bert\n"
-        "encoder = bert.new_encoder('tiny')\n"
-        "assert data.OWN and training.OWN\n"
-        "print(bert.__file__, encoder.count_params())"
-    )
-    path, count = run(
-        environment / "python", "-c", code, cwd=tmp_path, PYTHONPATH="."
-    ).split()
-    assert pathlib.Path(path).is_relative_to(tmp_path / "venv")
-    assert count == "4385920"
