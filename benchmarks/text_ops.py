@@ -24,7 +24,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import tensorflow as tf  # noqa: E402
 import tokenizers  # noqa: E402
 
-from data.corpus import documents  # noqa: E402
+from common import text_lines  # noqa: E402
 from data.text import text_ops  # noqa: E402
 
 
@@ -113,7 +113,8 @@ def measure(lines: list[str], vocab_file: str, runs: int = RUNS) -> list[dict]:
 
 def main() -> None:
     """Prints one JSON line for each tokenizer."""
-    lines = [line for line in documents.lines(sys.argv[1]) if line]
+    numbered = text_lines.lines(sys.argv[1])
+    lines = [line.strip() for _, line in numbered if line.strip()]
     for figure in measure(lines, sys.argv[2]):
         print(json.dumps(figure))
 

@@ -22,7 +22,7 @@ import tensorflow as tf
 import tokenizers
 
 import bert
-from data.corpus import documents
+from common import text_lines
 from data.text import fast_tokenization, text_ops, vocabulary
 
 # Language -> its letters, and the white-space words of a line.
@@ -178,7 +178,7 @@ def main() -> None:
     if source == "generated":
         texts = generated(vocab_file, 8000)
     for name, lines in texts.items():
-        lines = lines or list(documents.lines(source))
+        lines = lines or [x.strip() for _, x in text_lines.lines(source)]
         lower = casing != ["cased"]
         for figures in (
             measure(lines, vocab_file, lower=lower),

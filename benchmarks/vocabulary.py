@@ -19,7 +19,7 @@ import time
 
 import tokenizers
 
-from data.corpus import documents
+from common import text_lines
 
 ROOT = pathlib.Path(__file__).parents[1]
 PEER = """
@@ -52,7 +52,9 @@ def measure(source: str, folder: str, vocab_size: int, runs: int = 3) -> dict:
     """Measures the median times of both, and their ratio."""
     plain = os.path.join(folder, "corpus.txt")
     with open(plain, "w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in documents.lines(source))
+        file.writelines(
+            f"{line.strip()}\n" for _, line in text_lines.lines(source)
+        )
     ours = [
         sys.executable,
         str(ROOT / "create_vocab.py"),

@@ -11,11 +11,10 @@ lines.
 """
 
 import csv
-import zlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from common import limits, storage
+from common import text_lines
 from common.errors import UserError
 from common.formats import json_files, parquet_files
 
@@ -158,25 +157,8 @@ def _index(
 
 def _lines(path: str) -> Iterator[tuple[int, str]]:
     """Yields the number and text of each line but blank ones at the end."""
-    if not storage.exists(path):
-        raise UserError("no such file", path=path)
-    if storage.is_folder(path):
-        raise UserError("is a folder", path=path, expected="a file")
     count, blank, number = 0, "", 0  # blank lines before this one
-    for number, raw in _raw_lines(path):
-        if number == 1:
-            raw = _check_start(raw, path)
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(
-                f"invalid UTF-8 byte 0x{raw[error.start]:02x} at column "
-                f"{error.start + 1}",
-                path=path,
-                line=number,
-                fix="convert the file, for example with "
-                "`iconv -f windows-1252 -t utf-8`",
-            ) from None
+    for number, text in text_lines.lines(path):
         if not text.strip("\r\n"):
             count, blank = count + 1, text
             continue
@@ -186,28 +168,6 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
         yield number, text
     if count == number:
         raise _empty(path)
-
-
-def _raw_lines(path: str) -> Iterator[tuple[int, bytes]]:
-    """Yields the number and bytes of each line, with its end."""
-    try:
-        with storage.open_file(path, "rb") as file:
-            yield from limits.lines(file, path)
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"cannot be read: {error}", path=path) from None
-
-
-def _check_start(raw: bytes, path: str) -> bytes:
-    """Returns line 1 without its byte order mark; checks its encoding."""
-    if raw.rstrip(b"\r\n").count(b"\r") > 1:
-        raise UserError(
-            "line ends are lone carriage returns",
-            path=path,
-            line=1,
-            expected="newlines",
-            fix="convert the file, for example with `tr '\\r' '\\n'`",
-        )
-    return raw.removeprefix(b"\xef\xbb\xbf")
 
 
 def _split(path: str, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:

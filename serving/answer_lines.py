@@ -11,20 +11,20 @@ from typing import Annotated, TypedDict
 
 import msgspec
 
+from common import text_lines
 from common.errors import UserError
 from common.formats import json_files
 from serving import asking
 
 STDIN = "stdin"  # in messages
 _CHUNK = 1 << 18  # maximum number of bytes read at once
-_LONGEST = 1 << 24  # maximum number of bytes of a line
 
 
 def read_lines(stream) -> Iterator[list[bytes]]:
     """Yields all available lines, as soon as there are any.
 
-    Of a line of more than _LONGEST bytes, only a prefix is yielded, which is
-    still too long, so that `fields_of` rejects it.
+    Of a line that is too long, only a prefix is yielded, which is still too
+    long, so that `fields_of` rejects it.
     """
     rest, is_cut = b"", False
     while chunk := stream.read1(_CHUNK):
@@ -34,7 +34,7 @@ def read_lines(stream) -> Iterator[list[bytes]]:
             is_cut = False
         if is_cut:
             rest = b""
-        elif len(rest) > _LONGEST:
+        elif len(rest) > text_lines.LONGEST_LINE:
             lines.append(rest)
             rest, is_cut = b"", True
         if lines:
@@ -66,28 +66,19 @@ def fields_of(
         UserError: if the line is not valid.
     """
 
-    def wrong(found: str, expected: str) -> UserError:
-        return UserError(found, path=source, line=number, expected=expected)
-
-    if len(line) > _LONGEST:
-        raise wrong(
-            f"more than {_LONGEST:,} bytes without a newline",
-            "one text per line",
-        )
-    try:
-        encoding = "utf-8-sig" if number == 1 else "utf-8"
-        text = line.decode(encoding).removesuffix("\r")
-    except UnicodeDecodeError as error:
-        byte = line[error.start]
-        raise wrong(f"invalid UTF-8 byte 0x{byte:02x}", "UTF-8") from None
+    text_lines.check(line, source, number)
+    text = text_lines.decode(line, source, number).removesuffix("\r")
     if not is_json:
         count = len(model.inputs)
         fields = [text] if count == 1 else text.split("\t")
         found = len(fields)
         if found < count or (found > count and not model.has_choices):
-            raise wrong(
+            raise UserError(
                 f"{found} field{'s' * (found != 1)}",
-                f"{count} separated by tabs: {', '.join(model.inputs)}",
+                path=source,
+                line=number,
+                expected=f"{count} separated by tabs: "
+                f"{', '.join(model.inputs)}",
             )
         if model.has_choices:
             fields[count - 1 :] = [fields[count - 1 :]]

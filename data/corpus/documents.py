@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from common import limits, storage
+from common import storage, text_lines
 from common.errors import UserError
 from common.formats import json_files
 from common.progress import Progress
@@ -204,7 +204,7 @@ def documents(
         a document as UTF-8: its stripped lines, each with a newline.
 
     Raises:
-        UserError: the file cannot be read, has invalid UTF-8, lone carriage
+        UserError: the file cannot be read, is not UTF-8, has lone carriage
             returns as line ends, or a document that is too long.
     """
     try:
@@ -212,7 +212,7 @@ def documents(
             for text in _split(path, file, on_read, max_document_mb):
                 yield text.encode()
     except (OSError, EOFError, zlib.error) as error:
-        raise _unreadable(path, error) from None
+        raise text_lines.unreadable(path, error) from None
 
 
 def _split(
@@ -236,7 +236,7 @@ def _split(
             )
 
     for first, raw in _blocks(path, file, on_read, check_size):
-        lines = _decode_block(raw, path, first)
+        lines = text_lines.decode_block(raw, path, first)
         continued = True  # the document began before this block
         for number, line in enumerate(lines, first):
             line = line.strip()
@@ -270,11 +270,9 @@ def _blocks(
     held: list[bytes] = []
     first, size = 1, 0
     while block := text.read(_BLOCK):
-        if not size:
-            limits.check_kind(block, path)
         size += len(block)
         if packed:
-            limits.check_ratio(size, packed, path, first)
+            text_lines.check_ratio(size, packed, path, first)
         end = block.rfind(b"\n") + 1
         if not end:
             held.append(block)
@@ -288,63 +286,6 @@ def _blocks(
             on_read(file.tell())
     if any(held):
         yield first, b"".join(held)
-
-
-def _decode_block(raw: bytes, path: str, first: int) -> list[str]:
-    """The lines of a block, of which `first` is the number of the first."""
-    try:
-        lines = raw.decode().split("\n")
-    except UnicodeDecodeError as error:
-        start = raw.rfind(b"\n", 0, error.start) + 1
-        number = first + raw.count(b"\n", 0, start)
-        _decode(raw[start : raw.find(b"\n", start) + 1 or None], path, number)
-        raise
-    if raw.endswith(b"\n"):
-        lines.pop()
-    if first == 1:
-        lines[0] = _check_start(lines[0], path)
-    return lines
-
-
-def reject(error: UserError) -> None:
-    """Raises the error of a line that cannot be read."""
-    raise error
-
-
-def lines(
-    path: str,
-    on_read: Callable[[int], None] | None = None,
-    stripped: str | None = None,
-    on_bad: Callable[[UserError], None] = reject,
-) -> Iterator[str]:
-    """Yields the stripped lines of a text file, `.gz` or plain.
-
-    Args:
-        path: the file.
-        on_read: called for every 1,000th line with the bytes read so far.
-        stripped: characters to strip; None: all white space.
-        on_bad: called with the error of a line of invalid UTF-8, which is
-            then yielded as blank.
-
-    Raises:
-        UserError: the file cannot be read, or has invalid UTF-8 or lone
-            carriage returns as line ends.
-    """
-    try:
-        with storage.open_file(path, "rb") as file:
-            for number, raw in limits.lines(file, path):
-                try:
-                    line = _decode(raw, path, number)
-                except UserError as error:
-                    on_bad(error)
-                    line = ""
-                if number == 1:
-                    line = _check_start(line, path)
-                yield line.strip(stripped)
-                if on_read and number % 1000 == 0:
-                    on_read(file.tell())
-    except (OSError, EOFError, zlib.error) as error:
-        raise _unreadable(path, error) from None
 
 
 def write_partitions(
@@ -417,17 +358,11 @@ def file_size(path: str) -> int:
     try:
         return storage.size(path)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise text_lines.unreadable(path, error) from None
 
 
 def _changed(path: str) -> UserError:
     return UserError("has changed while it was read", path=path)
-
-
-def _unreadable(path: str, error: Exception) -> UserError:
-    return UserError(
-        f"cannot be read: {error}", path=path, expected="a text file"
-    )
 
 
 def _append(
@@ -448,33 +383,6 @@ def _append(
                 f"{storage.describe_free_space(path)}",
             ) from None
     held.clear()
-
-
-def _decode(raw: bytes, path: str, number: int) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"invalid UTF-8 byte 0x{raw[error.start]:02x} "
-            f"at column {error.start + 1}",
-            path=path,
-            line=number,
-            fix="convert the file to UTF-8",
-        ) from None
-
-
-def _check_start(line: str, path: str) -> str:
-    """Returns line 1 without its byte order mark; checks the line ends."""
-    line = line.removeprefix("\ufeff")
-    if line.rstrip("\r\n").count("\r") > 1:
-        raise UserError(
-            "line ends are lone carriage returns",
-            path=path,
-            line=1,
-            expected="newlines",
-            fix="convert the file, for example with `tr '\\r' '\\n'`",
-        )
-    return line
 
 
 def _mix(x: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import sentencex
 
-from common import processes, storage
+from common import processes, storage, text_lines
 from common.errors import UserError
 from common.formats import json_files, parquet_files
 from data.corpus import documents
@@ -98,7 +98,7 @@ def read_paragraphs(
     files: list[str],
     document_boundary: str,
     text_field: str,
-    on_bad: Callable[[UserError], None] = documents.reject,
+    on_bad: Callable[[UserError], None] = text_lines.reject,
 ) -> Iterator[Paragraph]:
     """Yields the paragraphs of all files with the numbers of their documents.
 
@@ -113,13 +113,13 @@ def read_paragraphs(
             then dropped. In plain text, a dropped line ends its paragraph.
 
     Raises:
-        UserError: a file cannot be read or has invalid UTF-8, or a line is
+        UserError: a file cannot be read or is not UTF-8, or a line is
             not JSON or lacks the text.
     """
     first = 0
     sizes = map(storage.size, files)
     for path, on_read in documents.follow("corpus", files, sizes):
-        lines = documents.lines(path, on_read, on_bad=on_bad)
+        lines = text_lines.lines(path, on_read, on_bad)
         if parquet_files.is_parquet(path):
             texts = _column_texts(path, text_field, on_bad)
             found = _paragraphs_of(texts)
@@ -181,12 +181,13 @@ def split_all(
 
 
 def _plain_paragraphs(
-    lines: Iterable[str], document_boundary: str
+    lines: Iterable[tuple[int, str]], document_boundary: str
 ) -> Iterator[Paragraph]:
     document = 0
     if document_boundary == "file":
         yield document, ""  # the file is a document even if it is empty
-    for has_text, run in itertools.groupby(lines, bool):
+    stripped = (line.strip() for _, line in lines)
+    for has_text, run in itertools.groupby(stripped, bool):
         if not has_text:
             continue
         for part in _parts(run):
@@ -214,13 +215,13 @@ def _paragraphs_of(texts: Iterable[str]) -> Iterator[Paragraph]:
 
 
 def _json_texts(
-    lines: Iterable[str],
+    lines: Iterable[tuple[int, str]],
     path: str,
     text_field: str,
     on_bad: Callable[[UserError], None],
 ) -> Iterator[str]:
-    for number, line in enumerate(lines, start=1):
-        if not line:
+    for number, line in lines:
+        if not line.strip():
             continue
         try:
             yield _json_text(line, path, number, text_field)

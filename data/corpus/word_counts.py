@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from common import processes, storage
+from common import processes, storage, text_lines
 from common.errors import UserError
 from data.corpus import documents
 from data.text import fast_tokenization, normalization, tokenization
@@ -197,7 +197,8 @@ def count_corpus(
 def _lines(files: list[str]) -> Iterator[str]:
     sizes = map(storage.size, files)
     for path, on_read in documents.follow("counting words", files, sizes):
-        yield from documents.lines(path, on_read)
+        for _, line in text_lines.lines(path, on_read):
+            yield line.strip()
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[str]:

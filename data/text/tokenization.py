@@ -99,7 +99,7 @@ def strips_accents(do_lower_case: bool, strip_accents: bool | None) -> bool:
 
 
 def convert_to_unicode(text: str | bytes) -> str:
-    """Returns `text` as a string; drops invalid UTF-8 of bytes."""
+    """Returns `text` as a string; drops bytes that are not UTF-8."""
     if isinstance(text, bytes):
         return text.decode("utf-8", "ignore")
     if isinstance(text, str):

@@ -5,23 +5,13 @@ import itertools
 import os
 import re
 
-from common import storage
+from common import storage, text_lines
 from common.errors import UserError
 from common.storage import write_whole
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 UNUSED = r"\[unused\d+\]"  # slots that new words may take
-
-# First bytes of files that are passed by mistake.
-_OTHER_KINDS = {
-    b"\x80": "a pickle",
-    b"PK\x03\x04": "a zip archive (a PyTorch or Keras file?)",
-    b"\x89HDF": "an HDF5 file",
-    b"\x1f\x8b": "a gzip file",
-    b"\xff\xfe": "a UTF-16 text",
-    b"\xfe\xff": "a UTF-16 text",
-}
 
 
 def read_vocabulary(path: str) -> dict[str, int]:
@@ -43,8 +33,6 @@ def read_vocabulary(path: str) -> dict[str, int]:
     """
     vocabulary: dict[str, int] = {}
     lines = read_lines(path)
-    if lines and not lines[-1]:
-        lines.pop()
     for number, token in enumerate(lines, start=1):
         expected = "one token per line"
         if not token:
@@ -86,11 +74,8 @@ def read_lines(path: str) -> list[str]:
         UserError: the file is missing or another kind of file, or has a byte
             order mark or an invalid byte.
     """
-    lines = _read_bytes(path).split(b"\n")
-    return [
-        _decode(line, path, number).strip(" \t\r\n")
-        for number, line in enumerate(lines, start=1)
-    ]
+    lines = text_lines.decode_block(_read_bytes(path), path)
+    return [line.strip(" \t\r\n") for line in lines]
 
 
 def vocabulary_hash(path: str) -> str:
@@ -143,17 +128,7 @@ def _read_bytes(path: str) -> bytes:
         with storage.open_file(path, "rb") as file:
             raw = file.read()
     except OSError as error:
-        found = error.strerror or str(error)
-        if isinstance(error, IsADirectoryError):
-            found = "is a folder"
-        raise UserError(
-            found, path=path, expected="a vocabulary file"
-        ) from None
-    for start, kind in _OTHER_KINDS.items():
-        if raw.startswith(start):
-            raise UserError(
-                f"this is {kind}", path=path, expected="a vocabulary file"
-            )
+        raise text_lines.unreadable(path, error, "a vocabulary file") from None
     if raw.startswith(b"\xef\xbb\xbf"):
         raise UserError(
             "starts with a UTF-8 byte order mark",
@@ -162,18 +137,6 @@ def _read_bytes(path: str) -> bytes:
             fix="save it without one",
         )
     return raw
-
-
-def _decode(line: bytes, path: str, number: int) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"invalid UTF-8 byte 0x{line[error.start]:02x}",
-            path=path,
-            line=number,
-            fix="save the file as UTF-8",
-        ) from None
 
 
 def is_padded(vocab_size: int, num_tokens: int) -> bool:

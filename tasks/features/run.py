@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from common import storage
+from common import storage, text_lines
 from common.errors import UserError
 from common.progress import Progress, say
 from data import batching, features, sequences, vector_files
-from data.corpus import documents
 from data.text import fast_tokenization, vocabulary
 from modeling import checkpoints, encoder
 from modeling.formats import model_folder
@@ -52,9 +51,9 @@ class Reader:
         progress, done = Progress("vectors", sum(megabytes), "MB"), 0.0
         for path, size in zip(self._files, megabytes, strict=True):
             self._position = 0
-            lines = documents.lines(path, self._set_position)
-            while some := list(itertools.islice(lines, _LINES_AT_ONCE)):
-                yield from self._tokenize(some)
+            lines = text_lines.lines(path, self._set_position)
+            while chunk := list(itertools.islice(lines, _LINES_AT_ONCE)):
+                yield from self._tokenize([line.strip() for _, line in chunk])
                 progress.update(done + self._position / 1e6)
             done += size
 

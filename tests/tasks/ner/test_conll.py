@@ -88,7 +88,6 @@ def test_words_of_tab_files_may_hold_spaces(write):
         ("EU\n", 1, "1 column: 'EU'; expected a word and its label"),
         ("EU\tO\n\tO\n", 2, "1 columns: 'O'; expected 2"),
         ("a\t\tO\nb\tx\tO\n", None, None),
-        (b"EU O\ncaf\xe9 O\n", 2, "invalid UTF-8 byte 0xe9 at column 4"),
         (b"", None, "no word; expected one word per line"),
         ("\n\n-DOCSTART- O\n\n", None, "no word"),
     ],

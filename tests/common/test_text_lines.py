@@ -1,0 +1,141 @@
+"""Lines of text files: numbers, limits, and an error for each wrong file."""
+
+import gzip
+import os
+import pickle
+
+import pytest
+
+from common import text_lines
+from common.errors import UserError
+from data import tables
+from data.corpus import documents
+from data.text import vocabulary
+
+
+@pytest.fixture(params=["text", "text.gz"])
+def write(request, tmp_path, monkeypatch):
+    """Writes a file, plain or compressed; returns its path."""
+    monkeypatch.setattr(text_lines, "LONGEST_LINE", 1009)
+
+    def write_file(content):
+        path = tmp_path / request.param
+        is_packed = path.suffix == ".gz"
+        path.write_bytes(gzip.compress(content) if is_packed else content)
+        return str(path)
+
+    return write_file
+
+
+def test_lines_have_numbers_and_ends(write):
+    content = b"\xef\xbb\xbfa\r\n\n \xe2\x80\xa8\r" + b"b" * 1000 + b"\n\xf0"
+    bad, positions = [], []
+    path = write(content + b"\n" + b"c\n" * 996 + b"d")
+    found = dict(text_lines.lines(path, positions.append, bad.append))
+    assert [found.pop(x) for x in range(1, 5)] == [
+        *("a\r\n", "\n", f" \u2028\r{'b' * 1000}\n", "\n"),
+    ]
+    assert (found.pop(1001), set(found.values())) == ("d", {"c\n"})
+    assert [str(x) for x in bad] == [
+        f"{path}:4: invalid UTF-8 byte 0xf0 at column 1; convert the file to "
+        "UTF-8"
+    ]
+    (position,) = positions
+    assert os.path.getsize(path) - position in (0, 1)  # the last line
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a\nb \xc0\n", "2: invalid UTF-8 byte 0xc0 at column 3; convert the"),
+        (b"\xef\xbb\xbfa\xe9\n", "1: invalid UTF-8 byte 0xe9 at column 2; "),
+        (b"a\n\xc3\nb", "2: invalid UTF-8 byte 0xc3 at column 1; "),
+        (b"a\n\n\xed\xa0\x80", "3: invalid UTF-8 byte 0xed at column 1; "),
+        (b"a\rb\r\rc\r", "1: line ends are lone carriage returns; expected n"),
+        (b"a\rb\rc", "1: line ends are lone carriage returns; expected newl"),
+        (
+            b"b" * 1008 + b"\n" + b"b" * 1009 + b"\n" + b"b" * 1010,
+            "2: a line of more than 1,009 bytes; expected text in lines; "
+            "break it into shorter ones, for example with `fold -s`",
+        ),
+        ("a\n".encode("utf-16"), "1: is UTF-16; expected UTF-8; convert the f"),
+        (b"\xfe\xff\0a", "1: is UTF-16; expected UTF-8; convert the file"),
+        (b"\0a\0\n", "1: is UTF-16; expected UTF-8; convert the file, for "),
+        (b"a\0b\0\n", "1: is UTF-16; expected UTF-8; convert the file, for ex"),
+        (b"PK\x03\x04\x14\x00", "1: is a zip archive, such as .xlsx or .docx;"),
+        (b"\xd0\xcf\x11\xe0", "1: is an Office file, such as .xls or .doc; "),
+        (b"%PDF-1.7\n", "1: is a PDF; expected UTF-8; extract its text, for"),
+        (b"PAR1\x15", "1: is a Parquet file; expected UTF-8; prepare_corpus"),
+        (b"BZh91AY", "1: is compressed with bzip2; expected UTF-8; decompress"),
+        (b"\xfd7zXZ\0", "1: is compressed with xz; expected UTF-8; decompress"),
+        (b"\x28\xb5\x2f\xfd", "1: is compressed with zstd; expected UTF-8; "),
+        (pickle.dumps({"a": 1}), "1: is a pickle; expected UTF-8; pass a text"),
+        (b"\x89HDF\r\n\x1a\n", "1: is an HDF5 file; expected UTF-8; pass a te"),
+        (gzip.compress(b"a", mtime=0), "1: is compressed with gzip; expected"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_what_is_no_text_is_rejected(write, scheme, content, message):
+    path = f"{scheme}{write(content)}"
+    with pytest.raises(UserError) as error:
+        list(text_lines.lines(path))
+    assert str(error.value).startswith(f"{path}:{message}")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\0", b"\0\n", b"\0\0", b"a\0b", b"a\0b\n", b"\0a b"]
+)
+def test_a_zero_byte_alone_is_no_utf_16(write, content):
+    assert "".join(x for _, x in text_lines.lines(write(content))) == (
+        content.decode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"plain text", ": cannot be read: Not a gzipped file"),
+        (gzip.compress(b"a\n" * 997)[:-9], ": cannot be read: Compressed"),
+        (gzip.compress(b"a\n" * 997)[:20] + b"\xff" * 20, ": cannot be read: "),
+        (gzip.compress(b"aaaaaaaaaa\n" * 200_003), " when decompressed, "),
+        (None, ": No such file or directory; expected a text file"),
+    ],
+    ids=str,
+)
+def test_a_file_that_cannot_be_unpacked_or_read(
+    tmp_path, monkeypatch, content, message
+):
+    """Repetitive text and small files are no decompression bombs."""
+    monkeypatch.setattr(text_lines, "_RATIO_FROM", 1 << 20)
+    path = tmp_path / "text.gz"
+    if content:
+        path.write_bytes(content)
+    for read in (text_lines.lines, documents.documents):
+        with pytest.raises(UserError) as error:
+            list(read(str(path)))
+        assert str(error.value).startswith(f"{path}:")
+        assert message in str(error.value)
+    path.write_bytes(gzip.compress(b"aaaaaaaaaa\n" * 90_001))
+    assert sum(1 for _ in text_lines.lines(str(path))) == 90_001
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: list(documents.documents(path)),
+        lambda path: list(text_lines.lines(path)),
+        lambda path: list(tables.rows(path, [0], header=False)),
+        vocabulary.read_lines,
+    ],
+)
+def test_a_pipe_is_rejected_before_it_is_opened(tmp_path, read):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(UserError) as error:
+        read(str(path))
+    assert str(error.value) == f"{path}: is a pipe or device; expected a file"
+    with pytest.raises(
+        UserError, match="is a folder; expected a (text|vocabulary) file"
+    ):
+        read(str(tmp_path))
