@@ -143,7 +143,7 @@ def test_an_index_without_its_end_is_damaged(fill, original, tmp_path):
     path.write_bytes(path.read_bytes()[:97])
     prefix = str(path).removesuffix(".index")
     line = fill(prefix, "a [MASK]\n", code=2)[-1]
-    assert "its end is missing" in line
+    assert "the checkpoint is damaged" in line
 
 
 def test_an_unknown_casing_is_that_of_the_vocabulary(tmp_path, capsys):
