@@ -49,8 +49,8 @@ def main(argv: list[str]) -> None:
     wrote = []
     if training.do_train:
         with locating_damage(inputs.sets):
-            run.session.train(
-                pretraining.parts(counts),
+            run.trainer.train(
+                pretraining.schedules(counts),
                 pretraining.validation(),
                 training.seconds,
             )

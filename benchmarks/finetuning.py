@@ -33,7 +33,7 @@ from modeling import (
     task_models,
 )
 from modeling.config import BertConfig
-from training import logs, loop, optimization, steps
+from training import optimization, steps
 
 BATCH_SIZE = 32
 RUNS = int(os.environ.get("RUNS", "3"))
@@ -75,28 +75,26 @@ class OwnTraining:
         self._examples, self._lengths = examples, lengths
         config = BertConfig.from_json_file(f"{model}/bert_config.json")
         self._steps = len(examples) // BATCH_SIZE
-        self._rate = optimization.WarmupLinearDecay(2e-5, 10**9, 0)
+        rate = optimization.WarmupLinearDecay(2e-5, 10**9, 0)
         with precision.computing_in(PRECISION):
             network = build(config)
-        optimizer = optimization.AdamWeightDecay(self._rate)
+        optimizer = optimization.AdamWeightDecay(rate)
         optimizer.build(network.trainable_variables)
         path = checkpoints.resolve(model)
         named = checkpoints.model_variables(network)
         checkpoints.assign(named, checkpoints.read(path), path)
-        self._trainer = loop.Trainer(
-            steps.Steps(
-                steps.StepTask(
-                    network,
-                    (name,),
-                    weights,
-                    sums,
-                    fused_ops.step_scope(config, remat=False),
-                    losses.batch_tokens,
-                ),
-                optimizer,
-                tf.distribute.OneDeviceStrategy("CPU:0"),
-                1,
-            )
+        self._taken = steps.Steps(
+            steps.StepTask(
+                network,
+                (name,),
+                weights,
+                sums,
+                fused_ops.step_scope(config, remat=False),
+                losses.batch_tokens,
+            ),
+            optimizer,
+            tf.distribute.OneDeviceStrategy("CPU:0"),
+            1,
         )
         # Each length is compiled when it first occurs.
         self._train(2 if len(lengths) == 1 else self._steps)
@@ -108,17 +106,14 @@ class OwnTraining:
         return time.perf_counter() - start
 
     def _train(self, count: int) -> None:
-        last = self._trainer.steps.optimizer.step + count
-        schedule = loop.Schedule(
-            last, count, count, 0, 1000, BATCH_SIZE, self._rate
-        )
         batches = batching.training_batches(
-            self._examples, self._lengths, BATCH_SIZE, 1, last - count
+            self._examples,
+            self._lengths,
+            BATCH_SIZE,
+            1,
+            self._taken.optimizer.step,
         )
-        with tempfile.TemporaryDirectory() as folder:
-            log = logs.TrainingLog(folder, last - count)
-            nothing = lambda: None  # noqa: E731
-            self._trainer.train(batches, schedule, log, nothing, nothing)
+        self._taken.train(iter(batches), tf.constant(count)).numpy()
 
 
 def measure(

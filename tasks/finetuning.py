@@ -304,6 +304,7 @@ class FineTuningRun:
             )
 
         schedule = self._run.schedule(
+            batches,
             training.train_batch_size,
             self.num_train_steps,
             eval_steps=training.eval_steps,
@@ -311,23 +312,11 @@ class FineTuningRun:
                 examples, training.train_batch_size, training.random_seed, step
             ),
         )
-        self._run.session.train(
-            [(batches, schedule)],
-            self._validation(evaluate, best_metric),
-            training.seconds,
-        )
+        validation = None
+        if evaluate and training.eval_steps:
+            validation = self._run.validation(evaluate, best_metric)
+        self._run.trainer.train([schedule], validation, training.seconds)
         return self._run.checkpoint()
-
-    def _validation(self, evaluate, best_metric):
-        """The validation during training; None without --eval_steps."""
-        if not evaluate or not self._training.eval_steps:
-            return None
-
-        def log(step, metrics):
-            shown = " | ".join(f"{k} {v:.4f}" for k, v in metrics.items())
-            say(f"step {step} held out | {shown}")
-
-        return self._run.validation(evaluate, log, best_metric)
 
     def restore_best(self) -> None:
         """Restores the best weights of the run, if there are any."""
@@ -335,7 +324,7 @@ class FineTuningRun:
         self.weights_step = self.step
         # At step 0 they would replace the weights of --init_checkpoint.
         if self.step and (training.eval_steps or not training.do_train):
-            best = self._run.best.restore_latest()
+            best = self._run.trainer.best.restore_latest()
             if best:
                 for name, variable in self._run.named.items():
                     variable.assign(best.values[name])

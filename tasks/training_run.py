@@ -58,9 +58,7 @@ class TrainingRun:
         named: original name -> variable.
         learning_rate: step -> learning rate.
         optimizer: the `training.optimization.AdamWeightDecay`.
-        best: the `training.saver.Saver` of the best weights.
         trainer: the `training.loop.Trainer`.
-        session: the `training.session.Session`.
     """
 
     def __init__(
@@ -96,12 +94,12 @@ class TrainingRun:
                 self.learning_rate, rule=training.optimizer
             )
             self.optimizer.build(self.model.trainable_variables)
-        self._make_session(everything)
+        self._make_trainer(everything)
 
-    def _make_session(self, everything) -> None:
-        """Makes the trainer, its state and the session."""
+    def _make_trainer(self, everything) -> None:
+        """Makes the trainer, and the settings that are compared."""
         from modeling import dropout, fused_ops, losses
-        from training import distribution, loop, saver, session, steps
+        from training import distribution, loop, saver, steps
 
         training, task = self._training, self._task
         values = {**flags.as_dict(everything), "use_xla": self.use_xla}
@@ -138,6 +136,8 @@ class TrainingRun:
             losses.batch_tokens,
             task.measures,
         )
+        newest = saver.Saver(training.output_dir, training.keep_checkpoint_max)
+        best = os.path.join(training.output_dir, output_dir.BEST)
         self.trainer = loop.Trainer(
             steps.Steps(
                 step_task,
@@ -147,25 +147,18 @@ class TrainingRun:
                 self.use_xla,
                 training.gradient_accumulation_steps,
             ),
-            loop.Profile(training.output_dir, training.steps_to_profile),
-        )
-        newest = saver.Saver(training.output_dir, training.keep_checkpoint_max)
-        self.best = saver.Saver(
-            os.path.join(training.output_dir, output_dir.BEST), 1, newest
-        )
-        self.session = session.Session(
-            self.trainer,
             self.named,
             newest,
-            self.best,
+            saver.Saver(best, 1),
             training.output_dir,
             self._settings,
+            training.steps_to_profile,
         )
 
     @property
     def step(self) -> int:
         """Number of steps taken."""
-        return self.session.step
+        return self.trainer.step
 
     def check_batch_size(self, flag: str, batch_size: int) -> None:
         """Checks that a batch divides evenly over the devices.
@@ -203,7 +196,7 @@ class TrainingRun:
 
         training = self._training
         workers.check_settings(self.strategy, self._of_all_workers)
-        restored = self.session.resume(training.do_train)
+        restored = self.trainer.resume(training.do_train)
         if restored:
             if training.do_train:
                 output_dir.warn_of_changes(
@@ -232,35 +225,25 @@ class TrainingRun:
         fresh = f"fresh: {', '.join(fresh)}" if fresh else "all variables found"
         say(f"starting from {path}; {fresh}")
         if training.resume_optimizer:
-            self.session.resume_optimizer(weights, path)
+            self.trainer.assign(weights, path, "omit --resume_optimizer")
         return False
 
     def validation(
-        self,
-        evaluate: Callable,
-        log_line: Callable,
-        metric: str,
-        is_loss: bool = False,
+        self, evaluate: Callable, metric: str, is_loss: bool = False
     ):
-        """Makes the `validation.Validation` of the run."""
-        from training import validation
+        """Makes the `loop.Validation` of the run."""
+        from training import loop
 
-        return validation.Validation(
-            evaluate,
-            log_line,
-            self.best,
-            self.named,
-            metric,
-            is_loss=is_loss,
-            patience=self._training.early_stopping_patience,
-        )
+        patience = self._training.early_stopping_patience
+        return loop.Validation(evaluate, metric, is_loss, patience)
 
-    def schedule(self, batch_size: int, last: int, **named):
+    def schedule(self, batches: Callable, batch_size: int, last: int, **named):
         """Makes the `loop.Schedule` up to the step `last`."""
         from training import loop
 
         training = self._training
         return loop.Schedule(
+            batches,
             num_train_steps=last,
             log_steps=training.log_steps
             or min(100, max(1, self._task.num_train_steps // 50)),

@@ -12,8 +12,8 @@ import numpy as np
 
 from common.errors import UserError
 from common.progress import say
+from training.logs import RunningSums
 from training.steps import Steps
-from training.throughput import RunningSums
 
 MAX_BAD_STEPS = 3  # in a row
 
@@ -50,41 +50,36 @@ class Guard:
         """
         finite = np.isfinite(sums).all(1)
         for number, (row, good) in enumerate(zip(sums, finite), step + 1):
-            losses = self._losses(row)
+            means = RunningSums(self._steps.sum_names)
+            means.add(row[None])
+            means = means.means(self._steps.task.objectives)
+            *parts, norm, loss_scale = row
             if good:
                 self._steps.bad_steps = 0
-                limit = self.spikes.add(losses["loss"])
+                limit = self.spikes.add(means["loss"])
                 if limit is not None:
                     say(
-                        f"warning: step {number}: loss {losses['loss']:.4f} "
+                        f"warning: step {number}: loss {means['loss']:.4f} "
                         f"spikes above {limit:.4f}, the mean of the last steps "
                         "and six standard deviations; examples of its batch: "
                         f"{records_of(number)}"
                     )
-            elif self._is_bad(row):
-                self._bad_step(number, row, losses, records_of(number))
+            # Else the cause is just a loss scale that is too large.
+            elif loss_scale <= 1.0 or not np.isfinite(parts).all():
+                losses = ", ".join(
+                    f"{name} {x:.4g}"
+                    for name, x in means.items()
+                    if name.endswith("loss")
+                )
+                say(
+                    f"warning: step {number}: {losses}, gradient norm "
+                    f"{norm:.4g}: the batch was skipped; its examples: "
+                    f"{records_of(number)}"
+                )
+                self._count_bad_step(number)
         return sums[finite]
 
-    def _losses(self, row: np.ndarray) -> dict[str, float]:
-        sums = RunningSums(self._steps.sum_names)
-        sums.add(row[None])
-        values = sums.means(self._steps.task.objectives)
-        return {name: x for name, x in values.items() if name.endswith("loss")}
-
-    def _is_bad(self, row: np.ndarray) -> bool:
-        """Whether the cause is not just a loss scale that is too large."""
-        *sums, _, loss_scale = row
-        return loss_scale <= 1.0 or not np.isfinite(sums).all()
-
-    def _bad_step(
-        self, step: int, row: np.ndarray, losses: dict, records: str
-    ) -> None:
-        shown = ", ".join(f"{name} {x:.4g}" for name, x in losses.items())
-        say(
-            f"warning: step {step}: {shown}, gradient norm {row[-2]:.4g}: "
-            "the batch was skipped; its examples: "
-            f"{records}"
-        )
+    def _count_bad_step(self, step: int) -> None:
         self._steps.bad_steps += 1
         if self._steps.bad_steps == MAX_BAD_STEPS:
             raise UserError(

@@ -1,7 +1,10 @@
-"""Logs of a run: lines on stderr, TensorBoard, `metrics.jsonl`."""
+"""Logs of a run: means, throughput, lines, TensorBoard, `metrics.jsonl`."""
 
+import collections
 import json
 import os
+import statistics
+import time
 
 import tensorflow as tf
 
@@ -9,6 +12,10 @@ from common import storage
 from common.progress import draw, duration, quantity, say
 
 METRICS = "metrics.jsonl"
+_SECONDS_A_CALL = 2.0
+_SECONDS_BETWEEN_LINES = 10.0
+_CALLS = 99  # that are averaged
+_SLOW = 8  # times the median: a call that compiled, or the machine was asleep
 
 
 class TrainingLog:
@@ -83,6 +90,152 @@ def _drop_events_after(folder: str, step: int) -> None:
                 writer.write(record)
 
 
+class RunningSums:
+    """Sums over steps, and their means.
+
+    Args:
+        names: names of the sums of a step.
+
+    Attributes:
+        steps: number of steps added.
+    """
+
+    def __init__(self, names: tuple[str, ...]):
+        self._names = names
+        self.steps = 0
+        self._sums = [0.0] * (len(names) + 1)
+
+    def add(self, sums) -> None:
+        """Adds the sums of `Steps.train`, float32 [steps, ...]."""
+        for row in sums.tolist():
+            self._sums = [a + b for a, b in zip(self._sums, row)]
+        self.steps += len(sums)
+
+    def means(self, objectives: tuple[str, ...]) -> dict[str, float]:
+        """`loss`, loss and accuracy of each objective, `gradient_norm`."""
+        sums = dict(zip(self._names, self._sums))
+        values = {"loss": 0.0}
+        for objective in objectives:
+            weight = sums[f"{objective}_weight"]
+            for what in ("loss", "accuracy"):
+                name = f"{objective}_{what}"
+                if name in sums:
+                    values[name] = sums[name] / weight if weight else 0.0
+            values["loss"] += values[f"{objective}_loss"]
+        values["gradient_norm"] = self._sums[-1] / max(1, self.steps)
+        return values
+
+    def mean(self, name: str) -> float:
+        """Mean of a sum over the steps."""
+        return dict(zip(self._names, self._sums))[name] / self.steps
+
+    def state_dict(self) -> dict:
+        """JSON values for `load_state_dict`."""
+        return {"steps": self.steps, "sums": [x.hex() for x in self._sums]}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Restores the sums of an interrupted run with the same objectives."""
+        if len(state["sums"]) == len(self._sums):
+            self.steps = state["steps"]
+            self._sums = [float.fromhex(x) for x in state["sums"]]
+
+
+class Throughput:
+    """Measures throughput, without pauses for checkpoints and evaluation.
+
+    The first call traces and compiles, so it has one step and its time is
+    not counted; nor is that of later calls that compile for another length.
+
+    Args:
+        iterations_per_loop: maximum number of steps in one call.
+    """
+
+    def __init__(self, iterations_per_loop: int):
+        self._iterations_per_loop = iterations_per_loop
+        # Seconds and steps of the last calls.
+        self._last = collections.deque(maxlen=_CALLS)
+        self._calls = 0
+        self._start = time.monotonic()
+        self._logged = float("-inf")
+
+    def steps_per_call(self, limit: int) -> int:
+        """Number of steps for a call of about 2 s, at most `limit`."""
+        if not self._last:
+            return 1
+        fit = int(_SECONDS_A_CALL / self.seconds_per_step)
+        return max(1, min(limit, fit, self._iterations_per_loop))
+
+    def count_call(self, steps: int) -> None:
+        """Counts a call that has ended, of this number of steps."""
+        now = time.monotonic()
+        if self._calls:
+            self._last.append((now - self._start, steps))
+        self._calls += 1
+        self._start = now
+
+    def resume(self) -> None:
+        """Restarts the clock after a pause."""
+        self._start = time.monotonic()
+
+    def is_log_due(self) -> bool:
+        """Whether no line was logged in the last 10 s."""
+        return self._start - self._logged >= _SECONDS_BETWEEN_LINES
+
+    def mark_logged(self) -> None:
+        """Notes that a line was logged."""
+        self._logged = time.monotonic()
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Mean of the last calls that did not compile; 0 while unknown."""
+        if not self._last:
+            return 0.0
+        most = _SLOW * statistics.median_low(
+            x / steps for x, steps in self._last
+        )
+        counted = [x for x in self._last if x[0] <= most * x[1]]
+        return sum(x for x, _ in counted) / sum(steps for _, steps in counted)
+
+
+class Profile:
+    """Profiles some steps for TensorBoard; as a context manager it ends.
+
+    Args:
+        folder: the run's output_dir; receives `plugins/profile`.
+        steps: the first and the last step, from 1; None: nothing is profiled.
+    """
+
+    def __init__(self, folder: str = "", steps: tuple[int, int] | None = None):
+        self._folder = folder
+        self._first, self._last = steps or (0, 0)
+        self._is_on = False
+
+    def steps_per_call(self, step: int, limit: int) -> int:
+        """Starts or ends after a step; returns the limit of the next call.
+
+        A call has one step of the profile, else at most `limit`.
+        """
+        if self._is_on and step >= self._last:
+            self.__exit__()
+        if self._first <= step + 1 <= self._last:
+            if not self._is_on:
+                tf.profiler.experimental.start(self._folder)
+                self._is_on = True
+            return 1
+        return (
+            min(limit, self._first - 1 - step) if step < self._first else limit
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self._is_on:
+            self._is_on = False
+            tf.profiler.experimental.stop()
+            say(f"profiled {self._folder}: tensorboard --logdir shows it")
+
+
 def log_training(
     step: int,
     last_step: int,
@@ -118,7 +271,10 @@ def log_evaluation(
     step: int, values: dict[str, float], objectives: tuple[str, ...]
 ) -> None:
     """Logs one line of evaluation metrics."""
-    say(f"step {step} held out | {_losses(values, objectives)}")
+    shown = " | ".join(f"{name} {x:.4f}" for name, x in values.items())
+    if all(f"{objective}_loss" in values for objective in objectives):
+        shown = _losses(values, objectives)
+    say(f"step {step} held out | {shown}")
 
 
 def _losses(values: dict[str, float], objectives: tuple[str, ...]) -> str:

@@ -81,15 +81,11 @@ class Saver:
     Args:
         folder: the run's output_dir.
         keep_max: number of checkpoints to keep.
-        after: its checkpoints are complete before one is written here.
     """
 
-    def __init__(
-        self, folder: str, keep_max: int = 5, after: "Saver | None" = None
-    ):
+    def __init__(self, folder: str, keep_max: int = 5):
         self.folder = workers.chiefs_folder(folder)
         self.keep_max = keep_max
-        self._after = after
         self._pending: concurrent.futures.Future | None = None
         self._writes = self.folder == folder
         self._is_there = storage.is_folder(self.folder)
@@ -186,8 +182,6 @@ class Saver:
         Raises:
             UserError: it could not be written.
         """
-        if self._after is not None:
-            self._after.wait()
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.result()

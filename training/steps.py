@@ -202,9 +202,12 @@ class Steps:
         def micro_batch(i):
             seed = tf.stack([self._seed, step, replica + replicas * i])
             part = _part(batch, replica % here * count + i, here * count)
-            return self._gradients(part, weights, seed)
+            return part, weights, seed
 
-        gradients, sums = self._add_up(micro_batch)
+        if count == 1:
+            gradients, sums = self._gradients(*micro_batch(0))
+        else:
+            gradients, sums = self._add_up(micro_batch)
         gradients, norm, factor = optimization.reduce_and_clip(gradients, scale)
         sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
         row = tf.concat([sums, [norm, 1.0 if scale is None else scale]], 0)
@@ -239,17 +242,16 @@ class Steps:
 
     def _add_up(self, micro_batch):
         """This replica's gradients and sums, added over its micro-batches."""
-        count = self._accumulation_steps
-        if count == 1:
-            return micro_batch(0)
         # A loop, so that a micro-batch's activations are freed before the
         # next one's are computed.
         zeros = [tf.zeros(v.shape) for v in self._variables]
         _, total = tf.while_loop(
-            lambda i, _: i < count,
+            lambda i, _: i < self._accumulation_steps,
             lambda i, total: (
                 i + 1,
-                tf.nest.map_structure(tf.add, total, micro_batch(i)),
+                tf.nest.map_structure(
+                    tf.add, total, self._gradients(*micro_batch(i))
+                ),
             ),
             (0, (zeros, tf.zeros(len(self.sum_names)))),
             parallel_iterations=1,

@@ -125,19 +125,13 @@ class Pretraining:
             model.get_layer("seq_relationship").trainable = False
         return model
 
-    def parts(self, counts: list[int]) -> list:
-        """The phases as parts for `training.session`.
+    def schedules(self, counts: list[int]) -> list:
+        """A `training.loop.Schedule` of each phase.
 
         Args:
             counts: number of records of each phase.
-
-        Returns:
-            (function that makes the batches, schedule) of each phase.
         """
-        return [
-            (functools.partial(self._batches, *one), self._schedule(*one))
-            for one in zip(self._inputs.phases, counts, strict=True)
-        ]
+        return list(map(self._schedule, self._inputs.phases, counts))
 
     def _schedule(self, phase: Phase, num_records: int):
         """Schedule of a phase."""
@@ -145,6 +139,7 @@ class Pretraining:
 
         training = self._settings.training
         return self.run.schedule(
+            functools.partial(self._batches, phase, num_records),
             phase.batch_size,
             phase.last,
             eval_steps=training.eval_steps if self._inputs.held_out else 0,
@@ -193,14 +188,9 @@ class Pretraining:
 
     def validation(self):
         """`Validation` on the held-out records; None without them."""
-        from training import logs
-
         if not self._inputs.held_out:
             return None
-        log = functools.partial(
-            logs.log_evaluation, objectives=self.run.trainer.objectives
-        )
-        return self.run.validation(self.evaluate, log, "loss", is_loss=True)
+        return self.run.validation(self.evaluate, "loss", is_loss=True)
 
     def evaluate(self) -> dict[str, float]:
         """Losses and accuracies of the current weights on held-out records.

@@ -18,7 +18,7 @@ MODULES = (  # all that a run imports, also late
     "modeling.checkpoints",
     "modeling.models",
     "modeling.losses",
-    "training.session",
+    "training.loop",
     "training.distribution",
 )
 

@@ -6,8 +6,9 @@ import tensorflow as tf
 from modeling import dropout, losses
 from modeling.models import build_pretraining_model
 from tests.helpers import run_folders, small
-from training import logs, loop, steps
+from training import loop, steps
 from training.optimization import AdamWeightDecay, WarmupLinearDecay
+from training.saver import Saver
 
 ROWS, STEPS = 4, 7
 
@@ -23,7 +24,7 @@ def batches(start=0):
     return tf.data.Dataset.from_tensor_slices(stacked).repeat().skip(start)
 
 
-def make_trainer(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
+def make_steps(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
     strategy = strategy or tf.distribute.OneDeviceStrategy("CPU:0")
     rate = WarmupLinearDecay(peak, STEPS, 2)
     with strategy.scope():
@@ -39,10 +40,23 @@ def make_trainer(strategy=None, use_xla=False, seed=3, peak=0.01, **changed):
         dropout.dropout_seed,
         losses.batch_tokens,
     )
-    return loop.Trainer(steps.Steps(task, optimizer, strategy, seed, use_xla))
+    return steps.Steps(task, optimizer, strategy, seed, use_xla)
 
 
-def schedule(**changed):
+def make_trainer(made, folder):
+    """A trainer of steps, whose variables have names without a meaning."""
+    variables = made.task.model.trainable_variables
+    return loop.Trainer(
+        made,
+        {f"v{i}": variable for i, variable in enumerate(variables)},
+        Saver(str(folder), 9),
+        Saver(f"{folder}/best", 1),
+        str(folder),
+        {},
+    )
+
+
+def schedule(make_batches, **changed):
     values = {
         "num_train_steps": STEPS,
         "log_steps": 1,
@@ -52,18 +66,12 @@ def schedule(**changed):
         "batch_size": ROWS,
         "learning_rate": WarmupLinearDecay(0.01, STEPS, 2),
     }
-    return loop.Schedule(**{**values, **changed})
+    return loop.Schedule(make_batches, **{**values, **changed})
 
 
-def train(trainer, folder, plan=None, save=None, evaluate=None):
+def train(made, folder, evaluate=None, **changed):
     """Trains; returns the lines of `metrics.jsonl`."""
-    log = logs.TrainingLog(str(folder), trainer.steps.optimizer.step)
-    nothing = lambda: None  # noqa: E731
-    trainer.train(
-        batches(trainer.steps.optimizer.step),
-        plan or schedule(),
-        log,
-        save or nothing,
-        evaluate or nothing,
-    )
+    plan = schedule(lambda: batches(made.optimizer.step), **changed)
+    validation = evaluate and loop.Validation(evaluate, "score")
+    make_trainer(made, folder).train([plan], validation)
     return run_folders.points(folder)

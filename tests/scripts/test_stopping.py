@@ -7,11 +7,10 @@ import signal
 import pytest
 
 import run_pretraining
-from modeling import checkpoints
 from tasks.pretraining import inputs
 from tests.helpers import killed_runs, small, training_loop
 from tests.helpers.pretraining_files import write_records
-from training import logs, loop, session, steps
+from training import logs, loop, steps
 from training.saver import Saver
 
 pytestmark = pytest.mark.slow
@@ -186,42 +185,38 @@ def test_damaged_records_of_the_last_evaluation_are_named(
 
 def test_a_dropped_part_of_the_state_is_detected(tmp_path):
     """The comparison of runs must be able to fail."""
-    trainer = training_loop.make_trainer(hidden_dropout_prob=0.1)
-    named = checkpoints.model_variables(trainer.steps.task.model)
-    optimizer = trainer.steps.optimizer
-    folder = str(tmp_path)
-    run = session.Session(
-        trainer, named, Saver(folder), Saver(f"{folder}/best"), folder, {}
-    )
-    plan = training_loop.schedule(num_train_steps=3)
-    training_loop.train(trainer, tmp_path, plan)
-    run.save()
+    made = training_loop.make_steps(hidden_dropout_prob=0.1)
+    optimizer = made.optimizer
 
-    def end(change, skip=0):
+    def end(change=lambda: None, skip=0, made=made):
         """Bits of weights and slots at step 6, resumed from step 3."""
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        shutil.copytree(tmp_path / "start", folder)
+        run = training_loop.make_trainer(made, folder)
         run.resume(will_train=True)
         change()
-        data = training_loop.batches(optimizer.step - skip)
-        plan = training_loop.schedule(num_train_steps=6)
-        log = logs.TrainingLog(str(tmp_path), optimizer.step)
-        trainer.train(data, plan, log, lambda: None, lambda: None)
-        values = {**named, **optimizer.named_slots(named)}
-        return [value.numpy().tobytes() for value in values.values()]
+        plan = training_loop.schedule(
+            lambda: training_loop.batches(optimizer.step - skip),
+            num_train_steps=6,
+        )
+        run.train([plan])
+        return [value.numpy().tobytes() for value in run._variables.values()]
+
+    def seeded(seed):
+        return steps.Steps(made.task, optimizer, made.strategy, seed)
 
     def drop_slots():
         for slot in optimizer.adam_m + optimizer.adam_v:
             slot.assign(slot * 0)
 
-    expected = end(lambda: None)
-    assert end(lambda: None) == expected
+    (tmp_path / "start").mkdir()
+    training_loop.train(made, tmp_path / "start", num_train_steps=3)
+    expected = end()
+    assert end() == expected
     assert end(drop_slots) != expected
     assert end(lambda: optimizer.iterations.assign(0)) != expected
-    assert end(lambda: None, skip=1) != expected  # another batch
-    task, strategy = trainer.steps.task, trainer.steps.strategy
-    trainer.steps = steps.Steps(task, optimizer, strategy, seed=4)
-    assert end(lambda: None) != expected
-    trainer.steps = steps.Steps(task, optimizer, strategy, seed=3)
-    assert end(lambda: None) == expected
+    assert end(skip=1) != expected  # another batch
+    assert end(made=seeded(4)) != expected
+    assert end(made=seeded(3)) == expected
     optimizer.learning_rate = lambda: 0.01  # the schedule's peak, no schedule
-    trainer.steps = steps.Steps(task, optimizer, strategy, seed=3)
-    assert end(lambda: None) != expected
+    assert end(made=seeded(3)) != expected

@@ -9,7 +9,8 @@ import tensorflow as tf
 from common.errors import UserError
 from common.progress import quantity
 from tests.helpers import tiny
-from training import guard, logs, loop
+from tests.helpers.training_loop import make_trainer
+from training import guard, loop
 
 
 def train(made, folder, *poisons, **changed):
@@ -24,20 +25,15 @@ def train(made, folder, *poisons, **changed):
         "learning_rate": lambda step: tf.constant(0.0),
         **changed,
     }
-    log = logs.TrainingLog(str(folder), 0)
-    loop.Trainer(made).train(
-        tf.data.Dataset.from_generator(
-            lambda: iter([tiny.batch(i, x) for i, x in enumerate(poisons)]),
-            output_signature={
-                name: tf.TensorSpec(x.shape, x.dtype)
-                for name, x in tiny.batch(0).items()
-            },
-        ),
-        loop.Schedule(**plan),
-        log,
-        lambda: None,
-        lambda: None,
+    data = tf.data.Dataset.from_generator(
+        lambda: iter([tiny.batch(i, x) for i, x in enumerate(poisons)]),
+        output_signature={
+            name: tf.TensorSpec(x.shape, x.dtype)
+            for name, x in tiny.batch(0).items()
+        },
     )
+    schedule = loop.Schedule(lambda: data, **plan)
+    make_trainer(made, folder).train([schedule])
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
@@ -111,9 +107,9 @@ def test_a_spike_is_logged(tmp_path, capsys, monkeypatch):
 
 def test_the_window_of_losses_is_kept_over_an_interruption(capsys):
     row = np.float32([[5.0, 1.0, 1.0, 1.0, 1.0]])  # the loss is 5 / 1
-    first, second = (loop.Trainer(tiny.make_steps()) for _ in range(2))
+    first, second = (make_trainer(tiny.make_steps(), "") for _ in range(2))
     first._guard.check(0, np.repeat(row, guard.WINDOW, 0), str)
-    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    second._load_state_dict(json.loads(json.dumps(first._state_dict())))
     row[0, 0] = 10.0
     second._guard.check(guard.WINDOW, row, str)
     assert "step 129: loss 10.0000 spikes above 5.0" in capsys.readouterr().err

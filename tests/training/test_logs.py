@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from tests.helpers import tiny
 from training import logs
-from training.throughput import RunningSums
+from training.logs import RunningSums
 
 
 def test_an_objective_without_answers_has_no_accuracy(capsys):

@@ -18,11 +18,13 @@ from tests.helpers.training_loop import (
     ROWS,
     STEPS,
     batches,
+    make_steps,
     make_trainer,
     schedule,
     train,
 )
 from training import logs, loop
+from training.saver import Saver
 
 pytestmark = pytest.mark.slow
 
@@ -34,8 +36,8 @@ def mirrored(replicas):
     )
 
 
-def weights(trainer):
-    named = checkpoints.model_variables(trainer.steps.task.model)
+def weights(made):
+    named = checkpoints.model_variables(made.task.model)
     return {name: variable.numpy() for name, variable in named.items()}
 
 
@@ -48,23 +50,23 @@ def assert_equal_runs(ours, theirs, atol):
 
 @pytest.fixture(scope="module")
 def one_device(tmp_path_factory):
-    trainer = make_trainer()
-    lines = train(trainer, tmp_path_factory.mktemp("one"))
-    return lines, weights(trainer)
+    made = make_steps()
+    lines = train(made, tmp_path_factory.mktemp("one"))
+    return lines, weights(made)
 
 
 @pytest.mark.long
 def test_training_lowers_the_loss(tmp_path):
-    lines = train(make_trainer(), tmp_path, schedule(num_train_steps=67))
+    lines = train(make_steps(), tmp_path, num_train_steps=67)
     first = np.mean([line["loss"] for line in lines[:11]])
     last = np.mean([line["loss"] for line in lines[-11:]])
     assert last < first - 0.5
 
 
 def test_the_first_loss_is_the_models(one_device):
-    trainer = make_trainer()
+    made = make_steps()
     batch = next(iter(batches()))
-    model = trainer.steps.task.model
+    model = made.task.model
     outputs = model({name: batch[name] for name in model.input})
     sums = losses.pretraining_sums(batch, outputs)
     expected = sum(
@@ -90,8 +92,8 @@ def plain_loss(model, batch):
 
 def test_six_steps_equal_numpy(tmp_path):
     """The whole step: loss, clipping, schedule and update."""
-    trainer = make_trainer()
-    named = checkpoints.model_variables(trainer.steps.task.model)
+    made = make_steps()
+    named = checkpoints.model_variables(made.task.model)
     reference = NumpyAdam({n: v.numpy().astype("f8") for n, v in named.items()})
     model = build_pretraining_model(small.config(num_hidden_layers=1))
     theirs = checkpoints.model_variables(model)
@@ -104,7 +106,7 @@ def test_six_steps_equal_numpy(tmp_path):
         gradients = [tf.convert_to_tensor(g).numpy() for g in gradients]
         rate = 0.01 * (step / 2 if step < 2 else 1 - step / STEPS)
         reference.step(dict(zip(theirs, gradients, strict=True)), rate)
-    train(trainer, tmp_path, schedule(num_train_steps=6))
+    train(made, tmp_path, num_train_steps=6)
     for name, variable in named.items():
         np.testing.assert_allclose(
             variable.numpy(), reference.values[name], atol=1e-5, err_msg=name
@@ -130,7 +132,7 @@ def test_reports_hold_each_objective_apart(one_device):
     for line in lines:
         both = line["masked_lm_loss"] + line["next_sentence_loss"]
         assert line["loss"] == pytest.approx(both)
-        expected = schedule().learning_rate(line["step"] - 1)
+        expected = schedule(None).learning_rate(line["step"] - 1)
         assert line["learning_rate"] == pytest.approx(float(expected))
 
 
@@ -138,15 +140,15 @@ def test_reports_hold_each_objective_apart(one_device):
     "replicas", [2, pytest.param(4, marks=pytest.mark.long)]
 )
 def test_mirrored_equals_one_device(tmp_path, one_device, replicas):
-    trainer = make_trainer(mirrored(replicas))
-    assert_equal_runs(train(trainer, tmp_path), one_device[0], 1e-5)
-    for name, value in weights(trainer).items():
+    made = make_steps(mirrored(replicas))
+    assert_equal_runs(train(made, tmp_path), one_device[0], 1e-5)
+    for name, value in weights(made).items():
         np.testing.assert_allclose(value, one_device[1][name], atol=2e-4)
 
 
 @pytest.mark.long
 def test_xla_equals_plain(tmp_path, one_device):
-    lines = train(make_trainer(use_xla=True), tmp_path)
+    lines = train(make_steps(use_xla=True), tmp_path)
     assert_equal_runs(lines, one_device[0], 1e-5)
 
 
@@ -157,12 +159,12 @@ def test_grouping_changes_no_bit(tmp_path, iterations_per_loop):
     """Neither of the weights nor of the reports."""
     ends, reports = [], []
     for i, size in enumerate((iterations_per_loop, 100)):
-        trainer = make_trainer(hidden_dropout_prob=0.1)
+        made = make_steps(hidden_dropout_prob=0.1)
         folder = tmp_path / str(i)
         folder.mkdir()
-        plan = schedule(log_steps=STEPS, iterations_per_loop=size)
-        reports.append(train(trainer, folder, plan)[0]["loss"].hex())
-        ends.append(weights(trainer))
+        lines = train(made, folder, log_steps=STEPS, iterations_per_loop=size)
+        reports.append(lines[0]["loss"].hex())
+        ends.append(weights(made))
     assert reports[0] == reports[1]
     for name, value in ends[0].items():
         assert value.tobytes() == ends[1][name].tobytes(), name
@@ -170,10 +172,9 @@ def test_grouping_changes_no_bit(tmp_path, iterations_per_loop):
 
 def test_dropout_differs_between_steps(tmp_path):
     """With a learning rate of 0 only dropout can change the loss."""
-    trainer = make_trainer(peak=0.0, hidden_dropout_prob=0.5)
+    made = make_steps(peak=0.0, hidden_dropout_prob=0.5)
     same = tf.data.Dataset.from_tensors(small.batch(0, ROWS)).repeat()
-    log = logs.TrainingLog(str(tmp_path), 0)
-    trainer.train(same, schedule(), log, lambda: None, lambda: None)
+    make_trainer(made, tmp_path).train([schedule(lambda: same)])
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert len({json.loads(line)["loss"] for line in lines}) == STEPS
 
@@ -186,9 +187,9 @@ def test_dropout_differs_between_replicas(tmp_path, rate, same):
     twice = {name: np.concatenate([x, x]) for name, x in half.items()}
     seen = []
     for strategy, rows in ((None, half), (mirrored(2), twice)):
-        trainer = make_trainer(strategy, peak=0.0, hidden_dropout_prob=rate)
+        made = make_steps(strategy, peak=0.0, hidden_dropout_prob=rate)
         data = iter(tf.data.Dataset.from_tensors(rows).repeat())
-        sums = trainer.steps.train(data, tf.constant(1)).numpy()[0]
+        sums = made.train(data, tf.constant(1)).numpy()[0]
         seen.append(sums[0] / sums[2])  # masked_lm loss / weight
     assert (seen[0] == pytest.approx(seen[1], rel=1e-4)) == same
 
@@ -199,23 +200,21 @@ def test_the_seed_of_dropout_decides(tmp_path):
     for i, seed in enumerate((1, 1, 2)):
         folder = tmp_path / str(i)
         folder.mkdir()
-        trainer = make_trainer(seed=seed, hidden_dropout_prob=0.3)
-        runs.append([line["loss"] for line in train(trainer, folder)])
+        made = make_steps(seed=seed, hidden_dropout_prob=0.3)
+        runs.append([line["loss"] for line in train(made, folder)])
     assert runs[0] == runs[1]
     assert runs[0] != runs[2]
 
 
 def test_saving_and_evaluating_come_when_they_should(tmp_path):
-    trainer = make_trainer()
-    saved, evaluated = [], []
-    train(
-        trainer,
-        tmp_path,
-        schedule(save_steps=3, eval_steps=2, log_steps=5),
-        lambda: saved.append(trainer.steps.optimizer.step),
-        lambda: evaluated.append(trainer.steps.optimizer.step),
-    )
-    assert saved == [3, 6, 7]
+    made, evaluated = make_steps(), []
+
+    def evaluate():
+        evaluated.append(made.optimizer.step)
+        return {"score": 0.5}
+
+    train(made, tmp_path, evaluate, save_steps=3, eval_steps=2, log_steps=5)
+    assert Saver(str(tmp_path)).steps() == [3, 6, 7]
     assert evaluated == [2, 4, 6, 7]
 
 
@@ -233,14 +232,14 @@ def test_reports_of_a_killed_run_are_dropped(tmp_path):
     ("replicas", "use_xla"), [(1, False), (2, False), (1, True)]
 )
 def test_evaluation_counts_every_row_once(replicas, use_xla):
-    trainer = make_trainer(mirrored(replicas), use_xla)
+    made = make_steps(mirrored(replicas), use_xla)
     rows = [
         {name: values.copy() for name, values in batch.items()}
         for batch in itertools.islice(batches().as_numpy_iterator(), 3)
     ]
     rows[-1]["is_real_example"][1:] = 0
     rows[-1]["masked_lm_weights"][1:] = 0
-    result = trainer.evaluate(
+    result = make_trainer(made, "none").evaluate(
         [{n: tf.constant(x) for n, x in row.items()} for row in rows]
     )
     merged = {
@@ -249,7 +248,7 @@ def test_evaluation_counts_every_row_once(replicas, use_xla):
         )
         for name in rows[0]
     }
-    model = trainer.steps.task.model
+    model = made.task.model
     outputs = model({name: merged[name] for name in model.input})
     sums = losses.pretraining_sums(merged, outputs)
     assert set(result) == {
@@ -295,14 +294,14 @@ def test_batches_are_made_ahead_under_determinism():
 def test_what_is_not_deterministic_ends_the_run(
     tmp_path, monkeypatch, message, expected
 ):
-    trainer = loop.Trainer(tiny.make_steps())
+    made = tiny.make_steps()
 
     def fail(*_):
         raise tf.errors.UnimplementedError(None, None, message)
 
-    monkeypatch.setattr(trainer.steps, "train", fail)
+    monkeypatch.setattr(made, "train", fail)
     with pytest.raises(expected) as caught:
-        train(trainer, tmp_path)
+        train(made, tmp_path)
     if expected is UserError:
         assert str(caught.value) == (
             "no deterministic operation: Determinism is not yet supported for "

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from training import throughput
+from training import logs
 
 
 @pytest.fixture
 def clock(monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr(throughput.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -20,7 +20,7 @@ def run(found, clock, *calls):
 
 
 def test_calls_that_compile_are_not_counted(clock):
-    found = throughput.Throughput(100)
+    found = logs.Throughput(100)
     run(found, clock, (17.0, 1))
     assert found.seconds_per_step == 0 and found.steps_per_call(50) == 1
     run(found, clock, (0.125, 1))
@@ -30,7 +30,7 @@ def test_calls_that_compile_are_not_counted(clock):
 
 
 def test_pauses_are_not_counted_and_calls_are_limited(clock):
-    found = throughput.Throughput(13)
+    found = logs.Throughput(13)
     run(found, clock, (1.0, 1))
     clock[0] += 500
     found.resume()
@@ -41,7 +41,7 @@ def test_pauses_are_not_counted_and_calls_are_limited(clock):
 
 
 def test_the_first_call_is_logged_and_then_one_every_ten_seconds(clock):
-    found = throughput.Throughput(13)
+    found = logs.Throughput(13)
     run(found, clock, (3.0, 1))
     assert found.is_log_due()
     found.mark_logged()
@@ -53,8 +53,8 @@ def test_the_first_call_is_logged_and_then_one_every_ten_seconds(clock):
 
 @pytest.mark.parametrize("names", [["loss"], ["loss", "other_loss"]])
 def test_sums_of_other_objectives_are_not_continued(names):
-    kept = throughput.RunningSums(["loss"])
+    kept = logs.RunningSums(["loss"])
     kept.add(np.array([[0.5, 2.0, 1.0]]))
-    sums = throughput.RunningSums(names)
+    sums = logs.RunningSums(names)
     sums.load_state_dict(kept.state_dict())
     assert sums.steps == (1 if names == ["loss"] else 0)

@@ -1,7 +1,6 @@
 """Runs that go back to an earlier checkpoint."""
 
 import json
-import os
 
 import pytest
 import tensorflow as tf
@@ -11,7 +10,8 @@ from tensorboard.backend.event_processing.event_accumulator import (
 
 from common.errors import UserError
 from tests.helpers import tiny
-from training import logs, loop, session, validation
+from tests.helpers.training_loop import make_trainer
+from training import logs, loop
 from training.saver import Saver
 
 
@@ -21,21 +21,12 @@ class Run:
     def __init__(self, folder, last, scores, patience=0):
         self.folder, self._last = str(folder), last
         self._scores, self._patience = scores, patience
-        made = tiny.make_steps()
-        variables = made.task.model.trainable_variables
-        self.named = {f"v{i}": x for i, x in enumerate(variables)}
-        self.best = Saver(os.path.join(self.folder, "best"), 1)
-        self.session = session.Session(
-            loop.Trainer(made),
-            self.named,
-            Saver(self.folder, 9),
-            self.best,
-            self.folder,
-            {},
-        )
+        self.trainer = make_trainer(tiny.make_steps(), folder)
+        self.best = self.trainer.best
 
     def plan(self):
         return loop.Schedule(
+            self._batches,
             num_train_steps=self._last,
             log_steps=1,
             save_steps=3,
@@ -47,20 +38,17 @@ class Run:
 
     def train(self):
         """Trains; returns the state of the best weights."""
-        self.session.resume(will_train=True)
-        evaluation = validation.Validation(
-            lambda: {"score": self._scores[self.session.step]},
-            lambda step, metrics: None,
-            self.best,
-            self.named,
+        self.trainer.resume(will_train=True)
+        evaluation = loop.Validation(
+            lambda: {"score": self._scores[self.trainer.step]},
             "score",
             patience=self._patience,
         )
-        self.session.train([(self._batches, self.plan())], evaluation)
-        return evaluation.state_dict()["best"]
+        self.trainer.train([self.plan()], evaluation)
+        return self.trainer._state_dict()["held_out"]["best"]
 
     def _batches(self):
-        data = tf.data.Dataset.from_tensors(tiny.batch(self.session.step))
+        data = tf.data.Dataset.from_tensors(tiny.batch(self.trainer.step))
         return data.repeat()
 
 
@@ -105,7 +93,7 @@ def test_patience_starts_anew_without_best_weights(tmp_path):
     go_back(tmp_path, 3)
     other = Run(tmp_path, 7, {4: 0.2, 6: 0.1, 7: 0.1}, patience=1)
     assert other.train() == {"value": (0.2).hex(), "waited": 1}
-    assert other.session.step == 6
+    assert other.trainer.step == 6
 
 
 @pytest.mark.parametrize("back", [0, 3])
@@ -147,16 +135,16 @@ def test_resuming_without_training_removes_nothing(tmp_path):
     Run(tmp_path, 7, SCORES).train()
     go_back(tmp_path, 3)
     other = Run(tmp_path, 7, SCORES)
-    other.session.resume(will_train=False)
-    assert other.session.step == 3
+    other.trainer.resume(will_train=False)
+    assert other.trainer.step == 3
     assert other.best.steps() == [7]
 
 
 def test_a_run_without_evaluations_keeps_the_best_value(tmp_path):
     Run(tmp_path, 4, SCORES).train()
     other = Run(tmp_path, 5, SCORES)
-    other.session.resume(will_train=True)
-    other.session.train([(other._batches, other.plan())])
+    other.trainer.resume(will_train=True)
+    other.trainer.train([other.plan()])
     last = Run(tmp_path, 7, SCORES | {6: 0.1, 7: 0.2})
     assert last.train()["value"] == (0.5).hex()
     assert last.best.steps() == [4]
@@ -173,21 +161,21 @@ def test_an_export_that_was_killed_does_not_stop_the_run(tmp_path):
 
 def test_moments_are_needed_only_to_train(tmp_path):
     run = Run(tmp_path, 3, SCORES | {3: 0.4})
-    variables = run.session._variables
+    variables = run.trainer._variables
     name = next(x for x in variables if x.endswith("/adam_m"))
     del variables[name]  # as of a layer that is frozen
     run.train()
     other = Run(tmp_path, 7, SCORES)
-    other.session.resume(will_train=False)
-    assert other.session.step == 3
+    other.trainer.resume(will_train=False)
+    assert other.trainer.step == 3
     with pytest.raises(UserError, match=f"{name}.*or the flags of this run"):
-        other.session.resume(will_train=True)
+        other.trainer.resume(will_train=True)
 
 
 def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
     """After the call of steps in which it occurs, with its message."""
     run = Run(tmp_path, 7, SCORES)
-    checkpoints, steps = run.session._saver, run.session._trainer.steps
+    checkpoints, steps = run.trainer._saver, run.trainer.steps
     train, describe = steps.train, Saver._describe
 
     def fail(saver, *arguments):
@@ -196,7 +184,7 @@ def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
         describe(saver, *arguments)
 
     def take(*arguments):
-        if run.session.step == 3:  # whose checkpoint fails
+        if run.trainer.step == 3:  # whose checkpoint fails
             assert checkpoints._pending.exception(60) is not None
         return train(*arguments)
 
@@ -204,11 +192,11 @@ def test_an_error_of_a_checkpoint_ends_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(steps, "train", take)
     with pytest.raises(UserError, match="cannot be written"):
         run.train()
-    assert run.session.step == 4
+    assert run.trainer.step == 4
 
 
 def test_the_best_weights_can_be_evaluated_as_a_run(tmp_path):
     """They have no moments and no state of a training."""
     Run(tmp_path, 2, {2: 0.5}).train()
     best = Run(tmp_path / "best", 2, {})
-    assert best.session.resume(will_train=False).step == 2
+    assert best.trainer.resume(will_train=False).step == 2
