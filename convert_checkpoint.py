@@ -15,7 +15,7 @@ from common import main as common_main
 from common.progress import say
 from modeling.formats import conversion, extend_embeddings
 from modeling.formats.conversion import Settings
-from tasks import output_dir
+from tasks import run_folder
 from tasks.ner import entities
 
 
@@ -27,7 +27,7 @@ def main(argv: list[str]) -> None:
     if bert.task and bert.task["kind"] is None:
         bert.task["kind"] = entities.kind_of(bert.task["labels"])
     if settings.files.vocab_file:
-        output_dir.check_beside(settings.input, settings.files.vocab_file)
+        run_folder.check_beside(settings.input, settings.files.vocab_file)
     conversion.find_vocabulary(bert, settings.input, settings.files.vocab_file)
     if settings.extend_vocab:
         extend_embeddings.add_words(bert, settings.extend_vocab)

@@ -17,14 +17,14 @@ from common.progress import say
 from data.text import vocabulary, vocabulary_checks
 from serving import export_hub
 from serving.export_hub import Settings
-from tasks import output_dir
+from tasks import run_folder
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = export_hub.check(flags.parse(argv, Settings, __doc__))
     if settings.model_checkpoint_path:
-        output_dir.check_beside(
+        run_folder.check_beside(
             settings.model_checkpoint_path, settings.files.vocab_file
         )
     vocab = vocabulary.read_vocabulary(settings.files.vocab_file)

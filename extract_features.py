@@ -12,14 +12,14 @@ A line is a text, or a pair: `first ||| second`. For sentence vectors:
 
 import sys
 
+from common import flags
 from common import main as common_main
-from tasks import main as tasks_main
 from tasks.features.settings import Settings, check
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    extraction = check(tasks_main.parse(argv, Settings, __doc__))
+    extraction = check(flags.parse(argv, Settings, __doc__))
 
     from tasks.features import run
 

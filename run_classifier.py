@@ -14,28 +14,35 @@ one file, and --predict_file may be a .txt file with one text per line:
 
 import sys
 
+from common import flags
 from reports import drawing
 from tasks import finetuning
 from tasks import main as tasks_main
 from tasks.classification import hub_module, inputs, trained_labels
 from tasks.classification.settings import Settings
+from tasks.run_folder import RunFolder
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = tasks_main.parse(argv, Settings, __doc__)
+    settings = flags.parse(argv, Settings, __doc__)
     settings.check()
     settings = hub_module.with_vocabulary(settings)
     data = inputs.read(settings)
-    folder = settings.tuning.training.output_dir
-    trained_labels.check_folder(folder, data.describe())
+    trained_labels.check_folder(
+        settings.tuning.training.output_dir, data.describe()
+    )
     settings, config, weights = hub_module.read(settings)
     setup = finetuning.check(settings.tuning, config)
     finetuning.warn_vocabulary(settings.tuning, setup, data.texts())
-    from tasks.classification import run
+    with RunFolder.open(
+        settings.tuning.training, setup.config, settings.tuning.text.vocab_file
+    ) as folder:
+        from tasks.classification import run
 
-    finetuning.print_written(run.run(settings, setup, data, weights))
-    drawing.draw_trained(settings)
+        run.run(settings, setup, folder, data, weights)
+        if folder.is_chief:
+            drawing.draw_trained(settings)
 
 
 if __name__ == "__main__":

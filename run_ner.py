@@ -12,35 +12,37 @@ blank line between sentences and -DOCSTART- between documents.
 
 import sys
 
-from common import storage
+from common import flags
 from reports import drawing
 from tasks import finetuning
 from tasks import main as tasks_main
-from tasks.ner import conll, run
+from tasks.ner import labels
 from tasks.ner.settings import Settings
+from tasks.run_folder import RunFolder
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = tasks_main.parse(argv, Settings, __doc__)
-    paths = finetuning.requested_files(settings)
+    settings = flags.parse(argv, Settings, __doc__)
     settings.check()
     setup = finetuning.check(settings.tuning)
-    sentences = {}
-    for name, path in paths.items():
-        storage.list_files(path, name)
-        label = None if name == "predict_file" else settings.label_column
-        columns = conll.Columns(settings.word_column, label)
-        sentences[name] = conll.read(path, columns)
-    kind, labels = run.find_labels(settings, sentences)
+    sentences = labels.read_files(settings)
+    kind, names = labels.find(settings, sentences)
     finetuning.warn_vocabulary(
         settings.tuning,
         setup,
-        (" ".join(x.words) for some in sentences.values() for x in some),
+        (" ".join(x.words) for file in sentences.values() for x in file),
     )
-    task = run.Labelling(settings, setup, sentences, kind, labels)
-    finetuning.print_written(finetuning.run(settings.tuning, task))
-    drawing.draw_trained(settings)
+    with RunFolder.open(
+        settings.tuning.training, setup.config, settings.tuning.text.vocab_file
+    ) as folder:
+        from tasks import finetuning_run
+        from tasks.ner import run
+
+        task = run.Labelling(settings, setup, folder, sentences, kind, names)
+        finetuning_run.run(settings.tuning, task)
+        if folder.is_chief:
+            drawing.draw_trained(settings)
 
 
 if __name__ == "__main__":

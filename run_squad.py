@@ -12,44 +12,40 @@ For SQuAD 2.0, with questions that have no answer:
 
 import sys
 
+from common import flags
 from reports import drawing
 from tasks import finetuning
 from tasks import main as tasks_main
+from tasks.run_folder import RunFolder
 from tasks.squad import examples
 from tasks.squad.settings import Settings
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = tasks_main.parse(argv, Settings, __doc__)
+    settings = flags.parse(argv, Settings, __doc__)
     settings.check()
     setup = finetuning.check(settings.tuning, in_graph=True)
-    version_2 = settings.version_2_with_negative
-    most = settings.max_json_mb
-    train = predict = None
-    if settings.tuning.training.do_train:
-        train = examples.read_for(
-            settings.train_file, "train_file", examples.SPANS, version_2, most
-        )
-    if settings.needs_predictions:
-        needed = examples.TEXTS if settings.needs_labels else examples.NOTHING
-        predict = examples.read_for(
-            settings.predict_file, "predict_file", needed, version_2, most
-        )
+    datasets = examples.read_files(settings)
     finetuning.warn_vocabulary(
         settings.tuning,
         setup,
         (
             f"{x.question} {x.context}"
-            for dataset in (train, predict)
-            for x in (dataset.examples if dataset else ())
+            for dataset in datasets.values()
+            for x in dataset.examples
         ),
     )
-    from tasks.squad import run
+    with RunFolder.open(
+        settings.tuning.training, setup.config, settings.tuning.text.vocab_file
+    ) as folder:
+        from tasks import finetuning_run
+        from tasks.squad import run
 
-    task = run.Squad(settings, setup, train, predict)
-    finetuning.print_written(finetuning.run(settings.tuning, task))
-    drawing.draw_trained(settings)
+        task = run.Squad(settings, setup, folder, datasets)
+        finetuning_run.run(settings.tuning, task)
+        if folder.is_chief:
+            drawing.draw_trained(settings)
 
 
 if __name__ == "__main__":

@@ -13,35 +13,40 @@ Files are SWAG's CSV, or JSON lines with two or more choices:
 
 import sys
 
+from common import flags
 from reports import drawing
 from tasks import finetuning
 from tasks import main as tasks_main
+from tasks.run_folder import RunFolder
 from tasks.swag import examples as swag
-from tasks.swag import run
 from tasks.swag.settings import Settings
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = tasks_main.parse(argv, Settings, __doc__)
-    paths = finetuning.requested_files(settings)
+    settings = flags.parse(argv, Settings, __doc__)
+    settings.check()
     setup = finetuning.check(settings.tuning)
-    examples = {}
-    for name, path in paths.items():
-        labelled = name != "predict_file"
-        examples[name] = swag.read(path, labelled)
+    examples = swag.read_files(settings)
     finetuning.warn_vocabulary(
         settings.tuning,
         setup,
         (
             " ".join([x.context, *x.choices])
-            for some in examples.values()
-            for x in some
+            for file in examples.values()
+            for x in file
         ),
     )
-    task = run.Choosing(settings, setup, examples)
-    finetuning.print_written(finetuning.run(settings.tuning, task))
-    drawing.draw_trained(settings)
+    with RunFolder.open(
+        settings.tuning.training, setup.config, settings.tuning.text.vocab_file
+    ) as folder:
+        from tasks import finetuning_run
+        from tasks.swag import run
+
+        task = run.Choosing(settings, setup, folder, examples)
+        finetuning_run.run(settings.tuning, task)
+        if folder.is_chief:
+            drawing.draw_trained(settings)
 
 
 if __name__ == "__main__":

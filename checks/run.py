@@ -17,7 +17,7 @@ from data.records import manifest
 from data.records.records import Records, check_alike, fingerprint
 from data.text import vocabulary_checks
 from modeling.config import BertConfig
-from tasks import output_dir
+from tasks import run_folder
 
 CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
 
@@ -96,7 +96,7 @@ class Settings:
         folder = self.output_dir
         return dataclasses.replace(
             self,
-            vocab_file=self.vocab_file or find(folder, output_dir.VOCABULARY),
+            vocab_file=self.vocab_file or find(folder, run_folder.VOCABULARY),
             bert_config_file=self.bert_config_file or find(folder, CONFIG),
         )
 
@@ -156,7 +156,7 @@ def _check_text(
         found += vocabulary_checks.check_hash(settings.vocab_file, scan.runs)
     if vocab and settings.init_checkpoint:
         try:
-            output_dir.check_beside(
+            run_folder.check_beside(
                 settings.init_checkpoint, settings.vocab_file
             )
         except UserError as error:
@@ -236,7 +236,7 @@ def examine_run(
 
     folder = where = settings.output_dir
     found, description = check_files(folder)
-    best = os.path.join(folder, output_dir.BEST)
+    best = os.path.join(folder, run_folder.BEST)
     if storage.is_folder(best):
         found += check_files(best)[0]
     made_with = description.settings if description else {}
@@ -292,7 +292,7 @@ def compare_run(
                     expected=own,
                 )
             )
-    own = find(settings.output_dir, output_dir.VOCABULARY)
+    own = find(settings.output_dir, run_folder.VOCABULARY)
     if own and own != settings.vocab_file:
         more, vocab = vocabulary_checks.check_file(own)
         found += more

@@ -59,7 +59,7 @@ class Flag:
             steps.
         cache_key: whether files made from the inputs depend on the flag.
         path: whether the value is a path or several; `~` is expanded.
-        chief: whether only the first of several workers uses it.
+        per_worker: whether workers may have other values.
         positional: whether arguments that are not flags are its value, joined
             by commas.
         topic: of the flag in `--help`.
@@ -77,7 +77,7 @@ class Flag:
     resume: bool = False
     cache_key: bool = False
     path: bool = False
-    chief: bool = False
+    per_worker: bool = False
     positional: bool = False
     topic: str = ""
     where: tuple[str, ...] = ()
@@ -264,8 +264,8 @@ def as_dict(settings: Any, mark: str | None = None) -> dict[str, Any]:
 
     Args:
         settings: an instance of a dataclass of flags.
-        mark: "resume", "cache_key", "path" or "chief": only flags with this
-            mark; None: all flags.
+        mark: "resume", "cache_key", "path" or "per_worker": only flags
+            with this mark; None: all flags.
     """
     return {
         one.name: value_of(settings, one)

@@ -1,6 +1,5 @@
 """Entry point of scripts: one-line error messages and exit codes."""
 
-import contextlib
 import os
 import select
 import sys
@@ -8,13 +7,6 @@ from collections.abc import Callable
 
 from common import packages, storage, tensorflow_log
 from common.progress import say
-
-_held = contextlib.ExitStack()  # by the script of this process
-
-
-def hold(context: contextlib.AbstractContextManager) -> None:
-    """Enters a context that is left when the script's `main` ends."""
-    _held.enter_context(context)
 
 
 def run(
@@ -42,10 +34,9 @@ def run(
     # Else TensorFlow's notes on missing devices would bury our messages.
     tensorflow_log.hold_back_import(lambda: say("loading TensorFlow ..."))
     try:
-        with _held:
-            code = main(argv) or 0
-            if sys.stdout:
-                sys.stdout.flush()
+        code = main(argv) or 0
+        if sys.stdout:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         code = 130
     except SystemExit as end:

@@ -61,7 +61,7 @@ class FineTuning:
         None,
         "Folder for the exported SavedModel.",
         path=True,
-        chief=True,
+        per_worker=True,
         topic=OUTPUT,
     )
 

@@ -8,8 +8,7 @@ from common import flags, storage
 from common.errors import UserError
 from common.progress import say
 from modeling.formats import model_folder
-from tasks import output_dir
-from training import workers
+from tasks import run_folder
 
 
 def of_training(folder: str, source: str | None) -> str:
@@ -30,7 +29,7 @@ def of_training(folder: str, source: str | None) -> str:
     content = storage.hash_file(source)
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     try:
-        recorded = model_folder.recorded_settings(workers.chiefs_folder(folder))
+        recorded = model_folder.recorded_settings(folder)
     except UserError:  # damaged: the run resumes from an earlier checkpoint
         recorded = {}
     if not str(recorded.get("records", digest)).endswith(digest):
@@ -76,7 +75,7 @@ def make(
 
     tuning, training = settings.tuning, settings.tuning.training
     init_checkpoint = training.model.init_checkpoint
-    if init_checkpoint and not output_dir.has_checkpoint(training.output_dir):
+    if init_checkpoint and not run_folder.has_checkpoint(training.output_dir):
         checkpoints.resolve(init_checkpoint)
     storage.make_folder(os.path.dirname(path))
     digest = hashlib.sha256()

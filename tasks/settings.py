@@ -5,6 +5,8 @@ import re
 
 from common.errors import UserError
 from common.flags import MODEL, OUTPUT, RARE, TPU, TRAINING, flag, group
+from tasks import run_folder
+from training import cluster
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,11 +53,39 @@ class Devices:
         "environment has TF_CONFIG, all GPUs if there are two or more, else "
         "one device.",
         choices=("auto", "one_device", "mirrored", "multi_worker", "tpu"),
+        per_worker=True,
         topic=RARE,
     )
     cluster_timeout: float = flag(
-        300.0, "Seconds to wait for the other workers.", at_least=1.0
+        300.0,
+        "Seconds to wait for the other workers.",
+        at_least=1.0,
+        per_worker=True,
     )
+
+    def check(self, do_train: bool) -> None:
+        """Checks the flags against each other and against the environment.
+
+        Args:
+            do_train: whether the script trains.
+
+        Raises:
+            UserError: --tpu_name is empty, or there are several workers and
+                they do not train.
+        """
+        if self.is_tpu and self.tpu_name == "":
+            raise UserError(
+                "--tpu_name is empty",
+                expected="the name of a TPU",
+                fix="omit the flag on a TPU VM",
+            )
+        workers = cluster.from_flags(self.distribution, self.use_tpu)
+        if workers and not do_train:
+            raise UserError(
+                f"{cluster.VARIABLE} names {len(workers.tasks)} processes",
+                expected="one: only training is distributed",
+                fix=f"pass --do_train, or unset {cluster.VARIABLE}",
+            )
 
     @property
     def is_tpu(self) -> bool:
@@ -82,7 +112,9 @@ class Training:
         topic=OUTPUT,
     )
     train_for: str | None = flag(
-        None, "Stop and save after this time, such as 90m, 36h or 30s."
+        None,
+        "Stop and save after this time, such as 90m, 36h or 30s.",
+        per_worker=True,
     )
     do_train: bool = flag(False, "Train.")
     resume_optimizer: bool = flag(
@@ -94,7 +126,6 @@ class Training:
     report: bool = flag(
         True,
         "Draw report.html in --output_dir at the end of a training.",
-        chief=True,
     )
     use_xla: bool | None = flag(
         None,
@@ -132,7 +163,7 @@ class Training:
     profile_steps: str | None = flag(
         None,
         "Profile these steps for TensorBoard, inclusive: first:last.",
-        chief=True,
+        per_worker=True,
         topic=RARE,
     )
     train_batch_size: int = flag(
@@ -213,22 +244,23 @@ class Training:
         unit = {"s": 1, "m": 60, "h": 3600}[match.group(2)]
         return float(match.group(1)) * unit
 
-    def check(self, batch_sizes: list[int]) -> None:
-        """Checks the flags against each other.
+    def check_micro_batches(self, batch_size: int) -> None:
+        """Checks that a batch of training can be divided."""
+        parts = self.gradient_accumulation_steps
+        if self.do_train and batch_size % parts:
+            raise UserError(
+                f"--gradient_accumulation_steps={parts}",
+                expected=f"a divisor of {batch_size}, the batch size",
+            )
 
-        Args:
-            batch_sizes: batch sizes of training.
+    def check(self) -> None:
+        """Checks the flags against each other, and the checkpoint's name.
 
         Raises:
-            UserError: if they contradict each other, or one is invalid.
+            UserError: if they contradict each other, one is invalid, or there
+                is no checkpoint to start from.
         """
-        parts = self.gradient_accumulation_steps
-        for batch_size in batch_sizes:
-            if self.do_train and batch_size % parts:
-                raise UserError(
-                    f"--gradient_accumulation_steps={parts}",
-                    expected=f"a divisor of {batch_size}, the batch size",
-                )
+        self.devices.check(self.do_train)
         if self.precision in ("float16", "tf32") and self.devices.is_tpu:
             raise UserError(
                 f"--precision={self.precision} on a TPU",
@@ -237,6 +269,8 @@ class Training:
         if self.deterministic and self.devices.is_tpu:
             raise UserError("--deterministic on a TPU", expected="CPUs or GPUs")
         start = self.model.init_checkpoint
+        if start and not run_folder.has_checkpoint(self.output_dir):
+            run_folder.check_checkpoint(start)
         if self.resume_optimizer and not (self.do_train and start):
             raise UserError(
                 "--resume_optimizer",

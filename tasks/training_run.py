@@ -1,18 +1,22 @@
 """A training run: devices, network, optimizer, steps and checkpoints.
 
 Shared by pre-training and all fine-tuning tasks; a task provides its network
-and its losses.
+and its losses. A script imports this module once its flags are checked.
 """
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from common import flags
 from common.errors import UserError
 from common.progress import say
-from modeling.config import BertConfig
-from tasks import output_dir, settings
+from modeling import checkpoints, dropout, fused_ops, losses, precision
+from tasks import run_folder, settings
+from training import distribution, optimization, workers
+from training.loop import Schedule, Trainer, Validation
+from training.saver import Saver
+from training.steps import Steps, StepTask
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,10 +49,9 @@ class TrainingRun:
     """Trains a network and keeps its checkpoints.
 
     Args:
-        everything: all settings of the script; those marked `resume` are
-            compared when the run resumes.
+        script_settings: all settings of the script.
         training: the training settings among them.
-        config: sizes of the network.
+        folder: the folder of the run.
         task: the network and its losses.
 
     Attributes:
@@ -56,29 +59,26 @@ class TrainingRun:
         use_xla: whether the step is compiled with XLA.
         model: the Keras model.
         named: original name -> variable.
-        learning_rate: step -> learning rate.
         optimizer: the `training.optimization.AdamWeightDecay`.
         trainer: the `training.loop.Trainer`.
     """
 
     def __init__(
         self,
-        everything,
+        script_settings,
         training: settings.Training,
-        config: BertConfig,
+        folder: run_folder.RunFolder,
         task: TrainingTask,
     ):
-        from modeling import checkpoints, precision
-        from training import distribution, optimization
-
-        self._training, self._config, self._task = training, config, task
+        self._training, self._folder, self._task = training, folder, task
+        self._flags = list(flags.flags_of(type(script_settings)))
         self.strategy = distribution.make_strategy(
             **dataclasses.asdict(training.devices)
         )
-        self._deterministic = distribution.set_determinism(
+        deterministic = distribution.set_determinism(
             self.strategy, training.deterministic
         )
-        self.learning_rate = optimization.WarmupLinearDecay(
+        self._learning_rate = optimization.WarmupLinearDecay(
             training.learning_rate,
             max(1, task.num_train_steps),
             task.num_warmup_steps,
@@ -91,30 +91,12 @@ class TrainingRun:
                 self.model = task.build_model()
             self.named = checkpoints.model_variables(self.model)
             self.optimizer = optimization.AdamWeightDecay(
-                self.learning_rate, rule=training.optimizer
+                self._learning_rate, rule=training.optimizer
             )
             self.optimizer.build(self.model.trainable_variables)
-        self._make_trainer(everything)
-
-    def _make_trainer(self, everything) -> None:
-        """Makes the trainer, and the settings that are compared."""
-        from modeling import dropout, fused_ops, losses
-        from training import distribution, loop, saver, steps
-
-        training, task = self._training, self._task
-        values = {**flags.as_dict(everything), "use_xla": self.use_xla}
-        self._decisive = flags.as_dict(everything, "resume")
-        paths = flags.as_dict(everything, "path")  # workers may have their own
-        own = {"train_for", "cluster_timeout", "distribution"}
-        own |= flags.as_dict(everything, "chief").keys()
-        self._of_all_workers = {
-            f"--{name}": value if name not in paths else value is not None
-            for name, value in values.items()
-            if name not in own
-        }
-        self._of_all_workers["records"] = task.records
         self._settings = {
-            **values,
+            **flags.as_dict(script_settings),
+            "use_xla": self.use_xla,
             **task.casing,
             "records": task.records,
             "environment": {
@@ -122,37 +104,41 @@ class TrainingRun:
                 "dropout": dropout.VERSION,
             },
         }
-        step_task = steps.StepTask(
+        self.trainer = self._make_trainer(
+            fused_ops.step_scope(
+                folder.config, training.remat, self.use_xla, deterministic
+            )
+        )
+
+    def _make_trainer(self, seed_scope: Callable) -> Trainer:
+        """Makes the steps and what runs them."""
+        training, folder, task = self._training, self._folder, self._task
+        step_task = StepTask(
             self.model,
             task.objectives,
             task.batch_weights,
             task.batch_sums,
-            fused_ops.step_scope(
-                self._config,
-                training.remat,
-                self.use_xla,
-                self._deterministic,
-            ),
+            seed_scope,
             losses.batch_tokens,
             task.measures,
         )
-        newest = saver.Saver(training.output_dir, training.keep_checkpoint_max)
-        best = os.path.join(training.output_dir, output_dir.BEST)
-        self.trainer = loop.Trainer(
-            steps.Steps(
-                step_task,
-                self.optimizer,
-                self.strategy,
-                training.random_seed,
-                self.use_xla,
-                training.gradient_accumulation_steps,
-            ),
+        steps = Steps(
+            step_task,
+            self.optimizer,
+            self.strategy,
+            training.random_seed,
+            self.use_xla,
+            training.gradient_accumulation_steps,
+        )
+        keep_max, best = training.keep_checkpoint_max, run_folder.BEST
+        return Trainer(
+            steps,
             self.named,
-            newest,
-            saver.Saver(best, 1),
-            training.output_dir,
+            Saver(folder.shared, keep_max, folder.is_chief),
+            Saver(folder.below(best).shared, 1, folder.is_chief),
+            folder.path,
             self._settings,
-            training.steps_to_profile,
+            training.steps_to_profile if folder.is_chief else None,
         )
 
     @property
@@ -170,15 +156,15 @@ class TrainingRun:
         Raises:
             UserError: it does not.
         """
-        from training import distribution
-
         parts = 1
         if flag == "train_batch_size":
             parts = self._training.gradient_accumulation_steps
         distribution.check_batch_size(self.strategy, batch_size, flag, parts)
 
     def start(self, weights: dict | None = None, path: str = "") -> bool:
-        """Resumes the run in output_dir, or starts from given weights.
+        """Resumes the run in its folder, or starts from given weights.
+
+        Then it writes the config, the vocabulary and the command.
 
         Args:
             weights: original name -> array, instead of --init_checkpoint.
@@ -188,21 +174,40 @@ class TrainingRun:
             whether the weights are random.
 
         Raises:
-            UserError: there are no weights to evaluate, or they do not fit
-                the config.
+            UserError: there are no weights to evaluate, they do not fit the
+                config, or the run is past its last step.
         """
-        from modeling import checkpoints
-        from training import workers
-
-        training = self._training
-        workers.check_settings(self.strategy, self._of_all_workers)
+        training, fresh = self._training, False
+        workers.check_settings(self.strategy, self._settings_of_all_workers())
         restored = self.trainer.resume(training.do_train)
-        if restored:
-            if training.do_train:
-                output_dir.warn_of_changes(
-                    restored.settings, self._settings, self._decisive
-                )
-            return False
+        if restored and training.do_train:
+            warn_of_changes(
+                restored.settings,
+                self._settings,
+                [flag.name for flag in self._flags if flag.resume],
+            )
+        if not restored:
+            fresh = self._initialize(weights, path)
+        if training.do_train:
+            self._check_step()
+        self._folder.write_inputs()
+        return fresh
+
+    def _settings_of_all_workers(self) -> dict:
+        """What all workers must have; their paths may differ."""
+        return {
+            f"--{flag.name}": (
+                self._settings[flag.name] is not None
+                if flag.path
+                else self._settings[flag.name]
+            )
+            for flag in self._flags
+            if not flag.per_worker
+        } | {"records": self._task.records}
+
+    def _initialize(self, weights: dict | None, path: str) -> bool:
+        """Assigns the first weights; returns whether they are random."""
+        training = self._training
         if weights is None and training.model.init_checkpoint:
             path = checkpoints.resolve(training.model.init_checkpoint)
             weights = checkpoints.read(path, training.resume_optimizer)
@@ -228,21 +233,39 @@ class TrainingRun:
             self.trainer.assign(weights, path, "omit --resume_optimizer")
         return False
 
+    def _check_step(self) -> None:
+        """Compares the step of the run with its last step."""
+        folder, step = self._training.output_dir, self.step
+        last = self._learning_rate.num_train_steps
+        warmup = self._learning_rate.num_warmup_steps
+        if step > last:
+            raise UserError(
+                f"the checkpoint is at step {step}",
+                path=folder,
+                expected=f"at most {last}, the last step",
+                fix="train for more steps, or pass another --output_dir",
+            )
+        if step == last:
+            say(f"finished: {folder} is at step {step} of {last}")
+        elif warmup >= last:
+            say(
+                f"warning: {warmup} of {last} steps are warm-up: the learning "
+                "rate never reaches its peak"
+            )
+
     def validation(
         self, evaluate: Callable, metric: str, is_loss: bool = False
-    ):
-        """Makes the `loop.Validation` of the run."""
-        from training import loop
-
+    ) -> Validation:
+        """Makes the validation of the run."""
         patience = self._training.early_stopping_patience
-        return loop.Validation(evaluate, metric, is_loss, patience)
+        return Validation(evaluate, metric, is_loss, patience)
 
-    def schedule(self, batches: Callable, batch_size: int, last: int, **named):
-        """Makes the `loop.Schedule` up to the step `last`."""
-        from training import loop
-
+    def schedule(
+        self, batches: Callable, batch_size: int, last: int, **named
+    ) -> Schedule:
+        """Makes the schedule up to the step `last`."""
         training = self._training
-        return loop.Schedule(
+        return Schedule(
             batches,
             num_train_steps=last,
             log_steps=training.log_steps
@@ -250,12 +273,40 @@ class TrainingRun:
             save_steps=training.save_checkpoints_steps,
             iterations_per_loop=training.iterations_per_loop,
             batch_size=batch_size,
-            learning_rate=self.learning_rate,
+            learning_rate=self._learning_rate,
             **named,
         )
 
     def checkpoint(self) -> str:
         """The prefix of the newest checkpoint."""
-        return os.path.join(
-            self._training.output_dir, f"model.ckpt-{self.step}"
+        return os.path.join(self._folder.shared, f"model.ckpt-{self.step}")
+
+
+def warn_of_changes(before: dict, now: dict, decisive: Iterable[str]) -> None:
+    """Warns if a run is resumed with changed settings.
+
+    Args:
+        before: settings in the checkpoint, which may lack flags.
+        now: settings of this process.
+        decisive: names of the flags that are marked `resume`.
+    """
+    changed = [
+        f"--{name} was {before[name]}, is {now[name]}"
+        for name in decisive
+        if before.get(name, now[name]) != now[name]
+    ]
+    # Checkpoints of the first version of dropout do not name it.
+    old = {"dropout": "version 1", **before["environment"]}
+    new = now["environment"]
+    changed += [
+        f"{name} was {old[name]}, is {new.get(name)}"
+        for name in old
+        if old[name] != new.get(name)
+    ]
+    if before["records"] != now["records"]:
+        changed.append("the records differ")
+    if changed:
+        say(
+            f"warning: {'; '.join(changed)}: the run continues, but is no "
+            "longer bit-reproducible, and may see other examples"
         )

@@ -70,10 +70,9 @@ FILES_OF_NO_FLAG = {
     "data/records/writer.py": "the local folder of unfinished parts",
     "modeling/precision.py": "/proc/cpuinfo",
     "serving/known_exports.py": "the list of exports in the home folder",
-    "tasks/main.py": "/dev/null",
-    "tasks/output_dir.py:claim": "the folder of a lock, which is local",
+    "tasks/run_folder.py:RunFolder": "/dev/null",
+    "tasks/run_folder.py:claim": "the folder of a lock, which is local",
     "training/distribution.py": "the files of GPUs",
-    "training/workers.py": "a temporary folder",
 }
 FORBIDDEN_CALLS = {
     "pickle.load",

@@ -27,7 +27,6 @@ from common.formats import json_files
 from common.formats.json_files import Name
 from common.progress import say
 from common.storage import write_whole
-from training import workers
 
 PREFIX = "model.ckpt"
 GLOBAL_STEP = "global_step"
@@ -81,13 +80,14 @@ class Saver:
     Args:
         folder: the run's output_dir.
         keep_max: number of checkpoints to keep.
+        writes: whether this process writes them.
     """
 
-    def __init__(self, folder: str, keep_max: int = 5):
-        self.folder = workers.chiefs_folder(folder)
+    def __init__(self, folder: str, keep_max: int = 5, writes: bool = True):
+        self.folder = folder
         self.keep_max = keep_max
         self._pending: concurrent.futures.Future | None = None
-        self._writes = self.folder == folder
+        self._writes = writes
         self._is_there = storage.is_folder(self.folder)
 
     def check_space(self, values: dict) -> None:

@@ -9,9 +9,7 @@ import contextlib
 import functools
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Iterator
@@ -32,28 +30,6 @@ _DAY_IN_MS = 24 * 60 * 60 * 1000
 
 _joined: Cluster | None = None
 _stay_until = 0.0
-_folders: tuple[str, str] | None = None  # the chief's and this process's
-
-
-def own_folder(folder: str) -> str:
-    """Makes a temporary folder for the files of a worker.
-
-    Args:
-        folder: output_dir, where only the chief writes.
-
-    Returns:
-        its path.
-    """
-    global _folders
-    _folders = (folder, tempfile.mkdtemp(prefix="worker-"))
-    return _folders[1]
-
-
-def chiefs_folder(folder: str) -> str:
-    """The chief's folder that corresponds to `folder` of this process."""
-    if _folders and folder.startswith(_folders[1]):
-        return _folders[0] + folder[len(_folders[1]) :]
-    return folder
 
 
 # A process can join a cluster only once.
@@ -81,7 +57,7 @@ def join(workers: Cluster, timeout: float):
 
 def is_chief() -> bool:
     """Whether this process writes the files of the run."""
-    return _folders is None
+    return _joined is None or _joined.is_chief
 
 
 def is_joined() -> bool:
@@ -127,8 +103,6 @@ def leave(code: int) -> int:
     Returns:
         the code, in a single process.
     """
-    if _folders:
-        shutil.rmtree(_folders[1])
     if _joined is None:
         return code
     if code == 0:

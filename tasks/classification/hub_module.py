@@ -7,7 +7,7 @@ from common.errors import UserError
 from data.text import vocabulary
 from modeling.config import BertConfig
 from modeling.formats import model_folder
-from tasks import output_dir
+from tasks import run_folder
 from tasks.classification.settings import Settings
 
 
@@ -35,7 +35,7 @@ def with_vocabulary(settings: Settings) -> Settings:
         if not settings.tuning.text.vocab_file:
             vocab_file = model_folder.asset(handle)
             settings = flags.replace(settings, vocab_file=vocab_file)
-        output_dir.check_beside(handle, settings.tuning.text.vocab_file)
+        run_folder.check_beside(handle, settings.tuning.text.vocab_file)
     if not settings.tuning.text.vocab_file:
         raise UserError("no --vocab_file", fix="see --help")
     if not (handle or settings.tuning.training.model.bert_config_file):

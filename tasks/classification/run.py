@@ -16,18 +16,25 @@ from data import features
 from data.records import example_files
 from modeling import task_losses, task_models
 from modeling.formats import model_folder
-from tasks import finetuning, output_dir, records, training_run
+from serving import graphs
+from tasks import (
+    finetuning,
+    finetuning_run,
+    records,
+    run_folder,
+    training_run,
+)
 from tasks.classification import (
     answers,
     errors,
     examples,
+    export,
     inputs,
     metrics,
 )
 from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 from tasks.classification.inputs import DEV, TEST, TRAIN
 from tasks.classification.settings import Settings
-from training import workers
 
 _BATCH_SUMS = {
     CLASSES: task_losses.class_sums,
@@ -37,38 +44,40 @@ _BATCH_SUMS = {
 
 
 class Classification:
-    """Classification or regression, for `tasks.finetuning.run`.
+    """Classification or regression, for `tasks.finetuning_run.run`.
 
     Args:
         settings: the settings of the script, or of this seed's run.
         setup: the result of `finetuning.check`.
+        folder: the folder of the run.
         data: the input files.
         weights: weights of the hub module, original name -> array, or None.
-        folder: folder of records and predictions; default: --output_dir.
+        of_seeds: folder of records and predictions; default: that of the run.
 
     Attributes:
-        tuning: `finetuning.FineTuningRun`.
-        report: see `finetuning.FineTuningTask`.
+        tuning: `finetuning_run.FineTuningRun`.
+        report: see `finetuning_run.FineTuningTask`.
     """
 
     def __init__(
         self,
         settings: Settings,
         setup: finetuning.Setup,
+        folder: run_folder.RunFolder,
         data: inputs.Data,
         weights: dict | None = None,
-        folder: str | None = None,
+        of_seeds: run_folder.RunFolder | None = None,
     ):
         self._settings, self._setup, self._data = settings, setup, data
         self._weights = weights
         self._tuning_settings = tuning = settings.tuning
-        self._folder = folder or tuning.training.output_dir
+        self._folder = of_seeds or folder
         self._evaluated, self.report = None, {}
         labels = data.labels
         is_number = labels.kind == REGRESSION
-        self.tuning = finetuning.FineTuningRun(
+        self.tuning = finetuning_run.FineTuningRun(
             settings,
-            setup,
+            folder,
             training_run.TrainingTask(
                 lambda: task_models.build_classifier(
                     setup.config, labels.size, tuning.training.random_seed
@@ -78,7 +87,7 @@ class Classification:
                 _BATCH_SUMS[labels.kind],
                 ("loss",) if is_number else ("loss", "accuracy"),
                 records.of_training(
-                    tuning.training.output_dir,
+                    folder.shared,
                     next((x.path for x in data.of(TRAIN)), None),
                 ),
             ),
@@ -87,15 +96,16 @@ class Classification:
 
     def start(self) -> None:
         """Finds the initial weights; prepares the folders and the records."""
-        settings, tuning = self._settings, self._tuning_settings
+        settings = self._settings
         self.tuning.start(self._weights, settings.bert_hub_module_handle or "")
-        output_dir.prepare(
-            self._folder, self._setup.config, tuning.text.vocab_file
-        )
-        for folder in {tuning.training.output_dir, self._folder}:
-            model_folder.write_task(folder, self._data.describe())
+        if self._folder != self.tuning.folder:
+            self._folder.write_inputs()
+        for path in {self.tuning.folder.path, self._folder.path}:
+            model_folder.write_task(path, self._data.describe())
         for part in self._data.parts:
-            inputs.make_records(self._folder, settings, self._data.labels, part)
+            inputs.make_records(
+                self._folder.path, settings, self._data.labels, part
+            )
 
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
@@ -105,7 +115,7 @@ class Classification:
             validate = lambda: self._scores(data.of(DEV)[0])  # noqa: E731
         return self.tuning.train(
             example_files.load(
-                inputs.records_path(self._folder, part),
+                inputs.records_path(self._folder.path, part),
                 examples.schema(data.labels),
                 self._tuning_settings.max_seq_length,
             ),
@@ -124,7 +134,9 @@ class Classification:
 
     def predict(self) -> list[str]:
         """Writes the predictions for --do_predict."""
-        wrote, glue_dir = [], self._settings.glue_dir
+        wrote, glue_dir = [], None
+        if self._folder.is_chief:
+            glue_dir = self._settings.glue_dir
         labels, has_pairs = self._data.labels, self._data.has_pairs
         for part in self._data.of(TEST):
             gold, logits = self._labels_and_logits(
@@ -132,9 +144,7 @@ class Classification:
             )
 
             def path(stem: str, part=part) -> str:
-                wrote.append(
-                    os.path.join(self._folder, part.file(stem, ".tsv"))
-                )
+                wrote.append(self._folder.file(part.file(stem, ".tsv")))
                 return wrote[-1]
 
             rows = part.examples
@@ -162,9 +172,6 @@ class Classification:
 
     def save_model(self, folder: str) -> None:
         """Writes the SavedModel."""
-        from serving import graphs
-        from tasks.classification import export
-
         classifier = export.Classifier(
             self._setup.config,
             self._settings,
@@ -176,7 +183,7 @@ class Classification:
 
     def _rows(self, part: inputs.Part) -> Iterator[dict]:
         return example_files.read(
-            inputs.records_path(self._folder, part),
+            inputs.records_path(self._folder.path, part),
             examples.schema(self._data.labels),
             self._tuning_settings.max_seq_length,
         )
@@ -224,9 +231,10 @@ class Classification:
 def run(
     settings: Settings,
     setup: finetuning.Setup,
+    folder: run_folder.RunFolder,
     data: inputs.Data,
     weights: dict | None = None,
-) -> list[str]:
+) -> None:
     """Trains, evaluates, predicts and exports, with one or several seeds.
 
     With several seeds, each run has its own folder in --output_dir; the
@@ -235,42 +243,45 @@ def run(
     Args:
         settings: the settings of the script.
         setup: the result of `finetuning.check`.
+        folder: the folder of the run.
         data: the input files.
         weights: weights of the hub module, original name -> array, or None.
-
-    Returns:
-        the paths of the files written.
     """
-    tuning, folder = settings.tuning, settings.tuning.training.output_dir
+    tuning = settings.tuning
     for note in data.notes:
         say(note)
     if settings.num_seeds == 1:
-        task = Classification(settings, setup, data, weights)
-        return finetuning.run(tuning, task)
+        task = Classification(settings, setup, folder, data, weights)
+        finetuning_run.run(tuning, task)
+        return
     of_seeds, results, wrote = settings_of_seeds(settings), [], []
     seconds, start = tuning.training.seconds, time.monotonic()
+
+    def make_task(one: Settings) -> Classification:
+        own = folder.below(os.path.basename(one.tuning.training.output_dir))
+        return Classification(one, setup, own, data, weights, folder)
+
     for one in of_seeds:
         if seconds:  # the time of all seeds together
             left = max(1.0, seconds - (time.monotonic() - start))
             one = flags.replace(one, train_for=f"{left:.1f}s")
-        task = Classification(one, setup, data, weights, folder)
-        paths, scores = finetuning.train_and_evaluate(one.tuning, task)
+        task = make_task(one)
+        paths, scores = finetuning_run.train_and_evaluate(one.tuning, task)
         results.append(scores)
         wrote += paths
     step = task.tuning.weights_step
-    wrote.append(output_dir.write_results(folder, step, summarize(results)))
-    # Of several workers the chief alone exports, but all build the model.
-    if tuning.do_predict or tuning.export_dir or workers.is_joined():
+    wrote += folder.write_results(step, summarize(results))
+    if tuning.do_predict or tuning.export_dir:
         one = of_seeds[best_of(results, data.metrics[0])]
-        task = Classification(one, setup, data, weights, folder)
+        task = make_task(one)
         task.start()
         task.tuning.restore_best()
         say(
             f"predictions and export use {one.tuning.training.output_dir}, "
             f"step {task.tuning.weights_step}"
         )
-        wrote += finetuning.predict_and_export(tuning, task)
-    return wrote
+        wrote += finetuning_run.predict_and_export(tuning, task)
+    finetuning_run.print_written(wrote)
 
 
 def settings_of_seeds(settings: Settings) -> list[Settings]:

@@ -120,7 +120,7 @@ class Settings:
         None,
         "Folder for the predictions in the format of the GLUE site.",
         path=True,
-        chief=True,
+        per_worker=True,
         topic=OUTPUT,
     )
     export_precision: str = flag(

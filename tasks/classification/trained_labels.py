@@ -6,7 +6,7 @@ from common import storage
 from common.errors import UserError
 from common.progress import say
 from modeling.formats import model_folder
-from tasks import output_dir
+from tasks import run_folder
 from tasks.classification.examples import Labels
 from tasks.classification.settings import Settings
 
@@ -25,7 +25,7 @@ def of_weights(settings: Settings) -> tuple[str, dict] | None:
     if training.do_train:
         return None
     path, task = training.output_dir, None
-    if output_dir.has_checkpoint(path):
+    if run_folder.has_checkpoint(path):
         task = model_folder.recorded_task(path)
     elif training.model.init_checkpoint:
         path = training.model.init_checkpoint

@@ -10,7 +10,7 @@ from data.text import vocabulary
 from data.text.settings import Text
 from modeling.config import BertConfig
 from modeling.formats import model_folder
-from tasks import output_dir
+from tasks import run_folder
 from tasks.settings import Devices, Model
 
 
@@ -112,6 +112,8 @@ def check(settings: Settings) -> Extraction:
         UserError: if a file is missing or contradicts the others, or a flag
             is invalid.
     """
+    settings.devices.check(do_train=False)
+    run_folder.check_checkpoint(settings.model.init_checkpoint)
     outputs.check_file(settings.output_file, "output_file")
     storage.list_files(settings.input_file, "input_file")
     found = model_folder.find_files(
@@ -126,7 +128,7 @@ def check(settings: Settings) -> Extraction:
     vocab = vocabulary.read_vocabulary(vocab_file)
     config.check_vocabulary(vocab, vocab_file, config_file)
     config.check_length(settings.max_seq_length, "max_seq_length", config_file)
-    output_dir.check_beside(settings.model.init_checkpoint, vocab_file)
+    run_folder.check_beside(settings.model.init_checkpoint, vocab_file)
     layers = [read_layer(x, config.num_hidden_layers) for x in settings.layers]
     if not layers:
         raise UserError("--layers is empty", expected="such as -1,-2")

@@ -12,7 +12,7 @@ from data import features, sequences
 from data.text import tokenization, vocabulary
 from modeling.config import BertConfig
 from modeling.formats import model_folder
-from tasks import output_dir
+from tasks import run_folder
 from tasks.fill_mask.settings import Settings
 
 _HEAD = b"predictions/output_bias"
@@ -27,13 +27,13 @@ def find_files(settings: Settings) -> Settings:
         UserError: if a file is missing, or the vocabulary is not that of the
             checkpoint.
     """
-    output_dir.check_checkpoint(settings.init_checkpoint)
+    run_folder.check_checkpoint(settings.init_checkpoint)
     found = model_folder.find_files(
         settings.init_checkpoint,
         settings.files.bert_config_file,
         settings.files.vocab_file,
     )
-    output_dir.check_beside(settings.init_checkpoint, found["vocab_file"])
+    run_folder.check_beside(settings.init_checkpoint, found["vocab_file"])
     return flags.replace(settings, **found)
 
 

@@ -1,138 +1,55 @@
 """Fine-tuning, evaluation, prediction and export of run_ner.py."""
 
-import dataclasses
 import itertools
-import os
 from collections.abc import Iterable, Iterator
 
-from common.errors import UserError
+import numpy as np
+
 from common.progress import say
 from data import features
+from data.records import example_files
+from data.text import tokenization
+from modeling import task_losses, task_models
 from modeling.formats import model_folder
+from serving import graphs
 from tasks import (
     class_report,
     finetuning,
-    output_dir,
+    finetuning_run,
     records,
+    run_folder,
     training_run,
 )
-from tasks.ner import conll, entities, windows
+from tasks.ner import conll, entities, export, windows
 from tasks.ner import metrics as scoring
-from tasks.ner.entities import ANY, ENTITIES
+from tasks.ner.entities import ENTITIES
 from tasks.ner.settings import Settings
 
 
-def find_labels(
-    settings: Settings, sentences: dict[str, list[conll.Sentence]]
-) -> tuple[str, list[str]]:
-    """Determines the labels, and converts entity labels to BIO.
-
-    Args:
-        settings: settings of the script.
-        sentences: flag of a file -> its sentences; entries are replaced.
-
-    Returns:
-        kind of the labels and their names.
-
-    Raises:
-        UserError: if the labels are unknown, or differ from those of the run.
-    """
-    task = recorded_task(settings)
-    kind = task["kind"] if task else settings.label_kind
-    for name, some in sentences.items():
-        if name == "predict_file" or kind == ANY:
-            continue
-        path = getattr(settings, name)
-        marked = conll.has_entities(some, path)
-        if not marked and kind == ENTITIES:
-            raise UserError(
-                f"labels such as {some[0].labels[0]!r}",
-                path=path,
-                line=some[0].line,
-                expected="O, or B- or I- and a type",
-                fix="see --label_kind and --label_column",
-            )
-        kind = ENTITIES if marked else ANY
-        if marked:
-            sentences[name] = [
-                dataclasses.replace(x, labels=entities.to_bio(x.labels))
-                for x in some
-            ]
-    if "train_file" not in sentences:
-        if task is None:
-            raise UserError(
-                "unknown labels",
-                path=settings.tuning.training.output_dir,
-                expected=f"{model_folder.TASK} of a trained model",
-                fix="pass --do_train, or the --output_dir of a training run",
-            )
-        return kind, task["labels"]
-    found = {y for x in sentences["train_file"] for y in x.labels}
-    labels = sorted(found)
-    if kind == ENTITIES:
-        labels = entities.bio_labels(
-            label[2:] for label in found if label != entities.OUTSIDE
-        )
-    _check_recorded(settings.tuning.training.output_dir, task, labels)
-    return kind, labels
-
-
-def recorded_task(settings: Settings) -> dict | None:
-    """Reads the labels of the run in output_dir, or of the checkpoint."""
-    training, task = settings.tuning.training, None
-    path = training.output_dir
-    if output_dir.has_checkpoint(path):
-        task = model_folder.recorded_task(path)
-    if not task and training.model.init_checkpoint and not training.do_train:
-        path = training.model.init_checkpoint
-        task = model_folder.task_of(path)
-    if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
-        raise UserError(
-            f"its {model_folder.TASK} was not written by run_ner.py",
-            path=path,
-            expected="labels of words",
-            fix="pass another folder",
-        )
-    return task
-
-
-def _check_recorded(folder: str, task: dict | None, labels: list[str]) -> None:
-    """Rejects a folder with checkpoints for other labels."""
-    if task and task["labels"] != labels:
-        raise UserError(
-            f"holds a run with {len(task['labels'])} labels: "
-            f"{', '.join(task['labels'])[:80]}",
-            path=folder,
-            expected=f"{len(labels)}: {', '.join(labels)[:80]}",
-            fix="pass another --output_dir",
-        )
-
-
 class Labelling:
-    """Labelling of words, a task for `tasks.finetuning.run`.
+    """Labelling of words, a task for `tasks.finetuning_run.run`.
 
     Args:
         settings: settings of the script.
         setup: from `finetuning.check`.
+        folder: the folder of the run.
         sentences: flag of a file -> its sentences.
-        kind, labels: from `find_labels`.
+        kind, labels: from `labels.find`.
 
     Attributes:
-        tuning: the `finetuning.FineTuningRun`.
-        report: see `finetuning.FineTuningTask`.
+        tuning: the `finetuning_run.FineTuningRun`.
+        report: see `finetuning_run.FineTuningTask`.
     """
 
     def __init__(
         self,
         settings: Settings,
         setup: finetuning.Setup,
+        folder: run_folder.RunFolder,
         sentences: dict[str, list[conll.Sentence]],
         kind: str,
         labels: list[str],
     ):
-        from data.text import tokenization
-        from modeling import task_losses, task_models
-
         self._settings, self._setup = settings, setup
         self._sentences, self.report = sentences, {}
         self._kind, self._labels = kind, labels
@@ -148,10 +65,10 @@ class Labelling:
             settings.doc_stride,
             settings.document_context,
         )
-        folder, count, data = tuning.training.output_dir, 0, ""
-        self._train_path = os.path.join(folder, "train.tf_record")
+        self._folder, count, data = folder, 0, ""
+        self._train_path = folder.file("train.tf_record")
         if "train_file" in sentences:
-            data = records.of_training(folder, settings.train_file)
+            data = records.of_training(folder.shared, settings.train_file)
             count = records.make(
                 settings,
                 self._train_path,
@@ -162,9 +79,9 @@ class Labelling:
                 kind=kind,
                 labels=labels,
             )
-        self.tuning = finetuning.FineTuningRun(
+        self.tuning = finetuning_run.FineTuningRun(
             settings,
-            setup,
+            folder,
             training_run.TrainingTask(
                 lambda: task_models.build_token_classifier(
                     setup.config, len(self._labels), tuning.training.random_seed
@@ -180,14 +97,11 @@ class Labelling:
     def start(self) -> None:
         """Loads the initial weights and prepares output_dir."""
         self.tuning.start()
-        folder = self._tuning_settings.training.output_dir
         task = {"kind": self._kind, "labels": self._labels}
-        model_folder.write_task(folder, task)
+        model_folder.write_task(self._folder.path, task)
 
     def train(self) -> str:
         """Trains; returns the prefix of the last checkpoint."""
-        from data.records import example_files
-
         metric = "f1" if self._kind == ENTITIES else "accuracy"
         examples = example_files.load(
             self._train_path,
@@ -227,7 +141,7 @@ class Labelling:
             sentences, tuning.predict_batch_size, "predicted"
         )
         labels = self._by_sentence(sentences, (x[0] for x in answers))
-        path = os.path.join(tuning.training.output_dir, "predictions.conll")
+        path = self._folder.file("predictions.conll")
         columns = conll.Columns(settings.word_column, None)
         conll.write_predictions(
             settings.predict_file,
@@ -239,9 +153,6 @@ class Labelling:
 
     def save_model(self, folder: str) -> None:
         """Writes a SavedModel."""
-        from serving import graphs
-        from tasks.ner import export
-
         labeller = export.Labeller(
             self._setup.config,
             self._settings,
@@ -259,8 +170,6 @@ class Labelling:
         Yields:
             the label, the loss of the gold label, the label's probability.
         """
-        import numpy as np
-
         examples = [*self._featurizer.featurize(sentences)]
         outputs = self.tuning.predict(examples, batch_size, what, len(examples))
         for example, output in zip(examples, outputs):

@@ -4,6 +4,7 @@ import dataclasses
 
 from common.errors import UserError
 from common.flags import RARE, flag, group
+from tasks import finetuning
 from tasks.finetuning_settings import FineTuning
 from tasks.ner.entities import ANY, ENTITIES
 
@@ -48,11 +49,13 @@ class Settings:
     )
 
     def check(self) -> None:
-        """Checks --doc_stride against --max_seq_length.
+        """Checks the flags against each other.
 
         Raises:
-            UserError: if it is more than half a window.
+            UserError: a file is missing, or --doc_stride is more than half a
+                window.
         """
+        finetuning.check_files(self)
         half = (self.tuning.max_seq_length - 2) // 2
         if self.doc_stride > half:
             raise UserError(

@@ -5,12 +5,18 @@ import functools
 
 from common.errors import UserError
 from common.progress import say
+from data.pretraining import dynamic_masking, masking
+from data.records import reader
 from data.records.records import fingerprint
-from modeling.config import BertConfig
+from data.text import vocabulary
+from modeling import losses, models
 from tasks import training_run
 from tasks.pretraining.inputs import Inputs, Phase
 from tasks.pretraining.references import TargetCounts
 from tasks.pretraining.settings import Settings
+from tasks.run_folder import RunFolder
+from training import workers
+from training.loop import Schedule, Validation
 
 
 def count_records(
@@ -35,8 +41,6 @@ def count_records(
     Raises:
         UserError: as for `Records.count`.
     """
-    from training import workers
-
     phases = inputs.phases if do_train else []
     sets = [phase.records for phase in phases]
     sets += [inputs.held_out] if inputs.held_out else []
@@ -62,33 +66,32 @@ class Pretraining:
 
     Args:
         settings: settings of the script.
-        config: sizes of the network.
+        folder: the folder of the run.
         inputs: checked records.
 
     Attributes:
         run: the `training_run.TrainingRun`.
-        references: of the last evaluation, see `tasks.eval_report`.
+        report: of the last evaluation, see `tasks.eval_report`.
     """
 
     def __init__(
         self,
         settings: Settings,
-        config: BertConfig,
+        folder: RunFolder,
         inputs: Inputs,
     ):
-        from modeling import losses
-
-        self._settings, self._config, self._inputs = settings, config, inputs
+        self._settings, self._inputs = settings, inputs
+        self._config = folder.config
         last = inputs.phases[-1].records
-        everything = dataclasses.replace(  # not the flags' defaults
+        script_settings = dataclasses.replace(  # not the flags' defaults
             settings,
             max_seq_length=last.max_seq_length,
             max_predictions_per_seq=last.max_predictions_per_seq,
         )
         self.run = training_run.TrainingRun(
-            everything,
+            script_settings,
             settings.training,
-            config,
+            folder,
             training_run.TrainingTask(
                 self._build_model,
                 losses.OBJECTIVES
@@ -111,10 +114,15 @@ class Pretraining:
             self.run.check_batch_size(
                 "eval_batch_size", settings.training.eval_batch_size
             )
+        # TensorFlow reads records without a manifest; the strategy comes first.
+        self._counts = count_records(
+            inputs,
+            settings.training.do_train,
+            folder.config.vocab_size,
+            self.run.strategy,
+        )
 
     def _build_model(self):
-        from modeling import models
-
         model = models.build_pretraining_model(
             self._config,
             self._settings.training.random_seed,
@@ -125,18 +133,12 @@ class Pretraining:
             model.get_layer("seq_relationship").trainable = False
         return model
 
-    def schedules(self, counts: list[int]) -> list:
-        """A `training.loop.Schedule` of each phase.
+    def schedules(self) -> list[Schedule]:
+        """The schedule of each phase."""
+        return list(map(self._schedule, self._inputs.phases, self._counts))
 
-        Args:
-            counts: number of records of each phase.
-        """
-        return list(map(self._schedule, self._inputs.phases, counts))
-
-    def _schedule(self, phase: Phase, num_records: int):
+    def _schedule(self, phase: Phase, num_records: int) -> Schedule:
         """Schedule of a phase."""
-        from data.records import reader
-
         training = self._settings.training
         return self.run.schedule(
             functools.partial(self._batches, phase, num_records),
@@ -154,11 +156,6 @@ class Pretraining:
 
     def _batches(self, phase: Phase, num_records: int):
         """Batches from the current step on."""
-        from data.pretraining import dynamic_masking, masking
-        from data.records import reader
-        from data.text import vocabulary
-        from training import workers
-
         if len(self._inputs.phases) > 1:
             say(
                 f"steps {phase.first + 1} to {phase.last}: {num_records} "
@@ -186,7 +183,7 @@ class Pretraining:
             workers.share(),
         )
 
-    def validation(self):
+    def validation(self) -> Validation | None:
         """`Validation` on the held-out records; None without them."""
         if not self._inputs.held_out:
             return None
@@ -200,12 +197,11 @@ class Pretraining:
         counts = TargetCounts(self._config.vocab_size)
         batches = counts.watch(self._held_out_batches())
         result = self.run.trainer.evaluate(batches)
-        self.references = counts.references()
+        references = counts.references()
+        self.report = {"task": "pretraining", "references": references}
         return result
 
     def _held_out_batches(self):
-        from data.records import reader
-
         inputs = self._inputs
         records = inputs.held_out or inputs.phases[-1].records
         return reader.evaluation_batches(

@@ -89,6 +89,7 @@ class Settings:
         """
         if not self.training.do_train and not self.do_eval:
             raise UserError("nothing to do", fix="pass --do_train or --do_eval")
+        self.training.check()
         patience = self.training.early_stopping_patience
         if patience and not (self.eval_input_file and self.training.eval_steps):
             raise UserError(

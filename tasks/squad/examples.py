@@ -295,28 +295,35 @@ def _span(answer: _Answer, context: str) -> Answer:
     return Answer(text, start)
 
 
-def read_for(
-    path: str, flag: str, needed: str, version_2: bool, max_json_mb: int
-) -> Dataset:
-    """Reads the questions of a file that a flag names.
+def read_files(settings) -> dict[str, Dataset]:
+    """Reads the files that the settings require.
 
     Args:
-        path: one file.
-        flag: the name of the flag, for messages.
-        needed, max_json_mb: see `read`.
-        version_2: whether --version_2_with_negative is set.
+        settings: those of run_squad.py.
+
+    Returns:
+        flag of a file -> its questions.
 
     Raises:
-        UserError: the file is missing, invalid, or of the other version.
+        UserError: a file is missing, invalid, or of the other version.
     """
-    if len(storage.list_files(path, flag)) != 1:
-        raise UserError(f"--{flag}={path!r}", expected="one file")
-    dataset = read(path, needed, max_json_mb)
-    if needed != NOTHING:
-        check_version(dataset, version_2)
-    elif not version_2 and any(x.impossible for x in dataset.examples):
-        say(
-            f"warning: {path} has questions without an answer, but every "
-            "question gets one; see --version_2_with_negative"
-        )
-    return dataset
+    version_2 = settings.version_2_with_negative
+    needed = {}
+    if settings.tuning.training.do_train:
+        needed["train_file"] = SPANS
+    if settings.needs_predictions:
+        needed["predict_file"] = TEXTS if settings.needs_labels else NOTHING
+    datasets = {}
+    for flag, kind in needed.items():
+        path = getattr(settings, flag)
+        if len(storage.list_files(path, flag)) != 1:
+            raise UserError(f"--{flag}={path!r}", expected="one file")
+        dataset = datasets[flag] = read(path, kind, settings.max_json_mb)
+        if kind != NOTHING:
+            check_version(dataset, version_2)
+        elif not version_2 and any(x.impossible for x in dataset.examples):
+            say(
+                f"warning: {path} has questions without an answer, but every "
+                "question gets one; see --version_2_with_negative"
+            )
+    return datasets

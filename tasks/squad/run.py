@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import itertools
 import json
-import os
 from collections.abc import Callable, Iterator
 
 from common import storage
@@ -13,19 +12,23 @@ from common.errors import UserError
 from common.progress import Progress, say
 from common.storage import to_json, write_whole
 from data.records import example_files
+from data.text import text_ops
 from modeling import task_losses, task_models
 from modeling.formats import model_folder
+from serving import graphs
 from tasks import (
     class_report,
     eval_report,
     finetuning,
+    finetuning_run,
     records,
+    run_folder,
     training_run,
 )
 from tasks.squad import answers as spans
 from tasks.squad import examples as squad
+from tasks.squad import export, windows
 from tasks.squad import metrics as scoring
-from tasks.squad import windows
 from tasks.squad.settings import OFFSETS, Settings
 
 _THRESHOLD_FILE = "null_threshold.json"
@@ -55,42 +58,43 @@ class Found:
 
 
 class Squad:
-    """Question answering, for `tasks.finetuning.run`.
+    """Question answering, for `tasks.finetuning_run.run`.
 
     Args:
         settings: the settings of the script.
         setup: the result of `finetuning.check`.
-        train: the questions of --train_file, or None.
-        predict: the questions of --predict_file, or None.
+        folder: the folder of the run.
+        datasets: flag of a file -> its questions.
 
     Attributes:
-        tuning: `finetuning.FineTuningRun`.
-        report: see `finetuning.FineTuningTask`.
+        tuning: `finetuning_run.FineTuningRun`.
+        report: see `finetuning_run.FineTuningTask`.
     """
 
     def __init__(
         self,
         settings: Settings,
         setup: finetuning.Setup,
-        train: squad.Dataset | None,
-        predict: squad.Dataset | None,
+        folder: run_folder.RunFolder,
+        datasets: dict[str, squad.Dataset],
     ):
         self._settings, self._setup = settings, setup
-        self._predict = predict
+        train = datasets.get("train_file")
+        self._predict = datasets.get("predict_file")
         self._tuning_settings = tuning = settings.tuning
-        self._folder = tuning.training.output_dir
+        self._folder = folder
         self._train_path, count, data = None, 0, ""
         if train:
-            data = records.of_training(self._folder, train.path)
+            data = records.of_training(folder.shared, train.path)
             self._train_path, count = self._make_records(
                 "train.tf_record",
                 train,
                 windows.TRAINING_SCHEMA,
                 windows.WindowMaker.training_records,
             )
-        self.tuning = finetuning.FineTuningRun(
+        self.tuning = finetuning_run.FineTuningRun(
             settings,
-            setup,
+            folder,
             training_run.TrainingTask(
                 lambda: task_models.build_span_model(
                     setup.config, tuning.training.random_seed
@@ -220,7 +224,7 @@ class Squad:
 
     def _write_answers(self) -> tuple[Found, list[str]]:
         """Answers all questions; writes the original's files."""
-        path = functools.partial(os.path.join, self._folder)
+        path = self._folder.file
         nbest = path(spans.NBEST)
         found = self._find(self._tuning_settings.predict_batch_size, nbest)
         version_2 = self._settings.version_2_with_negative
@@ -242,7 +246,7 @@ class Squad:
     def _restore_threshold(self) -> None:
         """Restores the threshold that was tuned for these weights."""
         settings, source = self._settings, self._weights_source()
-        path = os.path.join(self._folder, _THRESHOLD_FILE)
+        path = self._folder.file(_THRESHOLD_FILE)
         start = self._tuning_settings.training.model.init_checkpoint
         if start and not self.tuning.weights_step and not storage.exists(path):
             path = model_folder.beside(start, _THRESHOLD_FILE)
@@ -281,7 +285,7 @@ class Squad:
 
     def _save_threshold(self) -> str:
         """Writes the tuned threshold; returns the path."""
-        path = os.path.join(self._folder, _THRESHOLD_FILE)
+        path = self._folder.file(_THRESHOLD_FILE)
         step, init_checkpoint = self._weights_source()
         kept = {
             "null_score_diff_threshold": self._threshold,
@@ -295,9 +299,6 @@ class Squad:
 
     def save_model(self, folder: str) -> None:
         """Writes the SavedModel."""
-        from serving import graphs
-        from tasks.squad import export
-
         settings = self._settings
         if settings.answer_text != OFFSETS:
             say("note: the export uses --answer_text=offsets")
@@ -314,8 +315,6 @@ class Squad:
         Returns:
             the path and the number of windows.
         """
-        from data.text import text_ops
-
         settings, text = self._settings, self._tuning_settings.text
 
         def encoded() -> Iterator[dict]:
@@ -328,7 +327,7 @@ class Squad:
             if schema is windows.TRAINING_SCHEMA:
                 self._report_lost(dataset, maker.lost)
 
-        path = os.path.join(self._folder, name)
+        path = self._folder.file(name)
         return path, records.make(
             settings, path, dataset.path, dataset.examples, encoded, schema
         )
@@ -337,7 +336,7 @@ class Squad:
         self, dataset: squad.Dataset, lost: list[windows.LostAnswer]
     ) -> None:
         """Logs and lists the answers that training does not see as labelled."""
-        path = os.path.join(self._folder, _LOST_FILE)
+        path = self._folder.file(_LOST_FILE)
         listed = [x._asdict() for x in lost]
         write_whole(
             path, json.dumps(listed, indent=1, ensure_ascii=False) + "\n"

@@ -16,6 +16,8 @@ from common.errors import UserError
 from common.formats import json_files
 from common.progress import say
 from data import features, sequences, tables
+from tasks import finetuning
+from tasks.swag.settings import Settings
 
 _LABEL = "label"
 _ENDING = "ending"
@@ -75,6 +77,21 @@ def read(path: str, labelled: bool) -> list[ChoiceExample]:
     if not examples:
         raise UserError("no examples", path=path, expected="one per line")
     return examples
+
+
+def read_files(settings: Settings) -> dict[str, list[ChoiceExample]]:
+    """Reads the files that the settings require.
+
+    Returns:
+        flag of a file -> its examples.
+
+    Raises:
+        UserError: as for `read`.
+    """
+    return {
+        name: read(path, name != "predict_file")
+        for name, path in finetuning.requested_files(settings).items()
+    }
 
 
 def training_schema(choices: int) -> dict:

@@ -1,44 +1,50 @@
 """Fine-tuning, evaluation, prediction and export of run_swag.py."""
 
-import os
 from collections.abc import Iterator
+
+import numpy as np
 
 from common.progress import say
 from common.storage import write_whole
-from data.text import vocabulary
+from data.records import example_files
+from data.text import tokenization, vocabulary
+from modeling import task_losses, task_models
+from serving import graphs
 from tasks import (
     class_report,
     eval_report,
     finetuning,
+    finetuning_run,
     records,
+    run_folder,
     training_run,
 )
 from tasks.swag import examples as swag
+from tasks.swag import export
 from tasks.swag.settings import Settings
 
 
 class Choosing:
-    """Multiple choice, a task for `tasks.finetuning.run`.
+    """Multiple choice, a task for `tasks.finetuning_run.run`.
 
     Args:
         settings: settings of the script.
         setup: from `finetuning.check`.
+        folder: the folder of the run.
         examples: flag of a file -> its examples.
 
     Attributes:
-        tuning: the `finetuning.FineTuningRun`.
-        report: see `finetuning.FineTuningTask`.
+        tuning: the `finetuning_run.FineTuningRun`.
+        report: see `finetuning_run.FineTuningTask`.
     """
 
     def __init__(
         self,
         settings: Settings,
         setup: finetuning.Setup,
+        folder: run_folder.RunFolder,
         examples: dict[str, list[swag.ChoiceExample]],
     ):
-        from data.text import tokenization
-        from modeling import task_losses, task_models
-
         self._settings, self._setup = settings, setup
         self._examples, self.report = examples, {}
         self._tuning_settings = tuning = settings.tuning
@@ -57,10 +63,10 @@ class Choosing:
             tuning.max_seq_length,
             self._choices,
         )
-        folder, count, data = tuning.training.output_dir, 0, ""
-        self._train_path = os.path.join(folder, "train.tf_record")
+        self._folder, count, data = folder, 0, ""
+        self._train_path = folder.file("train.tf_record")
         if "train_file" in examples:
-            data = records.of_training(folder, settings.train_file)
+            data = records.of_training(folder.shared, settings.train_file)
             count = records.make(
                 settings,
                 self._train_path,
@@ -72,9 +78,9 @@ class Choosing:
                 choices_of_all_files=self._choices,
             )
             self._report_truncated("train_file")
-        self.tuning = finetuning.FineTuningRun(
+        self.tuning = finetuning_run.FineTuningRun(
             settings,
-            setup,
+            folder,
             training_run.TrainingTask(
                 lambda: task_models.build_choice_model(
                     setup.config, tuning.training.random_seed
@@ -94,8 +100,6 @@ class Choosing:
 
     def train(self) -> str:
         """Trains; returns the prefix of the last checkpoint."""
-        from data.records import example_files
-
         examples = example_files.load(
             self._train_path,
             swag.training_schema(self._choices),
@@ -106,8 +110,6 @@ class Choosing:
 
     def evaluate(self) -> dict[str, float]:
         """Computes accuracy and loss on --eval_file."""
-        import numpy as np
-
         examples = self._examples["eval_file"]
         found = self._probabilities(
             "eval_file",
@@ -154,7 +156,7 @@ class Choosing:
         tuning = self._tuning_settings
         if not tuning.do_predict:
             return []
-        path = os.path.join(tuning.training.output_dir, "predictions.tsv")
+        path = self._folder.file("predictions.tsv")
         found = self._probabilities(
             "predict_file", tuning.predict_batch_size, "predicted"
         )
@@ -163,9 +165,6 @@ class Choosing:
 
     def save_model(self, folder: str) -> None:
         """Writes a SavedModel."""
-        from serving import graphs
-        from tasks.swag import export
-
         chooser = export.Chooser(
             self._setup.config, self._tuning_settings, self.tuning.weights()
         )
@@ -176,8 +175,6 @@ class Choosing:
 
     def _probabilities(self, name: str, batch_size: int, what: str):
         """Yields float64 [choices], the probabilities of each example."""
-        import numpy as np
-
         examples = self._examples[name]
         outputs = self.tuning.predict(
             self._featurize(name), batch_size, what, len(examples)

@@ -3,6 +3,7 @@
 import dataclasses
 
 from common.flags import flag, group
+from tasks import finetuning
 from tasks.finetuning_settings import FineTuning
 
 
@@ -20,3 +21,11 @@ class Settings:
     predict_file: str | None = flag(
         None, "CSV or JSON lines, labels ignored, for --do_predict.", path=True
     )
+
+    def check(self) -> None:
+        """Checks that the required files are named.
+
+        Raises:
+            UserError: one is missing.
+        """
+        finetuning.check_files(self)

@@ -274,11 +274,12 @@ def test_values_by_mark():
     assert len(flags.as_dict(settings)) == 8
 
 
-def test_what_only_the_first_worker_writes_is_marked():
+def test_what_workers_may_have_of_their_own_is_marked():
     settings = [script.Settings for script in (run_classifier, run_squad)]
-    assert [set(flags.as_dict(x(), "chief")) for x in settings] == [
-        {"export_dir", "glue_dir", "profile_steps"},
-        {"export_dir", "profile_steps"},
+    shared = {"cluster_timeout", "distribution", "profile_steps", "train_for"}
+    assert [set(flags.as_dict(x(), "per_worker")) for x in settings] == [
+        {"export_dir", "glue_dir", *shared},
+        {"export_dir", *shared},
     ]
 
 

@@ -4,8 +4,10 @@ import gzip
 
 import pytest
 
+from common import flags
 from common.errors import UserError
 from tasks.squad import examples, metrics
+from tasks.squad.settings import Settings as SquadSettings
 
 
 def rejection(read, path, content):
@@ -21,7 +23,11 @@ def test_the_megabytes_of_squad_are_a_flag(tmp_path, capsys, pack):
     content = pack(b'["' + b"a" * 1_000_000 + b'"]')
     for read in (
         lambda path: examples.read(path, max_json_mb=1),
-        lambda path: examples.read_for(path, "x", examples.SPANS, False, 1),
+        lambda path: examples.read_files(
+            flags.replace(
+                SquadSettings(), train_file=path, do_train=True, max_json_mb=1
+            )
+        ),
     ):
         assert rejection(read, path, content) == (
             ": more than 1,000,000 bytes; split the file, or pass a larger "

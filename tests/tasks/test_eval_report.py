@@ -4,7 +4,8 @@ import math
 import numpy as np
 import pytest
 
-from tasks import class_report, eval_report, output_dir
+from tasks import class_report, eval_report
+from tasks.run_folder import RunFolder
 
 GOLD = [0, 0, 0, 1, 1, 2]
 FOUND = [0, 0, 1, 1, 0, 0]
@@ -116,7 +117,9 @@ def test_right_answers_that_are_overconfident_are_reported():
 def test_the_file_holds_all_digits_and_the_lines_six(tmp_path, capsys):
     metrics = {"acc": 2 / 3, "total": 7}
     references = {"acc/majority": 0.5, "acc/chance": 1 / 3}
-    path = output_dir.write_results(str(tmp_path), 31, metrics, references)
+    folder = RunFolder(str(tmp_path), str(tmp_path), None, None)
+    report = {"task": "x", "references": references}
+    path, _ = folder.write_results(31, metrics, report)
     assert capsys.readouterr().out == (
         "acc = 0.666667 (majority 0.500000, chance 0.333333)\n"
         "global_step = 31\ntotal = 7\n"

@@ -11,7 +11,12 @@ from common import flags, tensor_files
 from data import batching, features
 from data.records import example_files
 from modeling import checkpoints, task_losses, task_models
-from tasks import finetuning, settings, training_run
+from tasks import (
+    finetuning_run,
+    run_folder,
+    settings,
+    training_run,
+)
 from tasks.swag.settings import Settings
 from tests.helpers import killed_runs, small
 from tests.helpers.small import S, V
@@ -27,12 +32,13 @@ def build():
     return task_models.build_classifier(config, CLASSES)
 
 
-def finetuning_run(folder, **named):
+def make_run(folder, **named):
     """A run of the classifier, as a script makes it."""
     everything = flags.replace(
         Settings(),
         output_dir=str(folder),
         train_batch_size=4,
+        max_seq_length=S,
         num_train_epochs=1,  # of 5.75 steps
         warmup_proportion=0.5,
         learning_rate=RATE,
@@ -40,9 +46,10 @@ def finetuning_run(folder, **named):
         log_steps=1,
         **named,
     )
-    return finetuning.FineTuningRun(
+    config = small.config(num_hidden_layers=1)
+    return finetuning_run.FineTuningRun(
         everything,
-        finetuning.Setup(small.config(num_hidden_layers=1), {}, [5, S]),
+        run_folder.RunFolder(str(folder), str(folder), config, None),
         training_run.TrainingTask(
             build,
             (task_losses.LABELS,),
@@ -62,15 +69,17 @@ def test_the_interval_of_the_curves_follows_the_run(log_steps, last, expected):
     run = types.SimpleNamespace(
         _training=settings.Training(log_steps=log_steps),
         _task=types.SimpleNamespace(num_train_steps=last),
-        learning_rate=None,
+        _learning_rate=None,
     )
-    schedule = training_run.TrainingRun.schedule(run, 4, last, eval_steps=0)
+    schedule = training_run.TrainingRun.schedule(
+        run, None, 4, last, eval_steps=0
+    )
     assert schedule.log_steps == expected
 
 
 def train(folder):
     """Trains as a script does; returns the number of the first batch."""
-    tuning = finetuning_run(folder, do_train=True)
+    tuning = make_run(folder, do_train=True)
     tuning.start()
     rng = np.random.default_rng(3)
     rows = [
@@ -109,7 +118,7 @@ def test_the_best_checkpoint_does_not_replace_the_given_weights(run, tmp_path):
     for path in folder.glob("model.ckpt-2.*"):
         shutil.copy(path, best)
     other = str(folder / "model.ckpt-4")
-    tuning = finetuning_run(tmp_path, init_checkpoint=other)
+    tuning = make_run(tmp_path, init_checkpoint=other)
     tuning.start()
     tuning.restore_best()
     assert tuning.weights_step == 0

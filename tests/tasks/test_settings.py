@@ -21,6 +21,7 @@ from modeling.config import BertConfig
 from tasks import finetuning, settings
 from tasks.pretraining import run as pretraining_run
 from tasks.pretraining.inputs import Inputs
+from tasks.run_folder import RunFolder
 from tests.helpers import classifier_files, small
 from tests.helpers.small import L, P, S
 
@@ -180,12 +181,12 @@ def test_only_batches_that_are_computed_must_divide_over_the_devices(
     given.check()
     config = BertConfig.from_json_file(folder / "config.json")
     inputs = Inputs.open(given, config)
-    given.training.check([x.batch_size for x in inputs.phases])
+    run = RunFolder(given.training.output_dir, "", config, None)
     if refused is None:
-        pretraining_run.Pretraining(given, config, inputs)
+        pretraining_run.Pretraining(given, run, inputs)
         return
     with pytest.raises(UserError, match=f"--{refused}; expected a multiple"):
-        pretraining_run.Pretraining(given, config, inputs)
+        pretraining_run.Pretraining(given, run, inputs)
 
 
 def test_fine_tuning_divides_its_batch_only_to_train(folder, tmp_path):

@@ -128,7 +128,8 @@ def test_the_throughput_is_logged_in_tokens(tmp_path, capsys):
             rate * tokens / tiny.ROWS
         )
     tokens_per_second = line["tokens_per_second"]
-    log_line = capsys.readouterr().err.splitlines()[-1]
+    lines = capsys.readouterr().err.splitlines()
+    log_line = [line for line in lines if "tokens/s" in line][-1]
     assert log_line.endswith(
         f" examples/s | {quantity(tokens_per_second)} tokens/s | 0 s left"
     )

@@ -1,12 +1,18 @@
-"""Claims of a folder, and warnings about a run that is resumed."""
+"""The folder of a run: who claims it, and what it must not hold."""
+
+import dataclasses
+import json
 
 import pytest
 
-from common import flags
+from common import flags, locks
 from common import main as common_main
 from common.errors import UserError
-from tasks import output_dir
+from tasks import run_folder, training_run
+from tasks.classification.settings import Settings as TaskSettings
+from tasks.features import settings as features_settings
 from tasks.pretraining.settings import Settings
+from tasks.run_folder import RunFolder
 from tests.helpers import small
 
 BEFORE = {
@@ -20,9 +26,9 @@ BEFORE = {
 
 
 def warning(capsys, **changed):
-    now = {**flags.as_dict(Settings()), **BEFORE, **changed}
-    decisive = flags.as_dict(Settings(), "resume")
-    output_dir.warn_of_changes(BEFORE, now, decisive)
+    now = {**flags.as_dict(TaskSettings()), **BEFORE, **changed}
+    decisive = flags.as_dict(TaskSettings(), "resume")
+    training_run.warn_of_changes(BEFORE, now, decisive)
     return capsys.readouterr().err
 
 
@@ -74,32 +80,33 @@ def test_the_vocabulary_of_a_checkpoint_is_found(tmp_path, beside, checkpoint):
     other = tmp_path / "other.txt"
     other.write_text("the\ncat\n")
     prefix = str(tmp_path / "run" / checkpoint)
-    output_dir.check_beside(prefix, str(path))
+    run_folder.check_beside(prefix, str(path))
     with pytest.raises(UserError, match=":2: token 'cat'; expected 'tree'"):
-        output_dir.check_beside(prefix, str(other))
+        run_folder.check_beside(prefix, str(other))
     path.unlink()
-    output_dir.check_beside(prefix, str(other))
+    run_folder.check_beside(prefix, str(other))
 
 
 def test_each_command_of_a_run_is_kept_once(tmp_path, monkeypatch):
-    folder = str(tmp_path / "run")
+    path = str(tmp_path / "run")
+    folder = RunFolder(path, path, small.config(), None)
     for words in (["a.py", "--x=b c"], ["a.py", "--x=b c"], ["a.py"]):
         monkeypatch.setattr("sys.argv", words)
-        output_dir.prepare(folder, small.config(), None)
+        folder.write_inputs()
     text = (tmp_path / "run" / "command.txt").read_text()
     assert text == "a.py '--x=b c'\na.py\n"
 
 
 def test_a_claimed_folder_that_stays_empty_is_removed(tmp_path):
     run = tmp_path / "a" / "b" / "run"
-    with output_dir.claim(str(run)):
+    with run_folder.claim(str(run)):
         assert [path.name for path in run.iterdir()] == [".lock"]
     assert list(tmp_path.iterdir()) == []
-    with output_dir.claim(str(run)):
+    with run_folder.claim(str(run)):
         (run / "checkpoint").touch()
     assert [path.name for path in run.iterdir()] == ["checkpoint"]
     (tmp_path / "empty").mkdir()
-    with output_dir.claim(str(tmp_path / "empty")):
+    with run_folder.claim(str(tmp_path / "empty")):
         pass
     assert (tmp_path / "empty").exists()
 
@@ -116,7 +123,7 @@ def test_a_folder_that_cannot_be_claimed(tmp_path, capsys, name, message):
     folder = str(tmp_path / name)
 
     def claim(argv):
-        with output_dir.claim(folder):
+        with run_folder.claim(folder):
             pass
 
     assert common_main.run(claim, []) == 2
@@ -124,10 +131,10 @@ def test_a_folder_that_cannot_be_claimed(tmp_path, capsys, name, message):
 
 
 def test_a_missing_vocabulary_is_not_blamed_on_the_folder(tmp_path, capsys):
-    run, path = tmp_path / "run", tmp_path / "vocab.txt"
+    run, path = str(tmp_path / "run"), tmp_path / "vocab.txt"
 
     def prepare(argv):
-        output_dir.prepare(str(run), small.config(), str(path))
+        RunFolder(run, run, small.config(), str(path)).write_inputs()
 
     assert common_main.run(prepare, []) == 2
     assert capsys.readouterr().err.startswith(f"error: {path}: cannot be read")
@@ -135,5 +142,76 @@ def test_a_missing_vocabulary_is_not_blamed_on_the_folder(tmp_path, capsys):
 
 def test_remote_storage_has_no_locks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with output_dir.claim("gs://b/run"), output_dir.claim("gs://b/run"):
+    with run_folder.claim("gs://b/run"), run_folder.claim("gs://b/run"):
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def here(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
+def opened(**named):
+    named = {"output_dir": "run", "do_train": True, **named}
+    settings = flags.replace(Settings(), **named)
+    return RunFolder.open(settings.training, small.config(), None)
+
+
+def test_a_run_that_trains_claims_its_folder(here):
+    with opened() as folder:
+        assert folder.is_chief and folder.path == "run"
+        with pytest.raises(UserError, match=r"^run: in use by process \d+ on "):
+            opened().__enter__()
+        with opened(do_train=False):
+            pass
+    with opened():
+        pass
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_of_several_workers_the_first_claims_and_prints(
+    here, monkeypatch, tmp_path, capsys, index
+):
+    cluster = {
+        "cluster": {"worker": ["a:1", "b:2"]},
+        "task": {"type": "worker", "index": index},
+    }
+    monkeypatch.setenv("TF_CONFIG", json.dumps(cluster))
+    (tmp_path / "run").mkdir()
+    with locks.hold(str(tmp_path / "run" / ".lock"), "run"):
+        if index == 0:
+            with pytest.raises(UserError, match="in use"):
+                opened().__enter__()
+            return
+        with opened() as folder:
+            print("not shown")
+            best = folder.below("best")
+            assert not folder.is_chief and not best.is_chief
+            assert best.shared == "run/best"
+            folder.write_inputs()
+    assert list((tmp_path / "run").iterdir()) == []
+    assert not list(tmp_path.glob("worker-*"))
+    assert capsys.readouterr().out == ""
+
+
+def test_a_folder_of_another_network_is_rejected(here):
+    with opened() as folder:
+        folder.write_inputs()
+        other = dataclasses.replace(folder, config=small.config(vocab_size=7))
+        other.write_inputs()
+    with pytest.raises(UserError, match="run: holds a run with another config"):
+        opened().__enter__()
+
+
+def test_a_checkpoint_of_the_current_folder_is_not_that_of_a_run(
+    tmp_path, monkeypatch
+):
+    """A script without output_dir continues no run."""
+    (tmp_path / "checkpoint").touch()
+    monkeypatch.chdir(tmp_path)
+    argv = ["extract_features.py"]
+    argv += [f"--{x}_file=x" for x in ("input", "output", "vocab")]
+    argv += ["--bert_config_file=x", "--init_checkpoint=missing"]
+    settings = flags.parse(argv, features_settings.Settings, "")
+    with pytest.raises(UserError, match="missing: no such checkpoint"):
+        features_settings.check(settings)

@@ -1,0 +1,115 @@
+"""Files of run_ner.py, and the labels of their words."""
+
+import dataclasses
+
+from common import storage
+from common.errors import UserError
+from modeling.formats import model_folder
+from tasks import finetuning, run_folder
+from tasks.ner import conll, entities
+from tasks.ner.entities import ANY, ENTITIES
+from tasks.ner.settings import Settings
+
+
+def read_files(settings: Settings) -> dict[str, list[conll.Sentence]]:
+    """Reads the files that the settings require.
+
+    Returns:
+        flag of a file -> its sentences.
+
+    Raises:
+        UserError: a file is missing or has an invalid line.
+    """
+    sentences = {}
+    for name, path in finetuning.requested_files(settings).items():
+        storage.list_files(path, name)
+        label = None if name == "predict_file" else settings.label_column
+        columns = conll.Columns(settings.word_column, label)
+        sentences[name] = conll.read(path, columns)
+    return sentences
+
+
+def find(
+    settings: Settings, sentences: dict[str, list[conll.Sentence]]
+) -> tuple[str, list[str]]:
+    """Determines the labels, and converts entity labels to BIO.
+
+    Args:
+        settings: settings of the script.
+        sentences: flag of a file -> its sentences; entries are replaced.
+
+    Returns:
+        kind of the labels and their names.
+
+    Raises:
+        UserError: if the labels are unknown, or differ from those of the run.
+    """
+    task = recorded_task(settings)
+    kind = task["kind"] if task else settings.label_kind
+    for name, some in sentences.items():
+        if name == "predict_file" or kind == ANY:
+            continue
+        path = getattr(settings, name)
+        marked = conll.has_entities(some, path)
+        if not marked and kind == ENTITIES:
+            raise UserError(
+                f"labels such as {some[0].labels[0]!r}",
+                path=path,
+                line=some[0].line,
+                expected="O, or B- or I- and a type",
+                fix="see --label_kind and --label_column",
+            )
+        kind = ENTITIES if marked else ANY
+        if marked:
+            sentences[name] = [
+                dataclasses.replace(x, labels=entities.to_bio(x.labels))
+                for x in some
+            ]
+    if "train_file" not in sentences:
+        if task is None:
+            raise UserError(
+                "unknown labels",
+                path=settings.tuning.training.output_dir,
+                expected=f"{model_folder.TASK} of a trained model",
+                fix="pass --do_train, or the --output_dir of a training run",
+            )
+        return kind, task["labels"]
+    found = {y for x in sentences["train_file"] for y in x.labels}
+    labels = sorted(found)
+    if kind == ENTITIES:
+        labels = entities.bio_labels(
+            label[2:] for label in found if label != entities.OUTSIDE
+        )
+    _check_recorded(settings.tuning.training.output_dir, task, labels)
+    return kind, labels
+
+
+def recorded_task(settings: Settings) -> dict | None:
+    """Reads the labels of the run in output_dir, or of the checkpoint."""
+    training, task = settings.tuning.training, None
+    path = training.output_dir
+    if run_folder.has_checkpoint(path):
+        task = model_folder.recorded_task(path)
+    if not task and training.model.init_checkpoint and not training.do_train:
+        path = training.model.init_checkpoint
+        task = model_folder.task_of(path)
+    if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
+        raise UserError(
+            f"its {model_folder.TASK} was not written by run_ner.py",
+            path=path,
+            expected="labels of words",
+            fix="pass another folder",
+        )
+    return task
+
+
+def _check_recorded(folder: str, task: dict | None, labels: list[str]) -> None:
+    """Rejects a folder with checkpoints for other labels."""
+    if task and task["labels"] != labels:
+        raise UserError(
+            f"holds a run with {len(task['labels'])} labels: "
+            f"{', '.join(task['labels'])[:80]}",
+            path=folder,
+            expected=f"{len(labels)}: {', '.join(labels)[:80]}",
+            fix="pass another --output_dir",
+        )

@@ -1,0 +1,238 @@
+"""The folder of a run: its claim, its checks and its files."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Self
+
+from common import locks, storage
+from common.errors import UserError
+from common.storage import write_whole
+from data.text import vocabulary
+from modeling.config import BertConfig
+from modeling.formats import model_folder
+from tasks import eval_report
+from training import cluster
+
+VOCABULARY = "vocab.txt"
+BEST = "best"  # folder of the best checkpoint
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """The --output_dir of a run, as this process uses it.
+
+    Attributes:
+        path: where this process writes: --output_dir or, of other workers
+            than the first, a temporary folder.
+        shared: --output_dir, which holds the checkpoints.
+        config: sizes of the network.
+        vocab_file: the vocabulary; None: unknown.
+    """
+
+    path: str
+    shared: str
+    config: BertConfig
+    vocab_file: str | None
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(
+        cls, training, config: BertConfig, vocab_file: str | None
+    ) -> Iterator[Self]:
+        """Claims --output_dir for a run, if it trains, and checks it.
+
+        Of several workers, the first alone writes and prints.
+
+        Args:
+            training: the `tasks.settings.Training` of the run.
+            config: sizes of the network.
+            vocab_file: the vocabulary; None: unknown.
+
+        Raises:
+            UserError: another process trains in the folder, it is a file, or
+                it holds a run with another network or vocabulary.
+        """
+        path = shared = training.output_dir
+        devices = training.devices
+        workers = cluster.from_flags(devices.distribution, devices.use_tpu)
+        with contextlib.ExitStack() as held:
+            if workers and not workers.is_chief:
+                path = held.enter_context(
+                    tempfile.TemporaryDirectory(prefix="worker-")
+                )
+                nowhere = held.enter_context(open(os.devnull, "w"))
+                held.enter_context(contextlib.redirect_stdout(nowhere))
+            elif training.do_train:
+                held.enter_context(claim(shared))
+            _check(shared, config, vocab_file)
+            yield cls(path, shared, config, vocab_file)
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes the files of the run."""
+        return self.path == self.shared
+
+    def below(self, name: str) -> Self:
+        """The folder of another run in this one."""
+        return dataclasses.replace(
+            self, path=self.file(name), shared=os.path.join(self.shared, name)
+        )
+
+    def file(self, name: str) -> str:
+        """The path of a file that this process writes."""
+        return os.path.join(self.path, name)
+
+    def write_inputs(self) -> None:
+        """Creates the folder; writes config, vocabulary and command to it.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        storage.make_folder(self.path)
+        write_whole(self.file("bert_config.json"), self.config.to_json())
+        if self.vocab_file:
+            with storage.open_file(self.vocab_file, "rb") as file:
+                write_whole(self.file(VOCABULARY), file.read())
+        path, before = self.file("command.txt"), ""
+        command = shlex.join(sys.argv) + "\n"
+        if storage.exists(path):
+            with storage.open_text(path) as file:
+                before = file.read()
+        if not before.endswith(command):
+            write_whole(path, before + command)
+
+    def write_results(
+        self, step: int, metrics: dict[str, float], report: dict | None = None
+    ) -> list[str]:
+        """Writes and prints `eval_results.txt` with the original's keys.
+
+        The file has all digits, the printed lines six.
+
+        Args:
+            step: global step.
+            metrics: metric -> value.
+            report: see `eval_report`, which is written too; its references
+                are printed beside the metrics.
+
+        Returns:
+            the paths of the files.
+        """
+        paths = [self.file("eval_results.txt")]
+        result = {"global_step": step, **metrics}
+        lines = [f"{key} = {result[key]}\n" for key in sorted(result)]
+        write_whole(paths[0], "".join(lines))
+        references = (report or {}).get("references", {})
+        for key in sorted(result):
+            shown = value = result[key]
+            if isinstance(value, float):
+                shown = eval_report.describe(key, value, references)
+            print(f"{key} = {shown}")
+        if report is not None:
+            paths.append(eval_report.write(self.path, metrics, report))
+        return paths
+
+
+@contextlib.contextmanager
+def claim(folder: str) -> Iterator[None]:
+    """Reserves a folder for one process that trains.
+
+    The folder is created, and removed again if it stays empty. The lock ends
+    with the process. On remote storage, which has no locks, nothing is done.
+
+    Args:
+        folder: output_dir of the run.
+
+    Raises:
+        UserError: another process trains in the folder, which the message
+            names.
+        OSError: the folder cannot be written.
+    """
+    if storage.is_remote(folder):
+        yield
+        return
+    _check_is_folder(folder)
+    path = pathlib.Path(folder).absolute()
+    with contextlib.ExitStack() as held:
+        new = [x for x in (path, *path.parents) if not x.exists()]
+        for each in reversed(new):  # the last one is removed first
+            held.callback(_remove_empty, each)
+        path.mkdir(parents=True, exist_ok=True)
+        held.enter_context(locks.hold(str(path / ".lock"), folder))
+        yield
+
+
+def _remove_empty(folder: pathlib.Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _check(folder: str, config: BertConfig, vocab_file: str | None) -> None:
+    """Rejects a folder with a run of another network or vocabulary."""
+    _check_is_folder(folder)
+    path = os.path.join(folder, "bert_config.json")
+    if storage.exists(path) and BertConfig.from_json_file(path) != config:
+        raise UserError(
+            "holds a run with another config",
+            path=folder,
+            fix="pass another --output_dir, or the config of this run",
+        )
+    path = os.path.join(folder, VOCABULARY)
+    if vocab_file and storage.exists(path):
+        fix = "pass another --output_dir, or the run's vocabulary"
+        vocabulary.check_same(vocab_file, path, fix)
+
+
+def _check_is_folder(folder: str) -> None:
+    if storage.exists(folder) and not storage.is_folder(folder):
+        raise UserError("is a file", path=folder, expected="a folder")
+
+
+def has_checkpoint(folder: str) -> bool:
+    """Returns whether a folder holds the checkpoints of a run; "": none."""
+    return bool(folder) and storage.exists(os.path.join(folder, "checkpoint"))
+
+
+def check_checkpoint(checkpoint: str) -> None:
+    """Rejects a prefix or folder without a checkpoint, without TensorFlow.
+
+    Raises:
+        UserError: there is no file with the name.
+    """
+    if not storage.any_starts_with(checkpoint):
+        raise UserError(
+            "no such checkpoint",
+            path=checkpoint,
+            expected=f"the file {checkpoint}.index, or a folder of checkpoints",
+            fix="check --init_checkpoint",
+        )
+
+
+def check_beside(checkpoint: str, vocab_file: str) -> None:
+    """Rejects a vocabulary with other ids than that of a checkpoint.
+
+    New words may fill the `[unusedN]` slots, or follow the last token.
+
+    Args:
+        checkpoint: prefix or folder; its vocabulary is the file beside it, in
+            the assets of a SavedModel, or in the folder of the run.
+        vocab_file: the vocabulary.
+
+    Raises:
+        UserError: if a token has another id.
+    """
+    is_folder = storage.is_folder(checkpoint)
+    folder = checkpoint if is_folder else os.path.dirname(checkpoint)
+    paths = [os.path.join(folder, VOCABULARY), model_folder.asset(folder)]
+    if os.path.basename(folder.rstrip("/")) == BEST:
+        run = os.path.dirname(folder.rstrip("/"))
+        paths.append(os.path.join(run, VOCABULARY))
+    for path in paths:
+        if storage.exists(path):
+            fix = f"pass --vocab_file={path}"
+            vocabulary.check_same(vocab_file, path, fix, may_extend=True)
