@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from common import text_lines
 from common.errors import UserError
+from common.formats import json_files
 from common.storage import write_whole
 from tasks.ner import entities
 
@@ -68,6 +69,12 @@ def read(path: str, columns: Columns) -> list[Sentence]:
         UserError: if the file cannot be read, has no words, or a line has a
             different number of columns than the first.
     """
+    if json_files.is_json(path):
+        raise UserError(
+            "is JSON",
+            path=path,
+            expected="columns: a word and its label in each line",
+        )
     sentences, document, inside = [], 0, False
     for number, fields in _read_lines(path, columns):
         if not fields or fields == [DOCUMENT]:

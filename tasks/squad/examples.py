@@ -7,7 +7,7 @@
 
 In SQuAD 2.0, a question also has "is_impossible": if true, there is no answer.
 The format of Hugging Face's `datasets` is also supported, as JSON lines or as a
-list of records, where an empty list of texts means no answer:
+list of records, alone or below "data"; an empty list of texts means no answer:
 
     {"id": 7, "context": "It was made in 1895.",
      "question": "When was it made?",
@@ -57,6 +57,10 @@ class _Record(msgspec.Struct):
     question: str
     answers: list[_Answer] | _Lists | None = None
     is_impossible: bool | None = None
+
+
+class _Records(msgspec.Struct):
+    data: list[_Record]
 
 
 class _Line(msgspec.Struct):
@@ -232,8 +236,11 @@ def _decode(path: str, content: bytes) -> _File | list[_Record]:
     try:
         json_files.decode(content.strip().partition(b"\n")[0], _Line)
     except ValueError:
-        with json_files.reported(path, _EXPECTED):
-            return json_files.decode(content, _File | list[_Record])
+        try:
+            return json_files.decode(content, _Records).data
+        except ValueError:  # of the other form
+            with json_files.reported(path, _EXPECTED):
+                return json_files.decode(content, _File | list[_Record])
     records = []
     for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():

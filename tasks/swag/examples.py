@@ -63,7 +63,8 @@ def read(path: str, labelled: bool) -> list[ChoiceExample]:
     def choose(names: list[str]) -> list[str]:
         nonlocal parse
         columns = ["context", "choices"]
-        if not json_files.is_json(path) and "choices" not in names:
+        is_swag = not json_files.is_json(path) or f"{_ENDING}0" in names
+        if is_swag and "choices" not in names:
             parse, columns = _of_endings, _columns_of_endings(path, names)
         return columns + [_LABEL] * labelled
 

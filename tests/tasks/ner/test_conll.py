@@ -182,3 +182,10 @@ def test_comments_of_numbered_words_stay_beside_predictions(write, tmp_path):
 def test_a_word_may_begin_like_a_comment(write):
     (sentence,) = read(write("#yes O\n1 O\n2 O\n"), Columns())
     assert sentence.words == ["#yes", "1", "2"]
+
+
+def test_json_is_no_column_file(tmp_path):
+    path = tmp_path / "train.json"
+    path.write_text('{"tokens": ["EU"], "ner_tags": [3]}\n')
+    with pytest.raises(UserError, match="train.json: is JSON; expected colu"):
+        read(str(path), Columns())

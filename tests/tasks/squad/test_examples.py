@@ -79,8 +79,12 @@ def as_lines(records):
     ).encode()
 
 
+def as_data(records):
+    return {"version": "0.1.0", "data": records}
+
+
 @pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("form", [as_lines, list])
+@pytest.mark.parametrize("form", [as_lines, list, as_data])
 def test_files_of_datasets_equal_those_of_squad(write, form, count):
     """JSON lines, as `to_json` writes them, and a list of records."""
     answers = {"text": ["1895", "in 1895"], "answer_start": [15, 12]}

@@ -1,6 +1,7 @@
 """Multiple choice: SWAG's files and JSON lines to features."""
 
 import csv
+import dataclasses
 import json
 
 import pytest
@@ -66,6 +67,13 @@ def test_csv_as_swag_has_it(write):
     )
     assert second.choices[1] == "eats a door."
     assert (second.label, second.line) == (0, 4)  # a field has two lines
+
+
+def test_json_lines_of_swag_equal_its_csv(write):
+    (expected,) = examples.read(write([HEADER, ROW]), labelled=True)
+    record = {**dict(zip(HEADER, ROW)), "label": int(ROW[-1])}
+    (example,) = examples.read(write([record], "a.jsonl"), labelled=True)
+    assert example == dataclasses.replace(expected, line=1)
 
 
 def test_csv_without_labels(write):
