@@ -43,8 +43,8 @@ def bare(training, data):
     """Returns a function that takes a step without the guard."""
     update = training.optimizer.update
 
-    def learn(gradients, variables, rate, learn, factor):
-        update(gradients, variables, rate, factor=factor)
+    def learn(gradients, variables, rate, learn, factor, skipped):
+        update(gradients, variables, rate, factor=factor, skipped=skipped)
 
     training.optimizer.update = learn
     return lambda: training.train(data, tf.constant(1)).numpy()

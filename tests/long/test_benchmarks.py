@@ -1,225 +1,260 @@
-"""The benchmarks of fine-tuning and serving run at toy sizes."""
+"""The benchmarks run at toy sizes; a figure of each is a positive number."""
 
 import json
 import pathlib
 import shutil
-import statistics
 
 import numpy as np
 import pytest
 
+import create_pretraining_data
 import run_classifier
 from benchmarks import (
     ahead_of_time,
     by_seed,
+    checkpoint_save,
+    determinism,
+    experiments,
+    features,
     finetuning,
-    first_questions,
     glue,
+    gpu_steps,
+    guard,
+    instances,
+    long_line,
+    packing,
+    peers_in_turns,
+    preemptions,
+    pretraining_step,
+    records,
+    scaling,
     serving,
     serving_load,
     squad,
     startup,
+    step_profile,
+    text_ops,
+    tokenization,
     transformers_trainer,
+    vocabulary,
 )
 from common import tensor_files
-from data import features
+from data.pretraining.settings import InstanceSettings
 from modeling import checkpoints, models
-from tests.helpers import classifier_files, small, squad_files, text
+from tests.helpers import classifier_files, killed_runs, small, squad_files
+from tests.helpers import text as texts
+from tests.helpers.small import B, P, S, V
 
 pytestmark = pytest.mark.long
 PEERS = pathlib.Path(__file__).parents[2] / ".venv-peers"
-S = small.POSITIONS
+LINES = ["the cats see a dog .", "a bird, a fish"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("benchmarks")
-    classifier_files.write_model(folder)
-    classifier_files.write_task(folder)
-    return folder
-
-
-def test_a_glue_tasks_score_is_that_of_the_script(folder, monkeypatch, capsys):
-    monkeypatch.setattr(glue, "MAX_SEQ_LENGTH", S)
-    seeds = by_seed.numbers("2-3")
-    found = glue.measure("mrpc", str(folder), str(folder), 1, seeds)
-    runs = [json.loads(x) for x in capsys.readouterr().out.splitlines()]
-    assert [(x["side"], x["seed"]) for x in runs] == [("ours", 2), ("ours", 3)]
-    assert list(by_seed.numbers("2")) == [1, 2]
-    values = [x["accuracy"] for x in runs]
-    assert found["ours"]["accuracy"]["values"] == values
-    mean, deviation = statistics.mean(values), statistics.pstdev(values)
-    assert found["ours"]["accuracy"]["mean"] == pytest.approx(mean, abs=1e-4)
-    assert found["ours"]["accuracy"]["deviation"] == pytest.approx(
-        deviation, abs=1e-4
-    )
-    assert found["ours"]["seconds"] > 0
-
-
-@pytest.mark.parametrize("version_2", [False, True])
-def test_squads_scores_are_those_of_the_script(folder, monkeypatch, version_2):
-    """Ours, and those of a peer with constant logits."""
-    monkeypatch.setattr(squad, "MAX_SEQ_LENGTH", S)
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Small files of all kinds; lengths that are fixed in a benchmark."""
+    classifier_files.write_model(tmp_path)
+    classifier_files.write_task(tmp_path)
+    texts.write_corpus(tmp_path / "corpus.txt", 150)
+    (tmp_path / "lines.txt").write_text("".join(f"{x}\n" for x in LINES))
+    (tmp_path / "config.json").write_text(small.config().to_json())
+    for module in (glue, squad, startup):
+        monkeypatch.setattr(module, "MAX_SEQ_LENGTH", small.POSITIONS)
     monkeypatch.setattr(squad, "MAX_QUERY_LENGTH", 4)
     monkeypatch.setattr(squad, "DOC_STRIDE", 3)
-    paths = [
-        squad_files.write(
-            folder / f"{name}.json", 31, seed, version_2=version_2
-        )
-        for seed, name in enumerate(("train", "dev"))
-    ]
-    scored = []
-
-    def logits(peer, train, held_out, names, **settings):
-        assert len(train) >= 31 and set(names) == {
-            features.START_POSITIONS,
-            features.END_POSITIONS,
-        }
-        scored.append(len(held_out))
-        constant = np.zeros((len(held_out), S), np.float32)
-        times = {"seconds": 1.0, "command_seconds": 2.0}
-        return times, (constant, constant)
-
-    monkeypatch.setattr(transformers_trainer, "logits", logits)
-    found = squad.measure(*paths, str(folder), 1, [1], ("python", "folder"))
-    exact = "exact" if version_2 else "exact_match"
-    for side in ("ours", "transformers"):
-        (least,), (f1,) = (found[side][x]["values"] for x in (exact, "f1"))
-        assert 0 <= least <= f1 <= 100
-    assert scored[0] >= 31
+    monkeypatch.setattr(gpu_steps, "MATMUL_SIZE", 13)
+    monkeypatch.setattr(gpu_steps, "CALL", 2)
+    return tmp_path
 
 
-def test_the_first_questions_keep_their_paragraphs():
-    """Two articles of two paragraphs of three questions."""
-
-    def paragraph(number):
-        questions = [{"id": f"{number} {i}"} for i in range(3)]
-        return {"context": f"text {number}", "qas": questions}
-
-    articles = [
-        {"title": "a", "paragraphs": [paragraph(0), paragraph(1)]},
-        {"title": "b", "paragraphs": [paragraph(2), paragraph(3)]},
-    ]
-    whole = {"version": "1.1", "data": articles}
-    assert first_questions.first(whole, 12) == whole
-    for number, kept in ((6, [3, 3]), (7, [3, 3, 1]), (2, [2])):
-        found = first_questions.first(whole, number)
-        assert found["version"] == "1.1"
-        assert len(found["data"]) == (len(kept) + 1) // 2
-        paragraphs = [
-            x for article in found["data"] for x in article["paragraphs"]
-        ]
-        expected = [
-            {**paragraph(i), "qas": paragraph(i)["qas"][:count]}
-            for i, count in enumerate(kept)
-        ]
-        assert paragraphs == expected
+def run_experiments(folder):
+    rows = "sentence\tlabel\n" + "the cat sees .\t0\nred dog .\t1\n" * 20
+    (folder / "SST-2").mkdir()
+    for name in ("train", "dev"):
+        (folder / "SST-2" / f"{name}.tsv").write_text(rows)
+    config = small.config(max_position_embeddings=512).to_json()
+    (folder / "config.json").write_text(config)
+    paths = [str(folder / x) for x in ("vocab.txt", "config.json")]
+    names, runs = list(experiments.VARIANTS), str(folder / "runs")
+    corpus = str(folder / "corpus.txt")
+    experiments.pretrain(corpus, *paths, runs, 2, 1, 2, names)
+    run = f"{runs}/as_in_the_paper_1"
+    experiments.finetune(run, *paths, str(folder), 2, ["sst2"])
 
 
-def test_an_epoch_by_length_is_timed_beside_a_padded_one(folder, run_script):
-    flags = classifier_files.flags_of(folder)
-    flags |= {"output_dir": folder / "run", "num_train_epochs": 1}
-    code, _, err = run_script(run_classifier, "--do_train", **flags)
-    assert code == 0, err
-    figures = finetuning.measure(
+def run_finetuning(folder):
+    named = classifier_files.flags_of(folder)
+    named |= {"output_dir": folder / "run", "num_train_epochs": 1}
+    words = [f"--{name}={value}" for name, value in named.items()]
+    run_classifier.main(["run_classifier", "--do_train", *words])
+    return finetuning.measure(
         "classifier",
         str(folder / "run" / "train.tf_record"),
         str(folder),
-        S,
+        small.POSITIONS,
         classifier_files.TRAIN,
         runs=1,
     )
-    assert figures["examples"] == classifier_files.TRAIN
-    assert set(figures["beside"]) == {"padded"}
-    assert 0 < figures["full"] < 1
 
 
-def test_an_export_is_timed(tmp_path):
-    (tmp_path / "lines.txt").write_text("the cat sees\na dog\n" * 19)
-    model = classifier_files.write_export(tmp_path)
-    figures = serving.measure(model, str(tmp_path / "lines.txt"), runs=1)
-    assert figures["texts"] == 2 * 19
-    assert figures["seconds"]["ours"] > 0
-    # Also if all texts have one label.
-    own = serving.ExportedClassifier(model, ["the cat sees"])
-    assert own.names == ["no", "yes", "maybe"]
+def run_instances(folder):
+    documents, vocab = instances.read_documents(
+        str(folder / "corpus.txt"), str(folder / "vocab.txt")
+    )
+    settings = InstanceSettings(max_seq_length=31)
+    return instances.measure(documents, vocab, settings, runs=1)
 
 
-def test_start_up_is_timed_beside_an_import(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(startup, "MAX_SEQ_LENGTH", S)
-    shutil.copytree(folder, tmp_path / "run")
-    config = small.config(vocab_size=len(text.VOCABULARY))
+def run_packing(folder):
+    paths = [str(folder / f"{name}.tfrecord") for name in ("plain", "packed")]
+    for path, packed in zip(paths, ("nopack", "pack"), strict=True):
+        words = [f"--{packed}_sequences", "--max_predictions_per_seq=11"]
+        words += ["--max_seq_length=61", f"--vocab_file={folder}/vocab.txt"]
+        words += [f"--input_file={folder}/corpus.txt", f"--output_file={path}"]
+        create_pretraining_data.main(["", *words])
+    config = small.config(max_position_embeddings=61, num_hidden_layers=1)
+    return packing.measure(*paths, config, 2, steps=1, runs=1)
+
+
+def run_preemptions(folder):
+    killed_runs.write_files(folder)
+    paths = f"{folder}/train.tfrecord", f"{folder}/config.json"
+    return preemptions.measure(*paths, 31, 2)
+
+
+def run_squad(folder, monkeypatch):
+    paths = [
+        squad_files.write(folder / f"{name}.json", 31, seed, version_2=True)
+        for seed, name in enumerate(("train", "dev"))
+    ]
+
+    def logits(peer, train, held_out, names, **settings):
+        zeros = np.zeros((len(held_out), small.POSITIONS), np.float32)
+        return {"seconds": 1.0, "command_seconds": 2.0}, (zeros, zeros)
+
+    monkeypatch.setattr(transformers_trainer, "logits", logits)
+    return squad.measure(*paths, str(folder), 1, [1], ("python", "folder"))
+
+
+def run_startup(folder):
+    shutil.copytree(folder, folder / "quickstart" / "run")
+    config = small.config(vocab_size=len(texts.VOCABULARY))
     named = checkpoints.model_variables(models.build_pretraining_model(config))
     weights = {name: np.array(v) for name, v in named.items()}
-    tensor_files.write(str(tmp_path / "run" / "bert_model.ckpt"), weights)
-    export = classifier_files.write_export(tmp_path)
-    pathlib.Path(export).rename(tmp_path / "packages_export")
-    rows = "sentence\tpackage\nthe cat\tyes\na dog\tno\n"
-    (tmp_path / "packages_train.tsv").write_text(rows + "the dog\tno\n" * 40)
-    found = startup.measure(str(tmp_path), str(folder), runs=1)
-    names = ["fill_mask.py", "predict.py", "first step of run_classifier.py"]
-    assert [x["what"] for x in found] == names
-    assert all(x["import_seconds"] > 0.5 for x in found)
-    assert found[2]["seconds"] > found[2]["import_seconds"]
-    (tmp_path / "packages_train.tsv").unlink()
-    with pytest.raises(SystemExit, match="run_classifier.py failed"):
-        startup.measure(str(tmp_path), str(folder), runs=1)
+    quickstart = folder / "quickstart"
+    tensor_files.write(str(quickstart / "run" / "bert_model.ckpt"), weights)
+    export = classifier_files.write_export(folder)
+    pathlib.Path(export).rename(quickstart / "packages_export")
+    rows = "sentence\tpackage\nthe cat\tyes\na dog\tno\n" + "the dog\tno\n" * 40
+    (quickstart / "packages_train.tsv").write_text(rows)
+    return startup.measure(str(quickstart), str(folder), runs=1)
 
 
-def test_a_server_is_loaded_beside_the_bare_model(tmp_path):
-    (tmp_path / "lines.txt").write_text("the cat sees\na dog\n")
-    lines = str(tmp_path / "lines.txt")
-    model = classifier_files.write_export(tmp_path)
-    found = list(serving_load.measure(model, lines, 0.5, clients=(1, 3)))
-    assert [(x["side"], x["clients"]) for x in found] == [
-        ("serve.py", 1),
-        ("bare", 1),
-        ("serve.py", 3),
-        ("bare", 3),
-    ]
-    for figures in found:
-        assert figures["failed"] == figures["other_labels"] == 0
-        assert 0 < figures["p50_ms"] <= figures["p99_ms"]
+def run_serving_load(folder):
+    model = classifier_files.write_export(folder)
+    lines = str(folder / "lines.txt")
+    return list(serving_load.measure(model, lines, 0.5, clients=(1, 3)))
 
 
-def test_a_step_is_a_program_for_the_compiler(tmp_path, monkeypatch):
-    """With its sums over eight replicas; the compiler is a stand-in."""
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(vars(small.config(num_hidden_layers=1))))
-    python = tmp_path / "python"
-    figures = {
-        "product_flops": 197e9,
-        "argument_bytes": 3e9,
-        "alias_bytes": 1e8,
-        "temporary_bytes": 5e8,
-        "words": "$3 $4 $5",
-    }
-    text = "\nENTRY %main {\n  %a.1 = f32[7]{0} all-reduce(%b)\n}\n"
-    (tmp_path / "text").write_text(text)
-    python.write_text(
-        "#!/bin/sh\n"
-        f"cp $2 {tmp_path}/module.hlo\ncp {tmp_path}/text $6\n"
-        f"echo noise\ncat <<END\n{json.dumps(figures)}\nEND\n"
-    )
-    python.chmod(0o755)
-    found = ahead_of_time.measure(
-        str(python),
-        "v5e",
-        8,
-        str(path),
-        (16, small.S, small.P),
-        "bfloat16",
-        ["remat", "parts=2"],
-    )
-    assert found["words"] == "tpu v5e:2x4 8"
-    assert found["gigabytes"] == 3.5
-    # Two parts; 100 MB read and written take less.
-    assert found["least_milliseconds"] == 2.0
-    assert found["all_reduces"] == 1
-    program = (tmp_path / "module.hlo").read_bytes()
-    assert program.count(b"all-reduce") > 1
-    assert program.count(b"opt-barrier") > 1
-    assert b"f64" not in program
+def run_steps_on_a_device(folder):
+    words = ["remat", "deterministic", "parts=2"]
+    sizes, path = (2 * B, S, P), str(folder / "config.json")
+    return gpu_steps.measure(path, sizes, "float32", words, runs=1)
+
+
+RUNS = {
+    "checkpoint_save": lambda folder: checkpoint_save.measure(
+        small.config(max_position_embeddings=17), 2, str(folder)
+    ),
+    "determinism": lambda folder: determinism.measure(
+        small.config(), B, S, P, runs=1
+    ),
+    "experiments": run_experiments,
+    "features": lambda folder: features.measure(
+        str(folder / "lines.txt"), str(folder), small.POSITIONS, runs=1
+    ),
+    "finetuning": run_finetuning,
+    "glue": lambda folder: glue.measure(
+        "mrpc", str(folder), str(folder), 1, by_seed.numbers("2-3")
+    ),
+    "gpu_steps": run_steps_on_a_device,
+    "guard": lambda folder: guard.measure(small.config(), B, S, P, runs=1),
+    "instances": run_instances,
+    "long_line": lambda folder: long_line.measure(
+        str(folder / "vocab.txt"), (2_000,), 1
+    ),
+    "packing": run_packing,
+    "peers_in_turns": lambda folder: peers_in_turns.measure(
+        "infer",
+        str(folder / "config.json"),
+        B,
+        [S],
+        names=("ours/float32/fused",),
+        runs=1,
+    ),
+    "preemptions": run_preemptions,
+    "pretraining_step": lambda folder: pretraining_step.measure(
+        small.config(), B, S, P, size=13, runs=1
+    ),
+    "records": lambda folder: records.measure(
+        records.ROOT / "create_pretraining_data.py",
+        str(folder / "corpus.txt"),
+        [f"--vocab_file={folder / 'vocab.txt'}"],
+        str(folder / "records.tfrecord"),
+    ),
+    "scaling": lambda folder: scaling.measure(
+        scaling.config_of({**scaling.START, "H": 64, "L": 1}, vocab_size=V),
+        B,
+        S,
+        runs=1,
+    ),
+    "serving": lambda folder: serving.measure(
+        classifier_files.write_export(folder),
+        str(folder / "lines.txt"),
+        runs=1,
+    ),
+    "serving_load": run_serving_load,
+    "startup": run_startup,
+    "step_profile": lambda folder: step_profile.measure(
+        small.config(hidden_size=128, num_attention_heads=2), B, S, P
+    ),
+    "text_ops": lambda folder: text_ops.measure(
+        LINES, str(folder / "vocab.txt"), runs=1
+    ),
+    "tokenization": lambda folder: tokenization.measure(
+        LINES * 99, str(folder / "vocab.txt"), runs=1
+    ),
+    "vocabulary": lambda folder: vocabulary.measure(
+        str(folder / "corpus.txt"), str(folder), 150, runs=1
+    ),
+}
+
+
+def numbers(value):
+    """All numbers in the figures of a benchmark."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [x for part in value for x in numbers(part)]
+    return [value] if isinstance(value, (int, float)) else []
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_benchmark_measures(folder, name, capsys):
+    figures = RUNS[name](folder)
+    if figures is None:  # printed, a line for each
+        lines = capsys.readouterr().out.splitlines()
+        figures = [json.loads(line) for line in lines]
+    found = numbers(figures)
+    assert found and np.isfinite(found).all()
+    assert max(found) > 0
+
+
+def test_squads_scores_beside_those_of_a_peer(folder, monkeypatch):
+    figures = run_squad(folder, monkeypatch)
+    for side in ("ours", "transformers"):
+        (least,), (f1,) = (figures[side][x]["values"] for x in ("exact", "f1"))
+        assert 0 <= least <= f1 <= 100
 
 
 @pytest.mark.parametrize(
