@@ -126,7 +126,6 @@ def pretrain(corpus, vocab, config, folder, steps, seeds, parallel, names):
             *variant.flags,
             f"--eval_input_file={folder}/held_out_{variant.held_out}.tfrecord",
             f"--bert_config_file={config}",
-            f"--vocab_file={vocab}",
             f"--output_dir={own}",
             f"--train_batch_size={batch_size}",
             *("--eval_batch_size=64", "--eval_steps=0"),

@@ -63,7 +63,6 @@ def measure(
             flags = {
                 "input_file": records,
                 "eval_input_file": held_out,
-                "vocab_file": vocab_file,
                 "bert_config_file": config_file,
                 "output_dir": model,
                 "train_batch_size": batch_size,
