@@ -9,20 +9,15 @@ from tasks.classification import examples, inputs, metrics
 from tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
 
 
-def report(
-    part: inputs.Part,
-    labels: Labels,
-    gold: np.ndarray,
-    logits: np.ndarray,
-) -> dict:
+def report(part: inputs.Part, labels: Labels, logits: np.ndarray) -> dict:
     """Reports on the predictions for a file, for `eval_report.write`.
 
     Args:
         part: the file, with N labelled examples.
         labels: the labels of the task.
-        gold: the labels, in the form of `metrics.answers`.
         logits: float32 [N, C].
     """
+    gold = part.labels
     found = metrics.answers(logits, labels.kind)
     if labels.kind == CLASSES:
         class_report.log_one_answer(found.tolist(), labels.names)
@@ -31,7 +26,7 @@ def report(
                 gold, labels.size, "eval_accuracy", "eval_loss"
             ),
             **class_report.of_classes(gold, found, labels.names),
-            "worst_errors": worst(part.examples, labels, gold, logits),
+            "worst_errors": worst(part.examples, labels, logits),
         }
     if labels.kind == MULTI_LABEL:
         _, counts = np.unique(gold, axis=0, return_counts=True)
@@ -48,7 +43,6 @@ def report(
 def worst(
     rows: Iterable[examples.TextExample],
     labels: Labels,
-    gold: np.ndarray,
     logits: np.ndarray,
 ) -> list[dict]:
     """The wrong predictions with the highest probability, with their rows.
@@ -56,21 +50,20 @@ def worst(
     Args:
         rows: the N examples.
         labels: the labels of the task, CLASSES.
-        gold: ids of the labels, int [N].
         logits: float32 [N, C].
     """
     probabilities = metrics.probabilities(logits, CLASSES)
-    found = zip(rows, gold, logits.argmax(-1), probabilities, strict=True)
+    found = zip(rows, logits.argmax(-1), probabilities, strict=True)
     wrong = (
         {
             "id": row.id,
             "line": row.line,
             "text": [row.text, row.text_b] if row.text_b else row.text,
-            "label": labels.names[label],
+            "label": labels.names[row.label],
             "predicted": labels.names[answer],
             "probability": float(chances[answer]),
         }
-        for row, label, answer, chances in found
-        if label != answer
+        for row, answer, chances in found
+        if row.label != answer
     )
     return class_report.worst(wrong)

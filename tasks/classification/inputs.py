@@ -8,6 +8,8 @@ import functools
 import os
 from collections.abc import Iterator
 
+import numpy as np
+
 from common import flags, storage
 from common.errors import UserError
 from common.progress import say
@@ -50,6 +52,12 @@ class Part:
     examples: list[TextExample]
     name: str = ""
     submission: str = ""
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The labels, in the form of `metrics.answers`."""
+        labels = np.array([example.label for example in self.examples])
+        return labels.astype("f4") if labels.dtype.kind == "f" else labels
 
     @property
     def is_labelled(self) -> bool:

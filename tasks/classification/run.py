@@ -6,13 +6,11 @@ Wiring: records -> `finetuning` -> logits -> files.
 import os
 import statistics
 import time
-from collections.abc import Iterator
 
 import numpy as np
 
 from common import flags
 from common.progress import say
-from data import features
 from data.records import example_files
 from modeling import task_losses, task_models
 from modeling.formats import model_folder
@@ -128,7 +126,7 @@ class Classification:
         result = {}
         for part in reversed(self._data.of(DEV)):
             result |= self._scores(part)
-        self.report = errors.report(part, self._data.labels, *self._evaluated)
+        self.report = errors.report(part, self._data.labels, self._evaluated)
         self.report["task"] = self._settings.task
         return result
 
@@ -139,7 +137,7 @@ class Classification:
             glue_dir = self._settings.glue_dir
         labels, has_pairs = self._data.labels, self._data.has_pairs
         for part in self._data.of(TEST):
-            gold, logits = self._labels_and_logits(
+            logits = self._logits(
                 part, self._tuning_settings.predict_batch_size, "predicted"
             )
 
@@ -158,7 +156,9 @@ class Classification:
                         path("doubtful_labels"), rows, logits, labels, has_pairs
                     )
                 predicted = metrics.answers(logits, labels.kind)
-                scores = metrics.scores(self._data.metrics, gold, predicted)
+                scores = metrics.scores(
+                    self._data.metrics, part.labels, predicted
+                )
                 shown = " | ".join(f"{k} {v:.4f}" for k, v in scores.items())
                 say(f"{part.path} | {shown}")
             if glue_dir and part.submission:
@@ -181,26 +181,19 @@ class Classification:
         )
         graphs.save(classifier, folder, "tokens", "examples")
 
-    def _rows(self, part: inputs.Part) -> Iterator[dict]:
-        return example_files.read(
-            inputs.records_path(self._folder.path, part),
-            examples.schema(self._data.labels),
-            self._tuning_settings.max_seq_length,
-        )
-
     def _scores(self, part: inputs.Part) -> dict[str, float]:
         """Metrics and losses of a file with labels."""
         data = self._data
         batch_size = self._tuning_settings.training.eval_batch_size
-        labels, logits = self._labels_and_logits(part, batch_size, "evaluated")
-        each = metrics.losses(logits, labels, data.labels.kind)
-        self._evaluated = labels, logits
+        kind, gold = data.labels.kind, part.labels
+        self._evaluated = self._logits(part, batch_size, "evaluated")
+        each = metrics.losses(self._evaluated, gold, kind)
         batches = [
             each[i : i + batch_size].mean()
             for i in range(0, len(each), batch_size)
         ]
-        found = metrics.answers(logits, data.labels.kind)
-        result = metrics.scores(data.metrics, labels, found)
+        predicted = metrics.answers(self._evaluated, kind)
+        result = metrics.scores(data.metrics, gold, predicted)
         result["loss"] = float(each.mean())
         prefix = f"eval_{part.name}{'_' if part.name else ''}"
         result = {f"{prefix}{name}": x for name, x in result.items()}
@@ -208,24 +201,19 @@ class Classification:
             result["loss"] = sum(map(float, batches)) / len(batches)
         return result
 
-    def _labels_and_logits(
+    def _logits(
         self, part: inputs.Part, batch_size: int, what: str
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Labels [N], or [N, C] for MULTI_LABEL, and logits [N, C]."""
-        labels = []
-
-        def rows():
-            for row in self._rows(part):
-                labels.append(row[features.LABEL_IDS])
-                yield row
-
-        outputs = self.tuning.predict(
-            rows(), batch_size, what, len(part.examples)
+    ) -> np.ndarray:
+        """Logits of a file, [N, C]."""
+        rows = example_files.read(
+            inputs.records_path(self._folder.path, part),
+            examples.schema(self._data.labels),
+            self._tuning_settings.max_seq_length,
         )
-        logits = np.stack([output["logits"] for output in outputs])
-        stacked = np.stack(labels)
-        several = self._data.labels.kind == MULTI_LABEL
-        return stacked if several else stacked[:, 0], logits
+        outputs = self.tuning.predict(
+            rows, batch_size, what, len(part.examples)
+        )
+        return np.stack([output["logits"] for output in outputs])
 
 
 def run(

@@ -91,10 +91,7 @@ def test_only_labelled_rows_are_scored(tmp_path, capsys):
     task = classifier_run.Classification.__new__(classifier_run.Classification)
     task._folder, task._settings = str(tmp_path), Settings()
     task._tuning_settings = task._settings.tuning
-    task._labels_and_logits = lambda *_: (
-        np.array([1, 0]),
-        np.array([[1.0, 2.0], [3.0, 4.0]]),
-    )
+    task._logits = lambda *_: np.array([[1.0, 2.0], [3.0, 4.0]])
     for is_labelled, label, name in ((True, 0, "a"), (False, None, "")):
         rows = [
             classification.TextExample("0", "one", "", 1, 1),

@@ -77,7 +77,7 @@ def test_the_worst_errors_name_their_rows():
         TextExample("s", "four", "", 0, 7),
     ]
     logits = np.log(np.array([[2, 1, 5], [6, 1, 1], [5, 2, 1]], np.float32))
-    found = errors.worst(rows, THREE, [0, 2, 0], logits)
+    found = errors.worst(rows, THREE, logits)
     assert [(x["id"], x["line"], x["text"]) for x in found] == [
         ("r", 5, ["two", "three"]),
         ("q", 2, "one"),
