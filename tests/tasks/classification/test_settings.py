@@ -9,6 +9,7 @@ from common.errors import UserError
 from modeling.formats import conversion
 from tasks.classification import hub_module, inputs, run
 from tasks.classification.settings import OwnTables, Settings
+from tasks.run_folder import RunFolder
 from tests.helpers import text as texts
 
 OTHER_VALUES = {bool: "true", str: "x", tuple: "a,b", float: 0.25}
@@ -58,13 +59,13 @@ def test_the_time_of_a_run_is_that_of_all_seeds(monkeypatch, tmp_path):
     task = types.SimpleNamespace(tuning=types.SimpleNamespace(weights_step=1))
     monkeypatch.setattr(run.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(run, "Classification", lambda *_: task)
-    monkeypatch.setattr(run.finetuning, "train_and_evaluate", train)
+    monkeypatch.setattr(run.finetuning_run, "train_and_evaluate", train)
     settings = parse(
         "--num_seeds=3", "--train_for=1m", f"--output_dir={tmp_path}"
     )
-    run.run(
-        settings, None, types.SimpleNamespace(metrics=("accuracy",), notes=())
-    )
+    folder = RunFolder(str(tmp_path), str(tmp_path), None, None)
+    data = types.SimpleNamespace(metrics=("accuracy",), notes=())
+    run.run(settings, None, folder, data)
     assert seconds == [60.0, 20.0, 1.0]
 
 
