@@ -96,9 +96,18 @@ def test_a_zero_byte_alone_is_no_utf_16(write, content):
     ("content", "message"),
     [
         (b"plain text", ": cannot be read: Not a gzipped file"),
-        (gzip.compress(b"a\n" * 997)[:-9], ": cannot be read: Compressed"),
-        (gzip.compress(b"a\n" * 997)[:20] + b"\xff" * 20, ": cannot be read: "),
-        (gzip.compress(b"aaaaaaaaaa\n" * 200_003), " when decompressed, "),
+        (
+            gzip.compress(b"a\n" * 997, mtime=0)[:-9],
+            ": cannot be read: Compressed",
+        ),
+        (
+            gzip.compress(b"a\n" * 997, mtime=0)[:20] + b"\xff" * 20,
+            ": cannot be read: ",
+        ),
+        (
+            gzip.compress(b"aaaaaaaaaa\n" * 200_003, mtime=0),
+            " when decompressed, ",
+        ),
         (None, ": No such file or directory; expected a text file"),
     ],
     ids=str,
