@@ -15,7 +15,7 @@ from common import main as common_main
 from common.progress import say
 from modeling.formats import conversion, extend_embeddings
 from modeling.formats.conversion import Settings
-from tasks import run_folder
+from modeling.formats.model_folder import ModelFolder
 from tasks.ner import entities
 
 
@@ -23,12 +23,10 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
-    bert = conversion.read(settings)
+    model = ModelFolder.open(settings.input, settings.files, settings.source)
+    bert = conversion.read(model)
     if bert.task and bert.task["kind"] is None:
         bert.task["kind"] = entities.kind_of(bert.task["labels"])
-    if settings.files.vocab_file:
-        run_folder.check_beside(settings.input, settings.files.vocab_file)
-    conversion.find_vocabulary(bert, settings.input, settings.files.vocab_file)
     if settings.extend_vocab:
         extend_embeddings.add_words(bert, settings.extend_vocab)
     if settings.extend_positions:

@@ -20,6 +20,7 @@ from common.progress import say
 from data.corpus import documents
 from data.pretraining import creation, partitions, runners
 from data.pretraining.creation import Settings
+from data.text import vocabulary_checks
 
 
 def main(argv: list[str]) -> None:
@@ -32,10 +33,11 @@ def main(argv: list[str]) -> None:
     documents.check_names(read)
     read.append(settings.text.vocab_file)
     outputs.check_no_input(settings.output_files, read)
-    creation.check_vocabulary(settings.text)
+    tokenizer = settings.text.tokenizer()
+    vocabulary_checks.warn(tokenizer)
     if settings.runner:
         runners.check_beam(settings.runner)
-    counts = creation.create(settings, inputs, beam_options)
+    counts = creation.create(settings, tokenizer, inputs, beam_options)
     print(creation.report(counts, settings.instances))
     for line in partitions.warnings(counts, settings.instances):
         say(f"warning: {line}")

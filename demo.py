@@ -134,16 +134,16 @@ def forms_of_export(settings: Settings) -> tuple[list, str]:
 def forms_of_run(settings: Settings) -> tuple[list, str]:
     """The forms of a checkpoint: masks, similarity and attention."""
     from modeling import checkpoints
+    from modeling.formats.model_folder import ModelFolder
     from reports import answers
     from reports.demo_page import Field, Form
     from tasks.features import inspection
-    from tasks.fill_mask import run as masks
-    from tasks.fill_mask.settings import Settings as MaskSettings
 
-    files = masks.find_files(MaskSettings(init_checkpoint=settings.model))
-    config, tokenizer, path = masks.read_files(files)
+    model = ModelFolder.open(settings.model)
+    model.check()
+    config, path = model.config, model.resolve()
     say(f"loading {path} ...")
-    inspector = inspection.Inspector(config, tokenizer, path)
+    inspector = inspection.Inspector(model)
 
     def similarity(values):
         value = inspector.similarity(values["first"], values["second"])
@@ -198,25 +198,25 @@ def forms_of_run(settings: Settings) -> tuple[list, str]:
     note = f"{os.path.basename(path)}"
     if "cls/predictions/output_bias" not in checkpoints.read(path):
         return forms, f"{note}; without a masked-LM head"
-    form = masks_form(config, tokenizer, path, settings.top_k)
+    form = masks_form(model, settings.top_k)
     return [form, *forms], note
 
 
-def masks_form(config, tokenizer, path: str, top_k: int):
+def masks_form(model, top_k: int):
     """The form of the masked LM of a checkpoint."""
     from reports import answers
     from reports.demo_page import Field, Form
     from tasks.fill_mask import run as masks
 
-    model = masks.load_model(config, path)
+    network, tokenizer = masks.load_model(model), model.tokenizer.exact
 
     def fill(values):
         sentence = " ".join(values["sentence"].split())
         if masks.vocabulary.MASK not in sentence:
             raise UserError("no mask", expected="[MASK] for a word")
         tokens = masks.tokenize(sentence, tokenizer)
-        masks.check_length(tokens, config)
-        found = masks.fill(model, tokenizer, tokens, top_k)
+        masks.check_length(tokens, model.config)
+        found = masks.fill(network, tokenizer, tokens, top_k)
         return answers.masks(sentence, found)
 
     field = Field(

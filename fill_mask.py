@@ -18,7 +18,7 @@ from tasks.fill_mask.settings import Settings
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    run.print_words(run.find_files(settings))
+    run.print_words(settings)
 
 
 if __name__ == "__main__":

@@ -27,20 +27,21 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
-    settings = hub_module.with_vocabulary(settings)
+    module = hub_module.open_module(settings)
     data = inputs.read(settings)
     trained_labels.check_folder(
         settings.tuning.training.output_dir, data.describe()
     )
-    settings, config, weights = hub_module.read(settings)
-    setup = finetuning.check(settings.tuning, config)
-    finetuning.warn_vocabulary(settings.tuning, setup, data.texts())
+    setup = finetuning.check(settings.tuning, module)
+    if module:
+        settings = hub_module.with_casing(settings, setup.tokenizer)
+    setup.warn(data.texts())
     with RunFolder.open(
-        settings.tuning.training, setup.config, settings.tuning.text.vocab_file
+        settings.tuning.training, setup.config, setup.tokenizer
     ) as folder:
         from tasks.classification import run
 
-        run.run(settings, setup, folder, data, weights)
+        run.run(settings, setup, folder, data)
         if folder.is_chief:
             drawing.draw_trained(settings)
 

@@ -28,13 +28,11 @@ def main(argv: list[str]) -> None:
     setup = finetuning.check(settings.tuning)
     sentences = labels.read_files(settings)
     kind, names = labels.find(settings, sentences)
-    finetuning.warn_vocabulary(
-        settings.tuning,
-        setup,
+    setup.warn(
         (" ".join(x.words) for file in sentences.values() for x in file),
     )
     with RunFolder.open(
-        settings.tuning.training, setup.config, settings.tuning.text.vocab_file
+        settings.tuning.training, setup.config, setup.tokenizer
     ) as folder:
         from tasks import finetuning_run
         from tasks.ner import run

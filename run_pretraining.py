@@ -13,6 +13,7 @@ import sys
 from common import flags
 from data.records.records import locating_damage
 from modeling.config import BertConfig
+from modeling.formats.model_folder import ModelFolder
 from reports import drawing
 from tasks import main as tasks_main
 from tasks import run_folder
@@ -31,10 +32,11 @@ def main(argv: list[str]) -> None:
     inputs = Inputs.open(settings, config)
     for phase in inputs.phases:
         training.check_micro_batches(phase.batch_size)
-    vocab_file = inputs.vocab_file
-    if vocab_file and training.model.init_checkpoint:
-        run_folder.check_beside(training.model.init_checkpoint, vocab_file)
-    with run_folder.RunFolder.open(training, config, vocab_file) as folder:
+    tokenizer, start = inputs.tokenizer, training.model.init_checkpoint
+    begun = run_folder.has_checkpoint(training.output_dir)
+    if tokenizer and start and not begun:
+        ModelFolder.open(start).check_vocabulary(tokenizer)
+    with run_folder.RunFolder.open(training, config, tokenizer) as folder:
         from tasks.pretraining import run as pretraining_run
 
         pretraining = pretraining_run.Pretraining(settings, folder, inputs)

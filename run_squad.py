@@ -27,9 +27,7 @@ def main(argv: list[str]) -> None:
     settings.check()
     setup = finetuning.check(settings.tuning, in_graph=True)
     datasets = examples.read_files(settings)
-    finetuning.warn_vocabulary(
-        settings.tuning,
-        setup,
+    setup.warn(
         (
             f"{x.question} {x.context}"
             for dataset in datasets.values()
@@ -37,7 +35,7 @@ def main(argv: list[str]) -> None:
         ),
     )
     with RunFolder.open(
-        settings.tuning.training, setup.config, settings.tuning.text.vocab_file
+        settings.tuning.training, setup.config, setup.tokenizer
     ) as folder:
         from tasks import finetuning_run
         from tasks.squad import run

@@ -28,9 +28,7 @@ def main(argv: list[str]) -> None:
     settings.check()
     setup = finetuning.check(settings.tuning)
     examples = swag.read_files(settings)
-    finetuning.warn_vocabulary(
-        settings.tuning,
-        setup,
+    setup.warn(
         (
             " ".join([x.context, *x.choices])
             for file in examples.values()
@@ -38,7 +36,7 @@ def main(argv: list[str]) -> None:
         ),
     )
     with RunFolder.open(
-        settings.tuning.training, setup.config, settings.tuning.text.vocab_file
+        settings.tuning.training, setup.config, setup.tokenizer
     ) as folder:
         from tasks import finetuning_run
         from tasks.swag import run

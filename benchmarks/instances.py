@@ -24,7 +24,7 @@ from data.pretraining import draws, dynamic_masking, masking, records
 from data.pretraining import instances as pretraining
 from data.pretraining.settings import InstanceSettings
 from data.records import encoding
-from data.text import fast_tokenization
+from data.text.tokenizer import Tokenizer
 from tests.helpers import original_instances, pretraining_rows
 
 RUNS = 3
@@ -36,7 +36,7 @@ def read_documents(path: str, vocab_file: str) -> tuple[list, dict[str, int]]:
     """Returns the documents of a corpus as ids, and the vocabulary."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
         text = file.read(_BYTES).decode(errors="ignore")
-    tokenizer = fast_tokenization.FastTokenizer(vocab_file)
+    tokenizer = Tokenizer(vocab_file).fast
     documents = [
         list(filter(None, tokenizer.ids_of_lines(document.split("\n"))))
         for document in text.split("\n\n")

@@ -15,6 +15,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from data.text.tokenizer import Tokenizer
+
 BATCH = 1000  # lines
 RUNS = 7
 FASTEST = "hugging face without offsets, one thread"
@@ -25,7 +27,6 @@ import tensorflow as tf  # noqa: E402
 import tokenizers  # noqa: E402
 
 from common import text_lines  # noqa: E402
-from data.text import text_ops  # noqa: E402
 
 
 def graph_run(lines: list[str], function: Callable, threads: int) -> Callable:
@@ -72,7 +73,7 @@ def measure(lines: list[str], vocab_file: str, runs: int = RUNS) -> list[dict]:
     Returns:
         one dict for each tokenizer.
     """
-    graph = text_ops.GraphTokenizer(vocab_file, True)
+    graph = Tokenizer(vocab_file).graph
     peer = tokenizers.BertWordPieceTokenizer(vocab_file, lowercase=True)
     candidates = {
         "graph, one thread": graph_run(lines, lambda s: [graph.tokenize(s)], 1),

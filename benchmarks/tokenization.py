@@ -23,7 +23,8 @@ import tokenizers
 
 import bert
 from common import text_lines
-from data.text import fast_tokenization, text_ops, vocabulary
+from data.text import vocabulary
+from data.text.tokenizer import Tokenizer
 
 # Language -> its letters, and the white-space words of a line.
 LANGUAGES = {
@@ -83,8 +84,8 @@ def measure(
 ) -> dict:
     """Measures MB/s of all, without creating the tokenizers."""
     megabytes = sum(len(line.encode()) for line in lines) / 1e6
-    ours = fast_tokenization.FastTokenizer(vocab_file, lower)
-    graph = text_ops.GraphTokenizer(vocab_file, lower)
+    ours = Tokenizer(vocab_file, lower).fast
+    graph = Tokenizer(vocab_file, lower).graph
     peer = tokenizers.BertWordPieceTokenizer(
         vocab_file, lowercase=lower, strip_accents=lower
     )

@@ -7,10 +7,10 @@ import tensorflow as tf
 
 from bert import heads
 from bert.encoders import Encoder, config_of, load_encoder
-from bert.tokenizer import Tokenizer, strings
 from common.errors import UserError
 from data import batching, features
 from data.text import vocabulary
+from data.text.tokenizer import Tokenizer, strings
 
 Loaded = tuple[Encoder, Tokenizer]
 _HEAD = "cls/predictions/"

@@ -2,23 +2,21 @@
 
 import dataclasses
 import os
-import pathlib
-import tempfile
 
 import keras
 import msgspec
 
 from bert import locations
-from bert.tokenizer import Tokenizer
 from common import storage
 from common.errors import UserError
 from common.formats import json_files
 from common.progress import say
-from data.text import vocabulary
+from data.text.tokenizer import Tokenizer
 from modeling import checkpoints, precision
 from modeling.config import BertConfig
 from modeling.encoder import Encoder, build_encoder
 from modeling.formats import conversion
+from modeling.formats.model_folder import ModelFiles, ModelFolder
 
 
 class _SentenceTransformer(msgspec.Struct):
@@ -81,8 +79,11 @@ def load_encoder(
         UserError: a file is missing, damaged or not supported.
     """
     path = os.fspath(path)
-    bert = conversion.READERS[_format_of(path)](path, None)
-    conversion.find_vocabulary(bert, path, vocab_file)
+    is_export = storage.is_file(os.path.join(path, "saved_model.pb"))
+    model = ModelFolder.open(
+        path, ModelFiles(vocab_file=vocab_file), "hub" if is_export else None
+    )
+    bert = conversion.read(model)
     encoder = new_encoder(bert.config)
     missing = checkpoints.assign(
         checkpoints.encoder_variables(encoder), bert.values, bert.path
@@ -95,17 +96,10 @@ def load_encoder(
         if not name.startswith(checkpoints.ENCODER)
     }
     encoder.checkpoint = dataclasses.replace(bert, values=heads)
-    if bert.tokens is None:
-        return encoder, None
-    with tempfile.TemporaryDirectory() as folder:
-        vocab = os.path.join(folder, "vocab.txt")
-        vocabulary.write_vocabulary(vocab, bert.tokens)
-        return encoder, Tokenizer(
-            vocab,
-            bert.do_lower_case,
-            bert.strip_accents,
-            _longest(path, bert.config.max_position_embeddings),
-        )
+    if bert.tokenizer is not None:
+        longest = _longest(path, bert.config.max_position_embeddings)
+        bert.tokenizer.max_length = longest
+    return encoder, bert.tokenizer
 
 
 def save(
@@ -142,11 +136,7 @@ def save(
     named = _variables(model)
     config = config_of(model)
     values = {name: variable.numpy() for name, variable in named.items()}
-    bert = conversion.Bert(folder, config, values, [])
-    if tokenizer is not None:
-        bert.tokens = tokenizer.tokens
-        bert.do_lower_case = tokenizer.do_lower_case
-        bert.strip_accents = tokenizer.strip_accents
+    bert = conversion.Bert(folder, config, values, [], tokenizer)
     with storage.whole_folder(folder) as scratch:
         conversion.write(bert, to, scratch)
 
@@ -189,15 +179,3 @@ def _variables(model: keras.Model) -> dict[str, keras.Variable]:
             fix="save the encoder, or the model with Keras",
         )
     return named
-
-
-def _format_of(path: str) -> str:
-    """Returns the format of a model's folder or checkpoint."""
-    folder = pathlib.Path(path)
-    if (folder / "saved_model.pb").is_file():
-        return "hub"
-    has_checkpoint = folder.is_dir() and any(folder.glob("*.index"))
-    is_theirs = (folder / "config.json").is_file() or any(
-        folder.glob("*.safetensors")
-    )
-    return "huggingface" if is_theirs and not has_checkpoint else "google"

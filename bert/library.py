@@ -12,6 +12,6 @@ from bert.heads import (
     token_classifier,
 )
 from bert.records import pretraining_dataset
-from bert.tokenizer import Tokenizer
+from data.text.tokenizer import Tokenizer
 from modeling.config import BertConfig
 from training.optimization import AdamWeightDecay, WarmupLinearDecay

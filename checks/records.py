@@ -18,6 +18,7 @@ from data.pretraining.settings import InstanceSettings
 from data.records import manifest
 from data.records.shard_check import check_shard
 from data.text import vocabulary, vocabulary_checks
+from data.text.tokenizer import Tokenizer
 
 _DEVIATIONS = 6  # standard deviations
 _MIN_TOKENS = 1000  # for shares of tokens
@@ -256,7 +257,7 @@ class Scan:
         files: paths of the shards.
         findings: findings so far.
         listed: manifest entry of each file, or None.
-        vocab: vocabulary of the records, token -> id, if known.
+        tokenizer: of the records, if known.
         max_seq_length: S of the first file that is whole.
         statistics: statistics of the files that can be read, if any.
     """
@@ -264,7 +265,7 @@ class Scan:
     files: list[str] = dataclasses.field(default_factory=list)
     findings: list[Finding] = dataclasses.field(default_factory=list)
     listed: list[dict | None] = dataclasses.field(default_factory=list)
-    vocab: dict[str, int] | None = None
+    tokenizer: Tokenizer | None = None
     max_seq_length: int | None = None
     statistics: Statistics | None = None
 
@@ -275,20 +276,21 @@ class Scan:
 
 
 def scan(
-    files: list[str], vocab: dict[str, int] | None, vocab_size: int | None
+    files: list[str], tokenizer: Tokenizer | None, vocab_size: int | None
 ) -> Scan:
     """Checks records.
 
     Args:
         files: paths of existing shards.
-        vocab: token -> id, for records without a vocabulary in a manifest.
+        tokenizer: for records without a vocabulary in a manifest.
         vocab_size: V of the config, if known; all ids must be below it.
     """
     say(f"reading the records of {documents.number_of(files)}")
     from data.records import reader  # imports TensorFlow
 
     result = Scan(files, check_listing(files), _listed(files))
-    result.vocab = vocab = _read_vocabulary(result) or vocab
+    result.tokenizer = _read_vocabulary(result) or tokenizer
+    vocab = result.tokenizer and result.tokenizer.vocab
     limit = vocab_size or (len(vocab) if vocab else _MAX_VOCAB_SIZE)
     counter = Counter(max(limit, len(vocab or ())), vocab)
     schemas, whole = {}, 0
@@ -367,13 +369,12 @@ def _listed(files: list[str]) -> list[dict | None]:
         return [run for file in files for run in _listed([file])]
 
 
-def _read_vocabulary(result: Scan) -> dict[str, int] | None:
+def _read_vocabulary(result: Scan) -> Tokenizer | None:
     """Reads the vocabulary beside the manifest."""
     if not result.runs:
         return None
     try:
-        path = manifest.check_vocabulary(result.runs[0])
-        return vocabulary.read_vocabulary(path)
+        return manifest.tokenizer_of(result.runs[0])
     except UserError as error:
         result.findings.append(wrong(str(error)))
         return None
@@ -440,8 +441,11 @@ def _judge(result: Scan, where: str) -> list[Finding]:
         where,
         made.get("statistics"),
     )
-    if result.vocab:
+    if result.tokenizer:
         found += check_tokens(
-            result.statistics, result.vocab, where, made.get("do_lower_case")
+            result.statistics,
+            result.tokenizer.vocab,
+            where,
+            made.get("do_lower_case"),
         )
     return found

@@ -16,7 +16,9 @@ from common.progress import say
 from data.records import manifest
 from data.records.records import Records, check_alike, fingerprint
 from data.text import vocabulary_checks
+from data.text.tokenizer import Tokenizer
 from modeling.config import BertConfig
+from modeling.formats.model_folder import ModelFolder
 from tasks import run_folder
 
 CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
@@ -111,7 +113,7 @@ def examine(settings: Settings) -> list[Finding]:
         UserError: --input_file matches no file.
     """
     settings, files = settings.with_files_of_run(), settings.files
-    found, config, vocab, scan = [], None, None, records.Scan()
+    found, config, tokenizer, scan = [], None, None, records.Scan()
     config_file, vocab_file = settings.bert_config_file, settings.vocab_file
     if config_file:
         config = read_config(config_file, found)
@@ -120,13 +122,14 @@ def examine(settings: Settings) -> list[Finding]:
 
         found += model.check_sizes(config, config_file, published())
     if vocab_file:
-        more, vocab = vocabulary_checks.check_file(vocab_file)
-        found += more
+        tokenizer = read_vocabulary(
+            vocab_file, found, settings.do_lower_case, settings.strip_accents
+        )
     if files:
         size = config.vocab_size if config else None
-        scan = records.scan(files, vocab, size)
+        scan = records.scan(files, tokenizer, size)
         found += scan.findings
-    found += _check_text(settings, config, vocab, scan)
+    found += _check_text(settings, config, tokenizer, scan)
     if config:
         found += model.check_length(
             config, config_file, scan.max_seq_length, "the records"
@@ -147,18 +150,17 @@ def examine(settings: Settings) -> list[Finding]:
 def _check_text(
     settings: Settings,
     config: BertConfig | None,
-    vocab: dict[str, int] | None,
+    tokenizer: Tokenizer | None,
     scan: records.Scan,
 ) -> list[Finding]:
     """Checks that vocabulary, casing, records and checkpoint agree."""
     found = []
-    if vocab:
-        found += vocabulary_checks.check_hash(settings.vocab_file, scan.runs)
-    if vocab and settings.init_checkpoint:
+    if tokenizer:
+        found += vocabulary_checks.check_hash(tokenizer, scan.runs)
+    if tokenizer and settings.init_checkpoint:
         try:
-            run_folder.check_beside(
-                settings.init_checkpoint, settings.vocab_file
-            )
+            model = ModelFolder.open(settings.init_checkpoint)
+            model.check_vocabulary(tokenizer)
         except UserError as error:
             found.append(wrong(str(error)))
     made = scan.runs[0] if scan.runs else {}
@@ -179,16 +181,29 @@ def _check_text(
                     expected=f"{not given}, as for the records",
                 )
             )
-    if vocab or scan.vocab:
-        lower = settings.do_lower_case
+    if scan.tokenizer or tokenizer:  # that of the records has their casing
         found += vocabulary_checks.check_use(
-            settings.vocab_file if vocab else made["vocab_file"],
-            vocab or scan.vocab,
-            made.get("do_lower_case") if lower is None else lower,
+            scan.tokenizer or tokenizer,
             config.vocab_size if config else None,
             settings.bert_config_file,
         )
     return found
+
+
+def read_vocabulary(
+    path: str,
+    found: list[Finding],
+    do_lower_case: bool | None = None,
+    strip_accents: bool | None = None,
+) -> Tokenizer | None:
+    """Examines a vocabulary; returns None if it cannot be read."""
+    try:
+        tokenizer = Tokenizer(path, do_lower_case, strip_accents)
+    except UserError as error:
+        found.append(wrong(str(error)))
+        return None
+    found += vocabulary_checks.check_file(tokenizer)
+    return tokenizer
 
 
 def published() -> dict[str, BertConfig]:
@@ -294,10 +309,9 @@ def compare_run(
             )
     own = find(settings.output_dir, run_folder.VOCABULARY)
     if own and own != settings.vocab_file:
-        more, vocab = vocabulary_checks.check_file(own)
-        found += more
-        if vocab:
-            found += vocabulary_checks.check_hash(own, scan.runs)
+        tokenizer = read_vocabulary(own, found)
+        if tokenizer:
+            found += vocabulary_checks.check_hash(tokenizer, scan.runs)
     for name in ("do_lower_case", "strip_accents"):
         made = {run[name] for run in scan.runs}
         run_with = made_with.get(name)

@@ -1,18 +1,20 @@
 """Export of an encoder or a preprocessor with TF-Hub's API, and its checks."""
 
+import copy
 import dataclasses
 import os
 import tempfile
 
-from common import flags, storage, tensorflow_log
+from common import storage, tensorflow_log
 from common.errors import UserError
 from common.flags import flag, group
 from common.progress import say
 from data import features
-from data.text import tokenization, vocabulary
+from data.text import tokenization, vocabulary, vocabulary_checks
+from data.text.tokenizer import Tokenizer
 from modeling.config import BertConfig
-from modeling.formats import conversion, model_folder
-from modeling.formats.model_folder import ModelFiles
+from modeling.formats import conversion
+from modeling.formats.model_folder import ModelFiles, ModelFolder
 from serving import export_folder
 
 # Maximum difference between outputs of the SavedModel and the Keras model.
@@ -74,11 +76,11 @@ class Settings:
         return self.export_type == PREPROCESSING
 
 
-def check(settings: Settings) -> Settings:
-    """Checks the flags against each other, and finds the vocabulary.
+def check(settings: Settings) -> ModelFolder:
+    """Checks the flags against each other and the files.
 
     Returns:
-        the settings with `vocab_file`.
+        the model; for a preprocessor its path may be "".
 
     Raises:
         UserError: if they contradict each other, or a file is missing.
@@ -97,75 +99,33 @@ def check(settings: Settings) -> Settings:
         raise UserError(
             "no --model_checkpoint_path", fix="pass the checkpoint's prefix"
         )
-    vocab_file = model_folder.find(
-        checkpoint or "", "vocab.txt", settings.files.vocab_file, "vocab_file"
+    model = ModelFolder.open(checkpoint, settings.files)
+    if settings.is_preprocessor:
+        vocabulary_checks.check_exportable(model.tokenizer)
+        model.check_casing(model.tokenizer)
+        return model
+    model.check()
+    model.config.check_length(
+        settings.static_seq_length, "static_seq_length", model.config_file
     )
-    return flags.replace(settings, vocab_file=vocab_file)
+    return model
 
 
-def read_config(settings: Settings, tokens: list[str]) -> BertConfig:
-    """Reads the config and checks it against flags and vocabulary."""
-    path = model_folder.find(
-        settings.model_checkpoint_path,
-        "bert_config.json",
-        settings.files.bert_config_file,
-        "bert_config_file",
-    )
-    config = BertConfig.from_json_file(path)
-    config.check_vocabulary(tokens, settings.files.vocab_file, path)
-    config.check_length(settings.static_seq_length, "static_seq_length", path)
-    return config
-
-
-def find_casing(
-    settings: Settings, tokens: list[str], prefix: str | None
-) -> tuple[bool, bool]:
-    """Determines the casing.
-
-    Args:
-        settings: settings of the script.
-        tokens: tokens of the vocabulary.
-        prefix: prefix of the checkpoint; None without one.
-
-    Returns:
-        do_lower_case, from the flag, the checkpoint or the vocabulary;
-        strip_accents, from the flag, the checkpoint or do_lower_case.
-    """
-    lower, strip = settings.files.do_lower_case, settings.files.strip_accents
-    if prefix:
-        lower, strip = model_folder.fill_casing(lower, strip, prefix)
-    if lower is None:
-        lower = model_folder.guess_casing(tokens)
-    if prefix:
-        model_folder.check_recorded_casing(lower, strip, prefix)
-    return lower, tokenization.strips_accents(lower, strip)
-
-
-def export_model(
-    settings: Settings, config: BertConfig, tokens: list[str]
-) -> str:
+def export_model(settings: Settings, folder: ModelFolder) -> str:
     """Exports an encoder.
 
     Args:
-        settings: from `check`.
-        config: from `read_config`.
-        tokens: tokens of the vocabulary.
+        settings: settings of the script.
+        folder: from `check`.
 
     Returns:
         a log line about the export.
     """
-    from modeling import checkpoints
     from serving import hub
 
-    prefix = checkpoints.resolve(settings.model_checkpoint_path)
-    casing = find_casing(settings, tokens, prefix)
-    model_folder.warn_vocabulary(
-        settings.files.vocab_file,
-        *casing,
-        config,
-        settings.files.bert_config_file,
-    )
-    read = checkpoints.read(prefix)
+    config, tokenizer = folder.config, folder.tokenizer
+    vocabulary_checks.warn(tokenizer, config.vocab_size, folder.config_file)
+    prefix, (read, _) = folder.resolve(), folder.weights()
     with_mlm = settings.export_type == WITH_MLM
     if with_mlm and "cls/predictions/output_bias" not in read:
         raise UserError(
@@ -179,13 +139,12 @@ def export_model(
             "weights, and needs fine-tuning"
         )
     model = build_model(config, settings.precision, read, prefix)
-    with tempfile.TemporaryDirectory() as folder:
-        asset = os.path.join(folder, "vocab.txt")  # the name of the asset
-        storage.copy(settings.files.vocab_file, asset)
+    with tempfile.TemporaryDirectory() as scratch:
+        asset = copy.copy(tokenizer)
+        asset.path = os.path.join(scratch, "vocab.txt")  # the asset's name
+        storage.write_whole(asset.path, tokenizer.content)
         length = settings.static_seq_length or None
-        module = hub.build_encoder(
-            model, config, asset, *casing, with_mlm, length
-        )
+        module = hub.build_encoder(model, config, asset, with_mlm, length)
         inputs = conversion.seeded_inputs(config, length)
         differences = []
 
@@ -299,26 +258,14 @@ def compare(
     return difference
 
 
-def export_preprocessor(settings: Settings, tokens: list[str]) -> str:
+def export_preprocessor(settings: Settings, tokenizer: Tokenizer) -> str:
     """Exports a preprocessor; see `export_model`, but without a config."""
-    prefix = None
-    if settings.model_checkpoint_path:
-        from modeling import checkpoints
+    vocabulary_checks.warn(tokenizer)
 
-        prefix = checkpoints.resolve(settings.model_checkpoint_path)
-    casing = find_casing(settings, tokens, prefix)
-    model_folder.warn_vocabulary(settings.files.vocab_file, *casing)
-
-    from data.text import text_ops
     from serving import hub
 
     length = settings.default_seq_length
-    module = hub.Preprocessor(
-        text_ops.GraphTokenizer(tokens, *casing),
-        length,
-        settings.tokenize_with_offsets,
-    )
-    reference = tokenization.FullTokenizer(settings.files.vocab_file, *casing)
+    module = hub.Preprocessor(tokenizer, length, settings.tokenize_with_offsets)
 
     def save(folder: str) -> None:
         from modeling import hub as loader
@@ -328,15 +275,16 @@ def export_preprocessor(settings: Settings, tokens: list[str]) -> str:
         with tensorflow_log.held_back():  # when the graph is optimized
             found = loaded(list(_TEXTS))
         for index, text in enumerate(_TEXTS):
-            expected = inputs_of(reference, text, length)
+            expected = inputs_of(tokenizer.exact, text, length)
             for name, values in expected.items():
                 tensor = found[loader.NAMES[name]][index]
                 assert tensor.numpy().tolist() == values, (text, name)
 
     export_folder.write(settings.export_path, save)
     return (
-        f"wrote a preprocessor ({len(tokens):,} tokens, length {length}, "
-        f"do_lower_case={casing[0]}, strip_accents={casing[1]}) to "
+        f"wrote a preprocessor ({len(tokenizer.tokens):,} tokens, length "
+        f"{length}, do_lower_case={tokenizer.do_lower_case}, "
+        f"strip_accents={tokenizer.strips_accents}) to "
         f"{settings.export_path}; reloaded, its output equals that of "
         f"data/text/tokenization.py for {len(_TEXTS)} hard texts"
     )

@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from data import features
-from data.text import text_ops, tokenization
-from data.text.settings import Text
+from data.text import text_ops
+from data.text.tokenizer import Tokenizer
 from modeling import checkpoints
 
 _MAX_GROUPS, _MIN_GROUP_SIZE = 8, 4  # measured on two cores
@@ -29,7 +29,7 @@ def equip(
     root: tf.train.Checkpoint,
     model: keras.Model,
     weights: dict[str, np.ndarray],
-    text: Text,
+    tokenizer: Tokenizer,
 ) -> tuple[Untracked, text_ops.GraphTokenizer]:
     """Adds `variables`, the asset `vocab_file` and the casing to a root.
 
@@ -37,36 +37,26 @@ def equip(
         root: object to save; it must keep references to the results.
         model: the network.
         weights: original name -> array, for all variables of the network.
-        text: vocabulary and casing of the tokenizer.
+        tokenizer: of the texts.
 
     Returns:
-        the network with these weights, and its tokenizer.
+        the network with these weights, and the tokenizer in a graph.
     """
     named = checkpoints.model_variables(model)
     checkpoints.assign(named, weights, "the network", tuple(named))
     root.variables = [variable.value for variable in named.values()]
-    root.vocab_file = tf.saved_model.Asset(text.vocab_file)
-    record_casing(root, text.do_lower_case, text.strip_accents)
-    tokenizer = text_ops.GraphTokenizer(*text.tokenizer_arguments)
-    return Untracked(model), tokenizer
+    root.vocab_file = tf.saved_model.Asset(tokenizer.path)
+    record_casing(root, tokenizer)
+    return Untracked(model), tokenizer.graph
 
 
-def record_casing(
-    root: tf.train.Checkpoint, do_lower_case: bool, strip_accents: bool | None
-) -> None:
-    """Adds the variables `do_lower_case` and `strip_accents` to a root.
-
-    Args:
-        root: object to save.
-        do_lower_case: whether text is lower-cased.
-        strip_accents: whether accents are stripped; None: as do_lower_case.
-    """
-    strips = tokenization.strips_accents(do_lower_case, strip_accents)
+def record_casing(root: tf.train.Checkpoint, tokenizer: Tokenizer) -> None:
+    """Adds the variables `do_lower_case` and `strip_accents` to a root."""
     root.do_lower_case = tf.Variable(
-        do_lower_case, trainable=False, name="do_lower_case"
+        tokenizer.do_lower_case, trainable=False, name="do_lower_case"
     )
     root.strip_accents = tf.Variable(
-        strips, trainable=False, name="strip_accents"
+        tokenizer.strips_accents, trainable=False, name="strip_accents"
     )
 
 

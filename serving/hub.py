@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from data import features
 from data.text import text_ops
+from data.text.tokenizer import Tokenizer
 from modeling import checkpoints, hub, layers
 from modeling.config import BertConfig
 from modeling.formats import model_garden
@@ -116,19 +117,17 @@ class Preprocessor(tf.train.Checkpoint):
 
     def __init__(
         self,
-        tokenizer: text_ops.GraphTokenizer,
+        tokenizer: Tokenizer,
         seq_length: int,
         with_offsets: bool,
     ):
         super().__init__()
-        self._seq_length = seq_length
-        self.tokenize = Tokenize(tokenizer, tokenizer.tokenize)
-        graphs.record_casing(
-            self, tokenizer.do_lower_case, tokenizer.strip_accents
-        )
+        graph, self._seq_length = tokenizer.graph, seq_length
+        self.tokenize = Tokenize(graph, graph.tokenize)
+        graphs.record_casing(self, tokenizer)
 
         def pack(inputs, seq_length=seq_length):
-            packed = graphs.pack(tokenizer, inputs, seq_length)
+            packed = graphs.pack(graph, inputs, seq_length)
             return {hub.NAMES[name]: value for name, value in packed.items()}
 
         self._pack = pack
@@ -141,8 +140,8 @@ class Preprocessor(tf.train.Checkpoint):
                 )
         if with_offsets:
             self.tokenize_with_offsets = Tokenize(
-                tokenizer,
-                lambda strings: list(tokenizer.tokenize_with_offsets(strings)),
+                graph,
+                lambda strings: list(graph.tokenize_with_offsets(strings)),
             )
 
     @tf.function(input_signature=[_STRINGS], autograph=False)
@@ -154,9 +153,7 @@ class Preprocessor(tf.train.Checkpoint):
 def build_encoder(
     model: keras.Model,
     config: BertConfig,
-    vocab_file: str,
-    do_lower_case: bool,
-    strip_accents: bool | None,
+    tokenizer: Tokenizer,
     with_mlm: bool,
     seq_length: int | None = None,
 ) -> HubNetwork:
@@ -169,9 +166,7 @@ def build_encoder(
         model: from `build_pretraining_model`; if its variables are not
             float32, the encoder has no trainable variables.
         config: sizes of the network.
-        vocab_file: the vocabulary, saved as an asset.
-        do_lower_case: whether text is lower-cased.
-        strip_accents: whether accents are stripped; None: as do_lower_case.
+        tokenizer: its vocabulary is saved as an asset.
         with_mlm: whether to add the masked-LM head.
         seq_length: S of every call; None for any.
 
@@ -224,8 +219,8 @@ def build_encoder(
         return HubNetwork(run, specs, [theirs[name] for name in variables])
 
     encoder = network(features.ENCODER_INPUTS, encoder_names)
-    encoder.vocab_file = tf.saved_model.Asset(vocab_file)
-    graphs.record_casing(encoder, do_lower_case, strip_accents)
+    encoder.vocab_file = tf.saved_model.Asset(tokenizer.path)
+    graphs.record_casing(encoder, tokenizer)
     if with_mlm:
         encoder.mlm = network(_MLM_INPUTS, (*encoder_names, *head_names))
     return encoder

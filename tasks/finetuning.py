@@ -3,10 +3,12 @@
 import dataclasses
 from collections.abc import Iterable
 
+from common import storage
 from common.errors import UserError
-from data.text import vocabulary, vocabulary_checks
+from data.text import vocabulary_checks
+from data.text.tokenizer import Tokenizer
 from modeling.config import BertConfig
-from modeling.formats import model_folder
+from modeling.formats.model_folder import ModelFolder
 from serving import export_folder
 from tasks import finetuning_settings, run_folder
 
@@ -17,38 +19,57 @@ class Setup:
 
     Attributes:
         config: sizes of the network.
-        vocab: token -> id.
+        tokenizer: of the texts.
+        model: the initial weights, and what stands beside them.
     """
 
     config: BertConfig
-    vocab: dict[str, int]
+    tokenizer: Tokenizer
+    model: ModelFolder | None = None
+
+    def warn(self, texts: Iterable[str]) -> None:
+        """Warns if the vocabulary seems not to match the network or the texts.
+
+        Args:
+            texts: texts of the examples; the first thousand are tokenized.
+        """
+        vocabulary_checks.warn(
+            self.tokenizer,
+            self.config.vocab_size,
+            self.model.config_file,
+            texts,
+        )
 
 
 def check(
     tuning: finetuning_settings.FineTuning,
-    config: BertConfig | None = None,
+    model: ModelFolder | None = None,
     in_graph: bool = False,
 ) -> Setup:
     """Checks the settings against each other and against the files.
 
     Args:
         tuning: the settings.
-        config: used instead of --bert_config_file.
+        model: used instead of --init_checkpoint.
         in_graph: whether the task tokenizes in a graph, as an export does.
 
     Returns:
-        the config and the vocabulary.
+        the config, the tokenizer and the initial weights.
 
     Raises:
         UserError: if they contradict each other.
     """
-    training, model = tuning.training, tuning.training.model
-    where = "the module" if config else model.bert_config_file
-    config = config or BertConfig.from_json_file(model.bert_config_file)
-    vocab = vocabulary.read_vocabulary(tuning.text.vocab_file)
-    config.check_vocabulary(vocab, tuning.text.vocab_file, where)
+    training = tuning.training
+    begun = run_folder.has_checkpoint(training.output_dir)
+    path = training.model.init_checkpoint
+    if begun and not (path and storage.any_starts_with(path)):
+        path = training.output_dir
+    model = model or training.model.folder(tuning.text, path)
+    config, where = model.config, model.config_file
+    tokenizer = model.tokenizer
+    config.check_vocabulary(tokenizer.tokens, tokenizer.path, where)
     if tuning.export_dir or in_graph:
-        vocabulary_checks.check_exportable(tuning.text.vocab_file, vocab)
+        vocabulary_checks.check_exportable(tokenizer)
     config.check_length(tuning.max_seq_length, "max_seq_length", where)
     if not 0 <= tuning.warmup_proportion <= 1:
         raise UserError(
@@ -72,31 +93,11 @@ def check(
             f"--early_stopping_patience={training.early_stopping_patience}",
             expected="--eval_steps, the number of steps between evaluations",
         )
-    casing = tuning.text.do_lower_case, tuning.text.strip_accents
-    if model.init_checkpoint:
-        model_folder.check_casing(*casing, model.init_checkpoint)
-        run_folder.check_beside(model.init_checkpoint, tuning.text.vocab_file)
-    if run_folder.has_checkpoint(training.output_dir) and not training.do_train:
-        model_folder.check_recorded_casing(*casing, training.output_dir)
-    return Setup(config, vocab)
-
-
-def warn_vocabulary(
-    tuning: finetuning_settings.FineTuning, setup: Setup, texts: Iterable[str]
-) -> None:
-    """Warns if the vocabulary seems not to match the network or the texts.
-
-    Args:
-        tuning: the settings.
-        setup: from `check`.
-        texts: texts of the examples; the first thousand are tokenized.
-    """
-    model_folder.warn_vocabulary(
-        *tuning.text.tokenizer_arguments,
-        setup.config,
-        tuning.training.model.bert_config_file,
-        texts,
-    )
+    if model.path != training.output_dir:
+        model.check_casing(tokenizer)
+    if begun and not training.do_train:
+        ModelFolder.open(training.output_dir).check_casing(tokenizer)
+    return Setup(config, tokenizer, model)
 
 
 def requested_files(script_settings) -> dict[str, str | None]:

@@ -16,6 +16,7 @@ from common.progress import Progress, say
 from data import batching, features
 from data.records import example_files
 from modeling import checkpoints, layer_decay
+from modeling.formats.model_folder import ModelFolder
 from serving import export_folder
 from tasks import finetuning_settings, run_folder, training_run
 from training import prediction, workers
@@ -96,16 +97,16 @@ class FineTuningRun:
         """Number of completed training steps."""
         return self._run.step
 
-    def start(self, weights: dict | None = None, path: str = "") -> None:
+    def start(self, model: ModelFolder | None = None) -> None:
         """Loads the initial weights and prepares output_dir.
 
         Args:
-            weights, path: see `training_run.TrainingRun.start`.
+            model: see `training_run.TrainingRun.start`.
 
         Raises:
             UserError: as there, or the run is past its last step.
         """
-        if self._run.start(weights, path):
+        if self._run.start(model):
             say("warning: no --init_checkpoint: training from random weights")
 
     def train(

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from common.flags import DATA, OUTPUT, RARE, TRAINING, flag, group
+from common.flags import DATA, OUTPUT, RARE, REQUIRED, TRAINING, flag, group
 from data.text.settings import Text
 from tasks.settings import Training
 
@@ -13,8 +13,24 @@ class FineTuning:
 
     topic = TRAINING
 
-    training: Training = group(Training)
-    text: Text = group(Text)
+    training: Training = group(
+        Training,
+        bert_config_file={
+            "required": False,
+            "topic": REQUIRED,
+            "help": "JSON file with the sizes of the network; default: the "
+            "one beside --init_checkpoint.",
+        },
+    )
+    text: Text = group(
+        Text,
+        vocab_file={
+            "required": False,
+            "topic": REQUIRED,
+            "help": "Vocabulary, one token per line; default: the one beside "
+            "--init_checkpoint.",
+        },
+    )
     do_eval: bool = flag(False, "Evaluate on labelled examples.")
     do_predict: bool = flag(False, "Write predictions.", topic=OUTPUT)
     length_buckets: bool = flag(

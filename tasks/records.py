@@ -62,7 +62,8 @@ def make(
         examples: the examples as they were read, whose repr tells all.
         encode: returns their features; called if they have to be written.
         schema, choices: as for `example_files.write`.
-        **key: what else the records depend on, as JSON values.
+        **key: what else the records depend on, as JSON values:
+            `vocabulary`, the sha256, and others.
 
     Returns:
         the number of records.
@@ -71,19 +72,17 @@ def make(
         UserError: there is no checkpoint, or the folder cannot be written.
     """
     from data.records import example_files
-    from modeling import checkpoints
 
     tuning, training = settings.tuning, settings.tuning.training
     init_checkpoint = training.model.init_checkpoint
     if init_checkpoint and not run_folder.has_checkpoint(training.output_dir):
-        checkpoints.resolve(init_checkpoint)
+        model_folder.ModelFolder.open(init_checkpoint).resolve()
     storage.make_folder(os.path.dirname(path))
     digest = hashlib.sha256()
     for example in examples:
         digest.update(repr(example).encode())
     key |= {
         "examples": digest.hexdigest(),
-        "vocabulary": storage.hash_file(tuning.text.vocab_file),
         **flags.as_dict(settings, "cache_key"),
     }
     count = example_files.current_count(path, key)

@@ -13,9 +13,8 @@ from typing import Self
 from common import locks, storage
 from common.errors import UserError
 from common.storage import write_whole
-from data.text import vocabulary
+from data.text.tokenizer import Tokenizer
 from modeling.config import BertConfig
-from modeling.formats import model_folder
 from tasks import eval_report
 from training import cluster
 
@@ -32,18 +31,18 @@ class RunFolder:
             than the first, a temporary folder.
         shared: --output_dir, which holds the checkpoints.
         config: sizes of the network.
-        vocab_file: the vocabulary; None: unknown.
+        tokenizer: of the run; None: unknown.
     """
 
     path: str
     shared: str
     config: BertConfig
-    vocab_file: str | None
+    tokenizer: Tokenizer | None
 
     @classmethod
     @contextlib.contextmanager
     def open(
-        cls, training, config: BertConfig, vocab_file: str | None
+        cls, training, config: BertConfig, tokenizer: Tokenizer | None
     ) -> Iterator[Self]:
         """Claims --output_dir for a run, if it trains, and checks it.
 
@@ -52,7 +51,7 @@ class RunFolder:
         Args:
             training: the `tasks.settings.Training` of the run.
             config: sizes of the network.
-            vocab_file: the vocabulary; None: unknown.
+            tokenizer: of the run; None: unknown.
 
         Raises:
             UserError: another process trains in the folder, it is a file, or
@@ -70,8 +69,8 @@ class RunFolder:
                 held.enter_context(contextlib.redirect_stdout(nowhere))
             elif training.do_train:
                 held.enter_context(claim(shared))
-            _check(shared, config, vocab_file)
-            yield cls(path, shared, config, vocab_file)
+            _check(shared, config, tokenizer)
+            yield cls(path, shared, config, tokenizer)
 
     @property
     def is_chief(self) -> bool:
@@ -96,9 +95,8 @@ class RunFolder:
         """
         storage.make_folder(self.path)
         write_whole(self.file("bert_config.json"), self.config.to_json())
-        if self.vocab_file:
-            with storage.open_file(self.vocab_file, "rb") as file:
-                write_whole(self.file(VOCABULARY), file.read())
+        if self.tokenizer:
+            write_whole(self.file(VOCABULARY), self.tokenizer.content)
         path, before = self.file("command.txt"), ""
         command = shlex.join(sys.argv) + "\n"
         if storage.exists(path):
@@ -172,7 +170,9 @@ def _remove_empty(folder: pathlib.Path) -> None:
         folder.rmdir()
 
 
-def _check(folder: str, config: BertConfig, vocab_file: str | None) -> None:
+def _check(
+    folder: str, config: BertConfig, tokenizer: Tokenizer | None
+) -> None:
     """Rejects a folder with a run of another network or vocabulary."""
     _check_is_folder(folder)
     path = os.path.join(folder, "bert_config.json")
@@ -183,9 +183,9 @@ def _check(folder: str, config: BertConfig, vocab_file: str | None) -> None:
             fix="pass another --output_dir, or the config of this run",
         )
     path = os.path.join(folder, VOCABULARY)
-    if vocab_file and storage.exists(path):
+    if tokenizer and storage.exists(path):
         fix = "pass another --output_dir, or the run's vocabulary"
-        vocabulary.check_same(vocab_file, path, fix)
+        tokenizer.same_as(Tokenizer(path), fix)
 
 
 def _check_is_folder(folder: str) -> None:
@@ -196,43 +196,3 @@ def _check_is_folder(folder: str) -> None:
 def has_checkpoint(folder: str) -> bool:
     """Returns whether a folder holds the checkpoints of a run; "": none."""
     return bool(folder) and storage.exists(os.path.join(folder, "checkpoint"))
-
-
-def check_checkpoint(checkpoint: str) -> None:
-    """Rejects a prefix or folder without a checkpoint, without TensorFlow.
-
-    Raises:
-        UserError: there is no file with the name.
-    """
-    if not storage.any_starts_with(checkpoint):
-        raise UserError(
-            "no such checkpoint",
-            path=checkpoint,
-            expected=f"the file {checkpoint}.index, or a folder of checkpoints",
-            fix="check --init_checkpoint",
-        )
-
-
-def check_beside(checkpoint: str, vocab_file: str) -> None:
-    """Rejects a vocabulary with other ids than that of a checkpoint.
-
-    New words may fill the `[unusedN]` slots, or follow the last token.
-
-    Args:
-        checkpoint: prefix or folder; its vocabulary is the file beside it, in
-            the assets of a SavedModel, or in the folder of the run.
-        vocab_file: the vocabulary.
-
-    Raises:
-        UserError: if a token has another id.
-    """
-    is_folder = storage.is_folder(checkpoint)
-    folder = checkpoint if is_folder else os.path.dirname(checkpoint)
-    paths = [os.path.join(folder, VOCABULARY), model_folder.asset(folder)]
-    if os.path.basename(folder.rstrip("/")) == BEST:
-        run = os.path.dirname(folder.rstrip("/"))
-        paths.append(os.path.join(run, VOCABULARY))
-    for path in paths:
-        if storage.exists(path):
-            fix = f"pass --vocab_file={path}"
-            vocabulary.check_same(vocab_file, path, fix, may_extend=True)

@@ -5,6 +5,9 @@ import re
 
 from common.errors import UserError
 from common.flags import MODEL, OUTPUT, RARE, TPU, TRAINING, flag, group
+from data.text.settings import Text
+from data.text.tokenization import strips_accents
+from modeling.formats.model_folder import ModelFiles, ModelFolder
 from tasks import run_folder
 from training import cluster
 
@@ -27,6 +30,17 @@ class Model:
         "folder.",
         path=True,
     )
+
+    def folder(self, text: Text, path: str | None = None) -> ModelFolder:
+        """Opens --init_checkpoint, or another model, with these flags."""
+        lower, strip = text.casing.do_lower_case, text.casing.strip_accents
+        files = ModelFiles(
+            self.bert_config_file,
+            text.vocab_file,
+            lower,
+            strips_accents(lower, strip),
+        )
+        return ModelFolder.open(path or self.init_checkpoint, files)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,7 +284,7 @@ class Training:
             raise UserError("--deterministic on a TPU", expected="CPUs or GPUs")
         start = self.model.init_checkpoint
         if start and not run_folder.has_checkpoint(self.output_dir):
-            run_folder.check_checkpoint(start)
+            ModelFolder.open(start)
         if self.resume_optimizer and not (self.do_train and start):
             raise UserError(
                 "--resume_optimizer",

@@ -12,6 +12,7 @@ from common import flags
 from common.errors import UserError
 from common.progress import say
 from modeling import checkpoints, dropout, fused_ops, losses, precision
+from modeling.formats.model_folder import ModelFolder
 from tasks import run_folder, settings
 from training import distribution, optimization, workers
 from training.loop import Schedule, Trainer, Validation
@@ -161,14 +162,13 @@ class TrainingRun:
             parts = self._training.gradient_accumulation_steps
         distribution.check_batch_size(self.strategy, batch_size, flag, parts)
 
-    def start(self, weights: dict | None = None, path: str = "") -> bool:
+    def start(self, model: ModelFolder | None = None) -> bool:
         """Resumes the run in its folder, or starts from given weights.
 
         Then it writes the config, the vocabulary and the command.
 
         Args:
-            weights: original name -> array, instead of --init_checkpoint.
-            path: of the weights, for messages.
+            model: the initial weights; None: --init_checkpoint.
 
         Returns:
             whether the weights are random.
@@ -187,7 +187,7 @@ class TrainingRun:
                 [flag.name for flag in self._flags if flag.resume],
             )
         if not restored:
-            fresh = self._initialize(weights, path)
+            fresh = self._initialize(model)
         if training.do_train:
             self._check_step()
         self._folder.write_inputs()
@@ -205,13 +205,11 @@ class TrainingRun:
             if not flag.per_worker
         } | {"records": self._task.records}
 
-    def _initialize(self, weights: dict | None, path: str) -> bool:
+    def _initialize(self, model: ModelFolder | None) -> bool:
         """Assigns the first weights; returns whether they are random."""
         training = self._training
-        if weights is None and training.model.init_checkpoint:
-            path = checkpoints.resolve(training.model.init_checkpoint)
-            weights = checkpoints.read(path, training.resume_optimizer)
-        if weights is None:
+        model = model or ModelFolder.open(training.model.init_checkpoint)
+        if model.path in ("", training.output_dir):
             if training.do_train:
                 return True
             raise UserError(
@@ -220,6 +218,8 @@ class TrainingRun:
                 expected="a trained model",
                 fix="pass --do_train or --init_checkpoint",
             )
+        path = model.resolve()
+        weights, _ = model.weights(training.resume_optimizer)
         required = checkpoints.ENCODER
         if training.do_train:
             weights = checkpoints.without_other_heads(weights, self.named)

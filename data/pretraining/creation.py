@@ -20,8 +20,8 @@ from data.pretraining import packing, partitions, runners
 from data.pretraining.settings import InstanceSettings
 from data.records import manifest
 from data.records import writer as records
-from data.text import tokenization, vocabulary, vocabulary_checks
 from data.text.settings import Text
+from data.text.tokenizer import Tokenizer
 
 _SCAN = "scan"  # note: documents and bytes of each file of the corpus
 
@@ -144,19 +144,6 @@ class Settings:
             )
 
 
-def check_vocabulary(text: Text) -> None:
-    """Warns if the vocabulary does not seem to have this casing.
-
-    Raises:
-        UserError: it cannot be read.
-    """
-    path, vocab = text.vocab_file, vocabulary.read_vocabulary(text.vocab_file)
-    for finding in vocabulary_checks.check_use(
-        path, vocab, text.do_lower_case, None, None
-    ):
-        say(f"warning: {finding.message}")
-
-
 def split_options(argv: list[str]) -> tuple[list[str], list[str]]:
     """Splits the command line into our arguments and Beam's, after `--`."""
     if "--" not in argv:
@@ -197,12 +184,16 @@ def list_inputs(patterns: str) -> dict[str, list[str]]:
 
 
 def create(
-    settings: Settings, inputs: dict[str, list[str]], beam_options: list[str]
+    settings: Settings,
+    tokenizer: Tokenizer,
+    inputs: dict[str, list[str]],
+    beam_options: list[str],
 ) -> dict[str, int]:
     """Writes the shards and the manifest; prints the shares of the groups.
 
     Args:
         settings: settings of the command line.
+        tokenizer: of `settings.text`.
         inputs: from `list_inputs`.
         beam_options: command line of Beam.
 
@@ -212,9 +203,7 @@ def create(
     Raises:
         UserError: the corpus cannot be used, or a file cannot be written.
     """
-    # Fails before anything is written.
-    vocabulary_hash = vocabulary.vocabulary_hash(settings.text.vocab_file)
-    identity = describe_inputs(settings, inputs, vocabulary_hash)
+    identity = describe_inputs(settings, tokenizer, inputs)
     with records.ShardWriter(settings.output_files, identity) as writer:
         if settings.runner:
             from data.pretraining import beam_pipeline
@@ -223,13 +212,13 @@ def create(
                 settings.runner,
                 beam_options,
                 inputs,
-                functools.partial(make_plan, settings),
+                functools.partial(make_plan, settings, tokenizer),
                 writer,
                 settings.max_document_mb,
             )
         else:
             corpora = scan(inputs, settings.max_document_mb, writer)
-            plan = make_plan(settings, corpora)
+            plan = make_plan(settings, tokenizer, corpora)
             counts, entries = runners.run_local(
                 plan,
                 corpora,
@@ -239,24 +228,14 @@ def create(
             )
         by_group, totals = add_up(plan, counts)
         check_masked(totals)
-        if vocabulary.vocabulary_hash(settings.text.vocab_file) != (
-            vocabulary_hash
-        ):
-            raise UserError(
-                "has changed since the run started",
-                path=settings.text.vocab_file,
-                fix="run the same command again",
-            )
         shards = writer.finish(entries)
-        run = describe_run(settings, inputs, totals)
+        run = describe_run(settings, tokenizer, inputs, totals)
         if any(plan.groups):
             run["groups"] = {
                 name: {**by_group[name], "copies": of_group.passes}
                 for name, of_group in plan.groups.items()
             }
-        records.write_manifest(
-            writer.folder, shards, settings.text.vocab_file, run
-        )
+        records.write_manifest(writer.folder, shards, tokenizer, run)
     for name in filter(None, plan.groups):
         passes = plan.groups[name].passes
         print(report_group(name, by_group[name], totals, passes))
@@ -264,10 +243,9 @@ def create(
 
 
 def describe_inputs(
-    settings: Settings, inputs: dict[str, list[str]], vocabulary_hash: str
+    settings: Settings, tokenizer: Tokenizer, inputs: dict[str, list[str]]
 ) -> str:
     """Describes all that the bytes of the records depend on, as JSON."""
-    text = settings.text
     return json.dumps(
         {
             "format": 2,  # of the parts
@@ -279,8 +257,8 @@ def describe_inputs(
                 for name, files in inputs.items()
             },
             "instances": dataclasses.asdict(settings.instances),
-            "casing": [text.do_lower_case, text.strip_accents],
-            "vocabulary": vocabulary_hash,
+            "casing": [tokenizer.do_lower_case, tokenizer.strip_accents],
+            "vocabulary": tokenizer.sha256,
         }
     )
 
@@ -316,12 +294,15 @@ def scan(
 
 
 def make_plan(
-    settings: Settings, corpora: dict[str, corpus_lib.Corpus]
+    settings: Settings,
+    tokenizer: Tokenizer,
+    corpora: dict[str, corpus_lib.Corpus],
 ) -> partitions.Plan:
     """Plans the partitions of each group.
 
     Args:
         settings: settings of the command line.
+        tokenizer: of `settings.text`.
         corpora: from `scan`.
 
     Raises:
@@ -341,7 +322,7 @@ def make_plan(
         planned[name] = partitions.Group(first, count, passes[name])
         first += count
     recipe = partitions.Recipe(
-        settings.text,
+        tokenizer,
         instances,
         len(settings.output_files),
         source=",".join(x for c in corpora.values() for x in c.files),
@@ -379,17 +360,18 @@ def add_up(
 
 
 def describe_run(
-    settings: Settings, inputs: dict[str, list[str]], totals: dict[str, int]
+    settings: Settings,
+    tokenizer: Tokenizer,
+    inputs: dict[str, list[str]],
+    totals: dict[str, int],
 ) -> dict:
     """Entry of the manifest: settings, and counts of the records."""
-    text, instances = settings.text, settings.instances
+    instances = settings.instances
     run = {
         **dataclasses.asdict(instances),
-        "do_lower_case": text.do_lower_case,
-        "strip_accents": tokenization.strips_accents(
-            text.do_lower_case, text.strip_accents
-        ),
-        "vocab_size": len(vocabulary.read_vocabulary(text.vocab_file)),
+        "do_lower_case": tokenizer.do_lower_case,
+        "strip_accents": tokenizer.strips_accents,
+        "vocab_size": len(tokenizer.vocab),
         "input_files": [
             printable(os.path.basename(path))
             for files in inputs.values()

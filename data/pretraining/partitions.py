@@ -22,8 +22,8 @@ from data.pretraining import instances as pretraining
 from data.pretraining import masking, records
 from data.pretraining.settings import InstanceSettings
 from data.records import shuffle, writer
-from data.text import fast_tokenization, vocabulary, word_boundaries
-from data.text.settings import Text
+from data.text import vocabulary, word_boundaries
+from data.text.tokenizer import Tokenizer
 
 _SECTION_BYTES = 24_000_000  # of records, held in memory at once
 
@@ -33,13 +33,13 @@ class Recipe:
     """Settings that all partitions and shards share.
 
     Attributes:
-        text: vocabulary and casing.
+        tokenizer: vocabulary and casing.
         settings: settings of the instances.
         num_shards: N, number of shards.
         source: files of the corpus, for messages.
     """
 
-    text: Text
+    tokenizer: Tokenizer
     settings: InstanceSettings
     num_shards: int
     source: str
@@ -137,11 +137,10 @@ class Worker:
 
     @functools.cached_property
     def _tokenizer(self):
-        kind = fast_tokenization.FastTokenizer
+        tokenizer = self._recipe.tokenizer
         if self._recipe.settings.word_boundaries:
-            kind = word_boundaries.SegmentedTokenizer
-        text = self._recipe.text
-        return kind(text.vocab_file, text.do_lower_case, text.strip_accents)
+            return word_boundaries.SegmentedTokenizer(tokenizer.exact)
+        return tokenizer.fast
 
     @functools.cached_property
     def _masking(self) -> masking.Vocabulary:

@@ -24,6 +24,7 @@ from common.errors import UserError
 from common.formats import json_files
 from common.formats.json_files import Name, Sha256
 from data.records import shard_check
+from data.text.tokenizer import Tokenizer
 
 _SUFFIX = ".manifest.json"
 
@@ -177,14 +178,11 @@ def read_manifest(path: str) -> dict | None:
     return {**run, "vocab_file": vocab_file, "manifest": path}
 
 
-def check_vocabulary(run: dict) -> str:
-    """Compares the vocabulary beside the records with their manifest.
+def tokenizer_of(run: dict) -> Tokenizer:
+    """Reads the vocabulary beside the records; compares it with the manifest.
 
     Args:
         run: from `manifests_of` or `listed_runs`.
-
-    Returns:
-        path of the vocabulary.
 
     Raises:
         UserError: it is missing, or another one.
@@ -197,16 +195,16 @@ def check_vocabulary(run: dict) -> str:
             expected="the vocabulary of the records beside them",
             fix="copy it too",
         )
-    found = storage.hash_file(path)
-    if found != run["vocab_sha256"]:
+    tokenizer = Tokenizer(path, run["do_lower_case"], run["strip_accents"])
+    if tokenizer.sha256 != run["vocab_sha256"]:
         raise UserError(
-            f"sha256 {found[:8]}",
+            f"sha256 {tokenizer.sha256[:8]}",
             path=path,
             expected=f"{run['vocab_sha256'][:8]}, as in {run['manifest']}: "
             "the vocabulary that the records were made with",
             fix="copy it again, or make the records again",
         )
-    return path
+    return tokenizer
 
 
 def _choose(path: str, runs: list[dict]) -> dict:

@@ -15,6 +15,7 @@ from common.processes import KilledProcess
 from common.progress import say
 from common.storage import write_whole
 from data.records import frames, manifest, shuffle
+from data.text.tokenizer import Tokenizer
 
 
 class ShardWriter:
@@ -212,30 +213,28 @@ def write_records(path: str, records: list[bytes]) -> dict:
 
 
 def write_manifest(
-    folder: str, shards: dict[str, dict], vocab_file: str, run: dict
+    folder: str, shards: dict[str, dict], tokenizer: Tokenizer, run: dict
 ) -> None:
     """Writes the manifest of a run, and a copy of its vocabulary.
 
     Args:
         folder: folder of the shards.
         shards: file name -> `{"records", "bytes", "sha256"}`.
-        vocab_file: copied to the folder under a name made of its hash.
+        tokenizer: its vocabulary is copied to the folder, under a name made
+            of its hash.
         run: settings and statistics, as JSON values.
     """
-    with storage.open_file(vocab_file, "rb") as file:
-        content = file.read()
-    digest = hashlib.sha256(content).hexdigest()
-    name = f"vocab-{digest[:8]}.txt"
+    name = f"vocab-{tokenizer.sha256[:8]}.txt"
     listed = {
         "format": 2,
         **run,
         "vocab_file": name,
-        "vocab_sha256": digest,
+        "vocab_sha256": tokenizer.sha256,
         "shards": shards,
     }
     text = json.dumps(listed, indent=2) + "\n"
     own = f"{os.getpid()}.partial"  # neighbours write the same vocabulary
-    write_whole(os.path.join(folder, name), content, own)
+    write_whole(os.path.join(folder, name), tokenizer.content, own)
     write_whole(
         os.path.join(folder, manifest.name_for(next(iter(shards)))), text, own
     )

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from data.text import normalization, tokenization, vocabulary
+from data.text import normalization, vocabulary
 
 LONGEST_WORD = 200  # characters; longer words are [UNK]
 _BLOCK = 1 << 20  # characters that are split at once, about
@@ -42,24 +42,18 @@ class FastTokenizer:
     """Tokenizes lines to the same ids as `tokenization.FullTokenizer`.
 
     Args:
-        vocab_file: path of the vocabulary.
+        vocab: token -> id.
         do_lower_case: lower-case the text.
-        strip_accents: strip accents; None: as `do_lower_case`.
+        strip_accents: strip accents.
 
     Attributes:
         vocab: token -> id.
     """
 
     def __init__(
-        self,
-        vocab_file: str,
-        do_lower_case: bool = True,
-        strip_accents: bool | None = None,
+        self, vocab: dict[str, int], do_lower_case: bool, strip_accents: bool
     ):
-        self.vocab = vocabulary.read_vocabulary(vocab_file)
-        strip_accents = tokenization.strips_accents(
-            do_lower_case, strip_accents
-        )
+        self.vocab = vocab
         self._normalizer = normalization.Normalizer(
             do_lower_case, strip_accents
         )

@@ -3,6 +3,7 @@
 import dataclasses
 
 from common.flags import flag, group
+from data.text.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,17 +33,6 @@ class Text:
     )
     casing: Casing = group(Casing)
 
-    @property
-    def do_lower_case(self) -> bool:
-        """--do_lower_case."""
-        return self.casing.do_lower_case
-
-    @property
-    def strip_accents(self) -> bool | None:
-        """--strip_accents."""
-        return self.casing.strip_accents
-
-    @property
-    def tokenizer_arguments(self) -> tuple[str, bool, bool | None]:
-        """Vocabulary file and casing, in the order of every tokenizer."""
-        return self.vocab_file, self.do_lower_case, self.strip_accents
+    def tokenizer(self) -> Tokenizer:
+        """Reads the vocabulary."""
+        return Tokenizer(self.vocab_file, **dataclasses.asdict(self.casing))

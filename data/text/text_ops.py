@@ -63,8 +63,8 @@ class GraphTokenizer(tf.Module):
     vocabulary becomes a constant of the graph.
 
     Args:
-        vocabulary_or_path: path of the vocabulary file, or its tokens in the
-            order of their ids, including the five special tokens.
+        tokens: tokens of the vocabulary in the order of their ids, including
+            the five special tokens.
         do_lower_case: lower-case the text.
         strip_accents: strip accents; None: as `do_lower_case`.
 
@@ -72,14 +72,11 @@ class GraphTokenizer(tf.Module):
         do_lower_case, strip_accents: the normalization.
         vocab_size: number of tokens in the vocabulary.
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
-
-    Raises:
-        UserError: the file is not a vocabulary.
     """
 
     def __init__(
         self,
-        vocabulary_or_path: str | list[str],
+        tokens: list[str],
         do_lower_case: bool = True,
         strip_accents: bool | None = None,
     ):
@@ -88,9 +85,6 @@ class GraphTokenizer(tf.Module):
 
         strips = tokenization.strips_accents(do_lower_case, strip_accents)
         self.do_lower_case, self.strip_accents = do_lower_case, strips
-        tokens = vocabulary_or_path
-        if isinstance(tokens, str):
-            tokens = list(vocabulary.read_vocabulary(tokens))
         self.vocab_size = len(tokens)
         ids = [tokens.index(token) for token in vocabulary.SPECIAL_TOKENS]
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = ids

@@ -168,18 +168,19 @@ class FullTokenizer:
     """Converts text to WordPiece tokens and ids.
 
     Args:
-        vocab_file: path of the vocabulary.
+        vocab_file: path of the vocabulary, or its tokens -> ids.
         do_lower_case: lower-case the text.
         strip_accents: strip accents; None: as `do_lower_case`.
     """
 
     def __init__(
         self,
-        vocab_file: str,
+        vocab_file: str | dict[str, int],
         do_lower_case: bool = True,
         strip_accents: bool | None = None,
     ):
-        self.vocab = load_vocab(vocab_file)
+        is_read = isinstance(vocab_file, dict)
+        self.vocab = vocab_file if is_read else load_vocab(vocab_file)
         self.inv_vocab = {i: token for token, i in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case, strip_accents)
         self.wordpiece_tokenizer = WordpieceTokenizer(vocab=self.vocab)

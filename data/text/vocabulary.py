@@ -1,9 +1,6 @@
-"""Reading, comparing and writing vocabulary files."""
+"""Reading and writing vocabulary files."""
 
-import hashlib
-import itertools
 import os
-import re
 
 from common import storage, text_lines
 from common.errors import UserError
@@ -31,8 +28,13 @@ def read_vocabulary(path: str) -> dict[str, int]:
             order mark, an invalid byte, an empty line or a duplicate token;
             or lacks one of the five special tokens.
     """
+    return parse(read_bytes(path), path)
+
+
+def parse(content: bytes, path: str) -> dict[str, int]:
+    """As `read_vocabulary`, of the bytes of a file; `path` is for messages."""
     vocabulary: dict[str, int] = {}
-    lines = read_lines(path)
+    lines = _lines(content, path)
     for number, token in enumerate(lines, start=1):
         expected = "one token per line"
         if not token:
@@ -74,43 +76,12 @@ def read_lines(path: str) -> list[str]:
         UserError: the file is missing or another kind of file, or has a byte
             order mark or an invalid byte.
     """
-    lines = text_lines.decode_block(_read_bytes(path), path)
+    return _lines(read_bytes(path), path)
+
+
+def _lines(content: bytes, path: str) -> list[str]:
+    lines = text_lines.decode_block(content, path)
     return [line.strip(" \t\r\n") for line in lines]
-
-
-def vocabulary_hash(path: str) -> str:
-    """Returns the sha256 of the file's bytes as hexadecimal digits."""
-    return hashlib.sha256(_read_bytes(path)).hexdigest()
-
-
-def check_same(
-    path: str, known: str, fix: str, may_extend: bool = False
-) -> None:
-    """Checks that a vocabulary has the same ids as a known one.
-
-    Args:
-        path: the vocabulary.
-        known: path of the known vocabulary.
-        fix: advice for the message.
-        may_extend: allow words in the known vocabulary's `[unusedN]` slots
-            and after its last token.
-
-    Raises:
-        UserError: a token differs; the message names the first.
-    """
-    files = read_lines(path), read_lines(known)
-    pairs = itertools.zip_longest(*files, fillvalue="")
-    for number, (token, expected) in enumerate(pairs, start=1):
-        is_free = not expected or re.fullmatch(UNUSED, expected)
-        if token != expected and not (may_extend and token and is_free):
-            wanted = repr(expected) if expected else "the end"
-            raise UserError(
-                f"token {token!r}" if token else "the end",
-                path=path,
-                line=number,
-                expected=f"{wanted}, as in {known}",
-                fix=fix,
-            )
 
 
 def write_vocabulary(path: str, tokens: list[str]) -> None:
@@ -123,7 +94,12 @@ def write_vocabulary(path: str, tokens: list[str]) -> None:
     write_whole(path, content, f"{os.getpid()}.partial")
 
 
-def _read_bytes(path: str) -> bytes:
+def read_bytes(path: str) -> bytes:
+    """Reads a vocabulary file.
+
+    Raises:
+        UserError: it is missing, of another kind, or has a byte order mark.
+    """
     try:
         with storage.open_file(path, "rb") as file:
             raw = file.read()

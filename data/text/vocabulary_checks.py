@@ -1,35 +1,23 @@
-"""Checks of a vocabulary and of its use, for the doctor."""
+"""Checks of a vocabulary, and of its use."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from common import storage
 from common.errors import UserError
-from common.findings import Finding, fine, suspicious, wrong
+from common.findings import SUSPICIOUS, Finding, fine, suspicious, wrong
+from common.progress import say
 from data.text import tokenization, vocabulary
+from data.text.tokenizer import Tokenizer
 
 _TEXTS = 1000
 _MOST_UNKNOWN = 0.01  # share of the tokens
 _LONGEST_TOKEN = 256  # bytes without `##`; limit of TensorFlow Text
 
 
-def check_file(path: str) -> tuple[list[Finding], dict[str, int] | None]:
-    """Reads and examines a vocabulary.
-
-    Args:
-        path: the file.
-
-    Returns:
-        findings; and token -> id, or None if the file cannot be used.
-    """
-    try:
-        vocab = vocabulary.read_vocabulary(path)
-    except UserError as error:
-        return [wrong(str(error))], None
-    found = []
-    with storage.open_file(path, "rb") as file:
-        lines = file.read().split(b"\n")
-    if any(line.endswith(b"\r") for line in lines):
+def check_file(tokenizer: Tokenizer) -> list[Finding]:
+    """Examines the file of a vocabulary."""
+    found, path, vocab = [], tokenizer.path, tokenizer.vocab
+    if b"\r\n" in tokenizer.content + b"\n":
         found.append(
             suspicious(
                 "lines end in CR LF",
@@ -55,31 +43,27 @@ def check_file(path: str) -> tuple[list[Finding], dict[str, int] | None]:
     found.append(
         fine(f"{len(vocab):,} tokens, {casing[is_cased(vocab)]}", path=path)
     )
-    return found, vocab
+    return found
 
 
 def check_use(
-    path: str,
-    vocab: dict[str, int],
-    do_lower_case: bool | None,
-    vocab_size: int | None,
-    config_file: str | None,
+    tokenizer: Tokenizer,
+    vocab_size: int | None = None,
+    config_file: str | None = None,
 ) -> list[Finding]:
-    """Compares a vocabulary with the casing and the config.
+    """Compares a vocabulary with its casing and the config.
 
     Args:
-        path: the vocabulary.
-        vocab: token -> id.
-        do_lower_case: whether text is lower-cased; None if unknown.
+        tokenizer: its `do_lower_case` may be None: unknown.
         vocab_size: from the config; None without a config.
         config_file: path of the config, for messages.
 
     Returns:
         findings.
     """
-    found = []
-    cased = is_cased(vocab)
-    if do_lower_case is True and cased is True:
+    found, path, size = [], tokenizer.path, len(tokenizer.vocab)
+    cased = is_cased(tokenizer.vocab)
+    if tokenizer.do_lower_case is True and cased is True:
         found.append(
             suspicious(
                 "has tokens with capital letters, do_lower_case is True",
@@ -88,7 +72,7 @@ def check_use(
                 fix="pass --nodo_lower_case",
             )
         )
-    if do_lower_case is False and cased is False:
+    if tokenizer.do_lower_case is False and cased is False:
         found.append(
             suspicious(
                 "has no token with a capital letter, do_lower_case is False",
@@ -97,36 +81,35 @@ def check_use(
                 fix="words with capital letters become [UNK]",
             )
         )
-    if vocab_size is None or vocab_size == len(vocab):
+    if vocab_size in (None, size):
         return found
     message = {
         "path": config_file,
-        "expected": f"{len(vocab)}, the number of tokens of {path}",
+        "expected": f"{size}, the number of tokens of {path}",
         "fix": "pass the config of this vocabulary, or to run_pretraining.py "
-        f"--vocab_size={len(vocab)}",
+        f"--vocab_size={size}",
     }
-    level = fine if vocabulary.is_padded(vocab_size, len(vocab)) else suspicious
-    level = wrong if vocab_size < len(vocab) else level
+    level = fine if vocabulary.is_padded(vocab_size, size) else suspicious
+    level = wrong if vocab_size < size else level
     return [*found, level(f"vocab_size is {vocab_size}", **message)]
 
 
-def check_hash(path: str, runs: list[dict]) -> list[Finding]:
+def check_hash(tokenizer: Tokenizer, runs: list[dict]) -> list[Finding]:
     """Checks that records were created with this vocabulary.
 
     Args:
-        path: the vocabulary.
+        tokenizer: of the vocabulary.
         runs: entries of the records' manifest.
 
     Returns:
         one finding for each other vocabulary.
     """
-    digest = vocabulary.vocabulary_hash(path)
     others = {run["vocab_sha256"]: run["vocab_file"] for run in runs}
-    others.pop(digest, None)
+    others.pop(tokenizer.sha256, None)
     return [
         wrong(
-            f"sha256 is {digest[:12]}…",
-            path=path,
+            f"sha256 is {tokenizer.sha256[:12]}…",
+            path=tokenizer.path,
             expected=f"{other[:12]}…, the vocabulary of the records",
             fix=f"pass --vocab_file={file}",
         )
@@ -134,20 +117,10 @@ def check_hash(path: str, runs: list[dict]) -> list[Finding]:
     ]
 
 
-def check_texts(
-    path: str, tokenize: Callable[[str], list[str]], texts: Iterable[str]
-) -> list[Finding]:
-    """Checks the share of [UNK] in the first thousand texts.
-
-    Args:
-        path: the vocabulary.
-        tokenize: function from a text to its tokens.
-        texts: any number of texts.
-
-    Returns:
-        a finding if the share is high, else none.
-    """
-    first = [tokenize(text) for text in itertools.islice(texts, _TEXTS)]
+def check_texts(tokenizer: Tokenizer, texts: Iterable[str]) -> list[Finding]:
+    """Checks the share of [UNK] in the first thousand texts."""
+    texts = itertools.islice(texts, _TEXTS)
+    first = list(map(tokenizer.exact.tokenize, texts))
     total = sum(map(len, first))
     unknown = sum(tokens.count(vocabulary.UNK) for tokens in first)
     if unknown <= _MOST_UNKNOWN * total:
@@ -156,11 +129,29 @@ def check_texts(
         suspicious(
             f"{unknown / total:.1%} of the tokens of the first {len(first):,} "
             "texts are [UNK]",
-            path=path,
+            path=tokenizer.path,
             expected=f"at most {_MOST_UNKNOWN:.0%}",
             fix="check that the vocabulary has this language and casing",
         )
     ]
+
+
+def warn(
+    tokenizer: Tokenizer,
+    vocab_size: int | None = None,
+    config_file: str | None = None,
+    texts: Iterable[str] = (),
+) -> None:
+    """Warns if a vocabulary does not seem to fit the network or the texts.
+
+    Args:
+        tokenizer, vocab_size, config_file: see `check_use`.
+        texts: texts, of which the first thousand are tokenized.
+    """
+    findings = check_use(tokenizer, vocab_size, config_file)
+    for finding in [*findings, *check_texts(tokenizer, texts)]:
+        if finding.level == SUSPICIOUS:
+            say(f"warning: {finding.message}")
 
 
 def is_too_long(token: str) -> bool:
@@ -168,17 +159,13 @@ def is_too_long(token: str) -> bool:
     return len(token.removeprefix("##").encode()) > _LONGEST_TOKEN
 
 
-def check_exportable(path: str, vocab: dict[str, int]) -> None:
+def check_exportable(tokenizer: Tokenizer) -> None:
     """Rejects a vocabulary that `text_ops.GraphTokenizer` cannot represent.
-
-    Args:
-        path: the vocabulary.
-        vocab: token -> id.
 
     Raises:
         UserError: a token is too long or has a null character.
     """
-    for token, i in vocab.items():
+    for token, i in tokenizer.vocab.items():
         found, size = None, len(token.removeprefix("##").encode())
         if size > _LONGEST_TOKEN:
             found = f"token {token[:9]!r}... has {size} bytes"
@@ -187,7 +174,7 @@ def check_exportable(path: str, vocab: dict[str, int]) -> None:
         if found:
             raise UserError(
                 found,
-                path=path,
+                path=tokenizer.path,
                 line=i + 1,
                 expected=f"at most {_LONGEST_TOKEN} bytes, none of them null: "
                 "TensorFlow Text supports no other token",

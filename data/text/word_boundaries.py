@@ -21,21 +21,11 @@ class SegmentedTokenizer:
     A punctuation mark is a separate word, as in other text.
 
     Args:
-        vocab_file: path of the vocabulary.
-        do_lower_case: lower-case the text.
-        strip_accents: strip accents; None: as `do_lower_case`.
+        exact: the tokenizer of its words.
     """
 
-    def __init__(
-        self,
-        vocab_file: str,
-        do_lower_case: bool = True,
-        strip_accents: bool | None = None,
-    ):
-        self._exact = tokenization.FullTokenizer(
-            vocab_file, do_lower_case, strip_accents
-        )
-        self.vocab = self._exact.vocab
+    def __init__(self, exact: tokenization.FullTokenizer):
+        self._exact, self.vocab = exact, exact.vocab
         self._memo = tokenization.WordMemo(self._mark)
 
     def ids_and_ends(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:

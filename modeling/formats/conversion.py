@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import re
-from collections.abc import Callable
 
 from common import storage
 from common.errors import UserError
@@ -12,11 +11,11 @@ from common.progress import say
 from common.storage import write_whole
 from data import features
 from data.text import tokenizer_files, vocabulary
+from data.text.tokenizer import Tokenizer
 from modeling.config import BertConfig
 from modeling.formats import model_folder, portable
-from modeling.formats.model_folder import ModelFiles
+from modeling.formats.model_folder import ModelFiles, ModelFolder
 
-SOURCES = ("google", "huggingface", "model_garden", "hub")
 TARGETS = ("google", "huggingface", "model_garden")  # can be read again
 TOLERANCE = 1e-4  # absolute difference of outputs in float32
 _WEIGHT = re.compile(
@@ -42,7 +41,7 @@ class Settings:
         None,
         "Format of the input.",
         name="from",
-        choices=SOURCES,
+        choices=model_folder.FORMATS,
         required=True,
     )
     target: str | None = flag(
@@ -109,9 +108,7 @@ class Bert:
         config: sizes of the network.
         values: original name -> float32 array.
         skipped: names of variables that no model of ours has.
-        tokens: tokens of the vocabulary, or None.
-        do_lower_case: casing, or None if unknown.
-        strip_accents: whether accents are stripped; None: as do_lower_case.
+        tokenizer: vocabulary and casing, or None.
         task: kind and names of the labels, as in `task.json`, or None.
     """
 
@@ -119,132 +116,37 @@ class Bert:
     config: BertConfig
     values: dict
     skipped: list[str]
-    tokens: list[str] | None = None
-    do_lower_case: bool | None = None
-    strip_accents: bool | None = None
+    tokenizer: Tokenizer | None = None
     task: dict | None = None
 
 
-def read_google(path: str, config_file: str | None) -> Bert:
-    """Reads a checkpoint of the original or of this project."""
-    from modeling import checkpoints
+def read(model: ModelFolder) -> Bert:
+    """Reads a model; the casing of flags wins over the recorded one.
 
-    def read(prefix):
-        values = checkpoints.read(prefix)
-        known = {
+    Raises:
+        UserError: a file is damaged, or the vocabulary does not fit.
+    """
+    tokenizers = model.tokenizers  # before the weights, which take longer
+    values, skipped = model.weights()
+    if model.format == "google":
+        from modeling import checkpoints
+
+        names = set(values)
+        values = {
             name: value
             for name, value in values.items()
             if name.startswith(checkpoints.KNOWN) and _WEIGHT.fullmatch(name)
         }
-        return known, sorted(values.keys() - known.keys())
-
-    return _read_checkpoint(path, config_file, read)
-
-
-def read_model_garden(path: str, config_file: str | None) -> Bert:
-    """Reads a Model Garden checkpoint."""
-    from modeling.formats import model_garden
-
-    return _read_checkpoint(path, config_file, model_garden.read)
-
-
-def _read_checkpoint(
-    path: str, config_file: str | None, read: Callable
-) -> Bert:
-    """Reads a TensorFlow checkpoint and the files beside it."""
-    from modeling import checkpoints
-
-    prefix = checkpoints.resolve(path)
-    config = model_folder.find(
-        prefix, "bert_config.json", config_file, "bert_config_file"
-    )
-    values, skipped = read(prefix)
-    return Bert(
-        prefix,
-        BertConfig.from_json_file(config),
-        values,
-        skipped,
-        None,
-        *model_folder.recorded_casing(prefix),
-        task=model_folder.task_of(prefix),
-    )
-
-
-def read_huggingface(path: str, config_file: str | None) -> Bert:
-    """Reads a folder of Hugging Face transformers."""
-    from modeling.formats import huggingface
-
-    tokenizer = tokenizer_files.read(path)
-    if config_file:
-        config = BertConfig.from_json_file(config_file)
-    else:
-        config = huggingface.read_config(os.path.join(path, huggingface.CONFIG))
-    values, skipped = huggingface.read(path)
-    bert = Bert(path, config, values, skipped, *tokenizer)
-    bert.task = huggingface.read_task(path)
-    return bert
-
-
-def read_hub(path: str, config_file: str | None) -> Bert:
-    """Reads a TF-Hub SavedModel without loading its graph."""
-    from modeling.formats import model_garden, saved_models
-
-    variables = saved_models.variables_of(path)
-    values, skipped = model_garden.read(variables)
-    if config_file:
-        config = BertConfig.from_json_file(config_file)
-    else:
-        heads = model_garden.attention_heads(variables)
-        config = saved_models.read_config(path, values, heads)
-    casing = saved_models.read_casing(variables)
-    bert = Bert(path, config, values, skipped, None, *casing)
-    asset = model_folder.asset(path)
-    if storage.is_file(asset):
-        bert.tokens = list(vocabulary.read_vocabulary(asset))
-    return bert
-
-
-READERS = {
-    "google": read_google,
-    "huggingface": read_huggingface,
-    "model_garden": read_model_garden,
-    "hub": read_hub,
-}
-
-
-def read(settings: Settings) -> Bert:
-    """Reads the input; flags override its recorded casing."""
-    path = settings.input
-    bert = READERS[settings.source](path, settings.files.bert_config_file)
-    if settings.files.do_lower_case is not None:
-        bert.do_lower_case = settings.files.do_lower_case
-    if settings.files.strip_accents is not None:
-        bert.strip_accents = settings.files.strip_accents
-    return bert
-
-
-def find_vocabulary(bert: Bert, path: str, vocab_file: str | None) -> None:
-    """Sets the tokens and the casing of a model, if they can be found.
-
-    Args:
-        bert: the model, which is changed.
-        path: path of the input.
-        vocab_file: path of the vocabulary; None: the file beside the input.
-
-    Raises:
-        UserError: the vocabulary does not fit the network.
-    """
-    beside = model_folder.beside(path, "vocab.txt")
-    if vocab_file or (bert.tokens is None and storage.is_file(beside)):
-        bert.tokens = list(vocabulary.read_vocabulary(vocab_file or beside))
-    if bert.tokens is None:
+        skipped = sorted(names - values.keys())
+    bert = Bert(model.resolve(), model.config, values, skipped, task=model.task)
+    if not tokenizers:
         say("warning: no vocabulary beside the input, so none is written")
-        return
+        return bert
+    bert.tokenizer = model.tokenizer
     bert.config.check_vocabulary(
-        bert.tokens, vocab_file or bert.path, bert.path
+        model.tokenizer.tokens, model.tokenizer.path, model.config_file
     )
-    if bert.do_lower_case is None:
-        bert.do_lower_case = model_folder.guess_casing(bert.tokens)
+    return bert
 
 
 def outputs_of(bert: Bert) -> dict:
@@ -332,16 +234,15 @@ def write(bert: Bert, target: str, folder: str) -> None:
         )
         if bert.task is not None and has_labels:
             model_folder.write_task(folder, bert.task)
-    if bert.tokens is not None:
-        vocabulary.write_vocabulary(
-            os.path.join(folder, "vocab.txt"), bert.tokens
-        )
-        casing = (bert.do_lower_case, bert.strip_accents)
+    if bert.tokenizer is not None:
+        tokens = bert.tokenizer.tokens
+        vocabulary.write_vocabulary(os.path.join(folder, "vocab.txt"), tokens)
+        casing = bert.tokenizer.do_lower_case, bert.tokenizer.strip_accents
         is_theirs = target == "huggingface"
         most = bert.config.max_position_embeddings if is_theirs else None
         tokenizer_files.write_config(folder, *casing, most)
         if is_theirs:
-            tokenizer_files.write_pipeline(folder, bert.tokens, *casing)
+            tokenizer_files.write_pipeline(folder, tokens, *casing)
 
 
 def largest_difference(before: dict, after: dict) -> float:
@@ -371,7 +272,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
             inputs = seeded_inputs(bert.config)
             before, after = portable.write(model, target, scratch, inputs)
         else:
-            after = outputs_of(READERS[target](scratch, None))
+            after = outputs_of(read(ModelFolder.open(scratch, format=target)))
         difference = largest_difference(before, after)
         if not difference <= TOLERANCE:
             raise UserError(

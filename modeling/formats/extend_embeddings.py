@@ -6,7 +6,8 @@ import numpy as np
 
 from common.errors import UserError
 from common.progress import say
-from data.text import tokenization, vocabulary_slots
+from data.text import vocabulary_slots
+from data.text.tokenizer import Tokenizer
 from modeling.formats import conversion
 
 _WORDS = "bert/embeddings/word_embeddings"
@@ -74,13 +75,12 @@ def add_words(bert: conversion.Bert, path: str) -> None:
     Raises:
         UserError: there is no vocabulary, or the tokenizer splits a word.
     """
-    if bert.tokens is None:
+    tokenizer = bert.tokenizer
+    if tokenizer is None:
         raise UserError("no vocabulary", path=bert.path, fix="--vocab_file")
-    ids = {token: i for i, token in enumerate(bert.tokens)}
-    split = tokenization.BasicTokenizer(
-        bert.do_lower_case, bert.strip_accents
-    ).tokenize
-    tokens_of = tokenization.WordpieceTokenizer(ids).tokenize
+    ids, exact = tokenizer.vocab, tokenizer.exact
+    split = exact.basic_tokenizer.tokenize
+    tokens_of = exact.wordpiece_tokenizer.tokenize
     words = vocabulary_slots.read_words(path)
     new = [word for word in words if word not in ids]
     for word in new:
@@ -90,13 +90,14 @@ def add_words(bert: conversion.Bert, path: str) -> None:
                 path=path,
                 expected="a word that the tokenizer keeps whole",
             )
-    tokens, rows = vocabulary_slots.add_words(bert.tokens, new)
+    tokens, rows = vocabulary_slots.add_words(tokenizer.tokens, new)
     parts = [[ids[token] for token in tokens_of(word)] for word in new]
-    reused = sum(row < len(bert.tokens) for row in rows)
+    reused = sum(row < len(ids) for row in rows)
     bert.values = extend_vocabulary(bert.values, rows, parts)
     size = len(bert.values[_WORDS])
     bert.config = dataclasses.replace(bert.config, vocab_size=size)
-    bert.tokens = tokens
+    casing = tokenizer.do_lower_case, tokenizer.strip_accents
+    bert.tokenizer = Tokenizer(tokenizer.path, *casing, tokens=tokens)
     say(
         f"added {len(new)} words: {reused} in unused slots, "
         f"{len(new) - reused} at the end; {len(words) - len(new)} words were "

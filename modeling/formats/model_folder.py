@@ -1,23 +1,33 @@
-"""Files beside a checkpoint: config, vocabulary, casing and task."""
+"""The folder of a model: a checkpoint, and the files beside it.
+
+    google        bert_model.ckpt, or the checkpoints of a run of ours;
+                  bert_config.json, vocab.txt, tokenizer_config.json
+    huggingface   model.safetensors, config.json, vocab.txt, tokenizer.json
+    model_garden  as google, with other names of variables
+    hub           saved_model.pb, variables/, assets/vocab.txt
+
+The best checkpoint of a run is in a folder of its own, below the others.
+"""
 
 import dataclasses
+import functools
 import json
 import os
 import re
-from collections.abc import Iterable
 from typing import TypedDict
 
 import msgspec
 
 from common import storage
 from common.errors import UserError
-from common.findings import SUSPICIOUS
 from common.flags import flag
 from common.formats import json_files
 from common.progress import say
-from data.text import tokenization, tokenizer_files, vocabulary_checks
+from data.text import tokenization, tokenizer_files
+from data.text.tokenizer import Tokenizer
 from modeling.config import BertConfig
 
+FORMATS = ("google", "huggingface", "model_garden", "hub")
 TASK = "task.json"
 
 
@@ -52,6 +62,283 @@ class ModelFiles:
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class ModelFolder:
+    """A model of any format; each of its files is read once, when needed.
+
+    Attributes:
+        path: its folder, or the prefix of its checkpoint; "": flags alone.
+        format: one of `FORMATS`.
+        given: flags, which win over the files beside the checkpoint.
+    """
+
+    path: str
+    format: str
+    given: ModelFiles
+
+    @classmethod
+    def open(
+        cls,
+        path: str | None,
+        given: ModelFiles = ModelFiles(),
+        format: str | None = None,
+    ) -> "ModelFolder":
+        """Finds a model, without TensorFlow.
+
+        Args:
+            path: its folder, or the prefix of its checkpoint; None: flags
+                alone tell the sizes and the vocabulary.
+            given: flags, which win over the files beside the checkpoint.
+            format: one of `FORMATS`; None: found out, but never "hub".
+
+        Raises:
+            UserError: there is none.
+        """
+        if not path:
+            return cls("", "google", given)
+        if not storage.any_starts_with(path):
+            raise UserError(
+                "no such checkpoint",
+                path=path,
+                expected=f"the file {path}.index, or a folder of checkpoints",
+            )
+        return cls(path, format or _format_of(path), given)
+
+    def _find(self, name: str, flag: str) -> str:
+        path = self.path and beside(self.path, name)
+        if not path:
+            raise UserError(
+                f"no --{flag}", fix="pass it, or the checkpoint of a model"
+            )
+        if not storage.is_file(path):
+            raise UserError("no such file", path=path, fix=f"pass --{flag}")
+        return path
+
+    @functools.cached_property
+    def config_file(self) -> str:
+        """The file of the sizes: --bert_config_file, or that of the model.
+
+        Raises:
+            UserError: there is none.
+        """
+        name = {"huggingface": "config.json", "hub": "saved_model.pb"}
+        return self.given.bert_config_file or self._find(
+            name.get(self.format, "bert_config.json"), "bert_config_file"
+        )
+
+    @functools.cached_property
+    def config(self) -> BertConfig:
+        """Sizes of the network."""
+        if not self.given.bert_config_file:
+            if self.format == "huggingface":
+                from modeling.formats import huggingface
+
+                return huggingface.read_config(self.config_file)
+            if self.format == "hub":
+                from modeling.formats import model_garden, saved_models
+
+                heads = model_garden.attention_heads(self._variables)
+                values, _ = self._module
+                return saved_models.read_config(self.path, values, heads)
+        return BertConfig.from_json_file(self.config_file)
+
+    @functools.cached_property
+    def casing(self) -> tuple[bool | None, bool | None]:
+        """The recorded do_lower_case and strip_accents; None: unknown."""
+        if self.format == "huggingface":
+            return self._huggingface[1:]
+        if self.format == "hub":
+            from modeling.formats import saved_models
+
+            return saved_models.read_casing(self._variables)
+        if not self.path:
+            return None, None
+        return recorded_casing(_prefix_of(self.path))
+
+    @functools.cached_property
+    def tokenizers(self) -> list[Tokenizer]:
+        """Of --vocab_file, and of each vocabulary beside the checkpoint."""
+        casing = self.given.do_lower_case, self.given.strip_accents
+        if None in casing:
+            pairs = zip(self.casing, casing)
+            casing = [x if y is None else y for x, y in pairs]
+        paths = []
+        if self.path:
+            paths.append(beside(self.path, "vocab.txt"))
+            paths.append(asset(folder_of(self.path)))
+        paths = [x for x in paths if storage.is_file(x)]
+        if self.given.vocab_file:
+            paths.insert(0, self.given.vocab_file)
+        listed = [Tokenizer(x, *casing) for x in dict.fromkeys(paths)]
+        if self.format == "huggingface" and self._huggingface.tokens:
+            path = beside(self.path, tokenizer_files.PIPELINE)
+            tokens = self._huggingface.tokens
+            listed.append(Tokenizer(path, *casing, tokens=tokens))
+        return listed
+
+    @functools.cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The first of `tokenizers`; without any record a casing is guessed.
+
+        Raises:
+            UserError: there is no vocabulary, or another has other ids.
+        """
+        self.check_vocabulary()
+        tokenizer = self.tokenizers[0]
+        if tokenizer.do_lower_case is None:
+            tokens = tokenizer.tokens
+            tokenizer.do_lower_case = tokenization.looks_lower_case(tokens)
+            say(
+                f"guessed do_lower_case={tokenizer.do_lower_case} from the "
+                "vocabulary; pass --do_lower_case if that is wrong"
+            )
+        return tokenizer
+
+    def check_vocabulary(self, tokenizer: Tokenizer | None = None) -> None:
+        """Rejects a vocabulary with other ids than the model's.
+
+        New words may fill `[unusedN]` slots, or follow the last token.
+
+        Args:
+            tokenizer: of another vocabulary; None: the first of `tokenizers`.
+
+        Raises:
+            UserError: there is no vocabulary, or a token has another id.
+        """
+        if not self.tokenizers and tokenizer is None:
+            self._find("vocab.txt", "vocab_file")
+        for other in self.tokenizers:
+            fix = f"pass --vocab_file={other.path}"
+            if other.path.endswith(".json"):
+                fix = "correct one of the two files"
+            tokenizer = tokenizer or other
+            tokenizer.same_as(other, fix, may_extend=True)
+
+    def check(self) -> None:
+        """Checks that vocabulary, casing and config belong together.
+
+        Raises:
+            UserError: the vocabulary is larger than the embeddings, or the
+                model was trained with another casing.
+        """
+        tokenizer = self.tokenizer
+        self.config.check_vocabulary(
+            tokenizer.tokens, tokenizer.path, self.config_file
+        )
+        self.check_casing(tokenizer)
+
+    def check_casing(self, tokenizer: Tokenizer) -> None:
+        """Checks that the model was trained with this casing.
+
+        Raises:
+            UserError: it was trained with another.
+        """
+        if self.format == "hub":  # it may tell the casing of other texts
+            return
+        prefix = _prefix_of(self.path)
+        tokenization.validate_case_matches_checkpoint(
+            tokenizer.do_lower_case, prefix
+        )
+        lower, strip = self.casing
+        if lower is None:
+            return
+        for name, given, expected in (
+            ("do_lower_case", tokenizer.do_lower_case, lower),
+            (
+                "strip_accents",
+                tokenizer.strips_accents,
+                tokenization.strips_accents(lower, strip),
+            ),
+        ):
+            if given != expected:
+                raise UserError(
+                    f"--{name}={given}",
+                    path=prefix,
+                    expected=f"{expected}, which it was trained with",
+                )
+
+    @functools.cached_property
+    def task(self) -> dict | None:
+        """Kind and names of its labels, as in `task.json`, or None."""
+        if self.format == "huggingface":
+            from modeling.formats import huggingface
+
+            return huggingface.read_task(self.path)
+        return None if self.format == "hub" else task_of(self.path)
+
+    def resolve(self) -> str:
+        """The prefix of its checkpoint, or the folder of another format.
+
+        Raises:
+            UserError: a folder has no checkpoint, or several.
+        """
+        if self.format in ("huggingface", "hub"):
+            return self.path
+        from modeling import checkpoints
+
+        return checkpoints.resolve(self.path)
+
+    def weights(self, with_optimizer: bool = False) -> tuple[dict, list[str]]:
+        """Reads the weights.
+
+        Args:
+            with_optimizer: read optimizer slots and the step, too.
+
+        Returns:
+            original name -> array; names of variables without one.
+        """
+        if self.format == "hub":
+            return self._module
+        if self.format == "huggingface":
+            from modeling.formats import huggingface
+
+            return huggingface.read(self.path)
+        from modeling import checkpoints
+
+        if self.format == "google":
+            return checkpoints.read(self.path, with_optimizer), []
+        from modeling.formats import model_garden
+
+        return model_garden.read(self.resolve())
+
+    @functools.cached_property
+    def _huggingface(self) -> tokenizer_files.Tokenizer:
+        return tokenizer_files.read(self.path)
+
+    @functools.cached_property
+    def _variables(self) -> str:
+        from modeling.formats import saved_models
+
+        return saved_models.variables_of(self.path)
+
+    @functools.cached_property
+    def _module(self) -> tuple[dict, list[str]]:
+        from modeling.formats import model_garden
+
+        return model_garden.read(self._variables)
+
+
+def _format_of(path: str) -> str:
+    """The format of a model's folder or checkpoint.
+
+    Raises:
+        UserError: it is a SavedModel.
+    """
+    if storage.is_file(os.path.join(folder_of(path), "saved_model.pb")):
+        raise UserError(
+            "is an export",
+            path=path,
+            expected="a checkpoint",
+            fix="predict.py reads exports",
+        )
+    is_theirs = storage.is_folder(path) and (
+        storage.is_file(os.path.join(path, "config.json"))
+        or storage.find(path, "*.safetensors")
+    )
+    has_checkpoint = is_theirs and storage.find(path, "*.index")
+    return "huggingface" if is_theirs and not has_checkpoint else "google"
+
+
 def folder_of(path: str) -> str:
     """Returns the folder of a checkpoint, given as folder or prefix."""
     if storage.is_folder(path):
@@ -80,56 +367,6 @@ def asset(folder: str) -> str:
     assets = os.path.join(folder, "assets")
     paths = storage.find(assets, "*.txt")
     return paths[0] if len(paths) == 1 else os.path.join(assets, "vocab.txt")
-
-
-def find(path: str, name: str, given: str | None, flag: str) -> str:
-    """Finds a file beside a checkpoint, unless a flag gives another.
-
-    Args:
-        path: the checkpoint, as folder or prefix.
-        name: name of the file.
-        given: value of the flag, or None.
-        flag: name of the flag, for the message.
-
-    Returns:
-        its path.
-
-    Raises:
-        UserError: there is no such file.
-    """
-    found = given or beside(path, name)
-    if not storage.is_file(found):
-        if not (given or storage.any_starts_with(path)):
-            raise UserError("no such checkpoint", path=path)
-        if storage.is_file(os.path.join(folder_of(path), "saved_model.pb")):
-            raise UserError(
-                "is an export",
-                path=path,
-                expected="a checkpoint",
-                fix="predict.py reads exports",
-            )
-        raise UserError("no such file", path=found, fix=f"pass --{flag}")
-    return found
-
-
-def find_files(
-    path: str, config_file: str | None, vocab_file: str | None
-) -> dict[str, str]:
-    """Finds config and vocabulary beside a checkpoint, unless given.
-
-    Returns:
-        flag -> path.
-
-    Raises:
-        UserError: one is missing.
-    """
-    return {
-        flag: find(path, name, given, flag)
-        for flag, name, given in (
-            ("bert_config_file", "bert_config.json", config_file),
-            ("vocab_file", "vocab.txt", vocab_file),
-        )
-    }
 
 
 def recorded_settings(path: str) -> dict:
@@ -166,17 +403,6 @@ def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
     return casing.do_lower_case, casing.strip_accents
 
 
-def fill_casing(
-    do_lower_case: bool | None, strip_accents: bool | None, prefix: str
-) -> tuple[bool | None, bool | None]:
-    """Replaces a casing of None by the one that a checkpoint records."""
-    recorded, strips = recorded_casing(prefix)
-    return (
-        recorded if do_lower_case is None else do_lower_case,
-        strips if strip_accents is None else strip_accents,
-    )
-
-
 def recorded_task(folder: str) -> dict | None:
     """Reads the `task.json` of a folder, if there is one.
 
@@ -209,34 +435,6 @@ def task_of(path: str) -> dict | None:
     return recorded_task(os.path.dirname(beside(path, TASK)))
 
 
-def guess_casing(tokens: list[str]) -> bool:
-    """Guesses the casing from a vocabulary, and logs it."""
-    found = tokenization.looks_lower_case(tokens)
-    say(
-        f"guessed do_lower_case={found} from the vocabulary; "
-        "pass --do_lower_case if that is wrong"
-    )
-    return found
-
-
-def check_casing(
-    do_lower_case: bool, strip_accents: bool | None, path: str
-) -> None:
-    """Checks that a checkpoint was trained with this casing.
-
-    Args:
-        do_lower_case, strip_accents: the casing.
-        path: the checkpoint, as folder or prefix.
-
-    Raises:
-        UserError: it was trained with another.
-    """
-    tokenization.validate_case_matches_checkpoint(
-        do_lower_case, _prefix_of(path)
-    )
-    check_recorded_casing(do_lower_case, strip_accents, path)
-
-
 def _prefix_of(path: str) -> str:
     """The prefix of the newest checkpoint of a folder, by its step."""
     if not storage.is_folder(path):
@@ -254,60 +452,3 @@ def step_of(path: str) -> int:
 def _step_of(prefix: str) -> int:
     step = re.search(r"-(\d+)$", prefix)
     return int(step[1]) if step else 0
-
-
-def check_recorded_casing(
-    do_lower_case: bool, strip_accents: bool | None, path: str
-) -> None:
-    """Checks as `check_casing`, but ignores names of released models."""
-    prefix = _prefix_of(path)
-    recorded, recorded_strip = recorded_casing(prefix)
-    if recorded is None:
-        return
-    trained = tokenization.strips_accents(recorded, recorded_strip)
-    strips = tokenization.strips_accents(do_lower_case, strip_accents)
-    for name, given, expected in (
-        ("do_lower_case", do_lower_case, recorded),
-        ("strip_accents", strips, trained),
-    ):
-        if given != expected:
-            raise UserError(
-                f"--{name}={given}",
-                path=prefix,
-                expected=f"{expected}, which it was trained with",
-            )
-
-
-def warn_vocabulary(
-    vocab_file: str,
-    do_lower_case: bool,
-    strip_accents: bool | None,
-    config: BertConfig | None = None,
-    config_file: str | None = None,
-    texts: Iterable[str] = (),
-) -> None:
-    """Warns if a vocabulary does not seem to fit the network or the texts.
-
-    Args:
-        vocab_file: path of the vocabulary.
-        do_lower_case, strip_accents: the casing.
-        config: sizes of the network, or None.
-        config_file: path of the config, for messages.
-        texts: texts, of which the first thousand are tokenized.
-    """
-    tokenizer = tokenization.FullTokenizer(
-        vocab_file, do_lower_case, strip_accents
-    )
-    found = vocabulary_checks.check_use(
-        vocab_file,
-        tokenizer.vocab,
-        do_lower_case,
-        config and config.vocab_size,
-        config_file,
-    )
-    found += vocabulary_checks.check_texts(
-        vocab_file, tokenizer.tokenize, texts
-    )
-    for finding in found:
-        if finding.level == SUSPICIOUS:
-            say(f"warning: {finding.message}")

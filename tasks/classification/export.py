@@ -11,11 +11,11 @@ import tensorflow as tf
 
 from data import features
 from modeling import task_models
-from modeling.config import BertConfig
 from modeling.precision import stored_in
 from serving import graphs, shared_rows
 from tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
 from tasks.classification.settings import Settings
+from tasks.finetuning import Setup
 
 TEXT, TEXT_B = "text", "text_b"
 LABEL, PROBABILITIES = "label", "probabilities"
@@ -26,9 +26,8 @@ class Classifier(tf.train.Checkpoint):
     """Text to labels, as a SavedModel.
 
     Args:
-        config: the config of the encoder.
-        settings: the settings of the script: vocabulary, casing, length,
-            precision.
+        setup: config of the encoder, and tokenizer.
+        settings: the settings of the script: length, precision.
         labels: the labels of the task.
         has_pairs: whether an example has two texts.
         weights: original name -> array, for all variables of the network.
@@ -49,7 +48,7 @@ class Classifier(tf.train.Checkpoint):
 
     def __init__(
         self,
-        config: BertConfig,
+        setup: Setup,
         settings: Settings,
         labels: Labels,
         has_pairs: bool,
@@ -60,13 +59,13 @@ class Classifier(tf.train.Checkpoint):
         self._labels = labels
         with stored_in(settings.export_precision):
             model = task_models.build_classifier(
-                config, labels.size, packed=True
+                setup.config, labels.size, packed=True
             )
         self._model, self._tokenizer = graphs.equip(
             self,
             model,
             weights,
-            settings.tuning.text,
+            setup.tokenizer,
         )
         texts = (TEXT, TEXT_B) if has_pairs else (TEXT,)
         self.serve = graphs.signature(

@@ -15,6 +15,7 @@ from common.errors import UserError
 from common.progress import say
 from data import tables
 from data.text import vocabulary
+from data.text.tokenizer import Tokenizer
 from tasks import records
 from tasks.classification import examples, notes, trained_labels
 from tasks.classification import metrics as glue
@@ -380,23 +381,24 @@ def records_path(folder: str, part: Part) -> str:
 
 
 def make_records(
-    folder: str, settings: Settings, labels: Labels, part: Part
+    folder: str,
+    settings: Settings,
+    labels: Labels,
+    part: Part,
+    tokenizer: Tokenizer,
 ) -> None:
     """Writes the records of a file, unless they exist already.
 
     Warns of texts that are cut.
     """
-    from data.text import fast_tokenization
-
-    text, length = settings.tuning.text, settings.tuning.max_seq_length
+    length = settings.tuning.max_seq_length
     lengths: list[int] = []  # of the texts that are written, in tokens
 
     def encoded() -> Iterator[dict]:
-        tokenizer = fast_tokenization.FastTokenizer(*text.tokenizer_arguments)
         vocab = tokenizer.vocab
         yield from examples.encode(
             part.examples,
-            tokenizer.ids_of_lines,
+            tokenizer.fast.ids_of_lines,
             (vocab[vocabulary.CLS], vocab[vocabulary.SEP]),
             length,
             labels,
@@ -410,6 +412,7 @@ def make_records(
         part.examples,
         encoded,
         examples.schema(labels),
+        vocabulary=tokenizer.sha256,
         labels=dataclasses.asdict(labels),
     )
     cut = sum(tokens > length for tokens in lengths)

@@ -49,7 +49,6 @@ class Classification:
         setup: the result of `finetuning.check`.
         folder: the folder of the run.
         data: the input files.
-        weights: weights of the hub module, original name -> array, or None.
         of_seeds: folder of records and predictions; default: that of the run.
 
     Attributes:
@@ -63,11 +62,9 @@ class Classification:
         setup: finetuning.Setup,
         folder: run_folder.RunFolder,
         data: inputs.Data,
-        weights: dict | None = None,
         of_seeds: run_folder.RunFolder | None = None,
     ):
         self._settings, self._setup, self._data = settings, setup, data
-        self._weights = weights
         self._tuning_settings = tuning = settings.tuning
         self._folder = of_seeds or folder
         self._evaluated, self.report = None, {}
@@ -95,14 +92,18 @@ class Classification:
     def start(self) -> None:
         """Finds the initial weights; prepares the folders and the records."""
         settings = self._settings
-        self.tuning.start(self._weights, settings.bert_hub_module_handle or "")
+        self.tuning.start(self._setup.model)
         if self._folder != self.tuning.folder:
             self._folder.write_inputs()
         for path in {self.tuning.folder.path, self._folder.path}:
             model_folder.write_task(path, self._data.describe())
         for part in self._data.parts:
             inputs.make_records(
-                self._folder.path, settings, self._data.labels, part
+                self._folder.path,
+                settings,
+                self._data.labels,
+                part,
+                self._setup.tokenizer,
             )
 
     def train(self) -> str:
@@ -173,7 +174,7 @@ class Classification:
     def save_model(self, folder: str) -> None:
         """Writes the SavedModel."""
         classifier = export.Classifier(
-            self._setup.config,
+            self._setup,
             self._settings,
             self._data.labels,
             self._data.has_pairs,
@@ -221,7 +222,6 @@ def run(
     setup: finetuning.Setup,
     folder: run_folder.RunFolder,
     data: inputs.Data,
-    weights: dict | None = None,
 ) -> None:
     """Trains, evaluates, predicts and exports, with one or several seeds.
 
@@ -233,13 +233,12 @@ def run(
         setup: the result of `finetuning.check`.
         folder: the folder of the run.
         data: the input files.
-        weights: weights of the hub module, original name -> array, or None.
     """
     tuning = settings.tuning
     for note in data.notes:
         say(note)
     if settings.num_seeds == 1:
-        task = Classification(settings, setup, folder, data, weights)
+        task = Classification(settings, setup, folder, data)
         finetuning_run.run(tuning, task)
         return
     of_seeds, results, wrote = settings_of_seeds(settings), [], []
@@ -247,7 +246,7 @@ def run(
 
     def make_task(one: Settings) -> Classification:
         own = folder.below(os.path.basename(one.tuning.training.output_dir))
-        return Classification(one, setup, own, data, weights, folder)
+        return Classification(one, setup, own, data, folder)
 
     for one in of_seeds:
         if seconds:  # the time of all seeds together

@@ -65,22 +65,7 @@ class OwnTables:
 class Settings:
     """Settings of run_classifier.py."""
 
-    # A hub module may contain the config and the vocabulary.
-    tuning: FineTuning = group(
-        FineTuning,
-        vocab_file={
-            "required": False,
-            "topic": REQUIRED,
-            "help": "Vocabulary, one token per line; default: that of "
-            "--bert_hub_module_handle.",
-        },
-        bert_config_file={
-            "required": False,
-            "topic": REQUIRED,
-            "help": "JSON file with the sizes of the network; default: that "
-            "of --bert_hub_module_handle.",
-        },
-    )
+    tuning: FineTuning = group(FineTuning)
     task_name: str | None = flag(
         None,
         "cola, mnli, mrpc, xnli, sst2, ...; tsv, csv, jsonl or txt for your "

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from data import features, sequences
-from data.text import tokenization, vocabulary
+from data import features
 from modeling import attention, checkpoints, encoder
-from modeling.config import BertConfig
+from modeling.formats.model_folder import ModelFolder
 from tasks.features.run import pool
 
 
@@ -13,25 +12,21 @@ class Inspector:
     """The encoder of a checkpoint.
 
     Args:
-        config: sizes of the network.
-        tokenizer: of the checkpoint.
-        path: prefix of the checkpoint.
+        model: with its config and tokenizer.
         max_tokens: of a sequence, with [CLS] and [SEP]; the rest is cut.
     """
 
     def __init__(
         self,
-        config: BertConfig,
-        tokenizer: tokenization.FullTokenizer,
-        path: str,
+        model: ModelFolder,
         max_tokens: int = 48,
     ):
-        self._tokenizer = tokenizer
+        config, self._tokenizer = model.config, model.tokenizer
         self._length = config.max_position_embeddings
         self._max_tokens = min(max_tokens, self._length)
         self._model = encoder.build_encoder(config)
         named = checkpoints.encoder_variables(self._model)
-        checkpoints.assign(named, checkpoints.read(path), path)
+        checkpoints.assign(named, model.weights()[0], model.path)
 
     def similarity(self, first: str, second: str) -> float:
         """Cosine of the mean vectors of the last layer of two texts."""
@@ -58,20 +53,11 @@ class Inspector:
         """
         ids, inputs = self._inputs(first, second, self._max_tokens)
         probs = attention.probabilities(self._model, inputs, layer)
-        tokens = self._tokenizer.convert_ids_to_tokens(ids)
+        tokens = [self._tokenizer.tokens[i] for i in ids]
         return tokens, np.asarray(probs)[0, head].tolist()
 
     def _inputs(self, first: str, second: str, length: int):
         """The ids of a pair, and the encoder's inputs, [1, S] each."""
-        tokenizer = self._tokenizer
-        a, b = (
-            tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
-            for text in (first, second)
-        )
-        a, b = sequences.truncate_pair(a, b, length - (3 if b else 2))
-        cls, sep = (
-            tokenizer.vocab[x] for x in (vocabulary.CLS, vocabulary.SEP)
-        )
-        ids, segments = sequences.join_pair(a, b, cls, sep)
+        ((ids, segments),) = self._tokenizer.rows([first], [second], length)
         rows = np.array([ids, np.ones_like(ids), segments], np.int32)[:, None]
         return ids, dict(zip(features.ENCODER_INPUTS, rows))

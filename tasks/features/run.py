@@ -11,9 +11,8 @@ from common import storage, text_lines
 from common.errors import UserError
 from common.progress import Progress, say
 from data import batching, features, sequences, vector_files
-from data.text import fast_tokenization, vocabulary
+from data.text import vocabulary, vocabulary_checks
 from modeling import checkpoints, encoder
-from modeling.formats import model_folder
 from tasks.features.settings import Extraction
 from training import distribution, prediction
 
@@ -34,13 +33,10 @@ class Reader:
 
     def __init__(self, extraction: Extraction):
         settings = extraction.settings
-        self._config_file = settings.model.bert_config_file
-        self._config, self._text = extraction.config, settings.text
+        self._model = extraction.model
         self._files = storage.list_files(settings.input_file, "input_file")
         self._max_seq_length = settings.max_seq_length
-        self._tokenizer = fast_tokenization.FastTokenizer(
-            *settings.text.tokenizer_arguments
-        )
+        self._tokenizer = extraction.model.tokenizer
         self.truncated = 0
         self._position = 0
         self._is_first = True
@@ -69,13 +65,13 @@ class Reader:
         ]
         if self._is_first:
             self._is_first = False
-            model_folder.warn_vocabulary(
-                *self._text.tokenizer_arguments,
-                self._config,
-                self._config_file,
+            vocabulary_checks.warn(
+                self._tokenizer,
+                self._model.config.vocab_size,
+                self._model.config_file,
                 filter(None, texts),
             )
-        ids = iter(self._tokenizer.ids_of_lines(texts))
+        ids = iter(self._tokenizer.fast.ids_of_lines(texts))
         for a, b in zip(ids, ids):
             space = self._max_seq_length - (3 if b else 2)
             self.truncated += len(a) + len(b) > space
@@ -93,14 +89,13 @@ def make_predictor(extraction: Extraction):
         **dataclasses.asdict(settings.devices)
     )
     say(distribution.describe(strategy, "float32"))
-    path = checkpoints.resolve(settings.model.init_checkpoint)
-    model_folder.check_casing(
-        settings.text.do_lower_case, settings.text.strip_accents, path
-    )
+    path = extraction.model.resolve()
     with strategy.scope():
-        model = encoder.build_encoder(extraction.config)
+        model = encoder.build_encoder(extraction.model.config)
     fresh = checkpoints.assign(
-        checkpoints.encoder_variables(model), checkpoints.read(path), path
+        checkpoints.encoder_variables(model),
+        extraction.model.weights()[0],
+        path,
     )
     if fresh:
         say(f"not in {path}, and not needed: {', '.join(fresh)}")
@@ -156,7 +151,7 @@ def extract(
     lengths = batching.bucket_lengths(settings.max_seq_length)
     if predictor.is_static:
         lengths = batching.compiled_lengths(lengths)
-    tokens = list(extraction.vocab)
+    tokens = extraction.model.tokenizer.tokens
 
     def run(batch):
         found = predictor(batch)["vectors"]
@@ -182,7 +177,7 @@ def extract(
 def window(extraction: Extraction) -> int:
     """Number of lines sorted by length together, limited by their vectors."""
     settings = extraction.settings
-    size = 4 * len(extraction.layers) * extraction.config.hidden_size
+    size = 4 * len(extraction.layers) * extraction.model.config.hidden_size
     if settings.pooling == "none":
         size *= settings.max_seq_length
     batches = _WINDOW_BYTES // (size * settings.batch_size)

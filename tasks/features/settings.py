@@ -3,14 +3,11 @@
 import dataclasses
 import re
 
-from common import flags, outputs, storage
+from common import outputs, storage
 from common.errors import UserError
 from common.flags import OUTPUT, RARE, flag, group
-from data.text import vocabulary
 from data.text.settings import Text
-from modeling.config import BertConfig
-from modeling.formats import model_folder
-from tasks import run_folder
+from modeling.formats.model_folder import ModelFolder
 from tasks.settings import Devices, Model
 
 
@@ -90,19 +87,17 @@ class Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Extraction:
-    """Checked settings, with the config and the vocabulary.
+    """Checked settings, with the model.
 
     Attributes:
         settings: settings of the script.
-        config: sizes of the network.
+        model: the checkpoint, with its config and tokenizer.
         layers: indices of the layers to write.
-        vocab: token -> id.
     """
 
     settings: Settings
-    config: BertConfig
+    model: ModelFolder
     layers: list[int]
-    vocab: dict[str, int]
 
 
 def check(settings: Settings) -> Extraction:
@@ -113,26 +108,18 @@ def check(settings: Settings) -> Extraction:
             is invalid.
     """
     settings.devices.check(do_train=False)
-    run_folder.check_checkpoint(settings.model.init_checkpoint)
+    model = settings.model.folder(settings.text)
     outputs.check_file(settings.output_file, "output_file")
     storage.list_files(settings.input_file, "input_file")
-    found = model_folder.find_files(
-        settings.model.init_checkpoint,
-        settings.model.bert_config_file,
-        settings.text.vocab_file,
+    model.check()
+    config = model.config
+    config.check_length(
+        settings.max_seq_length, "max_seq_length", model.config_file
     )
-    settings = flags.replace(settings, **found)
-    config_file = settings.model.bert_config_file
-    config = BertConfig.from_json_file(config_file)
-    vocab_file = settings.text.vocab_file
-    vocab = vocabulary.read_vocabulary(vocab_file)
-    config.check_vocabulary(vocab, vocab_file, config_file)
-    config.check_length(settings.max_seq_length, "max_seq_length", config_file)
-    run_folder.check_beside(settings.model.init_checkpoint, vocab_file)
     layers = [read_layer(x, config.num_hidden_layers) for x in settings.layers]
     if not layers:
         raise UserError("--layers is empty", expected="such as -1,-2")
-    return Extraction(settings, config, layers, vocab)
+    return Extraction(settings, model, layers)
 
 
 def read_layer(text: str, num_layers: int) -> int:

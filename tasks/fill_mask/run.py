@@ -5,36 +5,18 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from common import flags, storage, text_lines
+from common import storage, text_lines
 from common.errors import UserError
 from common.progress import say
 from data import features, sequences
-from data.text import tokenization, vocabulary
+from data.text import tokenization, vocabulary, vocabulary_checks
 from modeling.config import BertConfig
-from modeling.formats import model_folder
-from tasks import run_folder
+from modeling.formats.model_folder import ModelFolder
 from tasks.fill_mask.settings import Settings
 
 _HEAD = b"predictions/output_bias"
 _END = bytes.fromhex("57fb808b247547db")  # of an index
 _LARGEST_INDEX = 1 << 26  # bytes
-
-
-def find_files(settings: Settings) -> Settings:
-    """Completes the settings with the files beside the checkpoint.
-
-    Raises:
-        UserError: if a file is missing, or the vocabulary is not that of the
-            checkpoint.
-    """
-    run_folder.check_checkpoint(settings.init_checkpoint)
-    found = model_folder.find_files(
-        settings.init_checkpoint,
-        settings.files.bert_config_file,
-        settings.files.vocab_file,
-    )
-    run_folder.check_beside(settings.init_checkpoint, found["vocab_file"])
-    return flags.replace(settings, **found)
 
 
 def check_head(checkpoint: str) -> None:
@@ -178,7 +160,7 @@ def fill(
     ]
 
 
-def load_model(config: BertConfig, path: str):
+def load_model(model: ModelFolder):
     """Builds the model with the weights of a checkpoint."""
     from modeling import checkpoints, models
     from training import distribution
@@ -188,48 +170,14 @@ def load_model(config: BertConfig, path: str):
             distribution.make_strategy("one_device"), "float32"
         )
     )
-    model = models.build_pretraining_model(config)
+    network = models.build_pretraining_model(model.config)
     checkpoints.assign(
-        checkpoints.model_variables(model),
-        checkpoints.read(path),
-        path,
+        checkpoints.model_variables(network),
+        model.weights()[0],
+        model.path,
         required=(*checkpoints.ENCODER, "cls/predictions/"),
     )
-    return model
-
-
-def read_files(
-    settings: Settings,
-) -> tuple[BertConfig, tokenization.FullTokenizer, str]:
-    """Reads config and vocabulary of a checkpoint.
-
-    Args:
-        settings: from `find_files`.
-
-    Returns:
-        the config, the tokenizer, and the prefix of the checkpoint.
-
-    Raises:
-        UserError: if a file is invalid, or they contradict each other.
-    """
-    files = settings.files
-    config = BertConfig.from_json_file(files.bert_config_file)
-
-    from modeling import checkpoints
-
-    path = checkpoints.resolve(settings.init_checkpoint)
-    lower, strip = model_folder.fill_casing(
-        files.do_lower_case, files.strip_accents, path
-    )
-    if lower is None:
-        vocab = vocabulary.read_vocabulary(files.vocab_file)
-        lower = model_folder.guess_casing([*vocab])
-    model_folder.check_casing(lower, strip, path)
-    tokenizer = tokenization.FullTokenizer(files.vocab_file, lower, strip)
-    config.check_vocabulary(
-        tokenizer.vocab, files.vocab_file, files.bert_config_file
-    )
-    return config, tokenizer, path
+    return network
 
 
 def check_length(tokens: list[str], config: BertConfig) -> None:
@@ -250,29 +198,30 @@ def print_words(settings: Settings) -> None:
     """Prints each sentence and the best words for its masks.
 
     Args:
-        settings: from `find_files`.
+        settings: settings of the script.
 
     Raises:
         UserError: if a sentence or a file is invalid.
     """
+    model = ModelFolder.open(settings.init_checkpoint, settings.files)
+    model.check_vocabulary()
     check_head(settings.init_checkpoint)
-    files, sentences = settings.files, read_sentences(settings.input_file)
-    config, tokenizer, path = read_files(settings)
+    model.check()
+    sentences = read_sentences(settings.input_file)
+    config, tokenizer = model.config, model.tokenizer.exact
     tokenized = [tokenize(sentence, tokenizer) for sentence in sentences]
     chosen = tokens_of_words(settings.words or (), tokenizer)
     check_length(max(tokenized, key=len), config)
-    model_folder.warn_vocabulary(
-        files.vocab_file,
-        tokenizer.basic_tokenizer.do_lower_case,
-        tokenizer.basic_tokenizer.strip_accents,
-        config,
-        files.bert_config_file,
+    vocabulary_checks.warn(
+        model.tokenizer,
+        config.vocab_size,
+        model.config_file,
         (x.replace(vocabulary.MASK, " ") for x in sentences),
     )
-    model = load_model(config, path)
+    network = load_model(model)
     digits = ".3g" if chosen else ".3f"  # chosen ones may be very improbable
     for sentence, tokens in zip(sentences, tokenized):
         print(sentence)
-        for words in fill(model, tokenizer, tokens, settings.top_k, chosen):
+        for words in fill(network, tokenizer, tokens, settings.top_k, chosen):
             shown = [f"{word} {p:{digits}}" for word, p in words]
             print(f"    {', '.join(shown)}")

@@ -8,7 +8,6 @@ import numpy as np
 from common.progress import say
 from data import features
 from data.records import example_files
-from data.text import tokenization
 from modeling import task_losses, task_models
 from modeling.formats import model_folder
 from serving import graphs
@@ -54,7 +53,7 @@ class Labelling:
         self._sentences, self.report = sentences, {}
         self._kind, self._labels = kind, labels
         self._tuning_settings = tuning = settings.tuning
-        tokenizer = tokenization.FullTokenizer(*tuning.text.tokenizer_arguments)
+        tokenizer = setup.tokenizer.exact
         self._featurizer = windows.Featurizer(
             lambda word: tokenizer.convert_tokens_to_ids(
                 tokenizer.tokenize(word)
@@ -76,6 +75,7 @@ class Labelling:
                 sentences["train_file"],
                 lambda: self._featurizer.featurize(sentences["train_file"]),
                 windows.training_schema(),
+                vocabulary=setup.tokenizer.sha256,
                 kind=kind,
                 labels=labels,
             )
@@ -96,7 +96,7 @@ class Labelling:
 
     def start(self) -> None:
         """Loads the initial weights and prepares output_dir."""
-        self.tuning.start()
+        self.tuning.start(self._setup.model)
         task = {"kind": self._kind, "labels": self._labels}
         model_folder.write_task(self._folder.path, task)
 
@@ -154,7 +154,7 @@ class Labelling:
     def save_model(self, folder: str) -> None:
         """Writes a SavedModel."""
         labeller = export.Labeller(
-            self._setup.config,
+            self._setup,
             self._settings,
             self._labels,
             self._kind == ENTITIES,

@@ -9,6 +9,7 @@ from data.pretraining.masking import MaskSettings
 from data.records import manifest
 from data.records.records import Records, check_alike
 from data.text import vocabulary
+from data.text.tokenizer import Tokenizer
 from modeling.config import BertConfig
 from tasks.pretraining.settings import Settings
 
@@ -40,13 +41,13 @@ class Inputs:
         phases: training data, in order.
         held_out: evaluation data, or None.
         run: manifest of the first records that have one, or {}.
-        vocab_file: vocabulary of the records; None: unknown.
+        tokenizer: of the records; None: unknown.
     """
 
     phases: list[Phase]
     held_out: Records | None
     run: dict
-    vocab_file: str | None
+    tokenizer: Tokenizer | None
 
     @property
     def sets(self) -> list[Records]:
@@ -95,8 +96,8 @@ class Inputs:
             return cls(phases, held_out, {}, None)
         runs = [run for _, run in listed]
         check_config(runs, config, where)
-        vocab_file = manifest.check_vocabulary(runs[0])
-        return cls(phases, held_out, runs[0], vocab_file)
+        tokenizer = manifest.tokenizer_of(runs[0])
+        return cls(phases, held_out, runs[0], tokenizer)
 
 
 def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:

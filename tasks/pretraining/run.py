@@ -8,7 +8,6 @@ from common.progress import say
 from data.pretraining import dynamic_masking, masking
 from data.records import reader
 from data.records.records import fingerprint
-from data.text import vocabulary
 from modeling import losses, models
 from tasks import training_run
 from tasks.pretraining.inputs import Inputs, Phase
@@ -174,11 +173,10 @@ class Pretraining:
         )
         if phase.masks is None:
             return batches
-        vocab = vocabulary.read_vocabulary(self._inputs.vocab_file)
         return dynamic_masking.remask_batches(
             batches,
             phase.masks,
-            masking.Vocabulary.of(vocab),
+            masking.Vocabulary.of(self._inputs.tokenizer.vocab),
             step,
             workers.share(),
         )

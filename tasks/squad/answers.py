@@ -329,19 +329,18 @@ class OriginalText:
 
     Args:
         tokens: the tokens of the vocabulary, in the order of their ids.
-        do_lower_case, strip_accents: settings of the tokenizer.
+        basic: splits text into words.
         report: called with a message for each text that cannot be aligned.
     """
 
     def __init__(
         self,
         tokens: list[str],
-        do_lower_case: bool,
-        strip_accents: bool | None,
+        basic: BasicTokenizer,
         report: Callable[[str], None] | None = None,
     ):
         self._tokens, self._report = tokens, report
-        self._tokenizer = BasicTokenizer(do_lower_case, strip_accents)
+        self._tokenizer = basic
         self._memo: dict[tuple[str, str], str] = {}
 
     def text_of(

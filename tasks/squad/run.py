@@ -12,7 +12,6 @@ from common.errors import UserError
 from common.progress import Progress, say
 from common.storage import to_json, write_whole
 from data.records import example_files
-from data.text import text_ops
 from modeling import task_losses, task_models
 from modeling.formats import model_folder
 from serving import graphs
@@ -112,7 +111,7 @@ class Squad:
 
     def start(self) -> None:
         """Finds the initial weights and prepares the folder."""
-        self.tuning.start()
+        self.tuning.start(self._setup.model)
 
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
@@ -303,7 +302,7 @@ class Squad:
         if settings.answer_text != OFFSETS:
             say("note: the export uses --answer_text=offsets")
         model = export.QuestionAnswering(
-            self._setup.config, settings, self._threshold, self.tuning.weights()
+            self._setup, settings, self._threshold, self.tuning.weights()
         )
         graphs.save(model, folder)
 
@@ -315,11 +314,11 @@ class Squad:
         Returns:
             the path and the number of windows.
         """
-        settings, text = self._settings, self._tuning_settings.text
+        settings, tokenizer = self._settings, self._setup.tokenizer
 
         def encoded() -> Iterator[dict]:
             maker = windows.WindowMaker(
-                text_ops.GraphTokenizer(*text.tokenizer_arguments),
+                tokenizer,
                 settings,
                 Progress("windows", len(dataset.examples), "questions").update,
             )
@@ -329,7 +328,13 @@ class Squad:
 
         path = self._folder.file(name)
         return path, records.make(
-            settings, path, dataset.path, dataset.examples, encoded, schema
+            settings,
+            path,
+            dataset.path,
+            dataset.examples,
+            encoded,
+            schema,
+            vocabulary=tokenizer.sha256,
         )
 
     def _report_lost(
@@ -398,12 +403,11 @@ class Squad:
             yield record, output["start_logits"], output["end_logits"]
 
     def _text_of(self) -> Callable:
-        settings = self._settings
+        settings, tokenizer = self._settings, self._setup.tokenizer
         if settings.answer_text == OFFSETS:
             return spans.offsets_text
         return spans.OriginalText(
-            list(self._setup.vocab),
-            self._tuning_settings.text.do_lower_case,
-            self._tuning_settings.text.strip_accents,
+            tokenizer.tokens,
+            tokenizer.exact.basic_tokenizer,
             say if settings.verbose_logging else None,
         ).text_of

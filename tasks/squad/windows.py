@@ -17,6 +17,7 @@ import numpy as np
 
 from data import features
 from data.records.example_files import Feature, Schema
+from data.text.tokenizer import Tokenizer, Tokens
 from tasks.squad.examples import SquadExample, word_numbers
 from tasks.squad.settings import Settings
 
@@ -39,19 +40,6 @@ PREDICTION_SCHEMA: Schema = {
     features.TOKEN_LIMITS: Feature(sequence=True),
     features.TOKEN_IS_MAX_CONTEXT: Feature(sequence=True),
 }
-
-
-class Tokens(NamedTuple):
-    """The tokens of a text.
-
-    ids: int32 [N].
-    starts: int32 [N], the first character of each token.
-    limits: int32 [N], the character after its last.
-    """
-
-    ids: np.ndarray
-    starts: np.ndarray
-    limits: np.ndarray
 
 
 class Span(NamedTuple):
@@ -185,7 +173,7 @@ class WindowMaker:
     """Converts questions to windows.
 
     Args:
-        tokenizer: a `text_ops.GraphTokenizer`.
+        tokenizer: its vocabulary is one that a graph can hold.
         settings: sizes of windows, among others.
         report: called with the number of questions that are done.
 
@@ -195,7 +183,7 @@ class WindowMaker:
 
     def __init__(
         self,
-        tokenizer,
+        tokenizer: Tokenizer,
         settings: Settings,
         report: Callable[[int], None] = lambda done: None,
     ):
@@ -310,8 +298,9 @@ class WindowMaker:
     def _record(self, question, ids, number: int) -> dict:
         """Features of `[CLS] question [SEP] window [SEP]`."""
         head, tail = len(question) + 2, len(ids) + 1
-        joined = np.full(head + tail, self._tokenizer.sep_id, np.int32)
-        joined[0] = self._tokenizer.cls_id
+        graph = self._tokenizer.graph
+        joined = np.full(head + tail, graph.sep_id, np.int32)
+        joined[0] = graph.cls_id
         joined[1 : head - 1] = question
         joined[head:-1] = ids
         return {
@@ -325,7 +314,7 @@ class WindowMaker:
     def _tokenized(self, examples: list[SquadExample]) -> Iterator[tuple]:
         """Yields examples, ids of the question, and tokens of the context."""
         contexts = list(dict.fromkeys(x.context for x in examples))
-        tokens = dict(zip(contexts, tokenize(self._tokenizer, contexts)))
+        tokens = dict(zip(contexts, self._tokenizer.with_offsets(contexts)))
         questions = self._ids([x.question for x in examples])
         longest = self._settings.max_query_length
         for example, ids in zip(examples, questions):
@@ -334,36 +323,9 @@ class WindowMaker:
             self._report(self._done)
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        ids = self._tokenizer.tokenize([x.encode() for x in texts])
+        ids = self._tokenizer.graph.tokenize([x.encode() for x in texts])
         ids = ids.merge_dims(1, 2)
         return np.split(ids.values.numpy(), ids.row_splits.numpy()[1:-1])
-
-
-def tokenize(tokenizer, texts: list[str]) -> list[Tokens]:
-    """Splits texts into tokens with character offsets.
-
-    Args:
-        tokenizer: a `text_ops.GraphTokenizer`.
-        texts: texts without halves of surrogate pairs.
-    """
-    raw = [text.encode() for text in texts]
-    ids, starts, limits = tokenizer.tokenize_with_offsets(raw)
-    splits = ids.merge_dims(1, 2).row_splits.numpy()
-    ids = ids.flat_values.numpy()
-    starts = starts.flat_values.numpy().astype(np.int32)
-    limits = limits.flat_values.numpy().astype(np.int32)
-    found = []
-    for text, encoded, a, b in zip(texts, raw, splits, splits[1:]):
-        tokens = Tokens(ids[a:b], starts[a:b], limits[a:b])
-        if not text.isascii():
-            begins = np.frombuffer(encoded, np.uint8) & 0xC0 != 0x80
-            # Number of characters before each byte.
-            before = np.append(0, np.cumsum(begins)).astype(np.int32)
-            tokens = tokens._replace(
-                starts=before[tokens.starts], limits=before[tokens.limits]
-            )
-        found.append(tokens)
-    return found
 
 
 def _improve_answer_span(tokens: Tokens, words: Span, start: int, ids) -> Span:

@@ -7,7 +7,7 @@ import numpy as np
 from common.progress import say
 from common.storage import write_whole
 from data.records import example_files
-from data.text import tokenization, vocabulary
+from data.text import vocabulary
 from modeling import task_losses, task_models
 from serving import graphs
 from tasks import (
@@ -52,7 +52,7 @@ class Choosing:
             (len(x.choices) for some in examples.values() for x in some),
             default=2,
         )
-        tokenizer = tokenization.FullTokenizer(*tuning.text.tokenizer_arguments)
+        tokenizer = setup.tokenizer.exact
         self._featurizer = swag.Featurizer(
             lambda text: tokenizer.convert_tokens_to_ids(
                 tokenizer.tokenize(text)
@@ -75,6 +75,7 @@ class Choosing:
                 lambda: self._featurize("train_file"),
                 swag.training_schema(self._choices),
                 self._choices,
+                vocabulary=setup.tokenizer.sha256,
                 choices_of_all_files=self._choices,
             )
             self._report_truncated("train_file")
@@ -96,7 +97,7 @@ class Choosing:
 
     def start(self) -> None:
         """Loads the initial weights and prepares output_dir."""
-        self.tuning.start()
+        self.tuning.start(self._setup.model)
 
     def train(self) -> str:
         """Trains; returns the prefix of the last checkpoint."""
@@ -166,7 +167,7 @@ class Choosing:
     def save_model(self, folder: str) -> None:
         """Writes a SavedModel."""
         chooser = export.Chooser(
-            self._setup.config, self._tuning_settings, self.tuning.weights()
+            self._setup, self._tuning_settings, self.tuning.weights()
         )
         graphs.save(chooser, folder)
 

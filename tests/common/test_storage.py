@@ -117,7 +117,7 @@ def convert(folder):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conversion, "write", write)
-        patch.setitem(conversion.READERS, "none", lambda *_: None)
+        patch.setattr(conversion, "read", lambda _: None)
         patch.setattr(conversion, "outputs_of", lambda _: {"x": 1})
         patch.setattr(conversion, "largest_difference", lambda *_: 0)
         conversion.convert(None, "none", folder)

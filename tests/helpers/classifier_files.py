@@ -4,11 +4,13 @@ import pathlib
 import random
 
 from common import flags, tensor_files
+from data.text.tokenizer import Tokenizer
 from modeling import task_models
 from serving import graphs
 from tasks.classification import export
 from tasks.classification.examples import CLASSES, Labels
 from tasks.classification.settings import Settings
+from tasks.finetuning import Setup
 from tests.helpers import model_files, small
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -76,9 +78,9 @@ def write_export(
     labels = Labels(kind, names)
     model = task_models.build_classifier(config, labels.size)
     weights = model_files.random_values(model, 0.5)
-    run = flags.replace(
-        Settings(), vocab_file=str(folder / "vocab.txt"), max_seq_length=13
-    )
-    classifier = export.Classifier(config, run, labels, pairs, weights)
+    run = flags.replace(Settings(), max_seq_length=13)
+    tokenizer = Tokenizer(str(folder / "vocab.txt"))
+    setup = Setup(config, tokenizer)
+    classifier = export.Classifier(setup, run, labels, pairs, weights)
     graphs.save(classifier, str(folder / "export"), "tokens", "examples")
     return str(folder / "export")

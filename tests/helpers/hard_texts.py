@@ -6,12 +6,11 @@ import numpy as np
 import tensorflow as tf
 
 from data.text import (
-    fast_tokenization,
-    text_ops,
     tokenization,
     unicode_tables,
     vocabulary,
 )
+from data.text.tokenizer import Tokenizer
 from tests.helpers import original_tokenization
 
 BLOCKS = [
@@ -90,16 +89,18 @@ def write_letters(texts, lower, folder, strip=None):
 
 def pair(texts, lower, folder, strip=None):
     """The graph's tokenizer and the exact one, with `write_letters`."""
-    path = write_letters(texts, lower, folder, strip)
-    reference = tokenization.FullTokenizer(path, lower, strip)
-    return text_ops.GraphTokenizer(path, lower, strip), reference
+    tokenizer = Tokenizer(
+        write_letters(texts, lower, folder, strip), lower, strip
+    )
+    return tokenizer.graph, tokenizer.exact
 
 
 def fast_differences(texts, lower, folder, strip=None):
     """Texts of which the fast tokenizer makes other ids than the exact one."""
-    path = write_letters(texts, lower, folder, strip)
-    fast = fast_tokenization.FastTokenizer(path, lower, strip)
-    reference = tokenization.FullTokenizer(path, lower, strip)
+    tokenizer = Tokenizer(
+        write_letters(texts, lower, folder, strip), lower, strip
+    )
+    fast, reference = tokenizer.fast, tokenizer.exact
     return [
         text
         for text, ids in zip(texts, fast.ids_of_lines(texts), strict=True)

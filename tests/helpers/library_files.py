@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 
 from common import tensor_files
+from data.text.tokenizer import Tokenizer
 from modeling import task_models
 from modeling.formats import conversion
 from modeling.models import build_pretraining_model
@@ -47,5 +48,6 @@ def run(folder: pathlib.Path) -> dict[str, np.ndarray]:
 def huggingface(folder: pathlib.Path, values: dict[str, np.ndarray]) -> None:
     """A folder of Hugging Face with these weights."""
     folder.mkdir(parents=True)
-    model = conversion.Bert("", config(), values, [], text.VOCABULARY, True)
+    tokenizer = Tokenizer("vocab.txt", tokens=text.VOCABULARY)
+    model = conversion.Bert("", config(), values, [], tokenizer)
     conversion.write(model, "huggingface", str(folder))

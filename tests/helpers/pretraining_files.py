@@ -6,6 +6,7 @@ import tensorflow as tf
 from data import features
 from data.records import encoding
 from data.records import writer as records
+from data.text.tokenizer import Tokenizer
 from tests.helpers import run_folders, small
 from tests.helpers.small import P, S
 
@@ -47,7 +48,8 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
             **changed,
         }
         shards = {path.name: entry}
-        records.write_manifest(str(path.parent), shards, str(vocab), settings)
+        tokenizer = Tokenizer(str(vocab))
+        records.write_manifest(str(path.parent), shards, tokenizer, settings)
 
 
 def tensors(prefix) -> dict[str, np.ndarray]:

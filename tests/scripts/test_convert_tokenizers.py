@@ -7,6 +7,7 @@ import pytest
 from data.text import tokenizer_files
 from modeling import models
 from modeling.formats import conversion, huggingface
+from modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, small, text
 
 
@@ -33,16 +34,14 @@ def test_strip_accents_survives_every_conversion(
     tmp_path, source, target, strip
 ):
     tokenizer_files.write_config(str(source), True, strip)
-    bert = conversion.read_huggingface(str(source), None)
-    conversion.find_vocabulary(bert, str(source), None)
+    bert = conversion.read(ModelFolder.open(str(source)))
     folder = tmp_path / target
     folder.mkdir()
     conversion.write(bert, target, str(folder))
     config = json.loads((folder / "tokenizer_config.json").read_text())
     assert config["do_lower_case"] is True
     assert config["strip_accents"] is strip
-    back = conversion.READERS[target](str(folder), None)
-    assert (back.do_lower_case, back.strip_accents) == (True, strip)
+    assert ModelFolder.open(str(folder), format=target).casing == (True, strip)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +51,12 @@ def test_strip_accents_survives_every_conversion(
 def test_the_casing_is_guessed_from_the_vocabulary(source, tokens, expected):
     lines = [*text.VOCABULARY[: -len(tokens)], *tokens]
     (source / "vocab.txt").write_text("\n".join(dict.fromkeys(lines)) + "\n")
-    bert = conversion.read_huggingface(str(source), None)
-    conversion.find_vocabulary(bert, str(source), None)
-    assert (bert.do_lower_case, bert.strip_accents) == (expected, None)
+    bert = conversion.read(ModelFolder.open(str(source)))
+    tokenizer = bert.tokenizer
+    assert (tokenizer.do_lower_case, tokenizer.strip_accents) == (
+        expected,
+        None,
+    )
 
 
 def test_a_flag_overrides_strip_accents(convert, tmp_path, source):

@@ -11,6 +11,7 @@ import doctor
 from data import features
 from data.records import encoding, reader
 from data.records import writer as records
+from data.text.tokenizer import Tokenizer
 from tests.helpers import model_files, small, text
 
 pytestmark = pytest.mark.slow
@@ -270,7 +271,7 @@ def test_records_against_their_manifest(diagnose, made, arrays, tmp_path):
         "do_lower_case": True,
         "strip_accents": True,
     }
-    vocab = str(made / "vocab.txt")
+    vocab = Tokenizer(str(made / "vocab.txt"))
     records.write_manifest(str(tmp_path), shards, vocab, settings)
     _, found = diagnose(input_file=path)
     assert found["wrong"] == [

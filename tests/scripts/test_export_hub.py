@@ -15,6 +15,7 @@ from common import tensor_files
 from common.errors import UserError
 from modeling import encoder, hub, models
 from modeling.formats import conversion
+from modeling.formats.model_folder import ModelFolder
 from serving import export_hub as hub_export
 from serving import hub as serving_hub
 from tests.helpers import hub_exports, model_files, text
@@ -166,7 +167,7 @@ def test_an_encoder_for_serving(export, folder, tmp_path):
     with pytest.raises(ValueError, match="Could not find matching"):
         loaded({name: x[:, 1:] for name, x in rows.items()})
     # The weights come back without the graph, as the original's are.
-    values = conversion.read_hub(str(path), None).values
+    values = ModelFolder.open(str(path), format="hub").weights()[0]
     for name, value in kept.items():
         np.testing.assert_array_equal(values[name], np.float16(value))
     kernel = values["bert/encoder/layer_0/attention/self/query/kernel"]

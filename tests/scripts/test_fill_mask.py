@@ -10,9 +10,9 @@ import fill_mask
 import run_pretraining
 from common import tensor_files
 from modeling.formats import model_folder
+from modeling.formats.model_folder import ModelFolder
 from modeling.models import build_pretraining_model
 from tasks.fill_mask import run
-from tasks.fill_mask.settings import Settings
 from tests.helpers import model_files, small, text
 
 
@@ -154,8 +154,7 @@ def test_an_unknown_casing_is_that_of_the_vocabulary(tmp_path, capsys):
     for capital in ("", "Cat\n"):
         with open(tmp_path / "vocab.txt", "a") as file:
             file.write(capital)
-        files = run.find_files(Settings(init_checkpoint=str(tmp_path)))
-        _, tokenizer, _ = run.read_files(files)
-        assert tokenizer.tokenize("Cat") == ["Cat" if capital else "cat"]
+        tokenizer = ModelFolder.open(str(tmp_path)).tokenizer
+        assert tokenizer.exact.tokenize("Cat") == ["Cat" if capital else "cat"]
         guess = f"guessed do_lower_case={not capital} from the vocabulary"
         assert guess in capsys.readouterr().err

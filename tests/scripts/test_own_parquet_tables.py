@@ -80,7 +80,8 @@ def test_a_classifiers_examples_and_records(tmp_path):
         ("0", "the cat", "", 1),
         ("1", "a dog", "", 0),
     ]
-    inputs.make_records(str(tmp_path), settings, data.labels, part)
+    tokenizer = settings.tuning.text.tokenizer()
+    inputs.make_records(str(tmp_path), settings, data.labels, part, tokenizer)
     path = inputs.records_path(str(tmp_path), part)
     rows = example_files.read(path, classification.schema(data.labels), 128)
     assert [list(row["label_ids"]) for row in rows] == [[1], [0], [0], [1]]

@@ -16,7 +16,7 @@ from common import tensor_files
 from data.text import tokenization
 from modeling import checkpoints, task_models
 from modeling.config import BertConfig
-from modeling.formats import model_garden
+from modeling.formats import huggingface, model_garden
 from tests.helpers import classifier_files, run_folders, small, stranger
 from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
 
@@ -412,6 +412,25 @@ def test_a_hub_modules_weights_vocabulary_and_casing_are_used(
     assert (tmp_path / "run" / "vocab.txt").read_bytes() == (
         made / "vocab.txt"
     ).read_bytes()
+
+
+def test_a_folder_of_transformers_needs_no_conversion(made, classify, tmp_path):
+    folder = tmp_path / "hf"
+    folder.mkdir()
+    config = BertConfig.from_json_file(f"{made}/bert_config.json")
+    values = tensor_files.read(str(made / "bert_model.ckpt"))
+    huggingface.write(str(folder), config, values)
+    shutil.copy(made / "vocab.txt", folder)
+    _, err = classify(
+        "--do_train",
+        vocab_file=None,
+        bert_config_file=None,
+        init_checkpoint=folder,
+        num_train_epochs=0.3,
+        train_batch_size=1,
+    )
+    fresh = "fresh: output_weights, output_bias\n"
+    assert f"starting from {folder}; {fresh}" in err
 
 
 @pytest.mark.slow

@@ -20,7 +20,8 @@ import run_swag
 from common import flags
 from common import main as common_main
 from common.errors import UserError
-from modeling.formats import model_folder
+from data.text import vocabulary_checks
+from modeling.formats.model_folder import ModelFolder
 from tasks.classification import hub_module
 from tasks.features import run as features
 from tasks.features import settings as features_settings
@@ -256,7 +257,7 @@ def test_unknown_words_of_sentences_are_warned_of(
     warning = "texts are [UNK]; expected at most 1%"
     with pytest.MonkeyPatch.context() as patch:
         logged = []
-        patch.setattr(model_folder, "say", logged.append)
+        patch.setattr(vocabulary_checks, "say", logged.append)
         assert len(list(features.Reader(extraction).read())) > 1
     assert sum(warning in line for line in logged) == 1
     (tmp_path / "lines.txt").write_text("the tree sees [MASK]\n")
@@ -272,7 +273,10 @@ def test_unknown_words_of_sentences_are_warned_of(
 
 
 @pytest.mark.parametrize("name", ["vocab.txt", "words.txt"])
-def test_a_hub_modules_own_vocabulary_is_meant(folder, tmp_path, name):
+def test_a_hub_modules_own_vocabulary_is_meant(
+    folder, tmp_path, name, monkeypatch
+):
+    monkeypatch.setattr(ModelFolder, "casing", (None, None))
     (tmp_path / "hub" / "assets").mkdir(parents=True)
     (tmp_path / "hub" / "saved_model.pb").touch()
     shutil.copy(folder / "vocab.txt", tmp_path / "hub" / "assets" / name)
@@ -283,7 +287,7 @@ def test_a_hub_modules_own_vocabulary_is_meant(folder, tmp_path, name):
         bert_hub_module_handle=str(tmp_path / "hub"),
     )
     with pytest.raises(UserError, match=f"/hub/assets/{name}"):
-        hub_module.with_vocabulary(settings)
+        hub_module.open_module(settings).check_vocabulary()
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.01, 0), (0.0613, 1)])

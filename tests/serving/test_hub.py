@@ -14,6 +14,7 @@ import tensorflow_hub
 
 from data import sequences
 from data.text import tokenization
+from data.text.tokenizer import Tokenizer
 from serving import hub
 from tests.helpers import hard_texts, hub_exports, text
 from tests.helpers.hub_exports import HEAD, V
@@ -297,9 +298,11 @@ def test_2000_mixed_strings_become_the_originals_ids(tmp_path):
     rng = random.Random(7)
     strings = [hard_texts.random_text(rng) for _ in range(1900)]
     strings += [hard_texts.random_bytes(rng) for _ in range(100)]
-    graph, reference = hard_texts.pair(strings, True, tmp_path)
+    path = hard_texts.write_letters(strings, True, tmp_path)
+    tokenizer = Tokenizer(path)
+    reference = tokenizer.exact
     folder = str(tmp_path / "preprocessor")
-    hub.save(hub.Preprocessor(graph, WIDTH, False), folder)
+    hub.save(hub.Preprocessor(tokenizer, WIDTH, False), folder)
     loaded = tensorflow_hub.load(folder)
     assert not hasattr(loaded, "tokenize_with_offsets")
     ids = loaded.tokenize([hard_texts.as_bytes(s) for s in strings])

@@ -13,6 +13,7 @@ import run_swag
 from common import flags, tensor_files
 from data import batching, features
 from data.records import example_files
+from data.text.tokenizer import Tokenizer
 from tasks import records
 from tasks.classification.settings import Settings as ClassifierSettings
 from tasks.ner import conll, windows
@@ -166,6 +167,7 @@ def test_records_are_made_again_if_what_they_depend_on_changes(
             examples,
             encode,
             {},
+            vocabulary=Tokenizer(str(folder / "vocab.txt")).sha256,
             labels=[*labels],
         )
         return len(made)

@@ -8,6 +8,9 @@ import pytest
 from common import flags, locks
 from common import main as common_main
 from common.errors import UserError
+from data.text import vocabulary
+from data.text.tokenizer import Tokenizer
+from modeling.formats.model_folder import ModelFiles, ModelFolder
 from tasks import run_folder, training_run
 from tasks.classification.settings import Settings as TaskSettings
 from tasks.features import settings as features_settings
@@ -76,15 +79,17 @@ def test_the_vocabulary_of_a_checkpoint_is_found(tmp_path, beside, checkpoint):
     for name in ("assets", "best"):
         (tmp_path / "run" / name).mkdir(parents=True)
     path = tmp_path / "run" / beside / "vocab.txt"
-    path.write_text("the\ntree\n")
-    other = tmp_path / "other.txt"
-    other.write_text("the\ncat\n")
+    tokens = [*vocabulary.SPECIAL_TOKENS, "the", "tree"]
+    vocabulary.write_vocabulary(str(path), tokens)
+    other = Tokenizer("other.txt", tokens=[*tokens[:-1], "cat"])
     prefix = str(tmp_path / "run" / checkpoint)
-    run_folder.check_beside(prefix, str(path))
-    with pytest.raises(UserError, match=":2: token 'cat'; expected 'tree'"):
-        run_folder.check_beside(prefix, str(other))
+    folder = ModelFolder(prefix, "google", ModelFiles())
+    folder.check_vocabulary(Tokenizer(str(path)))
+    with pytest.raises(UserError, match=":7: token 'cat'; expected 'tree'"):
+        folder.check_vocabulary(other)
     path.unlink()
-    run_folder.check_beside(prefix, str(other))
+    folder = ModelFolder(prefix, "google", ModelFiles())
+    folder.check_vocabulary(other)
 
 
 def test_each_command_of_a_run_is_kept_once(tmp_path, monkeypatch):
@@ -128,16 +133,6 @@ def test_a_folder_that_cannot_be_claimed(tmp_path, capsys, name, message):
 
     assert common_main.run(claim, []) == 2
     assert capsys.readouterr().err.startswith(f"error: {folder}: {message}")
-
-
-def test_a_missing_vocabulary_is_not_blamed_on_the_folder(tmp_path, capsys):
-    run, path = str(tmp_path / "run"), tmp_path / "vocab.txt"
-
-    def prepare(argv):
-        RunFolder(run, run, small.config(), str(path)).write_inputs()
-
-    assert common_main.run(prepare, []) == 2
-    assert capsys.readouterr().err.startswith(f"error: {path}: cannot be read")
 
 
 def test_remote_storage_has_no_locks(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from data.pretraining import instances, partitions
 from data.pretraining.settings import InstanceSettings
-from data.text.settings import Text
+from data.text.tokenizer import Tokenizer
 from tests.helpers import text
 
 SETTINGS = InstanceSettings(max_seq_length=31, max_predictions_per_seq=5)
@@ -31,7 +31,7 @@ GOOD = {
 def worker(tmp_path):
     text.write_vocabulary(tmp_path / "vocab.txt")
     recipe = partitions.Recipe(
-        Text(str(tmp_path / "vocab.txt")), SETTINGS, 3, "corpus.txt"
+        Tokenizer(str(tmp_path / "vocab.txt")), SETTINGS, 3, "corpus.txt"
     )
     return partitions.Worker(recipe)
 

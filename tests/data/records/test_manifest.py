@@ -9,8 +9,9 @@ import pytest
 
 from common.errors import UserError
 from data.records import manifest, writer
+from data.text.tokenizer import Tokenizer
 
-VOCAB = b"[PAD]\nthe\n"
+VOCAB = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n"
 RUN = {
     "vocab_size": 2,
     "max_seq_length": 13,
@@ -37,7 +38,7 @@ def write(folder, shards, vocab=VOCAB, **run):
     writer.write_manifest(
         str(folder),
         {name: entry(content) for name, content in shards.items()},
-        str(vocab_file),
+        Tokenizer(str(vocab_file)),
         {**RUN, **run},
     )
 
@@ -108,14 +109,16 @@ def test_a_relative_path_finds_its_manifest(folder, monkeypatch):
 
 
 def test_runs_have_manifests_of_their_own(folder):
-    write(folder, {"a.tfrecord": b"xyz"}, vocab=b"abc", random_seed=3)
-    write(folder, {"b.tfrecord": b"uv"}, vocab=b"abcd", random_seed=5)
+    other = VOCAB + b"tree\n"
+    write(folder, {"a.tfrecord": b"xyz"}, random_seed=3)
+    write(folder, {"b.tfrecord": b"uv"}, vocab=other, random_seed=5)
     first, second = of(folder, "a.tfrecord"), of(folder, "b.tfrecord")
     assert (first["random_seed"], second["random_seed"]) == (3, 5)
     assert list(first["shards"]) == ["a.tfrecord"]
     assert list(second["shards"]) == ["b.tfrecord"]
-    assert os.path.basename(first["vocab_file"]) == "vocab-ba7816bf.txt"
-    assert os.path.basename(second["vocab_file"]) == "vocab-88d4266f.txt"
+    for run, content in ((first, VOCAB), (second, other)):
+        digest = hashlib.sha256(content).hexdigest()
+        assert os.path.basename(run["vocab_file"]) == f"vocab-{digest[:8]}.txt"
     assert len(manifest.read_runs(str(folder))) == 2
 
 
@@ -243,16 +246,16 @@ def test_a_manifest_of_ours_that_was_cut(folder):
 def test_a_vocabulary_is_compared_before_it_is_used(folder):
     write(folder, {"a.tfrecord": b"xyz"})
     run = of(folder, "a.tfrecord")
-    path = pathlib.Path(manifest.check_vocabulary(run))
+    path = pathlib.Path(manifest.tokenizer_of(run).path)
     assert path.read_bytes() == VOCAB
     path.write_bytes(VOCAB.replace(b"the", b"eht"))
     with pytest.raises(UserError) as error:
-        manifest.check_vocabulary(run)
+        manifest.tokenizer_of(run)
     assert str(error.value).startswith(f"{path}: sha256 ")
     assert f"as in {folder}/_a.manifest.json" in str(error.value)
     path.unlink()
     with pytest.raises(UserError, match="missing; expected the vocabulary"):
-        manifest.check_vocabulary(run)
+        manifest.tokenizer_of(run)
 
 
 def test_globs_skip_manifests_and_vocabularies(folder):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from data.text import fast_tokenization, tokenization
+from data.text.tokenizer import Tokenizer
 from tests.helpers import hard_texts
 from tests.helpers.original_tokenization import MODES
 
@@ -41,9 +42,8 @@ def both(request, tmp_path_factory):
     tokens += CHARACTERS + [f"##{x}" for x in CHARACTERS]
     tokens += ["the", "##ing", "tree", "a" * 7, "##" + "a" * 5]
     path.write_text("\n".join(dict.fromkeys(tokens)) + "\n", "utf-8")
-    fast = fast_tokenization.FastTokenizer(str(path), *request.param)
-    exact = tokenization.FullTokenizer(str(path), *request.param)
-    return fast, exact
+    tokenizer = Tokenizer(str(path), *request.param)
+    return tokenizer.fast, tokenizer.exact
 
 
 def assert_equal(both, lines):
@@ -59,10 +59,8 @@ def test_a_token_with_a_space_is_never_found(tmp_path):
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "new york", "new"]
     tokens += ["xx", "ne", "##w", "##york city", "york", "##b ne", "##k"]
     path.write_text("\n".join(tokens) + "\n")
-    both = (
-        fast_tokenization.FastTokenizer(str(path)),
-        tokenization.FullTokenizer(str(path)),
-    )
+    tokenizer = Tokenizer(str(path))
+    both = tokenizer.fast, tokenizer.exact
     lines = ["new york", "xxb nex", "new york city", "xxb", "nex", "new"]
     assert_equal(both, [*lines, "yorkk", "city"])
 
@@ -141,10 +139,8 @@ def test_vocabularies_that_the_graph_does_not_support(tmp_path, token):
     path = tmp_path / "vocab.txt"
     tokens = "[PAD] [UNK] [CLS] [SEP] [MASK] the tree ##s".split()
     path.write_text("\n".join([*tokens, token]) + "\n", "utf-8")
-    both = (
-        fast_tokenization.FastTokenizer(str(path)),
-        tokenization.FullTokenizer(str(path)),
-    )
+    tokenizer = Tokenizer(str(path))
+    both = tokenizer.fast, tokenizer.exact
     assert_equal(both, ["the trees", "", token[:1], token, f"the {token}s"])
     ids, ends = both[0].ids_and_ends(["", "the trees", "the"])
     assert (ids.tolist(), ends.tolist()) == ([5, 6, 7, 5], [0, 3, 4])

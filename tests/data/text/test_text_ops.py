@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common.errors import UserError
 from data import features
 from data.text import text_ops, tokenization, unicode_tables, vocabulary
 from tests.helpers import original_tokenization
@@ -112,12 +111,6 @@ def test_accents_do_not_count_as_letters(tmp_path):
     texts = ["e\u0301" * 200, "é" * 200, "e\u0301" * 201]
     assert differences(texts, True, tmp_path) == []
     assert differences(texts, False, tmp_path) == []
-
-
-def test_a_wrong_vocabulary_is_a_user_error(tmp_path):
-    (tmp_path / "vocab.txt").write_text("a\nb\n", encoding="utf-8")
-    with pytest.raises(UserError):
-        text_ops.GraphTokenizer(str(tmp_path / "vocab.txt"))
 
 
 @pytest.mark.parametrize("lower, strip", MODES)

@@ -1,5 +1,6 @@
 """Vocabulary files are read strictly; the same words give the same file."""
 
+import hashlib
 import os
 import pickle
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from common.errors import UserError
 from data.text import vocabulary
+from data.text.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[3]
 SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
@@ -85,22 +87,18 @@ def test_each_special_token_is_required(tmp_path, missing):
     assert f": no {token} among 5 tokens; " in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "function", [vocabulary.read_vocabulary, vocabulary.vocabulary_hash]
-)
-def test_missing_file_and_folder_are_user_errors(tmp_path, function):
+def test_missing_file_and_folder_are_user_errors(tmp_path):
     with pytest.raises(UserError, match="none.txt: No such file"):
-        function(str(tmp_path / "none.txt"))
+        vocabulary.read_vocabulary(str(tmp_path / "none.txt"))
     with pytest.raises(UserError, match="is a folder; expected a vocab"):
-        function(str(tmp_path))
+        vocabulary.read_vocabulary(str(tmp_path))
 
 
-def test_hash_is_the_sha256_of_the_bytes(tmp_path):
+def test_the_hash_is_that_of_the_files_bytes(tmp_path):
     path = tmp_path / "vocab.txt"
-    path.write_bytes(b"abc")
-    assert vocabulary.vocabulary_hash(str(path)) == (
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    )
+    path.write_bytes(SPECIAL.replace("\n", "\r\n").encode())
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert Tokenizer(str(path)).sha256 == digest
 
 
 def test_written_vocabulary_is_read_back(tmp_path):
@@ -129,12 +127,13 @@ def test_written_vocabulary_is_read_back(tmp_path):
     ],
 )
 def test_ids_are_those_of_a_known_vocabulary(tmp_path, given, same, extends):
-    (tmp_path / "given.txt").write_bytes(given.encode())
-    (tmp_path / "known.txt").write_text("a\n[unused7]\nb\n")
-    path, known = (str(tmp_path / f"{x}.txt") for x in ("given", "known"))
+    path = tmp_path / "given.txt"
+    path.write_bytes((SPECIAL + given).encode())
+    tokens = [*vocabulary.SPECIAL_TOKENS, "a", "[unused7]", "b"]
+    tokenizer, other = Tokenizer(str(path)), Tokenizer("old", tokens=tokens)
     for may_extend, fits in ((False, same), (True, extends)):
         if fits:
-            vocabulary.check_same(path, known, "fix it", may_extend)
+            tokenizer.same_as(other, "fix it", may_extend)
             continue
-        with pytest.raises(UserError, match=f", as in {known}; fix it"):
-            vocabulary.check_same(path, known, "fix it", may_extend)
+        with pytest.raises(UserError, match=", as in old; fix it"):
+            tokenizer.same_as(other, "fix it", may_extend)

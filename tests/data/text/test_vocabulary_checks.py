@@ -3,16 +3,13 @@
 import pytest
 
 from common.errors import UserError
-from data.text import text_ops, vocabulary_checks
+from data.text import vocabulary_checks
+from data.text.tokenizer import Tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 LOWER = [*SPECIAL, "the", "##s", "."]
 CASED = [*LOWER, "The"]
 CASELESS = [*SPECIAL, "的", "."]
-
-
-def ids(tokens):
-    return {token: i for i, token in enumerate(tokens)}
 
 
 def write(path, tokens, end="\n", start=""):
@@ -32,8 +29,7 @@ def test_a_good_vocabulary_is_fine(tmp_path):
         (CASELESS, "without letters of either case"),
     ):
         path = write(tmp_path / "vocab.txt", tokens)
-        found, vocab = vocabulary_checks.check_file(path)
-        assert vocab == ids(tokens)
+        found = vocabulary_checks.check_file(Tokenizer(path))
         assert [x.level for x in found] == ["fine"]
         assert found[0].message == f"{path}: {len(tokens)} tokens, {casing}"
 
@@ -48,24 +44,23 @@ def test_files_that_no_script_reads(tmp_path):
         (["<unk>\t0", *LOWER], "", "1: tab in token"),
     ):
         write(path, tokens, start=start)
-        found, vocab = vocabulary_checks.check_file(str(path))
-        assert vocab is None
-        (line,) = messages(found, "wrong")
+        with pytest.raises(UserError) as caught:
+            Tokenizer(str(path))
+        line = str(caught.value)
         assert line.startswith((f"{path}:{message}", f"{path}: {message}"))
     path.write_bytes(b"PK\x03\x04")
-    found, vocab = vocabulary_checks.check_file(str(path))
-    assert "a zip archive" in messages(found, "wrong")[0]
+    with pytest.raises(UserError, match="a zip archive"):
+        Tokenizer(str(path))
 
 
 def test_readable_files_that_are_suspicious(tmp_path):
     path = write(tmp_path / "vocab.txt", LOWER, end="\r\n")
-    found, vocab = vocabulary_checks.check_file(path)
-    assert vocab == ids(LOWER)
+    found = vocabulary_checks.check_file(Tokenizer(path))
     assert messages(found, "suspicious")[0].startswith(
         f"{path}: lines end in CR LF; expected LF"
     )
     write(tmp_path / "vocab.txt", ["the", *SPECIAL])
-    found, _ = vocabulary_checks.check_file(path)
+    found = vocabulary_checks.check_file(Tokenizer(path))
     assert messages(found, "suspicious") == [
         f"{path}: [PAD] is token 1; expected 0, the id of padding; "
         "move it to the first line, and make the records again"
@@ -82,7 +77,8 @@ def test_casing_and_vocabulary_go_together():
         (CASED, True, "v: has tokens with capital letters, "),
         (LOWER, False, "v: has no token with a capital letter, "),
     ):
-        found = vocabulary_checks.check_use("v", ids(tokens), lower, None, None)
+        tokenizer = Tokenizer("v", lower, tokens=tokens)
+        found = vocabulary_checks.check_use(tokenizer)
         lines = messages(found, "suspicious")
         assert len(found) == len(lines) == (message is not None)
         assert all(line.startswith(message) for line in lines)
@@ -96,7 +92,8 @@ def test_sizes_of_config_and_vocabulary():
         (17, "suspicious"),
         (512, "suspicious"),
     ):
-        found = vocabulary_checks.check_use("v", ids(LOWER), None, size, "c")
+        tokenizer = Tokenizer("v", tokens=LOWER)
+        found = vocabulary_checks.check_use(tokenizer, size, "c")
         assert [x.level for x in found] == ([level] if level else [])
         if level:
             assert found[0].message.startswith(
@@ -107,11 +104,12 @@ def test_sizes_of_config_and_vocabulary():
 
 def test_the_vocabulary_of_the_records_is_another(tmp_path):
     path = write(tmp_path / "vocab.txt", LOWER)
-    digest = vocabulary_checks.vocabulary.vocabulary_hash(path)
+    tokenizer = Tokenizer(path)
+    digest = tokenizer.sha256
     same = {"vocab_sha256": digest, "vocab_file": path}
     other = {"vocab_sha256": "0" * 64, "vocab_file": "records/vocab-0.txt"}
-    assert vocabulary_checks.check_hash(path, [same]) == []
-    (found,) = vocabulary_checks.check_hash(path, [same, other])
+    assert vocabulary_checks.check_hash(tokenizer, [same]) == []
+    (found,) = vocabulary_checks.check_hash(tokenizer, [same, other])
     assert found.level == "wrong"
     assert found.message == (
         f"{path}: sha256 is {digest[:12]}…; expected 000000000000…, the "
@@ -139,16 +137,16 @@ def test_tokens_that_a_graph_does_not_support_are_named(
 ):
     """The rule is the one of TensorFlow Text's kernel."""
     path = write(tmp_path / "vocab.txt", [*LOWER, token, "#"])
-    vocab = ids([*LOWER, token, "#"])
+    tokenizer = Tokenizer(path)
     if message is None:
-        vocabulary_checks.check_exportable(path, vocab)
-        tokenizer = text_ops.GraphTokenizer(path)
-        found = tokenizer.tokenize([f"the {token[:7]} ## thes"]).to_list()
-        assert found[0][-1] == [vocab["the"], vocab["##s"]]
+        vocabulary_checks.check_exportable(tokenizer)
+        found = tokenizer.graph.tokenize([f"the {token[:7]} ## thes"])
+        ids = [tokenizer.vocab[x] for x in ("the", "##s")]
+        assert found.to_list()[0][-1] == ids
         return
     with pytest.raises(UserError) as caught:
-        vocabulary_checks.check_exportable(path, vocab)
+        vocabulary_checks.check_exportable(tokenizer)
     assert str(caught.value).startswith(f"{path}:{len(LOWER) + 1}: token ")
     assert message in str(caught.value)
     with pytest.raises(RuntimeError):
-        text_ops.GraphTokenizer(path)
+        assert tokenizer.graph

@@ -34,7 +34,9 @@ def vocab_file(tmp_path):
     ],
 )
 def test_tokens_that_continue_a_word_are_marked(vocab_file, line, tokens):
-    tokenizer = word_boundaries.SegmentedTokenizer(vocab_file)
+    tokenizer = word_boundaries.SegmentedTokenizer(
+        tokenization.FullTokenizer(vocab_file)
+    )
     expected = [
         tokenizer.vocab[token.removeprefix("+")] + V * token.startswith("+")
         for token in tokens.split()
@@ -46,7 +48,9 @@ def test_tokens_that_continue_a_word_are_marked(vocab_file, line, tokens):
 
 
 def test_unmarked_ids_are_those_of_the_tokenizer(vocab_file):
-    tokenizer = word_boundaries.SegmentedTokenizer(vocab_file)
+    tokenizer = word_boundaries.SegmentedTokenizer(
+        tokenization.FullTokenizer(vocab_file)
+    )
     exact = tokenization.FullTokenizer(vocab_file)
     rng = random.Random(7)
     alphabet = "我们使a un,。 \x1c\x0b\x85\u2028\u3000\xad\u0301\tΣ"
@@ -59,7 +63,9 @@ def test_unmarked_ids_are_those_of_the_tokenizer(vocab_file):
 
 def test_the_memo_is_bounded(vocab_file, monkeypatch):
     monkeypatch.setattr(tokenization, "MEMO_BYTES", 2000)
-    tokenizer = word_boundaries.SegmentedTokenizer(vocab_file)
+    tokenizer = word_boundaries.SegmentedTokenizer(
+        tokenization.FullTokenizer(vocab_file)
+    )
     for number in range(100):
         assert len(tokenizer.ids_and_ends([f"un{number}"])[0]) == 1
         assert 0 < len(tokenizer._memo) <= 2000 // 200

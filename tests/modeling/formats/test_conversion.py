@@ -7,6 +7,7 @@ from common import tensor_files
 from common.errors import UserError
 from modeling import checkpoints, models
 from modeling.formats import conversion
+from modeling.formats.model_folder import ModelFolder
 from tests.helpers import full_disk, small
 
 
@@ -28,14 +29,14 @@ def folder(tmp_path):
 
 def test_slots_of_other_optimizers_are_skipped(folder):
     """As in MLPerf's checkpoints."""
-    bert = conversion.read_google(str(folder), None)
+    bert = conversion.read(ModelFolder.open(str(folder)))
     assert len(bert.values) > 20
     slots = {f"{name}/LAMB_1" for name in bert.values}
     assert set(bert.skipped) == slots | {"beta1_power"}
 
 
 def test_a_full_disk_is_a_user_error(folder, tmp_path):
-    bert = conversion.read_google(str(folder), None)
+    bert = conversion.read(ModelFolder.open(str(folder)))
     with (
         full_disk.files_of_at_most(2000),
         pytest.raises(UserError, match="new: cannot be written"),
@@ -49,7 +50,7 @@ def test_what_a_killed_conversion_left_is_not_published(folder, tmp_path):
     left.mkdir(parents=True)
     for name in ("task.json", "model.safetensors"):
         (left / name).write_text("{}")
-    bert = conversion.read_google(str(folder), None)
+    bert = conversion.read(ModelFolder.open(str(folder)))
     conversion.convert(bert, "google", str(tmp_path / "new"))
     names = {path.name for path in (tmp_path / "new").iterdir()}
     assert names == {

@@ -6,7 +6,7 @@ import pytest
 
 from common import flags
 from common.errors import UserError
-from modeling.formats import conversion
+from modeling.formats.model_folder import ModelFolder
 from tasks.classification import hub_module, inputs, run
 from tasks.classification.settings import OwnTables, Settings
 from tasks.run_folder import RunFolder
@@ -91,17 +91,13 @@ def test_flags_override_the_casing_of_a_module(
     texts.write_vocabulary(vocab_file)
     with open(vocab_file, "a") as file:
         file.write("Cat\n")  # so that a guess is: not lower-cased
-    bert = types.SimpleNamespace(
-        config="config",
-        values="values",
-        do_lower_case=recorded[0],
-        strip_accents=recorded[1],
-    )
-    monkeypatch.setattr(conversion, "read_hub", lambda *_: bert)
+    monkeypatch.setattr(ModelFolder, "casing", recorded)
+    (tmp_path / "saved_model.pb").touch()
     settings = parse(
-        "--bert_hub_module_handle=hub", f"--vocab_file={vocab_file}", *words
+        f"--bert_hub_module_handle={tmp_path}",
+        f"--vocab_file={vocab_file}",
+        *words,
     )
-    found, *rest = hub_module.read(settings)
-    assert rest == ["config", "values"]
-    text = found.tuning.text
-    assert (text.do_lower_case, text.strip_accents) == expected
+    tokenizer = hub_module.open_module(settings).tokenizer
+    casing = hub_module.with_casing(settings, tokenizer).tuning.text.casing
+    assert (casing.do_lower_case, casing.strip_accents) == expected

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from common import flags
 from data import features
-from data.text import text_ops, vocabulary
+from data.text import vocabulary
 from modeling import checkpoints, task_models
+from tasks.finetuning import Setup
 from tasks.squad import answers as spans
 from tasks.squad import export as serving
 from tasks.squad import windows as squad_windows
@@ -72,7 +73,7 @@ def settings(vocab_file, threshold, **changed):
 
 def expected(settings, model, examples):
     """Answers, window by window."""
-    tokenizer = text_ops.GraphTokenizer(settings.tuning.text.vocab_file)
+    tokenizer = settings.tuning.text.tokenizer()
     maker = squad_windows.WindowMaker(
         tokenizer,
         settings,
@@ -125,7 +126,8 @@ def random_examples(count, seed, longest=20):
 def compare(settings, network, examples):
     weights, run = network
     threshold = settings.null_score_diff_threshold
-    model = serving.QuestionAnswering(config(), settings, threshold, weights)
+    setup = Setup(config(), settings.tuning.text.tokenizer())
+    model = serving.QuestionAnswering(setup, settings, threshold, weights)
     found = ask(model, examples)
     found = {name: x.numpy() for name, x in found.items()}
     if not settings.version_2_with_negative:

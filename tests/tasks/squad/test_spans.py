@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.text.tokenization import BasicTokenizer
 from tasks.squad import answers
 from tasks.squad.answers import Candidate, OriginalText, WindowLogits
 
@@ -201,7 +202,7 @@ def test_candidates_equal_loops(parts, n_best_size, longest):
 )
 def test_get_final_text_as_in_the_original(text, words, expected):
     logged = []
-    original = OriginalText([], True, None, logged.append)
+    original = OriginalText([], BasicTokenizer(), logged.append)
     assert original.get_final_text(text, words) == expected
     assert bool(logged) == (expected == words)
 
@@ -214,7 +215,7 @@ def test_both_kinds_of_texts():
     ids = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 5])
     x = window([0.0] * 11, [0.0] * 11, offsets, ids=ids)
     exact = answers.offsets_text(context, [x])
-    original = OriginalText(tokens, True, None).text_of(context, [x])
+    original = OriginalText(tokens, BasicTokenizer()).text_of(context, [x])
 
     def both(start, end):
         span = Candidate(0, start, end, 0.0, 0.0)

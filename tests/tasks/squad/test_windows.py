@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from common import flags
 from data.records import example_files
-from data.text import text_ops, vocabulary
+from data.text import vocabulary
+from data.text.tokenizer import Tokenizer
 from tasks.squad import windows
 from tasks.squad.examples import Answer, SquadExample
 from tasks.squad.settings import Settings
@@ -23,14 +24,15 @@ NUMBER = {token: i for i, token in enumerate(TOKENS)}
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return text_ops.GraphTokenizer(TOKENS)
+    return Tokenizer("vocab.txt", tokens=TOKENS)
 
 
 @pytest.fixture(scope="module")
 def letters():
     """A vocabulary of all letters and some pairs of letters."""
     tokens = dict.fromkeys([*LETTERS, *(f"##{x}" for x in LETTERS)])
-    return text_ops.GraphTokenizer(SPECIAL + list(tokens) + ["ab", "##cd"])
+    tokens = SPECIAL + list(tokens) + ["ab", "##cd"]
+    return Tokenizer("vocab.txt", tokens=tokens)
 
 
 def sizes(max_seq_length, doc_stride, max_query_length):
@@ -177,8 +179,8 @@ def test_a_long_question_is_cut_and_examples_are_shuffled(tokenizer):
 
 
 def find(tokenizer, context, text, start):
-    (tokens,) = windows.tokenize(tokenizer, [context])
-    answer = tokenizer.tokenize([text]).flat_values.numpy().tolist()
+    (tokens,) = tokenizer.with_offsets([context])
+    answer = tokenizer.graph.tokenize([text]).flat_values.numpy().tolist()
     span = windows.find_span(tokens, context, text, start, answer)
     return span and windows.detokenize(tokens, context, span)
 
@@ -246,7 +248,7 @@ def test_labels_detokenize_to_the_answer_or_are_lost(letters, context, data):
     maker = windows.WindowMaker(letters, sizes(length, stride, 1))
     example = SquadExample("q", "a", context, (Answer(text, start),))
     records = list(maker.training_records([example]))
-    (tokens,) = windows.tokenize(letters, [context])
+    (tokens,) = letters.with_offsets([context])
     size = length - 4
     labels = [(x["start_positions"][0], x["end_positions"][0]) for x in records]
     found = set()

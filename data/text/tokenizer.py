@@ -1,13 +1,19 @@
-"""A tokenizer that returns the inputs of the encoder."""
+"""The tokenizer: a vocabulary, read once, and how text is normalized.
 
+vocab.txt, casing -> Tokenizer -> exact, fast or in a graph: the same ids
+"""
+
+import functools
+import hashlib
 import itertools
+import re
+from typing import NamedTuple
 
 import numpy as np
 
 from common.errors import UserError
 from data import features, sequences
-from data.text import fast_tokenization, text_ops, tokenization, vocabulary
-from tasks.squad import windows
+from data.text import fast_tokenization, tokenization, vocabulary
 
 PADDING = ("longest", "max_length")
 # Up to about here a word at a time is faster than arrays, in any script.
@@ -15,10 +21,24 @@ _FEW_CHARACTERS = 2_000
 Spans = list[tuple[int, int]]  # first character of a token, and its limit
 
 
+class Tokens(NamedTuple):
+    """The tokens of a text.
+
+    ids: int32 [N].
+    starts: int32 [N], the first character of each token.
+    limits: int32 [N], the character after its last.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    limits: np.ndarray
+
+
 class Tokenizer:
     """Converts texts to the inputs of the encoder, at full speed.
 
-    The ids are those of the original's `FullTokenizer`.
+    The ids are those of the original's `FullTokenizer`. The vocabulary is
+    read and checked here, once; its kernels are made when they are needed.
 
         tokenizer = bert.Tokenizer("model/vocab.txt", do_lower_case=True)
         inputs = tokenizer(["the cat sees"], text_pairs=["a dog"])
@@ -30,11 +50,17 @@ class Tokenizer:
         strip_accents: strip accents; None: as `do_lower_case`.
         max_length: maximum number of tokens of a sequence, as the encoder's
             `max_position_embeddings`.
+        tokens: tokens of the vocabulary, if the file is of another format.
 
     Attributes:
+        path: the vocabulary's file.
+        content: bytes of a vocabulary file.
+        vocab: token -> id.
         tokens: tokens of the vocabulary in the order of their ids.
-        exact: the original's tokenizer, a `FullTokenizer`.
         do_lower_case, strip_accents, max_length: the arguments.
+
+    Raises:
+        UserError: the file is not a vocabulary (`vocabulary.parse`).
     """
 
     def __init__(
@@ -43,14 +69,78 @@ class Tokenizer:
         do_lower_case: bool = True,
         strip_accents: bool | None = None,
         max_length: int = 512,
+        tokens: list[str] | None = None,
     ):
-        text = (vocab_file, do_lower_case, strip_accents)
-        self._fast = fast_tokenization.FastTokenizer(*text)
-        self._with_offsets = None  # made when it is first needed
-        self.exact = tokenization.FullTokenizer(*text)
-        self.tokens = list(self.exact.vocab)
-        self.do_lower_case, self.strip_accents = text[1:]
-        self.max_length = max_length
+        self.path, self.max_length = vocab_file, max_length
+        self.do_lower_case, self.strip_accents = do_lower_case, strip_accents
+        if tokens is None:
+            self.content = vocabulary.read_bytes(vocab_file)
+        else:
+            self.content = "".join(f"{x}\n" for x in tokens).encode()
+        self.vocab = vocabulary.parse(self.content, vocab_file)
+        self.tokens = list(self.vocab)
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Hexadecimal digits over the bytes of the vocabulary file."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def strips_accents(self) -> bool:
+        """Whether accents are stripped: a `strip_accents` of None resolved."""
+        return tokenization.strips_accents(
+            self.do_lower_case, self.strip_accents
+        )
+
+    @functools.cached_property
+    def exact(self) -> tokenization.FullTokenizer:
+        """The original's tokenizer, a word at a time."""
+        return tokenization.FullTokenizer(
+            self.vocab, self.do_lower_case, self.strip_accents
+        )
+
+    @functools.cached_property
+    def fast(self) -> fast_tokenization.FastTokenizer:
+        """The tokenizer of whole blocks of text."""
+        return fast_tokenization.FastTokenizer(
+            self.vocab, self.do_lower_case, self.strips_accents
+        )
+
+    @functools.cached_property
+    def graph(self):
+        """The `text_ops.GraphTokenizer`."""
+        from data.text import text_ops  # imports TensorFlow
+
+        return text_ops.GraphTokenizer(
+            self.tokens, self.do_lower_case, self.strip_accents
+        )
+
+    def same_as(
+        self, other: "Tokenizer", fix: str, may_extend: bool = False
+    ) -> None:
+        """Rejects a vocabulary whose ids are not those of another.
+
+        Args:
+            other: the tokenizer of a checkpoint or a run.
+            fix: advice for the message.
+            may_extend: allow words in the other's `[unusedN]` slots and
+                after its last token.
+
+        Raises:
+            UserError: a token differs; the message names the first.
+        """
+        pairs = itertools.zip_longest(self.tokens, other.tokens, fillvalue="")
+        for number, (token, expected) in enumerate(pairs, start=1):
+            is_free = not expected or re.fullmatch(vocabulary.UNUSED, expected)
+            if token != expected and not (may_extend and token and is_free):
+                wanted = repr(expected) if expected else "the end"
+                raise UserError(
+                    f"token {token!r}" if token else "the end",
+                    path=self.path,
+                    line=number,
+                    expected=f"{wanted}, as in {other.path}",
+                    fix=fix,
+                )
 
     def __call__(
         self,
@@ -110,7 +200,7 @@ class Tokenizer:
         """Returns the ids and the segment ids of each sequence, unpadded."""
         lines = [*texts, *pairs]
         if sum(map(len, lines)) > _FEW_CHARACTERS:
-            ids = self._fast.ids_of_lines(lines)
+            ids = self.fast.ids_of_lines(lines)
         else:
             tokens = map(self.exact.tokenize, lines)
             ids = list(map(self.exact.convert_tokens_to_ids, tokens))
@@ -154,20 +244,40 @@ class Tokenizer:
 
     def _join(self, a: list, b: list, max_length: int):
         a, b = sequences.truncate_pair(a, b, max_length - (3 if b else 2))
-        vocab = self.exact.vocab
         return sequences.join_pair(
-            a, b, vocab[vocabulary.CLS], vocab[vocabulary.SEP]
+            a, b, self.vocab[vocabulary.CLS], self.vocab[vocabulary.SEP]
         )
+
+    def with_offsets(self, texts: list[str]) -> list[Tokens]:
+        """Splits texts into tokens with character offsets.
+
+        Args:
+            texts: texts without halves of surrogate pairs.
+        """
+        raw = [text.encode() for text in texts]
+        ids, starts, limits = self.graph.tokenize_with_offsets(raw)
+        splits = ids.merge_dims(1, 2).row_splits.numpy()
+        ids = ids.flat_values.numpy()
+        starts = starts.flat_values.numpy().astype(np.int32)
+        limits = limits.flat_values.numpy().astype(np.int32)
+        listed = []
+        for text, encoded, a, b in zip(texts, raw, splits, splits[1:]):
+            tokens = Tokens(ids[a:b], starts[a:b], limits[a:b])
+            if not text.isascii():
+                begins = np.frombuffer(encoded, np.uint8) & 0xC0 != 0x80
+                # Number of characters before each byte.
+                before = np.append(0, np.cumsum(begins)).astype(np.int32)
+                tokens = tokens._replace(
+                    starts=before[tokens.starts], limits=before[tokens.limits]
+                )
+            listed.append(tokens)
+        return listed
 
     def _rows_with_offsets(
         self, texts: list[str], pairs: list[str], max_length: int
     ) -> tuple[list, list[Spans]]:
         """As `rows`, and the characters of each token of each sequence."""
-        if self._with_offsets is None:
-            self._with_offsets = text_ops.GraphTokenizer(
-                self.tokens, self.do_lower_case, self.strip_accents
-            )
-        found = windows.tokenize(self._with_offsets, [*texts, *pairs])
+        found = self.with_offsets([*texts, *pairs])
         spans = [list(zip(x.starts.tolist(), x.limits.tolist())) for x in found]
         ids = [x.ids.tolist() for x in found]
         rows, joined = [], []

@@ -1,0 +1,85 @@
+"""Models of each format, and what stands beside them."""
+
+import pytest
+
+from common.errors import UserError
+from data.text import tokenizer_files, vocabulary
+from modeling.formats.model_folder import ModelFiles, ModelFolder
+from tests.helpers import small
+
+TOKENS = [*vocabulary.SPECIAL_TOKENS, "the", "cat", "[unused1]", "dog"]
+
+
+def write_tokens(path, **changed):
+    tokens = [changed.get(token, token) for token in TOKENS]
+    vocabulary.write_vocabulary(str(path), tokens)
+    return str(path)
+
+
+@pytest.fixture
+def google(tmp_path):
+    folder = tmp_path / "google"
+    folder.mkdir()
+    (folder / "bert_model.ckpt.index").touch()
+    (folder / "bert_config.json").write_text(small.config().to_json())
+    write_tokens(folder / "vocab.txt")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["", "bert_model.ckpt"])
+def test_config_and_vocabulary_are_beside_the_checkpoint(google, name):
+    model = ModelFolder.open(str(google / name))
+    model.check()
+    assert model.format == "google"
+    assert model.config == small.config()
+    assert model.tokenizer.tokens == TOKENS
+
+
+def test_flags_win_if_they_do_not_contradict(google, tmp_path):
+    path = write_tokens(tmp_path / "more.txt", **{"[unused1]": "sun"})
+    given = ModelFiles(vocab_file=path, do_lower_case=False)
+    model = ModelFolder.open(str(google), given)
+    assert model.tokenizer.tokens[7] == "sun"
+    assert model.tokenizer.do_lower_case is False
+    path = write_tokens(tmp_path / "other.txt", cat="sun")
+    model = ModelFolder.open(str(google), ModelFiles(vocab_file=path))
+    with pytest.raises(UserError, match=":7: token 'sun'; expected 'cat', as"):
+        model.check()
+
+
+def test_without_a_checkpoint_flags_are_needed(google, tmp_path):
+    path = write_tokens(tmp_path / "vocab.txt")
+    model = ModelFolder.open(None, ModelFiles(vocab_file=path))
+    assert model.tokenizer.path == path
+    with pytest.raises(UserError, match="no --bert_config_file; "):
+        model.check()
+    with pytest.raises(UserError, match="no --vocab_file; "):
+        ModelFolder.open(None).check()
+
+
+@pytest.mark.parametrize("name", ["none", "export"])
+def test_what_is_no_checkpoint(tmp_path, name):
+    (tmp_path / "export").mkdir()
+    (tmp_path / "export" / "saved_model.pb").touch()
+    message = {"none": "no such checkpoint", "export": "is an export"}[name]
+    with pytest.raises(UserError, match=message):
+        ModelFolder.open(str(tmp_path / name))
+
+
+def test_a_folder_of_transformers(tmp_path):
+    folder = str(tmp_path)
+    (tmp_path / "model.safetensors").touch()
+    tokenizer_files.write_config(folder, False, None)
+    tokenizer_files.write_pipeline(folder, TOKENS, False, None)
+    model = ModelFolder.open(folder)
+    assert model.format == "huggingface"
+    assert model.casing == (False, None)
+    assert model.tokenizer.tokens == TOKENS  # of the pipeline
+    write_tokens(tmp_path / "vocab.txt")
+    model = ModelFolder.open(folder, ModelFiles(do_lower_case=True))
+    assert model.tokenizer.path == str(tmp_path / "vocab.txt")
+    with pytest.raises(UserError, match="--do_lower_case=True; expected False"):
+        model.check_casing(model.tokenizer)
+    write_tokens(tmp_path / "vocab.txt", cat="sun")
+    with pytest.raises(UserError, match="; correct one of the two files"):
+        ModelFolder.open(folder).check_vocabulary()
