@@ -169,7 +169,9 @@ def find(folder: str, pattern: str) -> list[str]:
 def any_starts_with(prefix: str) -> bool:
     """Returns whether there is a file or folder whose path starts so."""
     folder, start = os.path.split(prefix.rstrip("/"))
-    return any(x.startswith(start) for x in list_folder(folder or "."))
+    return is_folder(prefix) or any(
+        x.startswith(start) for x in list_folder(folder or ".")
+    )
 
 
 def walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:

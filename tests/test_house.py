@@ -46,7 +46,6 @@ PACKAGES = {name for name in MAY_IMPORT if "." not in name}
 OUTSIDE = {"tests", "benchmarks", "examples"}  # may import everything
 LINES_OF_A_FILE, LINES_OF_A_FUNCTION = 500, 80
 FILES_OF_A_FOLDER = 15
-FILES_OF_A_FOLDER_OF_DATA = 12
 # What opens, lists, writes and removes files: `common.storage` alone does, but
 # for the files of ours named below, which no flag names: in a whole file, or in
 # one function of it.
@@ -172,9 +171,7 @@ def test_no_test_imports_another():
 def test_folders_are_small():
     for folder in sorted({p.parent for p in sources(*PACKAGES)}):
         files = [p for p in folder.glob("*.py") if p.stem != "__init__"]
-        is_data = folder.relative_to(ROOT).parts[0] == "data"
-        limit = FILES_OF_A_FOLDER_OF_DATA if is_data else FILES_OF_A_FOLDER
-        assert len(files) <= limit, folder
+        assert len(files) <= FILES_OF_A_FOLDER, folder
 
 
 def test_only_settings_and_flags_know_absl():

@@ -137,8 +137,8 @@ class ModelFolder:
             if self.format == "hub":
                 from modeling.formats import model_garden, saved_models
 
-                heads = model_garden.attention_heads(self._variables)
                 values, _ = self._module
+                heads = model_garden.attention_heads(self._variables)
                 return saved_models.read_config(self.path, values, heads)
         return BertConfig.from_json_file(self.config_file)
 

@@ -9,7 +9,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from checks import saved_model_scan
 from common.errors import UserError
-from modeling.formats import conversion
+from modeling.formats.model_folder import ModelFolder
 from tests.helpers import lookup
 
 SPEC = [tf.TensorSpec([None], tf.float32)]
@@ -206,7 +206,7 @@ def test_the_doctor_says_so_and_does_nothing(make, tmp_path):
     assert finding.level == "wrong"
     assert re.search(BAD[make], finding.message)
     with pytest.raises(UserError):  # there are no weights
-        conversion.read_hub(str(folder), None)
+        _ = ModelFolder.open(str(folder), format="hub").config
     assert not list(tmp_path.glob("marker*"))
 
 

@@ -177,15 +177,15 @@ def test_a_store_that_is_gone_is_no_damage(folder, monkeypatch):
     for step in (1, 2):
         own.save(step, values_of(step), {})
 
-    opened = remote_files.open_file
+    size = storage.size
 
-    def gone(path, mode):
-        if "model.ckpt-2.index" not in path:
-            return opened(path, mode)
+    def gone(path):
+        if "model.ckpt-2.data" not in path:
+            return size(path)
         with remote_files.files(path):
             raise tf.errors.AbortedError(None, None, "503")
 
-    monkeypatch.setattr(remote_files, "open_file", gone)
+    monkeypatch.setattr(storage, "size", gone)
     with pytest.raises(StorageError, match=r"model.ckpt-2\S*: 503"):
         own.restore_latest()
 

@@ -212,6 +212,7 @@ def test_the_scale_doubles_after_many_good_steps():
         "bad_steps": 0,
         "loss_scale": (8.0).hex(),
         "loss_scale_steps": 1,
+        "skipped": 0,
     }
 
 

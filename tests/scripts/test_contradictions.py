@@ -184,11 +184,12 @@ def test_flags_and_records(rejected, made, flags, message):
 def test_a_folder_with_another_vocabulary(rejected, made, tmp_path):
     (tmp_path / "run").mkdir()
     path = tmp_path / "run" / "vocab.txt"
-    path.write_text("[PAD]\n")
+    (source,) = (made / "good").glob("vocab-*.txt")
+    path.write_text(source.read_text() + "another\n")
     line = rejected()
-    assert line.startswith(f"{made}/good/vocab-")
+    assert line.startswith(f"{source}:")
     assert line.endswith(
-        f".txt:2: token '[UNK]'; expected the end, as in {path}; pass another "
+        f": the end; expected 'another', as in {path}; pass another "
         "--output_dir, or the run's vocabulary"
     )
 

@@ -371,7 +371,9 @@ BROKEN = {  # format -> message -> damage of a good folder
         ),
         "layer_norm_eps is 1e-05; expected 1e-12": theirs(layer_norm_eps=1e-5),
         "hidden_act is 'silu'": theirs(hidden_act="silu"),
-        "config.json: No such file or directory": remove("config.json"),
+        "config.json: no such file; pass --bert_config_file": remove(
+            "config.json"
+        ),
     },
     "model_garden": {"lacks bert/": names_of_no_bert},
     "hub": {
@@ -405,7 +407,7 @@ def test_a_broken_input_is_one_line(convert, tmp_path, good, source, message):
         ({"input": "/none", "from": "huggingface"}, "no such folder"),
         ({"extend_positions": 13}, "expected more than 13"),
         ({"extend_vocab": "/none"}, "No such file"),
-        ({"bert_config_file": "/none"}, "/none: no such file"),
+        ({"bert_config_file": "/none"}, "/none: No such file"),
         (
             {"extend_vocab": "words.txt"},
             "expected a word that the tokenizer keeps whole",

@@ -14,7 +14,6 @@ import tensorflow as tf
 
 import create_pretraining_data
 from data.corpus import documents
-from data.pretraining import runners
 from tests.helpers import text
 
 S, P = 31, 5
@@ -280,22 +279,6 @@ def test_words_longer_than_the_masks_are_reported(create, folder):
     flags = {"do_whole_word_mask": True, "short_seq_prob": 0}
     _, _, err = create("out", code=2, max_seq_length=64, **flags)
     assert "error: no token is masked; expected words of fewer tokens" in err
-    assert not (folder / "out").exists()
-
-
-def test_a_vocabulary_that_changes_during_the_run(create, folder, monkeypatch):
-    """The records would have the ids of the old one."""
-    run_local = runners.run_local
-
-    def changed(*arguments):
-        records = run_local(*arguments)
-        with open(folder / "vocab.txt", "a") as file:
-            file.write("another\n")
-        return records
-
-    monkeypatch.setattr(runners, "run_local", changed)
-    _, _, err = create("out", code=2)
-    assert f"{folder}/vocab.txt: has changed since the run started" in err
     assert not (folder / "out").exists()
 
 

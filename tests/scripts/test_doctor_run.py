@@ -102,7 +102,7 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
     read = inputs.Records(files[:1], [None], {})
     settings = {
         "input_file": "records/0.tf*",
-        "records": run_diagnosis.fingerprint(read),
+        "records": run_diagnosis.fingerprint([read]),
     }
 
     def compare(**changed):
@@ -129,7 +129,7 @@ def test_the_fingerprint_is_that_of_names_sizes_and_hashes(tmp_path):
         path.write_bytes(content)
         entry = {"shards": {name: {"sha256": sha256}}}
         read = inputs.Records([str(path)], [entry], {})
-        return run_diagnosis.fingerprint(read)
+        return run_diagnosis.fingerprint([read])
 
     found = {of("a", b"x", "0"), of("b", b"x", "0"), of("a", b"xx", "0")}
     assert len(found | {of("a", b"x", "1")}) == 4
@@ -144,12 +144,15 @@ def test_a_file_that_several_patterns_match_was_read_once():
 
 def test_records_of_several_casings(run_folder):
     made = {"vocab_sha256": "0", "vocab_file": "v.txt", "strip_accents": True}
-    listed = [{**made, "do_lower_case": x} for x in (True, False, True)]
+    listed = [
+        {**made, "do_lower_case": x, "manifest": "m.json"}
+        for x in (True, False, True)
+    ]
     found = run_diagnosis._check_text(
         doctor.Settings(), None, None, records.Scan([], listed=listed)
     )
     (message,) = [x.message for x in found if x.level == "wrong"]
-    assert message.endswith("; expected one vocabulary and casing")
+    assert message.endswith("make all records with one vocabulary and casing")
 
 
 def test_records_of_another_casing(run_folder):

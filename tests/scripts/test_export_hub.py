@@ -64,7 +64,7 @@ def export(run_script, folder, tmp_path):
         ({"export_path": "s3://bucket/x"}, "a local path or gs://"),
         ({"model_checkpoint_path": None}, "no --model_checkpoint_path"),
         ({"model_checkpoint_path": "no/model.ckpt"}, "no such checkpoint"),
-        ({"bert_config_file": "no.json"}, "pass --bert_config_file"),
+        ({"bert_config_file": "no.json"}, "no.json: No such file"),
         ({"static_seq_length": 17}, "at most max_position_embeddings, 13"),
         ({"default_seq_length": 2}, "default_seq_length"),
         ({"export_type": "model_with_mlm"}, "has no masked-LM head"),
@@ -124,7 +124,6 @@ def test_the_casing_is_the_checkpoints(export, folder, tmp_path):
 
 def test_a_full_disk_leaves_nothing_behind(export, tmp_path, monkeypatch):
     def fail(module, path):
-        os.makedirs(path)
         (tmp_path / "out" / "export.partial" / "part").write_text("x")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -229,7 +229,7 @@ def test_gz_and_several_files(extract, made, tmp_path):
         ({"batch_size": "0"}, "batch_size"),
         ({"pooling": "first"}, "pooling"),
         ({"output_format": "hdf5"}, "output_format"),
-        ({"vocab_file": "{0}/none"}, "{0}/none: no such file"),
+        ({"vocab_file": "{0}/none"}, "{0}/none: No such file"),
         ({"vocab_file": "{0}/long"}, "{0}/long: 98 tokens; expected at most"),
         ({"bert_config_file": "{0}/empty"}, "{0}/empty"),
         ({"init_checkpoint": "{0}/none"}, "{0}/none: no such checkpoint"),

@@ -12,6 +12,7 @@ from tasks.classification import inputs
 from tasks.classification import run as classifier_run
 from tasks.classification.inputs import DEV, TEST, TRAIN
 from tasks.classification.settings import Settings
+from tasks.run_folder import RunFolder
 from tasks.swag import examples as swag
 from tests.helpers.classifier_files import rows_of
 
@@ -89,7 +90,9 @@ def test_a_text_file_has_a_text_in_each_line(tmp_path, content, texts):
 def test_only_labelled_rows_are_scored(tmp_path, capsys):
     labels = classification.Labels(names=("a", "b"))
     task = classifier_run.Classification.__new__(classifier_run.Classification)
-    task._folder, task._settings = str(tmp_path), Settings()
+    path = str(tmp_path)
+    task._folder = RunFolder(path, path, None, None)
+    task._settings = Settings()
     task._tuning_settings = task._settings.tuning
     task._logits = lambda *_: np.array([[1.0, 2.0], [3.0, 4.0]])
     for is_labelled, label, name in ((True, 0, "a"), (False, None, "")):

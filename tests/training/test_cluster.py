@@ -9,7 +9,6 @@ import pytest
 
 from common.errors import UserError
 from training import cluster
-from training import workers as member
 from training.cluster import Cluster, WorkerLostError
 
 THREE = ["10.0.0.1:2222", "10.0.0.2:2223", "host-c:2224"]
@@ -186,14 +185,3 @@ def test_who_has_only_passed_a_message_on_is_not_lost():
     found = cluster.read(config(index=1))
     assert found.named_in(message) == ["worker 2 (host-c:2224)"]
     assert found.named_in(passed_on) == ["worker 0 (10.0.0.1:2222)"]
-
-
-def test_only_the_chief_writes_into_the_folder(monkeypatch, tmp_path):
-    monkeypatch.setattr(member, "_folders", None)
-    assert member.is_chief()
-    assert member.chiefs_folder("run") == "run"
-    own = member.own_folder("run")
-    assert own != "run"
-    assert not member.is_chief()
-    assert member.chiefs_folder(f"{own}/seed_5/best") == "run/seed_5/best"
-    assert member.leave(7) == 7  # alone: the process continues
