@@ -315,6 +315,9 @@ class Squad:
             the path and the number of windows.
         """
         settings, tokenizer = self._settings, self._setup.tokenizer
+        examples = dataset.examples
+        if schema is windows.PREDICTION_SCHEMA:  # whatever their answers are
+            examples = [(x.id, x.question, x.context) for x in examples]
 
         def encoded() -> Iterator[dict]:
             maker = windows.WindowMaker(
@@ -331,7 +334,7 @@ class Squad:
             settings,
             path,
             dataset.path,
-            dataset.examples,
+            examples,
             encoded,
             schema,
             vocabulary=tokenizer.sha256,

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 import run_pretraining
-from tasks.pretraining import inputs
+from data.records import records
 from tests.helpers import killed_runs, small, training_loop
 from tests.helpers.pretraining_files import write_records
 from training import logs, loop, steps
@@ -161,7 +161,7 @@ def test_a_shard_that_is_damaged_while_it_is_read_is_named(
     path.write_bytes(content)
     before = pretrain(tmp_path / "run", 2, input_file=path, num_train_steps=9)
     # Of more gigabytes only the sizes are compared before the first step.
-    monkeypatch.setattr(inputs, "_HASHED_BYTES", 0)
+    monkeypatch.setattr(records, "_HASHED_BYTES", 0)
     err = pretrain(tmp_path / "run", 2, input_file=path, num_train_steps=9)
     for lines in (before, err):
         line = lines.splitlines()[-1]
