@@ -8,7 +8,6 @@ from common.flags import MODEL, OUTPUT, RARE, TPU, TRAINING, flag, group
 from data.text.settings import Text
 from data.text.tokenization import strips_accents
 from modeling.formats.model_folder import ModelFiles, ModelFolder
-from tasks import run_folder
 from training import cluster
 
 
@@ -268,11 +267,10 @@ class Training:
             )
 
     def check(self) -> None:
-        """Checks the flags against each other, and the checkpoint's name.
+        """Checks the flags against each other.
 
         Raises:
-            UserError: if they contradict each other, one is invalid, or there
-                is no checkpoint to start from.
+            UserError: if they contradict each other, or one is invalid.
         """
         self.devices.check(self.do_train)
         if self.precision in ("float16", "tf32") and self.devices.is_tpu:
@@ -283,8 +281,6 @@ class Training:
         if self.deterministic and self.devices.is_tpu:
             raise UserError("--deterministic on a TPU", expected="CPUs or GPUs")
         start = self.model.init_checkpoint
-        if start and not run_folder.has_checkpoint(self.output_dir):
-            ModelFolder.open(start)
         if self.resume_optimizer and not (self.do_train and start):
             raise UserError(
                 "--resume_optimizer",

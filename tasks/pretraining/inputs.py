@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from typing import Self
 
 from common.errors import UserError
 from common.progress import say
@@ -11,6 +12,8 @@ from data.records.records import Records, check_alike
 from data.text import vocabulary
 from data.text.tokenizer import Tokenizer
 from modeling.config import BertConfig
+from modeling.formats.model_folder import ModelFolder
+from tasks import run_folder
 from tasks.pretraining.settings import Settings
 
 
@@ -35,19 +38,19 @@ class Phase:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Input records of a run, all with one vocabulary and casing.
+    """Config and records of a run, which belong together.
 
     Attributes:
+        config: sizes of the network.
         phases: training data, in order.
         held_out: evaluation data, or None.
-        run: manifest of the first records that have one, or {}.
-        tokenizer: of the records; None: unknown.
+        tokenizer: of all records; None: unknown.
     """
 
+    config: BertConfig
     phases: list[Phase]
-    held_out: Records | None
-    run: dict
-    tokenizer: Tokenizer | None
+    held_out: Records | None = None
+    tokenizer: Tokenizer | None = None
 
     @property
     def sets(self) -> list[Records]:
@@ -56,12 +59,17 @@ class Inputs:
         return [*(phase.records for phase in self.phases), *held_out]
 
     @classmethod
-    def open(cls, settings: Settings, config: BertConfig) -> "Inputs":
-        """Opens the records that the flags name.
+    def open(cls, settings: Settings) -> Self:
+        """Opens the files that the flags name.
 
         Raises:
-            UserError: they contradict each other, the flags or the config.
+            UserError: they contradict each other or the flags.
         """
+        training = settings.training
+        config_file = training.model.bert_config_file
+        config = BertConfig.from_json_file(config_file)
+        if settings.vocab_size:
+            config = dataclasses.replace(config, vocab_size=settings.vocab_size)
         names = ("max_seq_length", "max_predictions_per_seq")
         given = settings.given & set(names)
         lengths = {name: getattr(settings, name) for name in given}
@@ -75,29 +83,14 @@ class Inputs:
             held_out = Records.open(
                 settings.eval_input_file, "eval_input_file", lengths
             )
-        sets = cls(phases, held_out, {}, None).sets
-        pairs = [pair for x in sets for pair in zip(x.files, x.runs)]
-        packing = "pack_sequences"
-        check_alike(
-            [(path, {packing: False, **(run or {})}) for path, run in pairs],
-            [packing],
-            "make all records with --pack_sequences, or none",
-        )
-        listed = [(path, run) for path, run in pairs if run]
-        check_alike(
-            listed,
-            ["vocab_sha256", "do_lower_case", "strip_accents"],
-            "make all records with one vocabulary and casing",
-        )
-        where = settings.training.model.bert_config_file
-        for records in sets:
-            config.check_length(records.max_seq_length, "max_seq_length", where)
-        if not listed:
-            return cls(phases, held_out, {}, None)
-        runs = [run for _, run in listed]
-        check_config(runs, config, where)
-        tokenizer = manifest.tokenizer_of(runs[0])
-        return cls(phases, held_out, runs[0], tokenizer)
+        inputs = cls(config, phases, held_out)
+        tokenizer = check_sets(inputs.sets, config, config_file)
+        start = training.model.init_checkpoint
+        if start and not run_folder.has_checkpoint(training.output_dir):
+            model = ModelFolder.open(start)
+            if tokenizer:
+                model.check_vocabulary(tokenizer)
+        return dataclasses.replace(inputs, tokenizer=tokenizer)
 
 
 def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
@@ -129,6 +122,8 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
             )
         files, share, own_size = match.groups()
         parts.append((files, int(share), int(own_size or batch_size)))
+    for _, _, size in parts:
+        settings.training.check_micro_batches(size)
     steps, total = settings.num_train_steps, sum(share for _, share, _ in parts)
     phases, passed, first = [], 0, 0
     for files, share, size in parts:
@@ -176,6 +171,42 @@ def read_masks(settings: Settings, records: Records) -> MaskSettings | None:
         **{name: run[name] for name in names if name in run},
         random_seed=settings.training.random_seed,
     )
+
+
+def check_sets(
+    sets: list[Records], config: BertConfig, config_file: str
+) -> Tokenizer | None:
+    """Checks records against each other and against the config.
+
+    Returns:
+        their tokenizer; None without a manifest.
+
+    Raises:
+        UserError: they contradict each other, or are too long or have too
+            many tokens for the network.
+    """
+    for records in sets:
+        config.check_length(
+            records.max_seq_length, "max_seq_length", config_file
+        )
+    pairs = [pair for x in sets for pair in zip(x.files, x.runs)]
+    packing = "pack_sequences"
+    check_alike(
+        [(path, {packing: False, **(run or {})}) for path, run in pairs],
+        [packing],
+        "make all records with --pack_sequences, or none",
+    )
+    listed = [(path, run) for path, run in pairs if run]
+    check_alike(
+        listed,
+        ["vocab_sha256", "do_lower_case", "strip_accents"],
+        "make all records with one vocabulary and casing",
+    )
+    if not listed:
+        return None
+    runs = [run for _, run in listed]
+    check_config(runs, config, config_file)
+    return manifest.tokenizer_of(runs[0])
 
 
 def check_config(

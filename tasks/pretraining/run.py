@@ -7,7 +7,7 @@ from common.errors import UserError
 from common.progress import say
 from data.pretraining import dynamic_masking, masking
 from data.records import reader
-from data.records.records import fingerprint
+from data.records.records import fingerprint, locating_damage
 from modeling import losses, models
 from tasks import training_run
 from tasks.pretraining.inputs import Inputs, Phase
@@ -15,7 +15,7 @@ from tasks.pretraining.references import TargetCounts
 from tasks.pretraining.settings import Settings
 from tasks.run_folder import RunFolder
 from training import workers
-from training.loop import Schedule, Validation
+from training.loop import Schedule
 
 
 def count_records(
@@ -70,7 +70,6 @@ class Pretraining:
 
     Attributes:
         run: the `training_run.TrainingRun`.
-        report: of the last evaluation, see `tasks.eval_report`.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class Pretraining:
         inputs: Inputs,
     ):
         self._settings, self._inputs = settings, inputs
-        self._config = folder.config
+        self._folder = folder
         last = inputs.phases[-1].records
         script_settings = dataclasses.replace(  # not the flags' defaults
             settings,
@@ -100,7 +99,7 @@ class Pretraining:
                 losses.pretraining_sums,
                 records=fingerprint([phase.records for phase in inputs.phases]),
                 casing={
-                    name: inputs.run.get(name)
+                    name: getattr(inputs.tokenizer, name, None)
                     for name in ("do_lower_case", "strip_accents")
                 },
                 num_train_steps=settings.num_train_steps,
@@ -123,7 +122,7 @@ class Pretraining:
 
     def _build_model(self):
         model = models.build_pretraining_model(
-            self._config,
+            self._folder.config,
             self._settings.training.random_seed,
             packed=self._inputs.phases[0].records.is_packed,
         )
@@ -132,9 +131,50 @@ class Pretraining:
             model.get_layer("seq_relationship").trainable = False
         return model
 
-    def schedules(self) -> list[Schedule]:
-        """The schedule of each phase."""
-        return list(map(self._schedule, self._inputs.phases, self._counts))
+    def train(self) -> list[str]:
+        """Trains to the last step.
+
+        Returns:
+            the checkpoint's prefix, if a step was taken.
+        """
+        start, inputs = self.run.step, self._inputs
+        validation = None
+        if inputs.held_out:
+            validation = self.run.validation(self._scores, "loss", is_loss=True)
+        with locating_damage(inputs.sets):
+            self.run.trainer.train(
+                list(map(self._schedule, inputs.phases, self._counts)),
+                validation,
+                self._settings.training.seconds,
+            )
+        return [self.run.checkpoint()] if self.run.step > start else []
+
+    def evaluate(self) -> list[str]:
+        """Scores the current weights on held-out records, else on the last.
+
+        Returns:
+            the paths that were written.
+        """
+        counts = TargetCounts(self._folder.config.vocab_size)
+        with locating_damage(self._inputs.sets):
+            metrics = self._scores(counts)
+        references = counts.references()
+        report = {"task": "pretraining", "references": references}
+        return self._folder.write_results(self.run.step, metrics, report)
+
+    def _scores(self, counts: TargetCounts | None = None) -> dict[str, float]:
+        """Losses and accuracies; counts the targets too."""
+        inputs, settings = self._inputs, self._settings
+        records = inputs.held_out or inputs.phases[-1].records
+        batches = reader.evaluation_batches(
+            records.files,
+            records.schema,
+            settings.training.eval_batch_size,
+            settings.max_eval_steps,
+        )
+        if counts:
+            batches = counts.watch(batches)
+        return self.run.trainer.evaluate(batches)
 
     def _schedule(self, phase: Phase, num_records: int) -> Schedule:
         """Schedule of a phase."""
@@ -179,32 +219,4 @@ class Pretraining:
             masking.Vocabulary.of(self._inputs.tokenizer.vocab),
             step,
             workers.share(),
-        )
-
-    def validation(self) -> Validation | None:
-        """`Validation` on the held-out records; None without them."""
-        if not self._inputs.held_out:
-            return None
-        return self.run.validation(self.evaluate, "loss", is_loss=True)
-
-    def evaluate(self) -> dict[str, float]:
-        """Losses and accuracies of the current weights on held-out records.
-
-        Without held-out records those of the last phase are read.
-        """
-        counts = TargetCounts(self._config.vocab_size)
-        batches = counts.watch(self._held_out_batches())
-        result = self.run.trainer.evaluate(batches)
-        references = counts.references()
-        self.report = {"task": "pretraining", "references": references}
-        return result
-
-    def _held_out_batches(self):
-        inputs = self._inputs
-        records = inputs.held_out or inputs.phases[-1].records
-        return reader.evaluation_batches(
-            records.files,
-            records.schema,
-            self._settings.training.eval_batch_size,
-            self._settings.max_eval_steps,
         )

@@ -17,7 +17,6 @@ from data import features
 from data.records import encoding
 from data.records import writer as records
 from modeling import checkpoints, layer_decay, task_models
-from modeling.config import BertConfig
 from tasks import finetuning, settings
 from tasks.pretraining import run as pretraining_run
 from tasks.pretraining.inputs import Inputs
@@ -179,9 +178,8 @@ def test_only_batches_that_are_computed_must_divide_over_the_devices(
     argv = ["", *(f"--{name}={value}" for name, value in named.items())]
     given = flags.parse([*argv, *words], run_pretraining.Settings, "")
     given.check()
-    config = BertConfig.from_json_file(folder / "config.json")
-    inputs = Inputs.open(given, config)
-    run = RunFolder(given.training.output_dir, "", config, None)
+    inputs = Inputs.open(given)
+    run = RunFolder(given.training.output_dir, "", inputs.config, None)
     if refused is None:
         pretraining_run.Pretraining(given, run, inputs)
         return

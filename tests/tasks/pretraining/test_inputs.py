@@ -9,7 +9,6 @@ import create_pretraining_data
 import run_pretraining
 from common import flags
 from data.pretraining.masking import MaskSettings
-from modeling.config import BertConfig
 from tasks.pretraining.inputs import Inputs
 from tasks.pretraining.settings import Settings
 from tests.helpers import small, text
@@ -117,22 +116,24 @@ def test_dynamic_masks_change_and_a_resumed_run_draws_the_same(
 def test_records_of_two_folders_may_share_a_vocabulary(made, records):
     train, held_out = records("plain"), records("spans", max_ngram=2)
     settings = flags.replace(
-        Settings(), input_file=str(train), eval_input_file=str(held_out)
+        Settings(),
+        bert_config_file=made / "config.json",
+        input_file=str(train),
+        eval_input_file=str(held_out),
     )
-    config = BertConfig.from_json_file(made / "config.json")
-    inputs = Inputs.open(settings, config)
+    inputs = Inputs.open(settings)
     assert inputs.held_out.files == [str(held_out)]
 
 
 def test_masks_are_drawn_as_before_with_the_seed_of_the_run(made, records):
     settings = flags.replace(
         Settings(),
+        bert_config_file=made / "config.json",
         input_file=str(records("spans", max_ngram=2)),
         dynamic_masking=True,
         random_seed=7,
     )
-    config = BertConfig.from_json_file(made / "config.json")
-    (phase,) = Inputs.open(settings, config).phases
+    (phase,) = Inputs.open(settings).phases
     expected = MaskSettings(P, max_ngram=2, random_seed=7)
     assert phase.masks == expected
 

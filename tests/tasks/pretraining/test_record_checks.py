@@ -28,7 +28,7 @@ def inputs(tmp_path):
         write_records(path, rows, listed=False)
         sets.append(Records([str(path)], [None], SCHEMA))
     phases = [Phase(x, None, 2, 0, 1) for x in sets[:2]]
-    return Inputs(phases, sets[2], {}, None)
+    return Inputs(small.config(), phases, sets[2])
 
 
 @pytest.fixture
