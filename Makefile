@@ -11,8 +11,8 @@ VENV = .venv
 BIN = $(VENV)/bin
 PEERS = .venv-peers
 OUT = quickstart
-DEV = requirements-dev.txt requirements-beam.txt requirements-parquet.txt \
-    requirements-report.txt requirements-demo.txt requirements-serve.txt \
+DEV = requirements/dev.txt requirements/beam.txt requirements/parquet.txt \
+    requirements/report.txt requirements/demo.txt requirements/serve.txt \
     requirements.txt
 # Idle workers take tests from busy ones.
 PARALLEL = -n auto --maxprocesses=4 --dist worksteal
@@ -22,9 +22,9 @@ NONE = no Python 3.11 to 3.13 that can create environments: install python3.13 \
 and python3.13-venv (or: pyenv install 3.13), or pass PYTHON=its path
 NEW_VENV = $(if $(PYTHON),$(PYTHON) -m venv,$(error $(NONE)))
 
-# What requirements.lock pins: all that the scripts need on a CPU.
-LOCKED = requirements.txt requirements-report.txt requirements-demo.txt \
-    requirements-parquet.txt requirements-serve.txt
+# What requirements/lock.txt pins: all that the scripts need on a CPU.
+LOCKED = requirements.txt requirements/report.txt requirements/demo.txt \
+    requirements/parquet.txt requirements/serve.txt
 
 .PHONY: quickstart test test-long check lock peers backends tpu gpu clean
 
@@ -53,7 +53,7 @@ check: $(VENV)/dev
 lock: $(VENV)/dev
 	$(BIN)/uv pip compile $(LOCKED) --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --no-emit-find-links --quiet \
-	    --custom-compile-command "make lock" $(UPGRADE) -o requirements.lock
+	    --custom-compile-command "make lock" $(UPGRADE) -o requirements/lock.txt
 
 # Compile training steps ahead of time for eight TPU v5e cores; for one and
 # eight H100. STEP="configs/bert_base.json 256 128 20" compiles a single one.
@@ -77,21 +77,21 @@ backends: $(PEERS)/keras_backends/done
 clean:
 	rm -rf $(VENV) .venv-3.* $(PEERS) $(OUT)
 
-$(VENV)/run: requirements.txt requirements-report.txt
+$(VENV)/run: requirements.txt requirements/report.txt
 	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
 	$(BIN)/python -m pip install --quiet -r requirements.txt \
-	    -r requirements-report.txt
+	    -r requirements/report.txt
 	touch $@
 
 $(VENV)/dev: $(DEV)
 	$(if $(wildcard $(BIN)/python),,$(NEW_VENV) $(VENV))
-	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet -r requirements/dev.txt
 	touch $@
 
 .PRECIOUS: .venv-%/dev
 .venv-%/dev: $(DEV)
 	test -x .venv-$*/bin/python || python$* -m venv .venv-$*
-	.venv-$*/bin/python -m pip install --quiet -r requirements-dev.txt
+	.venv-$*/bin/python -m pip install --quiet -r requirements/dev.txt
 	touch $@
 
 $(PEERS)/huggingface/done: benchmarks/peers/huggingface.txt
@@ -111,10 +111,10 @@ $(PEERS)/keras_hub/done: benchmarks/peers/keras_hub.txt requirements.txt
 	$(PEERS)/keras_hub/bin/python -m pip install --quiet -r $<
 	touch $@
 
-$(PEERS)/onnx/done: requirements.txt requirements-onnx.txt
+$(PEERS)/onnx/done: requirements.txt requirements/onnx.txt
 	$(NEW_VENV) $(PEERS)/onnx
 	$(PEERS)/onnx/bin/python -m pip install --quiet -r requirements.txt \
-	    -r requirements-onnx.txt
+	    -r requirements/onnx.txt
 	touch $@
 
 $(PEERS)/keras_backends/done: benchmarks/peers/keras_backends.txt

@@ -33,6 +33,8 @@ _SOURCES = (  # of an sdist, besides packages and scripts
     "configs",
     "docs",
     "examples",
+    "requirements",
+    "requirements.txt",
     "tests",
 )
 _UNWANTED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
@@ -96,8 +98,7 @@ def write_package(folder: pathlib.Path) -> None:
 
 def write_sources(folder: pathlib.Path) -> None:
     """Writes the sources of the checkout into an empty folder."""
-    requirements = [path.name for path in ROOT.glob("requirements*.txt")]
-    names = [*_SOURCES, *requirements, *packages()]
+    names = [*_SOURCES, *packages()]
     for name in [*names, *(f"{script}.py" for script in scripts())]:
         path = ROOT / name
         if path.is_dir():

@@ -9,7 +9,7 @@ def check(extra: str, *names: str, what: str = "") -> None:
     """Checks that packages are installed, without importing them.
 
     Args:
-        extra: their requirements file is `requirements-<extra>.txt`.
+        extra: their requirements file is `requirements/<extra>.txt`.
         names: as they are imported.
         what: the flag that needs them.
 
@@ -34,5 +34,5 @@ def error(
     return UserError(
         f"{where}missing packages: {', '.join(names)}",
         path=path,
-        fix=f"in the checkout: pip install -r requirements-{extra}.txt",
+        fix=f"in the checkout: pip install -r requirements/{extra}.txt",
     )

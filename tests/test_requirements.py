@@ -21,14 +21,14 @@ def listed():
 
 
 def test_the_lock_file_has_every_listed_package():
-    text = (ROOT / "requirements.lock").read_text()
+    text = (ROOT / "requirements/lock.txt").read_text()
     locked = re.findall(r"^([\w.-]+)==([\w.]+) \\\n    --hash=", text, re.M)
     assert len(listed()) > 15
     assert listed() <= set(locked)
 
 
 def test_the_lock_file_names_no_server():
-    text = (ROOT / "requirements.lock").read_text()
+    text = (ROOT / "requirements/lock.txt").read_text()
     assert "make lock" in text.splitlines()[1]
     for word in ("://", "index-url", "find-links", " @ ", "-e "):
         assert word not in text
@@ -75,7 +75,7 @@ def test_training_finds_its_packages_on_a_tpu_host():
         for name in imported - sys.stdlib_module_names - ELSEWHERE
         if not (ROOT / name).exists() and not (ROOT / f"{name}.py").exists()
     }
-    tpu, others = pins("requirements-tpu.txt"), pins("requirements.txt")
+    tpu, others = pins("requirements/tpu.txt"), pins("requirements.txt")
     assert theirs == set(tpu) - {"libtpu"}
     del tpu["tensorflow-tpu"], tpu["libtpu"]
     assert tpu.items() <= others.items()

@@ -86,7 +86,7 @@ def check_gpus_are_found() -> None:
         raise UserError(
             f"TensorFlow finds none of {len(found)} GPUs",
             path=found[0],
-            fix="install their libraries: pip install -r requirements-gpu.txt; "
+            fix="install their libraries: pip install -r requirements/gpu.txt; "
             "or select the CPU: CUDA_VISIBLE_DEVICES=-1",
         )
 

@@ -1,6 +1,6 @@
 """ONNX and LiteRT: the network alone, from token ids to outputs.
 
-Keras' own `export` writes both. ONNX needs `requirements-onnx.txt`.
+Keras' own `export` writes both. ONNX needs `requirements/onnx.txt`.
 """
 
 import os

@@ -191,7 +191,7 @@ def test_the_ranges_contain_the_pinned_versions():
     extras = project["optional-dependencies"]
     for name in ("beam", "parquet", "onnx", "report", "demo", "serve"):
         ranges |= dict(map(named, extras[name]))
-        pins |= dict(pinned(f"requirements-{name}.txt"))
+        pins |= dict(pinned(f"requirements/{name}.txt"))
     for name, version in pins.items():
         assert version in ranges[name], name
         older = [x for x in ranges[name] if x.operator == ">="]

@@ -21,7 +21,7 @@ def test_all_missing_packages_are_named(monkeypatch):
         extras.check("serve", "flask", "numpy", "waitress", what="--port")
     assert str(caught.value) == (
         "--port: missing packages: flask, waitress; "
-        "in the checkout: pip install -r requirements-serve.txt"
+        "in the checkout: pip install -r requirements/serve.txt"
     )
 
 

@@ -78,5 +78,5 @@ def test_another_kind_of_file_and_none(path):
 
 def test_without_pyarrow_the_message_says_what_to_install(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UserError, match="install -r requirements-parquet.txt"):
+    with pytest.raises(UserError, match="install -r requirements/parquet.txt"):
         every(path)

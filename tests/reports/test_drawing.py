@@ -43,7 +43,7 @@ def test_a_run_without_the_libraries_or_curves_ends_well(
     )
     assert second == (
         "report.html is not written: missing packages: jinja2; in the "
-        "checkout: pip install -r requirements-report.txt"
+        "checkout: pip install -r requirements/report.txt"
     )
 
 

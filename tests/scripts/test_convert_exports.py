@@ -82,4 +82,4 @@ def test_a_missing_extra_is_an_error_before_anything_is_read(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     error = convert("google", tmp_path / "nothing", "onnx", tmp_path / "x", 2)
     assert "--to=onnx: missing packages: tf2onnx, onnx, onnxruntime" in error
-    assert "requirements-onnx.txt" in error
+    assert "requirements/onnx.txt" in error

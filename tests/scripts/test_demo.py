@@ -241,5 +241,5 @@ def test_without_the_library_one_line_tells_how_to_get_it(
     assert (code, err) == (
         2,
         "error: missing packages: flask; "
-        "in the checkout: pip install -r requirements-demo.txt\n",
+        "in the checkout: pip install -r requirements/demo.txt\n",
     )

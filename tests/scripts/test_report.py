@@ -59,5 +59,5 @@ def test_without_the_libraries_one_line_tells_how_to_get_them(
     assert (code, err) == (
         2,
         "error: missing packages: jinja2; "
-        "in the checkout: pip install -r requirements-report.txt\n",
+        "in the checkout: pip install -r requirements/report.txt\n",
     )

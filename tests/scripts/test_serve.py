@@ -45,7 +45,7 @@ def test_missing_packages_are_named(run_script, hide_package, tmp_path):
     assert code == 2
     assert err == (
         "error: missing packages: flask; "
-        "in the checkout: pip install -r requirements-serve.txt\n"
+        "in the checkout: pip install -r requirements/serve.txt\n"
     )
 
 

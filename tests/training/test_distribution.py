@@ -41,7 +41,7 @@ def gpu_files(monkeypatch, tmp_path):
 
 
 def test_gpus_that_are_not_found_are_an_error(gpu_files):
-    message = "none of 2 GPUs; install .*pip install -r requirements-gpu.txt"
+    message = "none of 2 GPUs; install .*pip install -r requirements/gpu.txt"
     with pytest.raises(UserError, match=message):
         distribution.make_strategy()
 
