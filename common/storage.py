@@ -129,20 +129,14 @@ def version(path: str) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def free_space(path: str) -> int | None:
-    """Returns the free bytes at a path; None if they are unknown."""
+def describe_free_space(path: str) -> str:
+    """Returns the free space at a path, as `, 12.3 MB free`, if known."""
     if is_remote(path):
-        return None
+        return ""
     folder = os.path.abspath(path)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
-    return shutil.disk_usage(folder).free
-
-
-def describe_free_space(path: str) -> str:
-    """Returns the free space at a path, as `, 12.3 MB free`, if known."""
-    free = free_space(path)
-    return "" if free is None else f", {free / 1e6:.1f} MB free"
+    return f", {shutil.disk_usage(folder).free / 1e6:.1f} MB free"
 
 
 def glob(pattern: str) -> list[str]:

@@ -122,8 +122,8 @@ class Trainer:
         """Resumes the run in the folder, if there is one.
 
         Args:
-            will_train: whether to clean up the folder, to check its space and
-                to restore the moments, not only the weights.
+            will_train: whether to clean up the folder, and to restore the
+                moments, not only the weights.
 
         Returns:
             the checkpoint, or None.
@@ -134,7 +134,6 @@ class Trainer:
         self._saver.wait()
         if will_train:
             self._saver.sweep()
-            self._saver.check_space(self._variables)
         strategy = self.steps.strategy
         workers.barrier(strategy)  # until the chief has cleaned up
         restored = self._saver.restore_latest()

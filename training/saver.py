@@ -13,7 +13,6 @@ The files are TensorFlow's own name-based format, which
 import concurrent.futures
 import dataclasses
 import json
-import math
 import os
 import re
 
@@ -89,28 +88,6 @@ class Saver:
         self._pending: concurrent.futures.Future | None = None
         self._writes = writes
         self._is_there = storage.is_folder(self.folder)
-
-    def check_space(self, values: dict) -> None:
-        """Checks that the disk has space for two checkpoints.
-
-        Args:
-            values: name -> tensor, as they will be saved.
-
-        Raises:
-            UserError: it has not; names the needed and the free bytes.
-        """
-        needed = 2 * sum(
-            math.prod(value.shape) * tf.as_dtype(value.dtype).size
-            for value in values.values()
-        )
-        free = storage.free_space(self.folder)
-        if free < needed:
-            raise UserError(
-                f"{free:,} bytes free",
-                path=self.folder,
-                expected=f"at least {needed:,}, for two checkpoints",
-                fix="free disk space, or pass another --output_dir",
-            )
 
     def save(
         self, step: int, values: dict, settings: dict, state: dict | None = None

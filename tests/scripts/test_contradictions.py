@@ -208,12 +208,3 @@ def test_a_checkpoint_of_another_network(rejected, tmp_path):
     line = rejected()
     assert line.startswith(f"{tmp_path}/run: checkpoint 3 has ")
     assert "; pass another --output_dir" in line
-
-
-@pytest.mark.slow
-def test_too_little_disk_space(rejected, monkeypatch):
-    usage = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
-    line = rejected()
-    assert "run: 1,000 bytes free; expected at least " in line
-    assert ", for two checkpoints; free disk space" in line

@@ -275,19 +275,6 @@ def test_values_that_are_not_finite_are_not_saved(saver, value):
     assert files(saver) == before
 
 
-def test_space_is_checked_for_two_checkpoints(tmp_path, monkeypatch):
-    usage = type("Usage", (), {"free": 55})
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
-    saver = Saver(str(tmp_path / "not" / "there"))
-    with pytest.raises(UserError) as caught:
-        saver.check_space(VALUES)  # 6 and 1 numbers of 4 bytes
-    assert str(caught.value).startswith(
-        f"{saver.folder}: 55 bytes free; expected at least 56, for two "
-    )
-    usage.free = 56
-    saver.check_space(VALUES)
-
-
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     path = tmp_path / "file"
     path.write_text("")
