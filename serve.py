@@ -15,7 +15,7 @@ import sys
 from common import flags
 from common import main as common_main
 from common.progress import say
-from serving.server_settings import Settings
+from serving.http.settings import Settings
 
 
 def main(argv: list[str]) -> None:
@@ -23,7 +23,7 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     folder, version = settings.find()
     with settings.listen() as opened:
-        from serving import servable, server
+        from serving.http import servable, server
 
         say(f"loading {folder} ...")
         metrics = server.Metrics()

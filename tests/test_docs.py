@@ -25,7 +25,7 @@ import pytest
 import tensorflow as tf
 
 from common import flags
-from serving import rest, server
+from serving.http import rest, server
 from tests.helpers import docs_files, flags_page
 
 ROOT = pathlib.Path(__file__).parents[1]

@@ -10,8 +10,8 @@ import threading
 import tensorflow as tf
 
 from common import flags
-from serving import rest, server
-from serving.server_settings import Settings
+from serving.http import rest, server
+from serving.http.settings import Settings
 
 
 def settings_of(**changes) -> Settings:

@@ -14,7 +14,7 @@ import pytest
 
 import serve
 from common import flags
-from serving.server_settings import Settings
+from serving.http.settings import Settings
 from tests.helpers import http_server
 from tests.helpers.classifier_files import write_export
 

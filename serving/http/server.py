@@ -18,9 +18,9 @@ from werkzeug import exceptions
 
 from common.errors import UserError
 from common.progress import say
-from serving import rest
-from serving.servable import Servable
-from serving.server_settings import Settings
+from serving.http import rest
+from serving.http.servable import Servable
+from serving.http.settings import Settings
 
 _DEADLINE = 30  # seconds for a request to come, and between two
 _RETRY = {429, 503}

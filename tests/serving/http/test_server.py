@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from checks import saved_model_scan
 from common import flags
-from serving import rest, servable, server
-from serving.server_settings import Settings
+from serving.http import rest, servable, server
+from serving.http.settings import Settings
 from tests.helpers import http_server
 from tests.helpers.classifier_files import write_export
 

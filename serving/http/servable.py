@@ -12,8 +12,8 @@ from google.protobuf import json_format
 from common import tensorflow_log
 from modeling import hub
 from modeling.formats import saved_models
-from serving import rest
-from serving.server_settings import Settings
+from serving.http import rest
+from serving.http.settings import Settings
 
 
 class Servable:

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from serving import server
+from serving.http import server
 from tests.helpers import http_server
 from tests.helpers.http_server import Stalled
 
