@@ -65,7 +65,7 @@ FILES_OF_NO_FLAG = {
     "common/packages.py": "the folders of the project",
     "common/storage.py": "",
     "common/locks.py": "locks, which are local",
-    "data/records/writer.py": "the local folder of unfinished parts",
+    "data/records/writer.py:claim": "a new folder, which is local",
     "modeling/precision.py": "/proc/cpuinfo",
     "serving/known_exports.py": "the list of exports in the home folder",
     "tasks/run_folder.py:RunFolder": "/dev/null",

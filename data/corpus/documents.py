@@ -291,45 +291,39 @@ def _blocks(
 def write_partitions(
     corpus: Corpus,
     seed: int,
-    paths: dict[int, str],
+    paths: list[str],
     max_document_mb: int = MAX_DOCUMENT_MB,
-) -> dict[int, str]:
+) -> None:
     """Writes the documents of each partition to a separate file.
 
     Args:
         corpus: from `scan`.
         seed: seed of the permutation that distributes the documents.
-        paths: files of the partitions to write, by number; none exists.
+        paths: file of each partition; none exists.
         max_document_mb: as for `documents`.
 
-    Returns:
-        the sha256 of each file, by number.
-
     Raises:
-        UserError: the disk is full, or a file has changed since the scan.
+        UserError: a file has changed since the scan.
+        OSError: the disk is full.
     """
     held: dict[int, list[bytes]] = {}
-    digests = {number: hashlib.sha256() for number in paths}
-    held_bytes = first = 0
+    held_bytes = first = done = 0
     progress = Progress("partitions", corpus.num_bytes / 1e6, "MB")
-    done = 0
     for path, count in zip(corpus.files, corpus.documents.tolist()):
         numbers = corpus.partitions(seed, first, count).tolist()
         first += count
         texts = documents(path, None, max_document_mb)
         for number, text in itertools.zip_longest(numbers, texts):
             if number is None or text is None:
-                raise _changed(path)
-            done += len(text)
-            if number in paths:
-                held.setdefault(number, []).append(text)
-                held_bytes += len(text)
+                raise UserError("has changed while it was read", path=path)
+            held.setdefault(number, []).append(text)
+            held_bytes += len(text)
             if held_bytes > _FLUSH_BYTES:
-                _append(held, paths, digests)
+                _append(held, paths)
+                done += held_bytes
                 held_bytes = 0
                 progress.update(done / 1e6)
-    _append(held, paths, digests)
-    return {number: x.hexdigest() for number, x in digests.items()}
+    _append(held, paths)
 
 
 def read_partition(path: str) -> list[list[str]]:
@@ -361,27 +355,10 @@ def file_size(path: str) -> int:
         raise text_lines.unreadable(path, error) from None
 
 
-def _changed(path: str) -> UserError:
-    return UserError("has changed while it was read", path=path)
-
-
-def _append(
-    held: dict[int, list[bytes]], paths: dict[int, str], digests: dict
-) -> None:
+def _append(held: dict[int, list[bytes]], paths: list[str]) -> None:
     for number in sorted(held):
-        path = paths[number]
-        content = b"\n".join([*held[number], b""])
-        digests[number].update(content)
-        try:
-            with storage.open_file(path, "ab") as file:
-                file.write(content)
-        except OSError as error:
-            raise UserError(
-                f"cannot be written: {error.strerror}",
-                path=path,
-                fix="free space for a copy of the text of the corpus"
-                f"{storage.describe_free_space(path)}",
-            ) from None
+        with storage.open_file(paths[number], "ab") as file:
+            file.write(b"\n".join([*held[number], b""]))
     held.clear()
 
 

@@ -16,8 +16,7 @@ import os
 import tempfile
 import uuid
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -30,8 +29,8 @@ from common import storage
 from common.errors import UserError
 from data.corpus import documents as corpus_lib
 from data.pretraining import partitions
+from data.pretraining.partitions import Job, Partition
 from data.records import shuffle
-from data.records import writer as records
 
 _BATCH_BYTES = 4_000_000  # of documents that a worker sends at once
 _COUNTS = -1  # key of the counts, beside the numbers of the shards
@@ -53,27 +52,17 @@ class _File:
 
 
 def run(
-    runner: str,
-    options: list[str],
-    inputs: dict[str, list[str]],
-    make_plan: Callable[[dict[str, corpus_lib.Corpus]], partitions.Plan],
-    writer: records.ShardWriter,
-    max_document_mb: int,
-) -> tuple[partitions.Plan, list[dict[str, int]], list[dict]]:
-    """Makes all shards with Apache Beam, up to their renaming.
+    job: Job, runner: str, options: list[str]
+) -> tuple[list[Partition], list[list[dict[str, int]]], list[dict]]:
+    """Makes all shards with Apache Beam, in the folder of the job.
 
     Args:
+        job: the job; workers must be able to open its inputs and its folder.
         runner: Beam's name of the runner, such as `DirectRunner`.
         options: command line of Beam.
-        inputs: name -> files of each group; workers must be able to open them
-            and the vocabulary.
-        make_plan: plans the partitions of the groups.
-        writer: has the paths of the shards.
-        max_document_mb: as for `documents.documents`.
 
     Returns:
-        the plan; counts of each partition; the entry of each shard in the
-        manifest.
+        as `runners.run_local`.
 
     Raises:
         UserError: a file cannot be read, or a group has too few documents.
@@ -81,37 +70,38 @@ def run(
     root = os.path.dirname(os.path.abspath(partitions.__file__))
     _let_workers_import(os.path.dirname(os.path.dirname(root)))
     files = [
-        _File(path, name) for name, paths in inputs.items() for path in paths
+        _File(path, name)
+        for name, paths in job.inputs.items()
+        for path in paths
     ]
     launch = functools.partial(_launch, runner, options)
-    counts_path = f"{writer.staging}/counts.json"
+    counts_path = f"{job.folder}/counts.json"
     launch(
         list(enumerate(files)),
-        _CountDocuments(max_document_mb),
+        _CountDocuments(job.max_document_mb),
         _WriteCounts(counts_path),
     )
     counted = _read_counts(counts_path)
     corpora, placed = {}, []
-    for name, paths in inputs.items():
+    for name, paths in job.inputs.items():
         rows = [counted[i] for i, x in enumerate(files) if x.group == name]
         documents, sizes = np.array(rows, np.int64).T
         corpora[name] = corpus_lib.Corpus(paths, documents, sizes)
         corpus_lib.check_any(corpora[name].num_documents, paths)
         firsts = (np.cumsum(documents) - documents).tolist()
         placed += [_File(x, name, first) for x, first in zip(paths, firsts)]
-    plan = make_plan(corpora)
+    plan = job.plan(corpora)
     launch(
         list(enumerate(placed)),
-        _ReadDocuments(plan, corpora, max_document_mb),
-        _MakeParts(plan, writer.staging),
-        _WriteShards(plan, writer.staging, counts_path),
+        _ReadDocuments(job, plan, corpora),
+        _MakeParts(job, plan),
+        _WriteShards(job, counts_path),
     )
-    counts = _read_counts(counts_path)
     entries = [
-        _read_json(f"{writer.shard_path(number)}.json")
-        for number in range(plan.recipe.num_shards)
+        _read_json(f"{job.shard_path(number)}.json")
+        for number in range(len(job.outputs))
     ]
-    return plan, counts, entries
+    return plan, _read_counts(counts_path), entries
 
 
 class _CountDocuments(beam.DoFn):
@@ -151,19 +141,19 @@ class _ReadDocuments(beam.DoFn):
 
     def __init__(
         self,
-        plan: partitions.Plan,
+        job: Job,
+        plan: list[Partition],
         corpora: dict[str, corpus_lib.Corpus],
-        max_document_mb: int,
     ):
-        self._plan, self._corpora = plan, corpora
-        self._max_document_mb = max_document_mb
+        self._job, self._corpora = job, corpora
+        self._firsts = {x.group: x.number for x in reversed(plan)}
 
     def process(self, element):
         _, (file, *_) = element
         first, size = file.first, 0
         texts: list[bytes] = []
         for text in corpus_lib.documents(
-            file.path, None, self._max_document_mb, _open
+            file.path, None, self._job.max_document_mb, _open
         ):
             texts.append(text)
             size += len(text)
@@ -175,68 +165,61 @@ class _ReadDocuments(beam.DoFn):
     def _distribute(
         self, group: str, first: int, texts: list[bytes]
     ) -> Iterator[tuple[int, tuple[int, bytes]]]:
-        seed = self._plan.recipe.settings.random_seed
+        seed = self._job.settings.random_seed
         numbers = self._corpora[group].partitions(seed, first, len(texts))
         batches: dict[int, tuple[int, list[bytes]]] = {}
         for i, (number, text) in enumerate(zip(numbers.tolist(), texts)):
             batches.setdefault(number, (first + i, []))[1].append(text)
         for number, (document, some) in batches.items():
-            partition = self._plan.groups[group].first + number
             content = zlib.compress(b"\n".join([*some, b""]), 1)
-            yield partition, (document, content)
+            yield self._firsts[group] + number, (document, content)
 
 
 class _MakeParts(beam.DoFn):
     """partition, packed text -> shard, (partition, section, file); counts."""
 
-    def __init__(self, plan: partitions.Plan, folder: str):
-        self._plan, self._folder = plan, folder
-
-    def setup(self):
-        self._worker = partitions.Worker(self._plan.recipe)
+    def __init__(self, job: Job, plan: list[Partition]):
+        self._job, self._plan = job, plan
 
     def process(self, element):
         number, batches = element
         content = b"".join(
             zlib.decompress(text) for _, text in sorted(dict(batches).items())
         )
-        totals = Counter()
+        counts: list[dict[str, int]] = []
         error = None
-        sections = self._worker.make_sections(
-            corpus_lib.split_partition(content),
-            number,
-            self._plan.passes[number],
+        sections = self._job.make_sections(
+            corpus_lib.split_partition(content), self._plan[number]
         )
         try:
-            for section, (portions, counts) in enumerate(sections):
-                totals.update(counts)
+            for section, (portions, of_section) in enumerate(sections):
+                counts.append(of_section)
                 # Of this attempt: Beam may make a part several times.
-                path = f"{self._folder}/part-{uuid.uuid4().hex}"
+                path = f"{self._job.folder}/part-{uuid.uuid4().hex}"
                 with _open(path, "wb") as file:
                     shuffle.write_portions(file, portions)
                 for shard in range(len(portions)):
                     yield shard, (number, section, path)
         except UserError as found:
             error = str(found)
-        yield _COUNTS, (number, totals, error)
+        yield _COUNTS, (number, counts, error)
 
 
 class _WriteShards(beam.DoFn):
     """shard, [(partition, section, file)] -> its file; counts -> theirs."""
 
-    def __init__(self, plan: partitions.Plan, folder: str, counts_path: str):
-        self._worker = partitions.Worker(plan.recipe)
-        self._folder, self._counts_path = folder, counts_path
+    def __init__(self, job: Job, counts_path: str):
+        self._job, self._counts_path = job, counts_path
 
     def process(self, element):
         shard, values = element
         if shard == _COUNTS:
             _write(self._counts_path, _counts(values))
             return
-        path = records.shard_path(self._folder, shard)
+        path = self._job.shard_path(shard)
         own = f"{path}.{uuid.uuid4().hex}"  # of this attempt
         with tempfile.NamedTemporaryFile() as spool, _open(own, "wb") as file:
-            key = self._worker.shard_key(shard)
+            key = self._job.shard_key(shard)
             portions = _spool(shard, values, spool)
             entry = shuffle.write_shard(portions, key, file)
         _rename(own, path)

@@ -1,29 +1,22 @@
 """Creation of pre-training records: settings, shards, manifest."""
 
 import dataclasses
-import functools
 import json
 import os
 import re
 from collections import Counter
 
-import numpy as np
-
+from common import flags, storage
 from common import outputs as outputs_lib
-from common import storage
 from common.errors import UserError, printable
 from common.flags import flag, group
-from common.progress import say
 from data.corpus import documents as corpus_lib
-from data.corpus import groups
 from data.pretraining import packing, partitions, runners
 from data.pretraining.settings import InstanceSettings
 from data.records import manifest
 from data.records import writer as records
+from data.text import vocabulary_checks
 from data.text.settings import Text
-from data.text.tokenizer import Tokenizer
-
-_SCAN = "scan"  # note: documents and bytes of each file of the corpus
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,11 +59,6 @@ class Settings:
         """Paths of the shards."""
         return self.output_file.split(",")
 
-    @property
-    def processes(self) -> int:
-        """Maximum number of processes."""
-        return self.num_processes or os.cpu_count() or 1
-
     def check(self, beam_options: list[str]) -> None:
         """Checks the flags against each other, and the output folder.
 
@@ -110,11 +98,11 @@ class Settings:
         """Checks that the run may write its manifest."""
         names = [os.path.basename(x) for x in self.output_files]
         own = os.path.join(folder, manifest.name_for(names[0]))
-        runs = manifest.read_runs(folder)  # raises if one is damaged
-        listed = [
-            (run["manifest"], name) for run in runs for name in run["shards"]
-        ]
-        for path, name in sorted(listed):
+        for path, name in [
+            (run["manifest"], name)
+            for run in manifest.read_runs(folder)  # raises if one is damaged
+            for name in run["shards"]
+        ]:
             named = os.path.join(folder, manifest.name_for(name))
             # A manifest that is named after a shard would describe it.
             if name in names and path == named != own:
@@ -183,151 +171,88 @@ def list_inputs(patterns: str) -> dict[str, list[str]]:
     }
 
 
+def open_job(settings: Settings) -> partitions.Job:
+    """Lists the inputs and reads the vocabulary.
+
+    Raises:
+        UserError: a file is missing, of another kind, or an output too.
+    """
+    inputs = list_inputs(settings.input_file)
+    files = [path for paths in inputs.values() for path in paths]
+    corpus_lib.check_names(files)
+    outputs_lib.check_no_input(
+        settings.output_files, [*files, settings.text.vocab_file]
+    )
+    tokenizer = settings.text.tokenizer()
+    vocabulary_checks.warn(tokenizer)
+    # Of unfinished files: their format, and all that they depend on.
+    identity = [
+        3,
+        flags.as_dict(dataclasses.replace(settings, num_processes=None)),
+        tokenizer.sha256,
+        [[storage.absolute(path), *storage.version(path)] for path in files],
+    ]
+    return partitions.Job(
+        inputs,
+        settings.output_files,
+        tokenizer,
+        settings.instances,
+        settings.max_document_mb,
+        records.scratch_folder(
+            settings.output_files, json.dumps(identity), bool(settings.runner)
+        ),
+    )
+
+
 def create(
-    settings: Settings,
-    tokenizer: Tokenizer,
-    inputs: dict[str, list[str]],
-    beam_options: list[str],
+    settings: Settings, job: partitions.Job, beam_options: list[str]
 ) -> dict[str, int]:
     """Writes the shards and the manifest; prints the shares of the groups.
 
     Args:
         settings: settings of the command line.
-        tokenizer: of `settings.text`.
-        inputs: from `list_inputs`.
+        job: from `open_job`.
         beam_options: command line of Beam.
 
     Returns:
-        Counts of all records, with the names of `Worker.make_part`.
+        Counts of all records, with the names of `Job.make_sections`.
 
     Raises:
         UserError: the corpus cannot be used, or a file cannot be written.
     """
-    identity = describe_inputs(settings, tokenizer, inputs)
-    with records.ShardWriter(settings.output_files, identity) as writer:
+    with records.claim(job.outputs, job.folder) as folder:
         if settings.runner:
             from data.pretraining import beam_pipeline
 
-            plan, counts, entries = beam_pipeline.run(
-                settings.runner,
-                beam_options,
-                inputs,
-                functools.partial(make_plan, settings, tokenizer),
-                writer,
-                settings.max_document_mb,
+            plan, parts, entries = beam_pipeline.run(
+                job, settings.runner, beam_options
             )
         else:
-            corpora = scan(inputs, settings.max_document_mb, writer)
-            plan = make_plan(settings, tokenizer, corpora)
-            counts, entries = runners.run_local(
-                plan,
-                corpora,
-                writer,
-                settings.processes,
-                settings.max_document_mb,
-            )
-        by_group, totals = add_up(plan, counts)
+            most = settings.num_processes or os.cpu_count() or 1
+            plan, parts, entries = runners.run_local(job, most)
+        totals: Counter[str] = Counter()
+        by_group = {name: Counter() for name in job.inputs}
+        for partition, sections in zip(plan, parts, strict=True):
+            for counts in sections:
+                by_group[partition.group].update(counts)
+                totals.update(counts)
         check_masked(totals)
-        shards = writer.finish(entries)
-        run = describe_run(settings, tokenizer, inputs, totals)
-        if any(plan.groups):
+        run = describe_run(job, totals)
+        passes = {x.group: x.passes for x in plan}
+        if any(passes):
             run["groups"] = {
-                name: {**by_group[name], "copies": of_group.passes}
-                for name, of_group in plan.groups.items()
+                name: {**by_group[name], "copies": passes[name]}
+                for name in passes
             }
-        records.write_manifest(writer.folder, shards, tokenizer, run)
-    for name in filter(None, plan.groups):
-        passes = plan.groups[name].passes
-        print(report_group(name, by_group[name], totals, passes))
+        for number, path in enumerate(job.outputs):
+            storage.replace(job.shard_path(number), path)
+        if not storage.is_remote(folder):
+            storage.sync(folder)
+        shards = dict(zip(map(os.path.basename, job.outputs), entries))
+        records.write_manifest(folder, shards, job.tokenizer, run)
+    for name in filter(None, passes):
+        print(report_group(name, by_group[name], totals, passes[name]))
     return totals
-
-
-def describe_inputs(
-    settings: Settings, tokenizer: Tokenizer, inputs: dict[str, list[str]]
-) -> str:
-    """Describes all that the bytes of the records depend on, as JSON."""
-    return json.dumps(
-        {
-            "format": 2,  # of the parts
-            "inputs": {
-                name: [
-                    [storage.absolute(path), *storage.version(path)]
-                    for path in files
-                ]
-                for name, files in inputs.items()
-            },
-            "instances": dataclasses.asdict(settings.instances),
-            "casing": [tokenizer.do_lower_case, tokenizer.strip_accents],
-            "vocabulary": tokenizer.sha256,
-        }
-    )
-
-
-def scan(
-    inputs: dict[str, list[str]],
-    max_document_mb: int,
-    writer: records.ShardWriter,
-) -> dict[str, corpus_lib.Corpus]:
-    """Scans the corpus, group by group, unless a killed run has done so.
-
-    Raises:
-        UserError: a file cannot be read.
-    """
-    note = writer.read_note(_SCAN) or {}
-    if note.get("max_document_mb") == max_document_mb:
-        return {
-            name: corpus_lib.Corpus(files, *np.array(note["files"][name]).T)
-            for name, files in inputs.items()
-        }
-    corpora = {}
-    for name, files in inputs.items():
-        of_group = f" of {name}" if name else ""
-        say(f"reading {corpus_lib.number_of(files)}{of_group}")
-        corpora[name] = corpus_lib.scan(files, max_document_mb)
-    counted = {
-        name: np.transpose([x.documents, x.sizes]).tolist()
-        for name, x in corpora.items()
-    }
-    note = {"max_document_mb": max_document_mb, "files": counted}
-    writer.write_note(_SCAN, note)
-    return corpora
-
-
-def make_plan(
-    settings: Settings,
-    tokenizer: Tokenizer,
-    corpora: dict[str, corpus_lib.Corpus],
-) -> partitions.Plan:
-    """Plans the partitions of each group.
-
-    Args:
-        settings: settings of the command line.
-        tokenizer: of `settings.text`.
-        corpora: from `scan`.
-
-    Raises:
-        UserError: a group has too few documents.
-    """
-    instances = settings.instances
-    passes = groups.passes(
-        {name: corpus.num_bytes for name, corpus in corpora.items()},
-        instances.dupe_factor,
-        instances.smoothing,
-    )
-    planned, first = {}, 0
-    for name, corpus in corpora.items():
-        files = ",".join(corpus.files)
-        partitions.check_documents(corpus.num_documents, files)
-        count = corpus.num_partitions
-        planned[name] = partitions.Group(first, count, passes[name])
-        first += count
-    recipe = partitions.Recipe(
-        tokenizer,
-        instances,
-        len(settings.output_files),
-        source=",".join(x for c in corpora.values() for x in c.files),
-    )
-    return partitions.Plan(recipe, planned)
 
 
 def check_masked(counts: dict[str, int]) -> None:
@@ -345,45 +270,21 @@ def check_masked(counts: dict[str, int]) -> None:
         )
 
 
-def add_up(
-    plan: partitions.Plan, counts: list[dict[str, int]]
-) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
-    """Adds the counts of partitions; returns those of each group, and all."""
-    by_group, totals = {}, Counter()
-    for name, of_group in plan.groups.items():
-        by_group[name] = Counter()
-        last = of_group.first + of_group.count
-        for of_partition in counts[of_group.first : last]:
-            by_group[name].update(of_partition)
-        totals.update(by_group[name])
-    return by_group, totals
-
-
-def describe_run(
-    settings: Settings,
-    tokenizer: Tokenizer,
-    inputs: dict[str, list[str]],
-    totals: dict[str, int],
-) -> dict:
+def describe_run(job: partitions.Job, totals: dict[str, int]) -> dict:
     """Entry of the manifest: settings, and counts of the records."""
-    instances = settings.instances
+    length = job.settings.max_seq_length
     run = {
-        **dataclasses.asdict(instances),
-        "do_lower_case": tokenizer.do_lower_case,
-        "strip_accents": tokenizer.strips_accents,
-        "vocab_size": len(tokenizer.vocab),
-        "input_files": [
-            printable(os.path.basename(path))
-            for files in inputs.values()
-            for path in files
-        ],
+        **dataclasses.asdict(job.settings),
+        "do_lower_case": job.tokenizer.do_lower_case,
+        "strip_accents": job.tokenizer.strips_accents,
+        "vocab_size": len(job.tokenizer.vocab),
+        "input_files": [printable(os.path.basename(x)) for x in job.files],
         "statistics": totals,
-        "shares": partitions.shares(totals, instances.max_seq_length),
+        "shares": partitions.shares(totals, length),
     }
-    if instances.pack_sequences:
-        run["max_sequences_per_row"] = packing.max_sequences_per_row(
-            instances.max_seq_length
-        )
+    if job.settings.pack_sequences:
+        most = packing.max_sequences_per_row(length)
+        run["max_sequences_per_row"] = most
     return run
 
 

@@ -1,9 +1,10 @@
-"""Records and counts of one partition of the corpus, and of one shard.
+"""The creation of records: partitions of the corpus, their parts, shards.
 
-They depend on the partition, the settings and the seed alone, not on the
-process or the machine that makes them.
+The bytes depend on the corpus, the settings and the vocabulary alone, not on
+the process or the machine that makes them.
 """
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -12,193 +13,138 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from common import storage
 from common.errors import UserError
-from data.corpus import documents as corpus
+from data.corpus import documents as corpus_lib
+from data.corpus import groups
 from data.pretraining import instances as pretraining
 from data.pretraining import masking, records
 from data.pretraining.settings import InstanceSettings
-from data.records import shuffle, writer
+from data.records import shuffle
 from data.text import vocabulary, word_boundaries
 from data.text.tokenizer import Tokenizer
 
 _SECTION_BYTES = 24_000_000  # of records, held in memory at once
 
 
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """Settings that all partitions and shards share.
-
-    Attributes:
-        tokenizer: vocabulary and casing.
-        settings: settings of the instances.
-        num_shards: N, number of shards.
-        source: files of the corpus, for messages.
-    """
-
-    tokenizer: Tokenizer
-    settings: InstanceSettings
-    num_shards: int
-    source: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Group:
-    """The partitions of a group of the corpus.
-
-    Attributes:
-        first: number of its first partition.
-        count: number of its partitions.
-        passes: number of passes over them; a fraction is the share of the
-            documents that the last pass uses.
-    """
-
-    first: int
-    count: int
-    passes: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """The partitions of a corpus.
-
-    Attributes:
-        recipe: settings of all partitions.
-        groups: name -> its partitions; they are numbered over all groups.
-    """
-
-    recipe: Recipe
-    groups: dict[str, Group]
-
-    @property
-    def passes(self) -> list[float]:
-        """Number of passes over each partition."""
-        return [x.passes for x in self.groups.values() for _ in range(x.count)]
-
-
-@dataclasses.dataclass(frozen=True)
-class Partition:
+class Partition(NamedTuple):
     """A partition of the corpus: the unit of work.
 
-    Attributes:
-        number: number of the partition, from 0.
-        text_path: file of its documents.
-        part_path: start of the names of the files of its records.
-        passes: number of passes over it, as in `Group`.
+    number: its number, from 0 over all groups.
+    group: name of its group of the corpus.
+    passes: number of passes over it; a fraction is the share of the documents
+        that the last pass uses.
     """
 
     number: int
-    text_path: str
-    part_path: str
+    group: str
     passes: float
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
-    """The records of a partition in files, one for each section.
+class Job:
+    """A creation of records: its inputs, and the work on one part of it.
+
+    folder/
+        texts/7          documents of a partition, until its part is made
+        part-00007.0     its records, in sections, dealt to the shards
+        part-00007.json  counts of each section, written last
+        shard-00001      until all are complete
 
     Attributes:
-        counts: counts with the names of `count_documents` and
-            `records.make_records`, and `records`.
-        sections: sha256 of each file.
+        inputs: name -> files of each group of the corpus.
+        outputs: paths of the shards.
+        tokenizer: vocabulary and casing.
+        settings: settings of the instances.
+        max_document_mb: megabytes of the longest document.
+        folder: folder of unfinished files, one for each set of inputs.
     """
 
-    counts: dict[str, int]
-    sections: list[str]
+    inputs: dict[str, list[str]]
+    outputs: list[str]
+    tokenizer: Tokenizer
+    settings: InstanceSettings
+    max_document_mb: int
+    folder: str
 
+    @property
+    def files(self) -> list[str]:
+        """Files of all groups."""
+        return [path for files in self.inputs.values() for path in files]
 
-@dataclasses.dataclass(frozen=True)
-class Shard:
-    """A shard to write.
-
-    Attributes:
-        number: number of the shard, from 0.
-        path: its file.
-        parts: names and paths of the sections of all partitions.
-    """
-
-    number: int
-    path: str
-    parts: list[tuple[str, str]]
-
-
-class Worker:
-    """Makes the records of partitions and writes shards.
-
-    Args:
-        recipe: settings of all partitions and shards.
-    """
-
-    def __init__(self, recipe: Recipe):
-        self._recipe = recipe
+    @property
+    def texts(self) -> str:
+        """Folder of the documents of all partitions, by number."""
+        return f"{self.folder}/texts"
 
     @functools.cached_property
     def _tokenizer(self):
-        tokenizer = self._recipe.tokenizer
-        if self._recipe.settings.word_boundaries:
-            return word_boundaries.SegmentedTokenizer(tokenizer.exact)
-        return tokenizer.fast
+        if self.settings.word_boundaries:
+            return word_boundaries.SegmentedTokenizer(self.tokenizer.exact)
+        return self.tokenizer.fast
 
     @functools.cached_property
     def _masking(self) -> masking.Vocabulary:
         return masking.Vocabulary.of(self._tokenizer.vocab)
 
-    def find_part(self, partition: Partition) -> Part | None:
-        """Finds the records that an earlier run of the same command made."""
-        try:
-            with storage.open_file(f"{partition.part_path}.json", "rb") as file:
-                part = Part(**json.load(file))
-        except (OSError, ValueError, TypeError):
-            return None
-        whole = all(
-            writer.has_digest(section_path(partition, number), expected)
-            for number, expected in enumerate(part.sections)
-        )
-        return part if whole else None
+    def plan(self, corpora: dict[str, corpus_lib.Corpus]) -> list[Partition]:
+        """Plans the partitions of all groups.
 
-    def make_part(self, partition: Partition) -> Part:
+        Args:
+            corpora: name -> files and documents of each group.
+
+        Raises:
+            UserError: a group has fewer than two documents.
+        """
+        passes = groups.passes(
+            {name: corpus.num_bytes for name, corpus in corpora.items()},
+            self.settings.dupe_factor,
+            self.settings.smoothing,
+        )
+        names: list[str] = []
+        for name, corpus in corpora.items():
+            check_documents(corpus.num_documents, corpus.files)
+            names += [name] * corpus.num_partitions
+        return [Partition(i, x, passes[x]) for i, x in enumerate(names)]
+
+    def make_part(self, partition: Partition) -> None:
         """Writes the records of a partition, and removes its text.
 
         Raises:
             UserError: the partition has fewer than two documents with text,
                 or the disk is full.
         """
-        texts = corpus.read_partition(partition.text_path)
-        counts = Counter()
-        hashes = []
-        for portions, more in self.make_sections(
-            texts, partition.number, partition.passes
-        ):
-            counts.update(more)
-            path = section_path(partition, len(hashes))
-            # An orphan may be at work.
-            with storage.whole_file(path, f"{os.getpid()}.partial") as own:
-                hashes.append(shuffle.write_part(own, portions))
-        part = Part(dict(counts), hashes)
-        storage.write_whole(
-            f"{partition.part_path}.json",
-            json.dumps(dataclasses.asdict(part)),
-            f"{os.getpid()}.partial",
-        )
-        storage.remove(partition.text_path)
-        return part
+        number = partition.number
+        text_path = f"{self.texts}/{number}"
+        texts = corpus_lib.read_partition(text_path)
+        sections = []
+        for portions, counts in self.make_sections(texts, partition):
+            path = self.section_path(number, len(sections))
+            with _whole_file(path) as file:
+                shuffle.write_portions(file, portions)
+            sections.append(counts)
+        with _whole_file(self.part_path(number)) as file:
+            file.write(json.dumps(sections).encode())
+        storage.remove(text_path)
 
     def make_sections(
-        self, texts: list[list[str]], number: int, passes: float
+        self, texts: list[list[str]], partition: Partition
     ) -> Iterator[tuple[list[bytes], dict[str, int]]]:
         """Makes the records of a partition, in sections of bounded size.
 
         Args:
             texts: the documents, each as its lines.
-            number: number of the partition.
-            passes: as in `Partition`.
+            partition: the partition.
 
         Yields:
-            the portions of all shards, and counts.
+            the portions of all shards, and counts with the names of
+            `count_documents` and `records.make_records`, and `records`.
         """
+        number, passes = partition.number, partition.passes
         documents = self.tokenize(texts)
         counts = Counter(self.count_documents(documents, texts))
         held: list[bytes] = []
@@ -209,7 +155,7 @@ class Worker:
                 documents,
                 index,
                 number,
-                self._recipe.settings,
+                self.settings,
                 self._masking,
                 min(1.0, passes - index),
             )
@@ -217,8 +163,8 @@ class Worker:
             counts.update(more, records=len(made))
             if sum(map(len, held)) < _SECTION_BYTES and index < last:
                 continue
-            key = f"{self._recipe.settings.random_seed}/{number}/{sections}"
-            portions = shuffle.distribute(held, self._recipe.num_shards, key)
+            key = f"{self.settings.random_seed}/{number}/{sections}"
+            portions = shuffle.distribute(held, len(self.outputs), key)
             held.clear()
             yield portions, counts
             counts = Counter()
@@ -239,7 +185,7 @@ class Worker:
         # A line may consist of characters that the tokenizer drops.
         sentences = np.bincount(document[length > 0])
         sentences = sentences[sentences > 0]
-        check_documents(len(sentences), self._recipe.source)
+        check_documents(len(sentences), self.files)
         return pretraining.TokenizedDocuments(
             ids,
             ends[length > 0],
@@ -263,35 +209,51 @@ class Worker:
             "continued_lines": count_continued(texts),
         }
 
-    def write_shard(self, shard: Shard) -> dict:
+    def write_shard(self, shard: tuple[int, list[int]]) -> dict:
         """Writes a shard; returns `{"records", "bytes", "sha256"}`.
+
+        Args:
+            shard: its number, and the number of sections of each partition.
 
         Raises:
             UserError: the disk is full or cannot be written.
         """
-        return writer.write_shard(
-            shard.path,
-            shard.number,
-            shard.parts,
-            self.shard_key(shard.number),
-        )
+        number, sections = shard
+        portions = [
+            shuffle.open_portion(
+                section_name(part, section),
+                self.section_path(part, section),
+                number,
+            )
+            for part, count in enumerate(sections)
+            for section in range(count)
+        ]
+        with _whole_file(self.shard_path(number)) as file:
+            return shuffle.write_shard(portions, self.shard_key(number), file)
 
     def shard_key(self, number: int) -> str:
         """Seed of the order of a shard."""
-        return f"{self._recipe.settings.random_seed}/shard/{number}"
+        return f"{self.settings.random_seed}/shard/{number}"
+
+    def part_path(self, number: int) -> str:
+        """File that exists when the part of a partition is whole."""
+        return f"{self.folder}/part-{number:05d}.json"
+
+    def section_path(self, number: int, section: int) -> str:
+        """File of a section of a part."""
+        return f"{self.folder}/part-{number:05d}.{section}"
+
+    def shard_path(self, number: int) -> str:
+        """File of a shard until all are whole."""
+        return f"{self.folder}/shard-{number:05d}"
 
 
 def section_name(number: int, section: int) -> str:
-    """Name of a section of a partition's records, part of a seed."""
+    """Name of a section of a part, which is part of a seed."""
     return f"{number}.{section}"
 
 
-def section_path(partition: Partition, section: int) -> str:
-    """File of a section of a partition's records."""
-    return f"{partition.part_path}.{section}"
-
-
-def check_documents(count: int, source: str) -> None:
+def check_documents(count: int, files: list[str]) -> None:
     """Checks that a corpus has enough documents for random next sentences.
 
     Raises:
@@ -300,7 +262,7 @@ def check_documents(count: int, source: str) -> None:
     if count < 2:
         raise UserError(
             f"{count} document{'s' * (not count)} with text",
-            path=source,
+            path=",".join(files),
             expected="at least 2: a random next sentence comes from another "
             "document",
             fix="put a blank line between documents; prepare_corpus.py makes "
@@ -382,3 +344,13 @@ def warnings(counts: dict[str, int], settings: InstanceSettings) -> list[str]:
             f"{settings.masked_lm_prob:.0%}: raise --max_predictions_per_seq"
         )
     return found
+
+
+@contextlib.contextmanager
+def _whole_file(path: str) -> Iterator[BinaryIO]:
+    # A process of a killed run may still be at work.
+    with (
+        storage.whole_file(path, f"{os.getpid()}.partial") as own,
+        storage.open_file(own, "wb") as file,
+    ):
+        yield file

@@ -52,20 +52,11 @@ def distribute(records: list[bytes], num_shards: int, key: str) -> list[bytes]:
     return portions
 
 
-def write_part(path: str, portions: list[bytes]) -> str:
-    """Writes a part; returns its sha256."""
-    with storage.open_file(path, "wb") as file:
-        return write_portions(file, portions)
-
-
-def write_portions(file, portions: list[bytes]) -> str:
-    """Writes a part to a file that is open; returns its sha256."""
+def write_portions(file, portions: list[bytes]) -> None:
+    """Writes a part to a file that is open."""
     offsets = np.cumsum([_COUNT * (len(portions) + 1), *map(len, portions)])
-    digest = hashlib.sha256()
     for content in (offsets.astype("<u8").tobytes(), *portions):
-        digest.update(content)
         file.write(content)
-    return digest.hexdigest()
 
 
 def read_portion(file, shard: int) -> bytes:

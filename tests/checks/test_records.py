@@ -6,7 +6,7 @@ import pytest
 from checks import records
 from checks.record_statistics import Statistics
 from data import features
-from data.records import encoding, writer
+from data.records import encoding
 from tests.helpers import pretraining_files, small
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
@@ -81,7 +81,7 @@ def test_records_in_which_nothing_counts(tmp_path, changed, message):
             values[:] = batch[name]
         values[:] = changed.get(name, values)
         arrays[name] = values.astype("i8" if kind == "int64" else "f4")
-    writer.write_records(path, encoding.encode_examples(arrays))
+    pretraining_files.write_shard(path, encoding.encode_examples(arrays))
     found = records.scan([path], None, None).findings
     assert f"{path}: {message}; make the records again" in [
         x.message for x in found if x.level == "wrong"

@@ -1,17 +1,20 @@
 """Files are flushed to disk before they are renamed."""
 
 import os
+import pathlib
 
 import numpy as np
 import pytest
 
+import create_pretraining_data
 from common import storage
 from data import vector_files
 from data.corpus import corpus_writer
-from data.records import example_files, shuffle, writer
+from data.records import example_files
 from modeling.formats import conversion
 from serving import export_folder
 from tasks.squad import answers
+from tests.helpers import text
 from training.saver import Saver
 
 
@@ -64,14 +67,19 @@ def save_checkpoint(folder):
 
 
 def write_shards(folder):
-    with writer.ShardWriter([f"{folder}/{i}.tfrecord" for i in "01"]) as some:
-        path = some.part_path(0)
-        shuffle.write_part(path, shuffle.distribute([b"a", b"bc"], 2, "key"))
-        entries = [
-            writer.write_shard(some.shard_path(i), i, [("0", path)], "key")
-            for i in range(2)
+    text.write_corpus(pathlib.Path(f"{folder}/a.txt"), 3)
+    text.write_vocabulary(pathlib.Path(f"{folder}/b.txt"))
+    create_pretraining_data.main(
+        [
+            "",
+            f"--input_file={folder}/a.txt",
+            f"--vocab_file={folder}/b.txt",
+            f"--output_file={folder}/0.tfrecord,{folder}/1.tfrecord",
+            "--num_processes=1",
         ]
-        some.finish(entries)
+    )
+    for name in "ab":
+        os.remove(f"{folder}/{name}.txt")
 
 
 def write_rows(folder):
@@ -127,7 +135,7 @@ def convert(folder):
     ("write", "count"),
     [
         (save_checkpoint, 4),
-        (write_shards, 2),
+        (write_shards, 4),
         (write_rows, 2),
         (write_vectors, 2),
         (write_answers, 2),

@@ -1,11 +1,13 @@
 """Random pre-training records, and readers of what is trained on them."""
 
+import hashlib
+import pathlib
+
 import numpy as np
 import tensorflow as tf
 
 from data import features
-from data.records import encoding
-from data.records import writer as records
+from data.records import encoding, frames, writer
 from data.text.tokenizer import Tokenizer
 from tests.helpers import run_folders, small
 from tests.helpers.small import P, S
@@ -13,6 +15,17 @@ from tests.helpers.small import P, S
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
     f"word{i}" for i in range(small.V - 5)
 ]
+
+
+def write_shard(path, records) -> dict:
+    """Writes serialized records; returns their entry in a manifest."""
+    content = frames.join(records)
+    pathlib.Path(path).write_bytes(content)
+    return {
+        "records": len(records),
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
 
 
 def write_records(path, rows, seed=1, listed=True, length=S, **changed):
@@ -35,7 +48,7 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
     }
     for name in features.ENCODER_INPUTS:
         arrays[name] = np.pad(arrays[name], [(0, 0), (0, length - S)])
-    entry = records.write_records(str(path), encoding.encode_examples(arrays))
+    entry = write_shard(path, encoding.encode_examples(arrays))
     if listed:
         vocab = path.parent / "vocab.txt"
         vocab.write_text("".join(f"{token}\n" for token in VOCABULARY))
@@ -49,7 +62,7 @@ def write_records(path, rows, seed=1, listed=True, length=S, **changed):
         }
         shards = {path.name: entry}
         tokenizer = Tokenizer(str(vocab))
-        records.write_manifest(str(path.parent), shards, tokenizer, settings)
+        writer.write_manifest(str(path.parent), shards, tokenizer, settings)
 
 
 def tensors(prefix) -> dict[str, np.ndarray]:

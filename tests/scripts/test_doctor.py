@@ -12,7 +12,7 @@ from data import features
 from data.records import encoding, reader
 from data.records import writer as records
 from data.text.tokenizer import Tokenizer
-from tests.helpers import model_files, small, text
+from tests.helpers import model_files, pretraining_files, small, text
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ def diagnose_rows(diagnose, tmp_path, made):
 
     def run(arrays, *words, **named):
         path = tmp_path / "rows.tfrecord"
-        records.write_records(str(path), encoding.encode_examples(arrays))
+        pretraining_files.write_shard(path, encoding.encode_examples(arrays))
         named = {"vocab_file": made / "vocab.txt", **named}
         _, found = diagnose(*words, input_file=path, **named)
         return path, found
@@ -245,14 +245,14 @@ def test_files_of_other_lengths_and_tasks(diagnose, arrays, tmp_path):
         for name, v in arrays.items()
     }
     for path, rows in ((first, arrays), (second, longer)):
-        records.write_records(str(path), encoding.encode_examples(rows))
+        pretraining_files.write_shard(path, encoding.encode_examples(rows))
     _, found = diagnose(input_file=f"{first},{second}")
     assert found["wrong"] == [
         f"{second}: input_ids has {S + 6} values; expected {S}, as in "
         f"{first}; pass files of the same length and kind"
     ]
     del longer["next_sentence_labels"]
-    records.write_records(str(second), encoding.encode_examples(longer))
+    pretraining_files.write_shard(second, encoding.encode_examples(longer))
     _, found = diagnose(input_file=second)
     assert found["wrong"] == [
         f"{second}: record 0: no next_sentence_labels; expected records for "
@@ -263,7 +263,7 @@ def test_files_of_other_lengths_and_tasks(diagnose, arrays, tmp_path):
 def test_records_against_their_manifest(diagnose, made, arrays, tmp_path):
     path = tmp_path / "rows.tfrecord"
     encoded = encoding.encode_examples(arrays)
-    shards = {path.name: records.write_records(str(path), encoded)}
+    shards = {path.name: pretraining_files.write_shard(path, encoded)}
     settings = {
         "max_seq_length": S + 1,
         "max_predictions_per_seq": P,

@@ -9,10 +9,9 @@ import pytest
 import doctor
 from checks import records
 from checks import run as run_diagnosis
-from data.records import writer
 from modeling import models
 from tasks.pretraining import inputs
-from tests.helpers import model_files, small, text
+from tests.helpers import model_files, pretraining_files, small, text
 from training import saver
 
 pytestmark = pytest.mark.slow
@@ -97,7 +96,7 @@ def test_other_records_than_the_run_s(run_folder, tmp_path):
     """Those that count have the names that the run has read."""
     files = [str(tmp_path / name) for name in ("0.tfrecord", "1.tfrecord")]
     for path in files:
-        writer.write_records(path, [path.encode()])
+        pretraining_files.write_shard(path, [path.encode()])
     given = doctor.Settings(output_dir=str(run_folder)).with_files_of_run()
     read = inputs.Records(files[:1], [None], {})
     settings = {

@@ -8,7 +8,6 @@ import pytest
 import create_pretraining_data
 from data.corpus import documents
 from data.pretraining import partitions
-from data.records import shuffle
 from tests.helpers import killed_records, run_folders, text
 from tests.helpers.fork_server import ForkServer
 
@@ -83,17 +82,18 @@ def scratch(folder):
     return [x for x in os.listdir(folder) if x.startswith(".partial-")]
 
 
-MAKE = "data.pretraining.partitions.Worker.make_part"
+MAKE = "data.pretraining.partitions.Job.make_part"
 
 
 @pytest.mark.parametrize(
     ("function", "number", "finished"),
     [
+        ("data.corpus.documents._append", 1, 0),  # no text is whole
         (MAKE, 1, 0),
         (MAKE, 4, 3),
-        ("data.records.shuffle.write_part", 4, 3),
+        ("data.records.shuffle.write_portions", 4, 3),
         ("json.dumps", 5, 1),  # a part's records, without its counts
-        ("data.records.writer.write_shard", 2, 5),
+        ("data.pretraining.partitions.Job.write_shard", 2, 5),
         ("data.records.writer.write_manifest", 1, 5),
     ],
 )
@@ -124,10 +124,17 @@ def test_another_run_takes_nothing_over(create, kill, folder):
     assert found == straight[12345]
 
 
-@pytest.mark.parametrize("flag", ["do_lower_case", "strip_accents"])
-def test_another_casing_takes_nothing_over(create, kill, folder, flag):
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"do_lower_case": False},
+        {"strip_accents": False},
+        {"max_document_mb": 3},
+    ],
+)
+def test_another_setting_takes_nothing_over(create, kill, folder, changed):
     kill("killed", MAKE, 4)
-    _, err = create("killed", **{flag: False})
+    _, err = create("killed", **changed)
     assert "continuing" not in err
 
 
@@ -150,72 +157,13 @@ def test_changed_inputs_are_noticed(create, kill, folder, change):
     assert found == create("straight")[0]
 
 
-def test_a_part_that_was_changed_is_made_again(create, kill, folder):
-    straight, _ = create("straight")
-    kill("killed", MAKE, 4)
-    (left,) = scratch(folder / "killed")
-    path = folder / "killed" / left / "part-00001.0"
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    found, err = create("killed")
-    assert f"continuing: 2 of {PARTS} partitions are finished" in err
-    assert found == straight
-
-
-def left_by(kill, folder, name, at=(MAKE, 4)):
-    """Kills a run; returns the path of a file that it has left."""
-    kill("killed", *at)
-    (left,) = scratch(folder / "killed")
-    return folder / "killed" / left / name
-
-
 def test_the_corpus_is_not_read_again(create, kill, folder, monkeypatch):
     straight, _ = create("straight")
-    assert left_by(kill, folder, "part-00004.txt").exists()
+    kill("killed", MAKE, 4)
     with monkeypatch.context() as patch:
         patch.setattr(documents, "documents", None)
         found, _ = create("killed")
     assert found == straight
-
-
-def test_a_text_that_was_changed_is_written_again(create, kill, folder):
-    straight, _ = create("straight")
-    path = left_by(kill, folder, "part-00004.txt")
-    path.write_bytes(path.read_bytes().replace(b"cat", b"dog"))
-    found, err = create("killed")
-    assert f"continuing: 3 of {PARTS} partitions are finished" in err
-    assert found == straight
-
-
-def test_another_limit_of_documents_is_checked(create, kill, folder):
-    left_by(kill, folder, "scan.json")
-    _, err = create("killed", max_document_mb=3)
-    assert "reading 1 file" in err
-    assert f"continuing: 3 of {PARTS} partitions are finished" in err
-
-
-@pytest.mark.parametrize("is_changed", [False, True])
-def test_a_finished_shard_is_used(
-    create, kill, folder, monkeypatch, is_changed
-):
-    straight, _ = create("straight")
-    at = ("data.records.shuffle.write_shard", 2)
-    path = left_by(kill, folder, "shard-00000", at=at)
-    if is_changed:
-        content = bytearray(path.read_bytes())
-        content[-1] ^= 1
-        path.write_bytes(content)
-    write_shard, written = shuffle.write_shard, []
-
-    def counted(portions, key, file):
-        written.append(key)
-        return write_shard(portions, key, file)
-
-    monkeypatch.setattr(shuffle, "write_shard", counted)
-    found, _ = create("killed")
-    assert found == straight
-    assert len(written) == 1 + is_changed
 
 
 def test_a_run_continues_with_another_number_of_processes(
@@ -223,7 +171,7 @@ def test_a_run_continues_with_another_number_of_processes(
 ):
     """After Ctrl-C, which tells so."""
     straight, _ = create("straight")
-    make_part, made = partitions.Worker.make_part, []
+    make_part, made = partitions.Job.make_part, []
 
     def stop(self, partition):
         if len(made) == 3:
@@ -232,7 +180,7 @@ def test_a_run_continues_with_another_number_of_processes(
         return make_part(self, partition)
 
     with monkeypatch.context() as patch:
-        patch.setattr(partitions.Worker, "make_part", stop)
+        patch.setattr(partitions.Job, "make_part", stop)
         argv = flags(folder, "stopped")
         code, _, err = run_script(create_pretraining_data, *argv)
     assert code == 130

@@ -15,13 +15,12 @@ from common import flags, tensor_files
 from common.errors import UserError
 from data import features
 from data.records import encoding
-from data.records import writer as records
 from modeling import checkpoints, layer_decay, task_models
 from tasks import finetuning, settings
 from tasks.pretraining import run as pretraining_run
 from tasks.pretraining.inputs import Inputs
 from tasks.run_folder import RunFolder
-from tests.helpers import classifier_files, small
+from tests.helpers import classifier_files, pretraining_files, small
 from tests.helpers.small import L, P, S
 
 
@@ -44,8 +43,8 @@ def folder(tmp_path_factory):
         name: batch[name].astype("i8" if kind == "int64" else "f4")
         for name, (kind, _) in schema.items()
     }
-    records.write_records(
-        str(folder / "train.tfrecord"),
+    pretraining_files.write_shard(
+        folder / "train.tfrecord",
         encoding.encode_examples(arrays),
     )
     config = small.config(hidden_dropout_prob=0.1)

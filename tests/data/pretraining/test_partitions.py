@@ -1,6 +1,7 @@
 """Counts of a partition, and warnings about them."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -28,24 +29,29 @@ GOOD = {
 
 
 @pytest.fixture
-def worker(tmp_path):
+def job(tmp_path):
     text.write_vocabulary(tmp_path / "vocab.txt")
-    recipe = partitions.Recipe(
-        Tokenizer(str(tmp_path / "vocab.txt")), SETTINGS, 3, "corpus.txt"
+    tokenizer = Tokenizer(str(tmp_path / "vocab.txt"))
+    return partitions.Job(
+        {"": ["corpus.txt"]},
+        [f"{i}.tfrecord" for i in range(3)],
+        tokenizer,
+        SETTINGS,
+        64,
+        str(tmp_path),
     )
-    return partitions.Worker(recipe)
 
 
-def test_documents_become_flat_arrays(worker):
+def test_documents_become_flat_arrays(job):
     """Sentences and documents without tokens are dropped."""
     texts = [["the cat", "\u200b", "dogs"], ["\u200d"], ["xyz", "a ."]]
-    found = worker.tokenize(texts)
+    found = job.tokenize(texts)
     ids = [text.VOCABULARY.index(x) for x in "the cat dog ##s".split()]
     unknown, *others = [text.VOCABULARY.index(x) for x in ("[UNK]", "a", ".")]
     assert found.ids.tolist() == [*ids, unknown, *others]
     assert found.sentence_ends.tolist() == [2, 4, 5, 7]
     assert found.document_ends.tolist() == [2, 4]
-    assert worker.count_documents(found, texts) == {
+    assert job.count_documents(found, texts) == {
         "documents": 2,
         "sentences": 4,
         "tokens": 7,
@@ -67,40 +73,33 @@ def test_lines_that_continue_the_one_before():
     assert partitions.count_continued([wrapped, ["on"], whole]) == 4
 
 
-def test_marked_ids_of_unknown_words_are_counted(worker):
+def test_marked_ids_of_unknown_words_are_counted(job):
     size, unknown = len(text.VOCABULARY), text.VOCABULARY.index("[UNK]")
     ids = np.array([unknown, unknown + size, 7, 7 + size], np.int32)
     found = instances.TokenizedDocuments(ids, np.array([2, 4]), np.array([2]))
-    assert worker.count_documents(found, [])["unknown_tokens"] == 2
+    assert job.count_documents(found, [])["unknown_tokens"] == 2
 
 
-def make_part(worker, folder):
-    texts = [["the cat sees a dog .", "a fish ."], ["old stone .", "a ."]]
-    path = folder / "text"
-    path.write_text("".join("\n".join([*x, "", ""]) for x in texts))
-    unit = partitions.Partition(5, str(path), str(folder / "part-00005"), 2.5)
-    return unit, worker.make_part(unit)
-
-
-def test_a_part_is_found_by_its_hash(worker, tmp_path, monkeypatch):
+def test_each_section_of_a_part_has_a_file(job, tmp_path, monkeypatch):
     monkeypatch.setattr(partitions, "_SECTION_BYTES", 1)  # each pass is one
-    unit, part = make_part(worker, tmp_path)
-    assert len(part.sections) == 3
-    assert part.counts["documents"] == 2
-    assert not (tmp_path / "text").exists()
-    assert worker.find_part(unit) == part
-    path = tmp_path / "part-00005.1"
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    assert worker.find_part(unit) is None
-
-
-@pytest.mark.parametrize("content", ["", "{}", "[]", '{"counts": 1}'])
-def test_a_damaged_part_is_not_found(worker, tmp_path, content):
-    unit, _ = make_part(worker, tmp_path)
-    (tmp_path / "part-00005.json").write_text(content)
-    assert worker.find_part(unit) is None
+    texts = [["the cat sees a dog .", "a fish ."], ["old stone .", "a ."]]
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "5").write_text(
+        "".join("\n".join([*x, "", ""]) for x in texts)
+    )
+    job.make_part(partitions.Partition(5, "", 2.5))
+    names = ["part-00005.0", "part-00005.1", "part-00005.2", "part-00005.json"]
+    left = sorted(path.name for path in tmp_path.glob("part-*"))
+    assert left == names
+    assert not (tmp_path / "texts" / "5").exists()
+    first, *others = json.loads((tmp_path / names[-1]).read_text())
+    assert first["documents"] == 2
+    assert all("documents" not in x for x in others)
+    sections = [0] * 5 + [3]
+    entries = [job.write_shard((i, sections)) for i in range(3)]
+    assert sum(x["records"] for x in entries) == sum(
+        x["records"] for x in [first, *others]
+    )
 
 
 def test_shares():

@@ -8,8 +8,8 @@ import pytest
 
 from common.formats import checksums
 from data.records import shard_check
-from data.records import writer as records
 from data.records.shard_check import check_shard
+from tests.helpers import pretraining_files
 
 LENGTHS = [random.Random(3).randint(1, 211) for _ in range(53)]
 RECORDS = [
@@ -22,7 +22,7 @@ STARTS = [sum(LENGTHS[:i]) + 16 * i for i in range(len(LENGTHS) + 1)]
 def whole(tmp_path_factory):
     """(bytes of a shard, its entry in a manifest)."""
     path = tmp_path_factory.mktemp("whole") / "whole.tfrecord"
-    entry = records.write_records(str(path), RECORDS)
+    entry = pretraining_files.write_shard(path, RECORDS)
     return path.read_bytes(), entry
 
 
@@ -127,7 +127,9 @@ def test_a_length_beyond_the_end_is_located(check, whole, length):
 def test_a_long_record_is_read_in_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(shard_check, "_BLOCK", 7)
     path = str(tmp_path / "a")
-    records.write_records(path, [bytes(range(n)) for n in (0, 6, 7, 8, 14)])
+    pretraining_files.write_shard(
+        path, [bytes(range(n)) for n in (0, 6, 7, 8, 14)]
+    )
     assert check_shard(path, None) is None
 
 
@@ -172,7 +174,7 @@ def check_clean_sets(folder, count):
         rng = random.Random(number)
         rows = [rng.randbytes(rng.randint(0, 97)) for _ in range(number)]
         path = str(folder / f"{number}.tfrecord")
-        entry = records.write_records(path, rows)
+        entry = pretraining_files.write_shard(path, rows)
         assert check_shard(path, entry) is None
         if rows:
             assert check_shard(path, None) is None

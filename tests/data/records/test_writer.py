@@ -1,20 +1,13 @@
 """Writing of shards completely or not at all, by one run at a time."""
 
-import hashlib
 import os
 
 import pytest
-import tensorflow as tf
 
 from common import storage
 from common.errors import StorageError, UserError
 from common.processes import KilledProcess
-from data.records import shuffle
-from data.records import writer as records
-
-
-def content(path):
-    return [record.numpy() for record in tf.data.TFRecordDataset(str(path))]
+from data.records import writer
 
 
 def paths(folder, count=2):
@@ -23,88 +16,38 @@ def paths(folder, count=2):
     ]
 
 
-def fill(writer, *shards):
-    """Writes the shards; returns their entries."""
-    return [
-        records.write_records(writer.shard_path(number), shard)
-        for number, shard in enumerate(shards)
-    ]
+def scratch(shards, identity="one"):
+    return writer.scratch_folder(shards, identity)
 
 
-def finish_part(writer, number=3):
-    with open(f"{writer.part_path(number)}.json", "w") as file:
+def finish_part(folder, number=3):
+    with open(f"{folder}/part-{number:05d}.json", "w") as file:
         file.write("{}")
 
 
-def test_shards_are_renamed_when_all_are_complete(tmp_path):
-    folder = tmp_path / "new" / "folder"
-    shards = paths(folder)
-    with records.ShardWriter(shards) as writer:
-        assert writer.folder == str(folder)
-        entries = fill(writer, [b"x", b"z" * 97], [b""])
-        inside = sorted(os.listdir(folder))
-        assert inside == [".a.lock", os.path.basename(writer.scratch)]
-        assert inside[1].startswith(".partial-")
-        listed = writer.finish(entries)
-    assert sorted(os.listdir(folder)) == sorted(map(os.path.basename, shards))
-    assert content(shards[0]) == [b"x", b"z" * 97]
-    assert content(shards[1]) == [b""]
-    expected = {}
-    for path, count in zip(shards, (2, 1), strict=True):
-        with open(path, "rb") as file:
-            raw = file.read()
-        expected[os.path.basename(path)] = {
-            "records": count,
-            "bytes": len(raw),
-            "sha256": hashlib.sha256(raw).hexdigest(),
-        }
-    assert listed == expected
-    # A TFRecord spends 16 bytes beside the record.
-    assert [x["bytes"] for x in listed.values()] == [2 * 16 + 98, 16]
-
-
-def test_a_shard_is_written_from_its_portions(tmp_path):
-    rows = [b"%d" % i for i in range(97)]
-    part = str(tmp_path / "part")
-    shuffle.write_part(part, shuffle.distribute(rows, 2, "key"))
-    found = []
-    for number in range(2):
-        path = str(tmp_path / f"shard-{number}")
-        entry = records.write_shard(path, number, [("0", part)], "key")
-        found += content(path)
-        assert entry["records"] == len(content(path))
-    assert sorted(found) == sorted(rows) != found
-    names = ["part", *(f"shard-{i}{x}" for i in "01" for x in ("", ".json"))]
-    assert sorted(os.listdir(tmp_path)) == names
-
-
-def test_a_relative_path_is_written_here(tmp_path, monkeypatch):
+def test_unfinished_files_are_hidden_in_the_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with records.ShardWriter(["a.tfrecord"]) as writer:
-        writer.finish(fill(writer, [b"x"]))
-    assert content(tmp_path / "a.tfrecord") == [b"x"]
-
-
-def test_an_earlier_output_stays_until_the_end(tmp_path):
-    shards = paths(tmp_path, 1)
-    with records.ShardWriter(shards) as first:
-        first.finish(fill(first, [b"old"]))
-    with records.ShardWriter(shards) as last:
-        entries = fill(last, [b"new"])
-        assert content(shards[0]) == [b"old"]
-        last.finish(entries)
-    assert content(shards[0]) == [b"new"]
+    shards = paths(tmp_path / "new" / "folder")
+    folder = scratch(shards)
+    with writer.claim(shards, folder) as outputs:
+        assert outputs == str(tmp_path / "new" / "folder")
+        inside = sorted(os.listdir(outputs))
+        assert inside == [".a.lock", os.path.basename(folder)]
+        assert inside[1].startswith(".partial-")
+        open(shards[0], "w").close()
+    assert os.listdir(outputs) == [os.path.basename(shards[0])]
+    with writer.claim(["b.tfrecord"], scratch(["b.tfrecord"])) as outputs:
+        assert outputs == str(tmp_path)
 
 
 @pytest.mark.parametrize("error", [ValueError, OSError, UserError])
 def test_an_error_leaves_nothing(tmp_path, error):
     (tmp_path / "old").mkdir()
     for name in ("old", "new"):
-        with (
-            pytest.raises(error),
-            records.ShardWriter(paths(tmp_path / name)) as writer,
-        ):
-            finish_part(writer)
+        shards = paths(tmp_path / name)
+        folder = scratch(shards)
+        with pytest.raises(error), writer.claim(shards, folder):
+            finish_part(folder)
             raise error("")
     assert os.listdir(tmp_path) == ["old"]
     assert os.listdir(tmp_path / "old") == []
@@ -115,57 +58,51 @@ def test_an_error_leaves_nothing(tmp_path, error):
 )
 def test_what_a_stopped_run_has_finished_is_kept(tmp_path, capsys, error):
     shards = paths(tmp_path)
-    with pytest.raises(error), records.ShardWriter(shards, "one") as stopped:
-        finish_part(stopped)
+    folder = scratch(shards)
+    with pytest.raises(error), writer.claim(shards, folder):
+        finish_part(folder)
         raise error("")
     assert "1 finished partitions are kept in " in capsys.readouterr().err
-    assert os.listdir(tmp_path) == [os.path.basename(stopped.scratch)]
-    with records.ShardWriter(shards, "one") as same:
-        assert same.scratch == stopped.scratch
-        assert same.finished_parts() == {3}
+    assert os.listdir(tmp_path) == [os.path.basename(folder)]
+    with writer.claim(shards, scratch(shards)):
+        assert os.listdir(folder) == ["part-00003.json"]
     assert os.listdir(tmp_path) == []
 
 
 def test_another_run_removes_what_a_killed_one_left_on_a_store():
     folder = "ram://killed"
     shards = [f"{folder}/a.tfrecord"]
-    killed = records.ShardWriter(shards, "one").staging
+    killed, other = (writer.scratch_folder(shards, x, True) for x in "12")
     storage.make_folder(killed)
     storage.write_whole(f"{killed}/a.tfrecord", "x")
     kept = [f"{folder}/.partial-of-others", f"{folder}/b.tfrecord"]
     for path in kept:
         storage.write_whole(path, "x")
-    with records.ShardWriter(shards, "two") as writer:
+    with writer.claim(shards, other):
         assert storage.list_folder(folder) == sorted(
-            os.path.basename(x) for x in (writer.staging, *kept)
+            os.path.basename(x) for x in (other, *kept)
         )
 
 
 def test_another_run_removes_what_a_killed_one_left(tmp_path):
     shards = paths(tmp_path)
-    killed = records.ShardWriter(shards, "one")
-    os.makedirs(killed.scratch)
-    finish_part(killed)
-    neighbour = records.ShardWriter([str(tmp_path / "b.tfrecord")], "one")
-    os.makedirs(neighbour.scratch)
-    with records.ShardWriter(shards, "two") as writer:
-        assert writer.scratch != killed.scratch
-        assert not os.path.exists(killed.scratch)
-        assert writer.finished_parts() == set()
-    assert os.listdir(tmp_path) == [os.path.basename(neighbour.scratch)]
+    killed, other = scratch(shards), scratch(shards, "two")
+    neighbour = scratch([str(tmp_path / "b.tfrecord")])
+    for folder in (killed, neighbour):
+        os.makedirs(folder)
+        finish_part(folder)
+    with writer.claim(shards, other):
+        assert not os.path.exists(killed)
+        assert os.listdir(other) == []
+    assert os.listdir(tmp_path) == [os.path.basename(neighbour)]
 
 
 def test_runs_for_other_paths_do_not_meet(tmp_path):
-    with (
-        records.ShardWriter([str(tmp_path / "a.tfrecord")]) as one,
-        records.ShardWriter([str(tmp_path / "b.tfrecord")]) as other,
-    ):
-        entries = fill(one, [b"a"]), fill(other, [b"b"])
-        other.finish(entries[1])
-        one.finish(entries[0])
-    assert content(tmp_path / "a.tfrecord") == [b"a"]
-    assert content(tmp_path / "b.tfrecord") == [b"b"]
-    assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", "b.tfrecord"]
+    one, other = ([str(tmp_path / f"{x}.tfrecord")] for x in "ab")
+    with writer.claim(one, scratch(one)), writer.claim(other, scratch(other)):
+        finish_part(scratch(one))
+        finish_part(scratch(other))
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -179,26 +116,27 @@ def test_runs_for_other_paths_do_not_meet(tmp_path):
 def test_a_second_run_into_the_same_outputs_is_told_who_is_there(
     tmp_path, names
 ):
-    with records.ShardWriter(paths(tmp_path)) as writer:
-        finish_part(writer)
+    shards, second = paths(tmp_path), [str(tmp_path / x) for x in names]
+    with writer.claim(shards, scratch(shards)):
+        finish_part(scratch(shards))
         with (
             pytest.raises(UserError) as error,
-            records.ShardWriter([str(tmp_path / x) for x in names], "other"),
+            writer.claim(second, scratch(second, "other")),
         ):
             raise AssertionError("the lock is not held")
         assert str(error.value).startswith(
             f"{tmp_path}/a: in use by process {os.getpid()} on "
         )
-        assert writer.finished_parts() == {3}
+        assert os.listdir(scratch(shards)) == ["part-00003.json"]
 
 
 @pytest.mark.parametrize("below", [".", "deeper"])
 def test_a_file_instead_of_the_folder_is_a_user_error(tmp_path, below):
     (tmp_path / "folder").write_text("a file")
-    folder = tmp_path / "folder" / below
+    shards = paths(tmp_path / "folder" / below)
     with (
         pytest.raises(UserError) as error,
-        records.ShardWriter(paths(folder)),
+        writer.claim(shards, scratch(shards)),
     ):
         pass
     message = str(error.value)
