@@ -97,11 +97,12 @@ def run(
         _MakeParts(job, plan),
         _WriteShards(job, counts_path),
     )
+    counts = _read_counts(counts_path)
     entries = [
         _read_json(f"{job.shard_path(number)}.json")
         for number in range(len(job.outputs))
     ]
-    return plan, _read_counts(counts_path), entries
+    return plan, counts, entries
 
 
 class _CountDocuments(beam.DoFn):

@@ -6,8 +6,8 @@ import os
 import re
 from collections import Counter
 
-from common import flags, storage
 from common import outputs as outputs_lib
+from common import storage
 from common.errors import UserError, printable
 from common.flags import flag, group
 from data.corpus import documents as corpus_lib
@@ -188,7 +188,7 @@ def open_job(settings: Settings) -> partitions.Job:
     # Of unfinished files: their format, and all that they depend on.
     identity = [
         3,
-        flags.as_dict(dataclasses.replace(settings, num_processes=None)),
+        dataclasses.asdict(dataclasses.replace(settings, num_processes=None)),
         tokenizer.sha256,
         [[storage.absolute(path), *storage.version(path)] for path in files],
     ]

@@ -73,7 +73,8 @@ def deal(job: Job) -> list[Partition]:
                     [f"{folder}/{x.number}" for x in plan if x.group == name],
                     job.max_document_mb,
                 )
-            storage.write_whole(f"{folder}/{_PLAN}", json.dumps(plan))
+            with storage.open_file(f"{folder}/{_PLAN}", "wb") as file:
+                file.write(json.dumps(plan).encode())
     return [Partition(*x) for x in _read_json(f"{job.texts}/{_PLAN}")]
 
 

@@ -120,7 +120,7 @@ def check_hash(tokenizer: Tokenizer, runs: list[dict]) -> list[Finding]:
 def check_texts(tokenizer: Tokenizer, texts: Iterable[str]) -> list[Finding]:
     """Checks the share of [UNK] in the first thousand texts."""
     texts = itertools.islice(texts, _TEXTS)
-    first = list(map(tokenizer.exact.tokenize, texts))
+    first = [tokenizer.exact.tokenize(text) for text in texts]
     total = sum(map(len, first))
     unknown = sum(tokens.count(vocabulary.UNK) for tokens in first)
     if unknown <= _MOST_UNKNOWN * total:
