@@ -10,6 +10,7 @@ import tensorflow as tf
 from common import storage
 from common.errors import UserError
 from common.formats import parquet_files
+from data.corpus import documents
 from data.pretraining import runners
 from data.records import frames
 from tasks.features import run as features_run
@@ -53,23 +54,23 @@ def rejects(monkeypatch, run_script, good, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("function", "call", "processes"),
+    ("module", "function", "call", "processes"),
     [
-        ("_write_texts", 1, 1),
-        ("_map", 2, 1),  # of parts, after those of an earlier run
-        ("_map", 2, 2),
-        ("_map", 3, 1),  # of shards
+        (documents, "_append", 1, 1),
+        (runners, "_map", 1, 1),  # of parts
+        (runners, "_map", 1, 2),
+        (runners, "_map", 2, 1),  # of shards
     ],
 )
-def test_records(rejects, function, call, processes):
+def test_records(rejects, module, function, call, processes):
     line = rejects(
         "create_pretraining_data",
-        runners,
+        module,
         function,
         call=call,
         num_processes=processes,
     )
-    assert "No such file or directory; " in line
+    assert "No such file or directory" in line
 
 
 @pytest.mark.parametrize(
