@@ -51,9 +51,7 @@ def _tunes(script, **flags) -> tuple:
 
 RUNS = {  # name -> script and flags
     "convert_google": _converts("google", CHECKPOINT),
-    "convert_hub": _converts("hub", "{folder}/saved"),
     "convert_huggingface": _converts("huggingface", "{folder}/hf"),
-    "convert_model_garden": _converts("model_garden", CHECKPOINT),
     "create_pretraining_data": (
         create_pretraining_data,
         {

@@ -8,16 +8,10 @@ import sys
 
 import pytest
 
-from tests.bad_inputs import (
-    flag_cases,
-    index_cases,
-    json_cases,
-    other_cases,
-    runs,
-)
+from tests.bad_inputs import flag_cases, runs
+from tests.bad_inputs.cases import CASES
 
 ROOT = pathlib.Path(__file__).parents[2]
-CASES = [*json_cases.cases(), *index_cases.cases(), *other_cases.cases()]
 
 
 @pytest.fixture
@@ -49,31 +43,22 @@ def rejected(good, tmp_path, run_script, monkeypatch):
     return run
 
 
-def check(rejected, case, name):
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        # The others meet it through the same reader.
+        pytest.param(x, name, marks=[pytest.mark.long] * (name != x.runs[0]))
+        for x in CASES
+        for name in x.runs
+    ],
+    ids=lambda x: x if isinstance(x, str) else x.kind,
+)
+def test_a_bad_file_is_one_line(rejected, case, name):
     changed = {}
     if case.path.startswith("other/"):
         changed["input"] = "{folder}/other"
     line = rejected(name, case.write, **changed)
     assert (case.message or pathlib.Path(case.path).name) in line
-
-
-def ids(case):
-    return f"{case.kind}: {case.name}"
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids)
-def test_a_bad_file_is_one_line(rejected, case):
-    check(rejected, case, case.runs[0])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("case", "name"),
-    [(case, name) for case in CASES for name in case.runs[1:]],
-    ids=lambda x: x if isinstance(x, str) else ids(x),
-)
-def test_every_script_that_meets_it_says_so(rejected, case, name):
-    check(rejected, case, name)
 
 
 @pytest.mark.parametrize(("name", "flags", "message"), flag_cases.FLAGS)

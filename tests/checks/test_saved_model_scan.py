@@ -10,7 +10,6 @@ from tensorflow.core.protobuf import saved_model_pb2
 from checks import saved_model_scan
 from common.errors import UserError
 from modeling.formats.model_folder import ModelFolder
-from tests.helpers import lookup
 
 SPEC = [tf.TensorSpec([None], tf.float32)]
 
@@ -115,8 +114,17 @@ def table_of_any_file(folder, marker):
 
 
 def good_table(folder, marker=None):
-    (folder.parent / "vocab.txt").write_text("a\nb\n")
-    table = lookup.text_file_table(folder.parent / "vocab.txt")
+    path = folder.parent / "vocab.txt"
+    path.write_text("a\nb\n")
+    numbers = tf.lookup.TextFileIndex
+    lines = tf.lookup.TextFileInitializer(
+        str(path),
+        tf.string,
+        numbers.WHOLE_LINE,
+        tf.int64,
+        numbers.LINE_NUMBER,
+    )
+    table = tf.lookup.StaticHashTable(lines, -1)
     root = tf.train.Checkpoint(table=table)
     strings = [tf.TensorSpec([None], tf.string)]
     root.__call__ = tf.function(table.lookup, strings)

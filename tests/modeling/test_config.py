@@ -41,6 +41,8 @@ def test_defaults_are_the_originals():
         ({"num_hidden_layers": True}, "got `bool` - at `$.num_hid"),
         ({"hidden_act": 3}, "got `int` - at `$.hidden_act`"),
         ({"hidden_size": -3}, "Expected `int` >= 1 - at `$.hid"),
+        ({"type_vocab_size": 10**30}, " parameters; expected at most 4,294"),
+        ({"num_hidden_layers": 10**9}, " parameters; expected at most 4,2"),
         ({"hidden_size": 7}, "expected a multiple of num_attention_heads, 3"),
         ({"hidden_dropout_prob": 7}, "< 1.0 - at `$.hidden_dropout_prob`"),
         ({"attention_probs_dropout_prob": -0.1}, "Expected `float` >= 0.0"),
@@ -80,7 +82,7 @@ def test_harmless_keys_of_published_configs_are_read():
     ("text", "message"),
     [
         ('{"vocab_size": 97', "truncated; expected a bert_config.json"),
-        ('{"vocab_size": "97"}', "Expected `int`, got `str`"),
+        ('{"vocab_size": 97, "initializer_range": 1e999}', "out of range"),
     ],
 )
 def test_a_damaged_file_is_named(tmp_path, text, message):

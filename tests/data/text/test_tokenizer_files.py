@@ -110,6 +110,10 @@ ADDED = [{"id": 5, "content": "<ent>", "special": True}]
         ({"model": {"continuing_subword_prefix": ""}}, "subword_prefix`"),
         ({"model": {"max_input_chars_per_word": 50}}, "value 50 - at `$.model"),
         ({"model": {"vocab": {"a": 0, "b": 2}}}, "ids with gaps"),
+        *(
+            ({"model": {"vocab": {token: 0}}}, f"the token {token!r}")
+            for token in ("a\nb", "a\r", "", " a")
+        ),
         ({"added_tokens": ADDED}, "the added token '<ent>'"),
     ],
 )

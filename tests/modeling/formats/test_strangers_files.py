@@ -14,16 +14,18 @@ from common import tensor_files
 from common.errors import UserError
 from modeling import checkpoints
 from modeling.formats import huggingface, model_garden
-from tests.bad_inputs import index_cases
 
 
 @pytest.mark.parametrize("read", [checkpoints.read, model_garden.read])
 def test_an_index_is_compared_with_the_size_of_the_data(tmp_path, read):
-    index_cases.overlap(tmp_path / "bert_model.ckpt.index")
+    prefix = str(tmp_path / "bert_model.ckpt")
+    tensor_files.write(prefix, {"a": np.ones(7, "f4")})
+    with open(f"{prefix}.data-00000-of-00001", "r+b") as file:
+        file.truncate(8)
     with pytest.raises(UserError) as caught:
-        read(str(tmp_path / "bert_model.ckpt"))
+        read(prefix)
     assert (
-        "cannot be read: the index lists tensors of 16 bytes; the data files "
+        "cannot be read: the index lists tensors of 28 bytes; the data files "
         "have 8; the checkpoint is damaged: copy it again, or examine it with "
         "doctor.py --init_checkpoint" in str(caught.value)
     )

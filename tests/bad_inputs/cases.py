@@ -1,0 +1,244 @@
+"""One broken file of each kind, for each script that reads it.
+
+What else can be wrong with a file is in the tests of its reader.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+import shutil
+import struct
+from collections.abc import Callable
+
+import numpy as np
+
+from common import tensor_files
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One file that replaces a good one.
+
+    Attributes:
+        kind: of the file, and its mistake.
+        path: of the file, below the folder of good files.
+        content: its bytes; or makes it, from the path.
+        message: part of the line that the script prints; "" is the file's name.
+        runs: names in `runs.RUNS` of the scripts that meet it.
+    """
+
+    kind: str
+    path: str
+    content: bytes | Callable[[pathlib.Path], None]
+    message: str
+    runs: tuple[str, ...]
+
+    def write(self, folder: pathlib.Path) -> None:
+        """Replaces the good file."""
+        path = folder / self.path
+        if isinstance(self.content, bytes):
+            path.write_bytes(self.content)
+        else:
+            self.content(path)
+
+
+NO_UTF_8 = b"a\n\xff\n"
+WEIGHTS = {"weight_map": {"a": "../a.safetensors"}}
+OVERFLOW = {"dtype": "F32", "shape": [1 << 33] * 2, "data_offsets": [0, 4]}
+MANIFEST = b'{"format": 2, "shards": {'  # which are not another program's words
+INDEX = "model/bert_model.ckpt.index"
+TUNING = ("run_classifier", "run_ner", "run_squad", "run_swag")
+
+
+def _safetensors() -> bytes:
+    header = json.dumps({"a": OVERFLOW}).encode()
+    return struct.pack("<Q", len(header)) + header
+
+
+def _pipe(path: pathlib.Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def _link(target: str, path: pathlib.Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def _linked_folder(path: pathlib.Path) -> None:
+    outside = path.parent.parent / "model"
+    shutil.rmtree(path)
+    path.symlink_to(outside)
+
+
+def _flip(path: pathlib.Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 4
+    path.write_bytes(content)
+
+
+def _layer(number: str, path: pathlib.Path) -> None:
+    name = f"bert/encoder/layer_{number}/output/dense/bias"
+    prefix = str(path.with_suffix(""))
+    tensor_files.write(prefix, {name: np.zeros(1, "f4")})
+
+
+CASES = [
+    Case(*row)
+    for row in [
+        (
+            "config",
+            "model/bert_config.json",
+            rb'{"vocab_size": 89, "\u001b[2J": 1}',
+            "unknown key",
+            ("extract_features", "doctor_config", "fill_mask", "export_hub"),
+        ),
+        (
+            "manifest",
+            "records/_good.manifest.json",
+            MANIFEST,
+            "",
+            ("run_pretraining", "doctor_records"),
+        ),
+        (
+            "labels",
+            "model/task.json",
+            b'{"kind": "any", "labels": ["a", 1]}',
+            "Expected `str`, got `int` - at `$.labels[1]`",
+            ("convert_google", "run_ner"),
+        ),
+        (
+            "checkpoint's JSON",
+            "model/bert_model.ckpt.json",
+            b'{"settings": {"do_lower_case": "no"}}',
+            "Expected `bool | null`, got `str` - at `$.do_lower_case`",
+            ("fill_mask", "convert_google"),
+        ),
+        (
+            "tokenizer.json",
+            "hf/tokenizer.json",
+            _pipe,
+            "is a pipe or device",
+            ("convert_huggingface",),
+        ),
+        ("config.json", "hf/config.json", b"{", "", ("convert_huggingface",)),
+        (
+            "index",
+            INDEX,
+            b"",
+            "not an index of a checkpoint",
+            ("doctor_checkpoint",),
+        ),
+        *(
+            (
+                f"variable of layer {number}",
+                INDEX,
+                functools.partial(_layer, number),
+                "lacks",
+                ("convert_google",),
+            )
+            for number in ("x", "9" * 20)
+        ),
+        (
+            "records",
+            "bare/good.tfrecord",
+            bytes(99),
+            "record 0",
+            ("run_pretraining_bare", "doctor_bare"),
+        ),
+        (
+            "listed records",
+            "records/good.tfrecord",
+            _flip,
+            " at byte ",
+            ("run_pretraining", "doctor_records"),
+        ),
+        (
+            "safetensors",
+            "hf/model.safetensors",
+            _safetensors(),
+            "cannot be",
+            ("convert_huggingface",),
+        ),
+        (
+            "list of weights",
+            "other/model.safetensors.index.json",
+            json.dumps(WEIGHTS).encode(),
+            "",
+            ("convert_huggingface",),
+        ),
+        (
+            "vocabulary",
+            "model/vocab.txt",
+            NO_UTF_8,
+            ":2: invalid UTF-8",
+            ("create_pretraining_data", "extract_features", *TUNING),
+        ),
+        (
+            "text",
+            "corpus.txt",
+            NO_UTF_8,
+            ":2: invalid UTF-8",
+            ("create_vocab", "create_pretraining_data"),
+        ),
+        (
+            "JSON lines",
+            "corpus.jsonl",
+            b'{"a": 1}\n',
+            ":1: ",
+            ("prepare_corpus",),
+        ),
+        ("SQuAD", "squad.json", b'{"data": ', "", ("run_squad",)),
+        (
+            "table",
+            "to_predict.tsv",
+            b"t\tl\na\tx\nb\n",
+            ":3: 1 column",
+            ("run_classifier",),
+        ),
+        (
+            "choices",
+            "choices.csv",
+            b"a,b\n1,2\n",
+            ":1: 0 columns ending0",
+            ("run_swag",),
+        ),
+        (
+            "words",
+            "words.txt",
+            b"the O\ncat\n",
+            ":2: 1 columns",
+            ("run_ner",),
+        ),
+        (
+            "sentences",
+            "masks.txt",
+            NO_UTF_8,
+            "",
+            ("fill_mask", "extract_features"),
+        ),
+        (
+            "SavedModel",
+            "saved/saved_model.pb",
+            b"\xff" * 9,
+            "cannot be read",
+            ("doctor_model",),
+        ),
+        (
+            "link",
+            "saved/assets/vocab.txt",
+            functools.partial(_link, "/etc/passwd"),
+            "leads out of the folder",
+            ("doctor_model",),
+        ),
+        (
+            "linked folder",
+            "saved/assets",
+            _linked_folder,
+            "leads out of",
+            ("doctor_model",),
+        ),
+    ]
+]
