@@ -161,15 +161,9 @@ def test_a_file_may_have_an_equals_sign(create, folder):
             "expected name=path for each",
         ),
         (
-            {"input_file": "en={0}/corpus.txt,de={0}/none.txt"},
-            "--input_file='{0}/none.txt' matches no file",
-        ),
-        (
             {"word_boundaries": "true"},
             "--word_boundaries changes nothing; pass --do_whole_word_mask too",
         ),
-        ({"max_ngram": "0"}, "max_ngram"),
-        ({"smoothing": "1.5"}, "smoothing"),
     ],
 )
 def test_wrong_flags_are_reported(create, folder, named, message):
@@ -221,22 +215,3 @@ def test_words_of_segmented_text_are_masked_whole(create, folder):
     assert masked_words(parse(whole, schema), word_of) == 0
     without, _, _, _ = create("without", flags[0])
     assert masked_words(parse(without, schema), word_of) > 20
-
-
-def test_spans_are_masked(create):
-    schema = features.pretraining_schema(S, P)
-
-    def touching(records):
-        rows = parse(records, schema)
-        count = 0
-        for row in range(len(records)):
-            real = rows["masked_lm_weights"][row] > 0
-            positions = rows["masked_lm_positions"][row][real]
-            count += (positions[1:] == positions[:-1] + 1).sum()
-        return count
-
-    single, _, _, _ = create("single")
-    spans, _, _, _ = create("spans", max_ngram=3)
-    again, _, _, _ = create("again", max_ngram=3)
-    assert touching(spans) > 1.5 * touching(single)
-    assert spans == again

@@ -25,15 +25,20 @@ from modeling.formats.model_folder import ModelFolder
 from tasks.classification import hub_module
 from tasks.features import run as features
 from tasks.features import settings as features_settings
-from tasks.fill_mask import run as fill_mask_run
 from tests.helpers import classifier_files, small, text
 
-TASKS = (run_classifier, run_ner, run_squad, run_swag)
+TASKS = {  # script -> file that it predicts
+    run_classifier: "test.tsv",
+    run_ner: "words.txt",
+    run_squad: "squad.json",
+    run_swag: "choices.jsonl",
+}
+LINE = text.VOCABULARY.index("tree") + 1
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a checkpoint, its vocabulary, and a task's files."""
+    """A checkpoint, its vocabulary and config, files of each task, records."""
     folder = tmp_path_factory.mktemp("vocabulary_use")
     classifier_files.write_model(folder)
     classifier_files.write_task(folder)
@@ -42,6 +47,15 @@ def folder(tmp_path_factory):
     (folder / "squad.json").write_text(json.dumps([question]))
     choices = {"context": "the tree", "choices": ["sees", "follows"]}
     (folder / "choices.jsonl").write_text(json.dumps(choices) + "\n")
+    text.write_corpus(folder / "corpus.txt", 7)
+    (folder / "records").mkdir()
+    command = (
+        f"--input_file={folder}/corpus.txt --max_predictions_per_seq=3 "
+        f"--vocab_file={write_tokens(folder / 'other.txt', OTHER)} "
+        f"--output_file={folder}/records/0.tfrecord --dupe_factor=1 "
+        f"--max_seq_length={small.POSITIONS} --num_processes=1"
+    )
+    create_pretraining_data.main(["", *command.split()])
     return folder
 
 
@@ -55,132 +69,79 @@ def changed(**tokens):
     return [tokens.get(token, token) for token in text.VOCABULARY]
 
 
+OTHER = changed(tree="house", house="tree")  # as many tokens, other ids
+
+
+def argv_of(script, folder, output, checkpoint, vocab_file):
+    """The words of a command with a checkpoint and a vocabulary."""
+    model = f"--bert_config_file={folder}/bert_config.json "
+    model += f"--init_checkpoint={checkpoint} " if checkpoint else ""
+    tuning = (
+        f"{model} --vocab_file={vocab_file} --output_dir={output}/run "
+        f"--max_seq_length={small.POSITIONS} --export_dir={output}/export"
+    )
+    line = {
+        run_classifier: f"{tuning} --task_name=mrpc --data_dir={folder}",
+        run_ner: tuning,
+        run_squad: f"{tuning} --max_query_length=7",
+        run_swag: tuning,
+        extract_features: f"{model} --vocab_file={vocab_file} --layers=-1 "
+        f"--input_file={folder}/train.tsv --output_file={output}/vectors "
+        f"--max_seq_length={small.POSITIONS}",
+        fill_mask: f"{model} --vocab_file={vocab_file}",
+        run_pretraining: f"{model} --do_train --output_dir={output}/run "
+        f"--input_file={folder}/records/0.tfrecord",  # made with `OTHER`
+        export_hub: f"--model_checkpoint_path={checkpoint} "
+        f"--vocab_file={vocab_file} --export_path={output}/export",
+        convert_checkpoint: f"--from=google --to=huggingface "
+        f"--input={checkpoint} --vocab_file={vocab_file} "
+        f"--output={output}/converted",
+    }[script]
+    return [script.__name__, *line.split()]
+
+
 @pytest.fixture
-def flags_of(folder, tmp_path):
-    def flags_of(script, **named):
-        found = {
-            "vocab_file": folder / "vocab.txt",
-            "bert_config_file": folder / "bert_config.json",
-            "output_dir": tmp_path / "run",
-            "max_seq_length": small.POSITIONS,
-            **named,
-        }
-        if script is run_classifier:
-            found = {"task_name": "mrpc", "data_dir": folder, **found}
-        if script is run_squad:
-            found["max_query_length"] = 7
-        return found
+def fail(folder, tmp_path, capsys):
+    """Runs a script, which must fail; returns its last line and the others."""
 
-    return flags_of
+    def run(script, checkpoint, vocab_file, *words):
+        argv = argv_of(script, folder, tmp_path, checkpoint, vocab_file)
+        assert common_main.run(script.main, [*argv, *words]) == 2
+        *others, last = capsys.readouterr().err.splitlines()
+        return last, "\n".join(others)
+
+    return run
 
 
-@pytest.mark.parametrize("script", TASKS)
 def test_a_vocabulary_that_no_export_holds_is_rejected_before_training(
-    script, flags_of, tmp_path, run_script
+    fail, folder, tmp_path, run_script
 ):
     path = write_tokens(tmp_path / "long.txt", changed(tree="t" * 257))
-    named = flags_of(script, vocab_file=path, export_dir=tmp_path / "export")
-    code, _, error = run_script(script, **named)
-    line = text.VOCABULARY.index("tree") + 1
-    assert code == 2
-    assert error.startswith(f"error: {path}:{line}: token 'ttttttttt'... has ")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_preprocessor_rejects_it_too(tmp_path, run_script):
-    path = write_tokens(tmp_path / "long.txt", changed(tree="t" * 257))
+    error, _ = fail(run_classifier, None, path)
+    assert error.startswith(f"error: {path}:{LINE}: token 'ttttttttt'... has ")
+    named = {"vocab_file": path, "export_path": tmp_path / "export"}
     code, _, error = run_script(
-        export_hub,
-        export_type="preprocessing",
-        vocab_file=path,
-        export_path=tmp_path / "export",
+        export_hub, export_type="preprocessing", **named
     )
     assert code == 2 and "has 257 bytes; expected at most 256" in error
+    assert os.listdir(tmp_path) == ["long.txt"]
 
 
-OTHER = changed(tree="house", house="tree")  # as many tokens, other ids
-SCRIPTS = (
-    *TASKS,
-    extract_features,
-    fill_mask,
-    run_pretraining,
-    export_hub,
-    convert_checkpoint,
+@pytest.mark.parametrize(
+    "script",
+    [
+        *(run_classifier, run_ner, extract_features, fill_mask),
+        *(run_pretraining, export_hub, convert_checkpoint),
+    ],
 )
-
-
-@pytest.fixture
-def command(folder, flags_of, tmp_path, request):
-    """The command line of a script with a checkpoint and a vocabulary."""
-
-    def command(script, checkpoint, vocab_file, **named):
-        named = flags_of(
-            script, vocab_file=vocab_file, init_checkpoint=checkpoint, **named
-        )
-        if script in TASKS:
-            named["export_dir"] = tmp_path / "export"
-        if script is extract_features:
-            named["input_file"] = folder / "train.tsv"
-            named |= {"output_file": tmp_path / "vectors", "layers": -1}
-        if script is run_pretraining:
-            named["input_file"] = request.getfixturevalue("records")
-            named["do_train"] = True
-            del named["vocab_file"]  # that of the records
-        if script in (extract_features, fill_mask):
-            del named["output_dir"]
-        if script in (fill_mask, run_pretraining):
-            del named["max_seq_length"]
-        if script is export_hub:
-            named = {
-                "model_checkpoint_path": checkpoint,
-                "vocab_file": vocab_file,
-                "export_path": tmp_path / "export",
-            }
-        if script is convert_checkpoint:
-            named = {
-                "from": "google",
-                "to": "huggingface",
-                "input": checkpoint,
-                "vocab_file": vocab_file,
-                "output": tmp_path / "converted",
-            }
-        return [script.__name__, *(f"--{k}={v}" for k, v in named.items())]
-
-    return command
-
-
-@pytest.fixture(scope="module")
-def records(folder):
-    """Records that were made with `OTHER`."""
-    text.write_corpus(folder / "corpus.txt", 7)
-    argv = {
-        "input_file": folder / "corpus.txt",
-        "output_file": folder / "records" / "0.tfrecord",
-        "vocab_file": write_tokens(folder / "other.txt", OTHER),
-        "max_seq_length": small.POSITIONS,
-        "max_predictions_per_seq": 3,
-        "dupe_factor": 1,
-        "num_processes": 1,
-    }
-    (folder / "records").mkdir()
-    create_pretraining_data.main(
-        ["", *(f"--{name}={value}" for name, value in argv.items())]
-    )
-    return folder / "records" / "0.tfrecord"
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
 def test_another_vocabulary_than_the_one_beside_the_checkpoint_is_rejected(
-    script, command, folder, tmp_path, capsys
+    script, fail, folder, tmp_path
 ):
     path = write_tokens(tmp_path / "other.txt", OTHER)
-    line = text.VOCABULARY.index("tree") + 1
-    argv = command(script, folder / "bert_model.ckpt", path)
-    assert common_main.run(script.main, argv) == 2
-    error = capsys.readouterr().err.splitlines()[-1]
+    error, _ = fail(script, folder / "bert_model.ckpt", path)
     assert error.startswith("error: ")
     assert error.endswith(
-        f".txt:{line}: token 'house'; expected 'tree', as in "
+        f".txt:{LINE}: token 'house'; expected 'tree', as in "
         f"{folder}/vocab.txt; pass --vocab_file={folder}/vocab.txt"
     )
     assert os.listdir(tmp_path) == ["other.txt"]
@@ -191,111 +152,76 @@ def test_doctor_finds_it(folder, tmp_path, run_script):
     code, out, _ = run_script(
         doctor, vocab_file=path, init_checkpoint=folder / "bert_model.ckpt"
     )
-    line = text.VOCABULARY.index("tree") + 1
     assert code == 1
-    assert f"wrong: {path}:{line}: token 'house'; expected 'tree'" in out
+    assert f"wrong: {path}:{LINE}: token 'house'; expected 'tree'" in out
 
 
-# run_ner.py misses the labels of the run before its vocabulary.
-@pytest.mark.parametrize("script", (run_classifier, run_squad, run_swag))
-def test_a_run_goes_on_with_its_own_vocabulary_alone(
-    script, flags_of, folder, tmp_path, run_script
-):
+def test_a_run_goes_on_with_its_own_vocabulary_alone(fail, folder, tmp_path):
     """No vocabulary is beside the checkpoint."""
     (tmp_path / "run").mkdir()
-    own = write_tokens(tmp_path / "run" / "vocab.txt", OTHER)
+    path = write_tokens(tmp_path / "run" / "vocab.txt", OTHER)
     shutil.copy(folder / "bert_config.json", tmp_path / "run")
-    named = flags_of(script, export_dir=tmp_path / "export")
-    code, _, error = run_script(script, **named)
-    line = text.VOCABULARY.index("tree") + 1
-    assert code == 2
+    error, _ = fail(run_classifier, None, folder / "vocab.txt")
     assert error == (
-        f"error: {folder}/vocab.txt:{line}: token 'tree'; expected 'house', "
-        f"as in {own}; pass another --output_dir, or the run's vocabulary\n"
+        f"error: {folder}/vocab.txt:{LINE}: token 'tree'; expected 'house', "
+        f"as in {path}; pass another --output_dir, or the run's vocabulary"
     )
-    assert own.read_text().splitlines() == OTHER
+    assert path.read_text().splitlines() == OTHER
 
 
 @pytest.mark.parametrize("script", TASKS)
-def test_unknown_words_and_casing_are_warned_of(
-    script, flags_of, folder, tmp_path, run_script
-):
-    files = {
-        run_classifier: folder / "test.tsv",
-        run_ner: folder / "words.txt",
-        run_squad: folder / "squad.json",
-        run_swag: folder / "choices.jsonl",
-    }
+def test_unknown_words_and_casing_are_warned_of(script, fail, folder, tmp_path):
     path = write_tokens(tmp_path / "other.txt", changed(tree="Tree"))
-    if script is run_ner:
-        task = {"labels": ["O"], "kind": "any"}
-        (tmp_path / "task.json").write_text(json.dumps(task))
+    task = {"labels": ["O"], "kind": "any"}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    checkpoint = tmp_path / "bert_model.ckpt"
     (tmp_path / "bert_model.ckpt.meta").touch()  # a part of a checkpoint
+    words = ["--do_predict", f"--predict_file={folder}/{TASKS[script]}"]
     for vocab_file, count in ((folder / "vocab.txt", 0), (path, 1)):
-        named = flags_of(
-            script,
-            vocab_file=vocab_file,
-            predict_file=files[script],
-            init_checkpoint=tmp_path / "bert_model.ckpt",
-        )
-        code, _, error = run_script(script, "--do_predict", **named)
-        assert code == 2 and "bert_model.ckpt: no such checkpoint" in error
-        assert error.count("texts are [UNK]; expected at most 1%") == count
-        assert error.count("has tokens with capital letters") == count
+        error, before = fail(script, checkpoint, vocab_file, *words)
+        assert "bert_model.ckpt: no such checkpoint" in error
+        assert before.count("texts are [UNK]; expected at most 1%") == count
+        assert before.count("has tokens with capital letters") == count
 
 
 def test_unknown_words_of_sentences_are_warned_of(
-    folder, tmp_path, run_script, command
+    folder, tmp_path, monkeypatch
 ):
     (tmp_path / "model").mkdir()
     for path in folder.glob("bert_*"):
         shutil.copy(path, tmp_path / "model")
     model = tmp_path / "model" / "bert_model.ckpt"
     vocab_file = write_tokens(tmp_path / "other.txt", changed(tree="Tree"))
-    argv = command(extract_features, model, vocab_file)
+    argv = argv_of(extract_features, folder, tmp_path, model, vocab_file)
     settings = flags.parse(argv, extract_features.Settings, "")
     extraction = features_settings.check(settings)
+    logged = []
+    monkeypatch.setattr(vocabulary_checks, "say", logged.append)
+    assert len(list(features.Reader(extraction).read())) > 1
     warning = "texts are [UNK]; expected at most 1%"
-    with pytest.MonkeyPatch.context() as patch:
-        logged = []
-        patch.setattr(vocabulary_checks, "say", logged.append)
-        assert len(list(features.Reader(extraction).read())) > 1
     assert sum(warning in line for line in logged) == 1
-    (tmp_path / "lines.txt").write_text("the tree sees [MASK]\n")
-    with pytest.MonkeyPatch.context() as patch:  # the model has no such head
-        patch.setattr(fill_mask_run, "check_head", lambda path: None)
-        _, _, error = run_script(
-            fill_mask,
-            init_checkpoint=model,
-            vocab_file=vocab_file,
-            input_file=tmp_path / "lines.txt",
-        )
-    assert error.count(warning) == 1
 
 
-@pytest.mark.parametrize("name", ["vocab.txt", "words.txt"])
-def test_a_hub_modules_own_vocabulary_is_meant(
-    folder, tmp_path, name, monkeypatch
-):
+def test_a_hub_modules_own_vocabulary_is_meant(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(ModelFolder, "casing", (None, None))
     (tmp_path / "hub" / "assets").mkdir(parents=True)
     (tmp_path / "hub" / "saved_model.pb").touch()
-    shutil.copy(folder / "vocab.txt", tmp_path / "hub" / "assets" / name)
+    shutil.copy(folder / "vocab.txt", tmp_path / "hub" / "assets" / "words.txt")
     path = write_tokens(tmp_path / "other.txt", OTHER)
     settings = flags.replace(
         run_classifier.Settings(),
         vocab_file=str(path),
         bert_hub_module_handle=str(tmp_path / "hub"),
     )
-    with pytest.raises(UserError, match=f"/hub/assets/{name}"):
+    with pytest.raises(UserError, match="/hub/assets/words.txt"):
         hub_module.open_module(settings).check_vocabulary()
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.01, 0), (0.0613, 1)])
 def test_unknown_words_of_records_are_warned_of(
-    command, folder, records, tmp_path, capsys, share, count
+    fail, folder, tmp_path, share, count
 ):
-    shutil.copytree(records.parent, tmp_path / "records")
+    shutil.copytree(folder / "records", tmp_path / "records")
     path = tmp_path / "records" / "_0.manifest.json"
     manifest = json.loads(path.read_text())
     assert manifest["shares"]["unknown"] == 0
@@ -303,12 +229,9 @@ def test_unknown_words_of_records_are_warned_of(
     path.write_text(json.dumps(manifest))
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "x.ckpt.meta").touch()  # a part of a checkpoint
-    argv = command(
-        run_pretraining, tmp_path / "model" / "x.ckpt", folder / "other.txt"
-    )
-    argv.append(f"--input_file={tmp_path}/records/0.tfrecord")
-    with pytest.raises(UserError, match="no such checkpoint"):
-        run_pretraining.main(argv)
-    error = capsys.readouterr().err
+    checkpoint = tmp_path / "model" / "x.ckpt"
+    words = f"--input_file={tmp_path}/records/0.tfrecord"
+    error, before = fail(run_pretraining, checkpoint, None, words)
+    assert "no such checkpoint" in error
     warning = "warning: 6.1% of the tokens of the records are [UNK]; "
-    assert error.count(warning) == error.count("[UNK]") == count
+    assert before.count(warning) == before.count("[UNK]") == count

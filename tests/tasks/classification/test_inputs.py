@@ -1,5 +1,6 @@
 """Files of every task: lines in the real format to texts and labels."""
 
+import gzip
 import json
 
 import pytest
@@ -138,7 +139,7 @@ OWN = [{"t": "one", "u": "x", "l": "no"}, {"t": "two", "u": "", "l": "yes"}]
 
 def own_file(folder, name):
     path = folder / name
-    if name.endswith(".jsonl"):
+    if ".jsonl" in name:
         lines = [json.dumps(row) for row in OWN]
     else:
         between = "," if name.endswith(".csv") else "\t"
@@ -146,11 +147,12 @@ def own_file(folder, name):
             between.join(row.values())
             for row in [{"t": "t", "u": "u", "l": "l"}, *OWN]
         ]
-    path.write_text("\n".join(lines) + "\n")
+    content = ("\n".join(lines) + "\n").encode()
+    path.write_bytes(gzip.compress(content) if "gz" in name else content)
     return path
 
 
-@pytest.mark.parametrize("name", ["train.tsv", "train.csv", "train.jsonl"])
+@pytest.mark.parametrize("name", ["train.tsv", "train.csv", "train.jsonl.gz"])
 def test_own_files_need_only_columns(tmp_path, name):
     own_file(tmp_path, name)
     data = read(

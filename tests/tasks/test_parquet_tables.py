@@ -10,13 +10,10 @@ import prepare_corpus
 from common import flags
 from common.errors import UserError
 from data import tables
-from data.records import example_files
-from tasks.classification import examples as classification
 from tasks.classification import inputs
-from tasks.classification.inputs import TEST, TRAIN
+from tasks.classification.inputs import TRAIN
 from tasks.classification.settings import Settings
 from tasks.swag import examples as swag
-from tests.helpers import text
 
 MAILS = {
     "mail": ["the cat", "a dog", "tree", "fish"],
@@ -64,40 +61,21 @@ def test_an_empty_table_and_a_long_field(tmp_path):
     assert long == [2]
 
 
-def test_a_classifiers_examples_and_records(tmp_path):
-    write(tmp_path / "a.parquet", MAILS)
-    text.write_vocabulary(tmp_path / "vocab.txt")
+def test_a_classifiers_examples(tmp_path):
+    write(tmp_path / "train.parquet", MAILS)
     settings = settings_of(
-        "--do_train",
-        train_file=tmp_path / "a.parquet",
-        label_column="grade",
-        vocab_file=tmp_path / "vocab.txt",
+        "--do_train", data_dir=tmp_path, label_column="grade"
     )
     data = inputs.read(settings)
     (part,) = data.of(TRAIN)
     assert data.labels.names == ("0", "1")
-    assert [x[:4] for x in part.examples][:2] == [
+    assert part.path == str(tmp_path / "train.parquet")
+    assert [x[:4] for x in part.examples] == [
         ("0", "the cat", "", 1),
         ("1", "a dog", "", 0),
+        ("2", "tree", "", 0),
+        ("3", "fish", "", 1),
     ]
-    tokenizer = settings.tuning.text.tokenizer()
-    inputs.make_records(str(tmp_path), settings, data.labels, part, tokenizer)
-    path = inputs.records_path(str(tmp_path), part)
-    rows = example_files.read(path, classification.schema(data.labels), 128)
-    assert [list(row["label_ids"]) for row in rows] == [[1], [0], [0], [1]]
-
-
-def test_the_file_of_a_split_is_found_in_the_folder(tmp_path):
-    write(tmp_path / "test.parquet", MAILS)
-    settings = settings_of(
-        "--do_predict", data_dir=tmp_path, labels="0,1", label_column="grade"
-    )
-    (part,) = inputs.read(settings).of(TEST)
-    assert (part.path, len(part.examples)) == (
-        str(tmp_path / "test.parquet"),
-        4,
-    )
-    assert part.is_labelled
 
 
 @pytest.mark.parametrize(
@@ -163,20 +141,13 @@ def test_a_corpus_from_a_column(tmp_path, run_script):
     assert "3 documents" in out
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"text": ["a", None]}, ":2: 'text' is not a string: None"),
-        ({"body": ["a"]}, "no column 'text'; expected one of body"),
-    ],
-)
-def test_a_corpus_without_its_text(values, message, tmp_path, run_script):
-    write(tmp_path / "a.parquet", values)
+def test_a_corpus_without_its_text(tmp_path, run_script):
+    write(tmp_path / "a.parquet", {"text": ["a", None]})
     code, _, error = run_script(
         prepare_corpus,
         input_file=tmp_path / "a.parquet",
         output_file=tmp_path / "corpus.txt",
     )
     assert code == 2
-    assert message in error.splitlines()[-1]
+    assert ":2: 'text' is not a string: None" in error.splitlines()[-1]
     assert not (tmp_path / "corpus.txt").exists()

@@ -13,7 +13,6 @@ from tasks.classification import run as classifier_run
 from tasks.classification.inputs import DEV, TEST, TRAIN
 from tasks.classification.settings import Settings
 from tasks.run_folder import RunFolder
-from tasks.swag import examples as swag
 from tests.helpers.classifier_files import rows_of
 
 
@@ -23,22 +22,13 @@ def read(*words, **named):
     return inputs.read(flags.parse(["run_classifier", *words], Settings, ""))
 
 
-@pytest.mark.parametrize("flag", ["eval_file", "predict_file"])
-@pytest.mark.parametrize(
-    ("kind", "label"), [("--labels=a,b", '"b"'), ("--regression", "2.5")]
-)
-def test_null_labels_are_valid_only_for_prediction(tmp_path, flag, kind, label):
+def test_null_labels_are_valid_only_for_prediction(tmp_path):
     path = tmp_path / "x.jsonl"
-    path.write_text(
-        f'{{"t": "one", "l": {label}}}\n{{"t": "two", "l": null}}\n'
-    )
-    named = {flag: path, "text_column": "t", "label_column": "l"}
-    words = ["--do_" + flag.removesuffix("_file"), kind]
-    if flag == "eval_file":
-        with pytest.raises(UserError, match="x.jsonl:2: the label is null"):
-            read(*words, task_name="tsv", **named)
-        return
-    data = read(*words, task_name="tsv", **named)
+    path.write_text('{"t": "one", "l": "b"}\n{"t": "two", "l": null}\n')
+    named = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
+    with pytest.raises(UserError, match="x.jsonl:2: the label is null"):
+        read("--do_eval", "--labels=a,b", eval_file=path, **named)
+    data = read("--do_predict", "--labels=a,b", predict_file=path, **named)
     (part,) = data.of(TEST)
     assert (len(part.examples), part.is_labelled) == (2, False)
     assert "1 of 2 rows have no label: not scored" in data.notes[0]
@@ -116,9 +106,7 @@ def test_only_labelled_rows_are_scored(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "delimiter", "content"),
     [
-        ("x.csv", ";", 't;u;l\n"one;";a,b;yes\n\ntwo;c;no\n'),
         ("x.csv.gz", "|", 't|u|l\n"one;"|a,b|yes\ntwo|c|no\n'),
-        ("x.tsv", "\\t", "t\tu\tl\none;\ta,b\tyes\ntwo\tc\tno\n"),
         ("x.txt", "::", "t::u::l\none;::a,b::yes\ntwo::c::no\n"),
     ],
 )
@@ -179,20 +167,6 @@ def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
     assert data.notes == ("labels: a 5, b 5",)
 
 
-@pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl"])
-def test_compressed_files_are_found_in_the_folder(tmp_path, ending):
-    content = {
-        ".tsv": "t\tl\n1\tyes\n0\tno\n",
-        ".csv": "t,l\n1,yes\n0,no\n",
-        ".jsonl": '{"t": 1, "l": "yes"}\n{"t": 0, "l": "no"}\n',
-    }[ending]
-    path = tmp_path / f"train{ending}.gz"
-    path.write_bytes(gzip.compress(content.encode()))
-    named = {"data_dir": tmp_path, "text_column": "t", "label_column": "l"}
-    (part,) = read("--do_train", task_name="tsv", **named).of(TRAIN)
-    assert (part.path, len(part.examples)) == (str(path), 2)
-
-
 def test_long_fields_are_logged_with_their_lines(tmp_path, capsys):
     rows = ["t\tl", "one\tyes", *[f"{'two ' * 50_000}\tno"] * 7]
     path = tmp_path / "train.tsv"
@@ -204,19 +178,3 @@ def test_long_fields_are_logged_with_their_lines(tmp_path, capsys):
         f"warning: {path}: 7 rows with a field of more than 131,072 characters "
         "(lines 3, 4, 5, 6, 7, ...); is the end of a line or a quote missing?\n"
     )
-
-
-def test_compressed_choices_are_read_and_long_ones_logged(tmp_path, capsys):
-    header = "sent1,sent2,ending0,ending1,label\n"
-    long = "y" * 131_073
-    path = tmp_path / "x.csv.gz"
-    path.write_bytes(gzip.compress(f"{header}\na,b,c,{long},1\n".encode()))
-    (found,) = swag.read(str(path), True)
-    assert (found.context, found.choices[0], found.line) == ("a", "b c", 3)
-    assert "1 row with a field of more" in capsys.readouterr().err
-    path = tmp_path / "x.jsonl.gz"
-    path.write_bytes(
-        gzip.compress(b'{"context": "a", "choices": ["b", "c"], "label": 1}')
-    )
-    (found,) = swag.read(str(path), True)
-    assert (found.choices, found.label) == (["b", "c"], 1)
