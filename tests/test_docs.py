@@ -1,10 +1,10 @@
 """Commands and snippets of README.md and docs/ run, in short form.
 
-`COMMANDS` has those that run. A key is a part of a command that occurs in no
-other; its value is appended to the command as the flags of the short form. The
-commands of a group run in the order of the table, in a folder with small files
-under the names that the pages use. Of all others, which need machines, storage
-or a reader, the flags are parsed and the files and targets looked up.
+Of each command the flags are parsed and the files and targets looked up.
+`COMMANDS` has those that run, too. A key is a part of a command that occurs in
+no other; its value is appended to the command as the flags of the short form.
+The commands of a group run in the order of the table, in a folder with small
+files under the names that the pages use.
 """
 
 import ast
@@ -22,10 +22,8 @@ import subprocess
 import sys
 
 import pytest
-import tensorflow as tf
 
 from common import flags
-from serving.http import rest, server
 from tests.helpers import docs_files, flags_page
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -70,12 +68,6 @@ COMMANDS = {
         "mkdir -p served": "",
         "cp -r quickstart/packages_export": "",
     },
-    "squad": {
-        "train-v1.1.json": f"{FIT} --max_query_length=7 --doc_stride=5",
-        "python -m tasks.squad.metrics": "",
-    },
-    "ner": {"run_ner.py": FIT},
-    "swag": {"run_swag.py": FIT},
     "long_weights": {
         "--output_file=vectors.jsonl": "",
         "--output_file=vectors.npz": "",
@@ -86,10 +78,6 @@ COMMANDS = {
         "--extend_vocab=words.txt": "--extend_positions=137",
         "--export_type=model ": "",
         "--export_type=preprocessing": "",
-    },
-    "reports": {
-        "python report.py quickstart/run": "",
-        "python report.py run_a run_b": "",
     },
     "long_own_texts": {
         "mkdir -p mine": "",
@@ -103,22 +91,11 @@ COMMANDS = {
         "--output_dir=mine/labels": FIT,
         "python predict.py --model=mine/labels_export": "",
     },
-    "long_pretraining": {"--phases=": STEPS},
-    "long_squad": {
-        "--version_2_with_negative": (
-            f"{FIT} --max_query_length=7 --doc_stride=5"
-        ),
-    },
-    "long_ner": {"python -m examples.feature_ner": ""},
-    "long_beam": {"--runner=DirectRunner": RECORDS},
 }
-LAYERS = {"long_weights": 5, "long_ner": 5}  # these read the last four layers
-CLUSTER = "export TF_CONFIG="
-CALLS = ('{"instances": ["Returns a sum."]}', '{"inputs": {"text":')
+LAYERS = {"long_weights": 5}  # which reads the last four layers
 PROGRAMS = ("library", "coming_from")  # the snippets of a page are one program
 # Group -> part of a snippet of the other pages, in order.
 SNIPPETS = {
-    "squad": ['load("squad_export")'],
     "long_weights": [
         'load("preprocessor")',
         'KerasLayer("preprocessor")',
@@ -128,17 +105,9 @@ SNIPPETS = {
 FILES = {
     "data": docs_files.data,
     "pretraining": docs_files.pretraining,
-    "long_pretraining": docs_files.pretraining,
     "classification": docs_files.classification,
-    "squad": docs_files.squad,
-    "long_squad": docs_files.squad,
-    "ner": docs_files.ner,
-    "long_ner": docs_files.ner,
-    "swag": docs_files.swag,
-    "reports": docs_files.reports,
     "long_weights": docs_files.weights,
     "long_own_texts": docs_files.own_texts,
-    "long_beam": lambda folder: None,
 }
 
 
@@ -179,16 +148,11 @@ def is_complete(text):
 
 
 def command_of(words):
-    """The command that contains these words."""
-    (found,) = [x for x in commands() if words in x]
-    return found
+    """The first command that contains these words."""
+    return next(command for command in commands() if words in command)
 
 
-def is_run(command):
-    return any(x in command for table in COMMANDS.values() for x in table)
-
-
-@pytest.mark.parametrize("command", [x for x in commands() if not is_run(x)])
+@pytest.mark.parametrize("command", commands())
 def test_flags_files_and_targets_of_a_command_exist(command):
     for path in re.findall(r"-r (\S+)|(tests/\S+)", command):
         assert (ROOT / "".join(path)).is_file()
@@ -199,12 +163,6 @@ def test_flags_files_and_targets_of_a_command_exist(command):
         name, *words = shlex.split(found[1])
         script = importlib.import_module(name.removesuffix(".py"))
         flags.parse([name, *words], script.Settings, "")
-
-
-def test_every_entry_has_a_command():
-    for table in COMMANDS.values():
-        for words in table:
-            command_of(words)
 
 
 def test_commands_are_in_blocks_of_the_shell():
@@ -237,38 +195,6 @@ def test_results_name_no_folder_of_a_machine():
     for values in map(json.loads, lines):
         texts = [x for x in values.values() if isinstance(x, str)]
         assert [x for x in texts if x.startswith("/")] == [], values["what"]
-
-
-def test_the_cluster_has_two_workers():
-    (value,) = shlex.split(command_of(CLUSTER))[1:]
-    assert len(json.loads(value.split("=", 1)[1])["cluster"]["worker"]) == 2
-
-
-@pytest.mark.parametrize("words", CALLS)
-def test_calls_of_the_server_are_answered(words):
-    curl, address, option, body = shlex.split(command_of(words))
-    assert (curl, option) == ("curl", "-d")
-    (script,) = [x for x in commands() if x.startswith("python serve.py")]
-    settings = flags.parse(
-        shlex.split(script)[1:], importlib.import_module("serve").Settings, ""
-    )
-
-    class Model:
-        signatures = {
-            rest.DEFAULT: {"text": tf.TensorSpec([None], tf.string, "text")}
-        }
-
-        def call(self, signature, tensors):
-            return {"text": tensors["text"].numpy()}
-
-    app = server.make_app(Model(), 1, settings, server.Metrics())
-    host, path = address.split("/", 1)
-    assert host == f"localhost:{settings.port}"
-    answer = app.test_client().post(f"/{path}", data=body)
-    assert (answer.status_code, list(answer.json.values())) == (
-        200,
-        [["Returns a sum."]],
-    )
 
 
 def test_the_page_of_flags_is_the_generated_one():
@@ -350,9 +276,6 @@ def test_commands_run(group, tmp_path, run_script, monkeypatch):
     for words, more in COMMANDS[group].items():
         if words == "--from=huggingface":  # reads another one's output
             use_converted_model(tmp_path)
-        if words == "--runner=DirectRunner":
-            docs_files.text.write_corpus(tmp_path / "train.txt", 31)
-            docs_files.text.write_vocabulary(tmp_path / "vocab.txt")
         runner.run(command_of(words), more)
     for word in SNIPPETS.get(group, ()):
         run_snippets(tmp_path, [x for x in fences("python") if word in x])

@@ -15,10 +15,7 @@ from tests.helpers import (
     library_files,
     model_files,
     pretraining_files,
-    report_files,
     small,
-    squad_files,
-    swag_files,
     text,
 )
 
@@ -115,49 +112,11 @@ def own_texts(folder: pathlib.Path) -> None:
     _write_config(folder, ["quickstart"], vocab_size=VOCABULARY)
 
 
-def squad(folder: pathlib.Path) -> None:
-    """Questions of both versions, and predictions for one of them."""
-    for version in ("1.1", "2.0"):
-        for name, count in (("train", 23), ("dev", 11)):
-            path = folder / f"{name}-v{version}.json"
-            squad_files.write(path, count, 1, version_2=version == "2.0")
-    keys = [f"q{i}" for i in range(11)]
-    for name, value in (("predictions", "Rome"), ("null_odds", 0.5)):
-        path = folder / f"{name}.json"
-        path.write_text(json.dumps(dict.fromkeys(keys, value)))
-
-
-def ner(folder: pathlib.Path) -> None:
-    """Words and their labels in columns."""
-    rng = random.Random(9)
-    for name in ("train", "valid", "test"):
-        lines = ["-DOCSTART- O", ""]
-        for _ in range(13):
-            words = rng.choices(text.WORDS, k=7)
-            words = [f"{w} {'B-ANIMAL' if w == 'cat' else 'O'}" for w in words]
-            lines += [*words, "cat B-ANIMAL", ""]
-        (folder / f"{name}.conll").write_text("\n".join(lines) + "\n")
-
-
-def swag(folder: pathlib.Path) -> None:
-    """SWAG's columns."""
-    (folder / "swag").mkdir()
-    for name in ("train", "val", "test"):
-        path = folder / "swag" / f"{name}.csv"
-        swag_files.write_csv(path, 13, 11, labelled=name != "test")
-
-
 def weights(folder: pathlib.Path) -> None:
     """MiniLM as converted, lines, and words to add."""
     bert(folder / "minilm_google")
     (folder / "lines.txt").write_text("the cat sees\na dog ||| a bird\n")
     (folder / "words.txt").write_text("catfish\nriverstone\n")
-
-
-def reports(folder: pathlib.Path) -> None:
-    """Runs that have ended."""
-    for name in ("quickstart/run", "run_a", "run_b"):
-        report_files.write_run(folder / name)
 
 
 def library(folder: pathlib.Path) -> None:

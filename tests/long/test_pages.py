@@ -12,15 +12,11 @@ import threading
 import pytest
 
 import demo
-import run_classifier
-import run_ner
-import run_squad
 from common import tensor_files
 from modeling.models import build_pretraining_model
 from reports import demo_page, page, run_files
 from tests.helpers import (
     browser,
-    docs_files,
     killed_runs,
     model_files,
     report_files,
@@ -202,73 +198,3 @@ def test_a_run_is_asked_by_clicking(chromium, tmp_path):
         chosen = {"Text": "the cat", "Layer": "2", "Head": "3"}
         found, *_ = ask(chromium, address, "Attention", chosen, tmp_path)
         assert "[CLS]" in found and "cat" in found
-
-
-FLAGS = (
-    "--do_train --max_seq_length=17 --train_batch_size=7 --num_train_epochs=1 "
-    "--vocab_file=bert/vocab.txt --bert_config_file=bert/bert_config.json "
-    "--init_checkpoint=bert/bert_model.ckpt --output_dir=run "
-    "--export_dir=export"
-).split()
-
-
-@pytest.mark.parametrize(
-    ("script", "files", "words", "values", "expected"),
-    [
-        (
-            run_classifier,
-            docs_files.classification,
-            [
-                "--task_name=tsv",
-                "--train_file=mails.csv",
-                "--text_column=body",
-                "--label_column=folder",
-            ],
-            {"Text": "the cat sees <b>"},
-            ["inbox", "spam"],
-        ),
-        (
-            run_squad,
-            docs_files.squad,
-            [
-                "--train_file=train-v1.1.json",
-                "--max_query_length=7",
-                "--doc_stride=5",
-            ],
-            {"Question": "who sees ?", "Passage": "the cat <b> sees a bird ."},
-            ["probability", "the cat <b> sees a bird ."],
-        ),
-        (
-            run_ner,
-            docs_files.ner,
-            ["--train_file=train.conll", "--num_train_epochs=9"],
-            {"Text": "the cat sees <b> a cat ."},
-            ["the cat"],
-        ),
-    ],
-)
-def test_an_export_is_asked_by_clicking(
-    chromium,
-    run_script,
-    tmp_path,
-    monkeypatch,
-    script,
-    files,
-    words,
-    values,
-    expected,
-):
-    monkeypatch.chdir(tmp_path)
-    files(tmp_path)
-    docs_files.bert(tmp_path / "bert")
-    code, _, err = run_script(script, *FLAGS, *words)
-    assert code == 0, err
-    with serving(demo.forms_of_export, tmp_path / "export") as address:
-        found, *marks = ask(
-            chromium, address, script.__name__, values, tmp_path
-        )
-    for part in expected:
-        assert part in found, found
-    for mark in marks:
-        whole = " ".join(values.values())
-        assert mark.split("\n")[0].split(" ANIMAL")[0] in whole
