@@ -1,8 +1,6 @@
 """How accents are treated goes wherever lower-casing goes."""
 
-import ast
 import json
-import pathlib
 
 import pytest
 import tensorflow as tf
@@ -17,66 +15,10 @@ from modeling.formats import model_folder, saved_models
 from modeling.formats.model_folder import ModelFiles, ModelFolder
 from serving import graphs, hub
 
-ROOT = pathlib.Path(__file__).parents[1]
-# What compares the case of a vocabulary or of a released model, which says
-# nothing of accents; and what is not ours.
-CASE_ALONE = {
-    "get",
-    "validate_case_matches_checkpoint",
-    "check_tokens",
-    "FastBertTokenizer",
-    "Variable",
-}
 TOKENS = [*vocabulary.SPECIAL_TOKENS, "elan", "élan", "Élan", "Elan"]
 TEXT = "Élan élan Elan elan"
 UNCASED = Tokenizer("vocab.txt", True, tokens=TOKENS)
 CASED = Tokenizer("vocab.txt", False, tokens=TOKENS)
-
-
-def sources():
-    for path in sorted(ROOT.glob("**/*.py")):
-        parts = path.relative_to(ROOT).parts
-        hidden = any(part.startswith(".") for part in parts)
-        if not hidden and parts[0] not in ("tests", "benchmarks", "examples"):
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
-
-
-def names_in(nodes):
-    """Names and attributes that are arguments, the end of each."""
-    found = set()
-    for node in nodes:
-        if isinstance(node, ast.Starred):
-            node = node.value
-        found.add(getattr(node, "attr", getattr(node, "id", None)))
-    return found
-
-
-def test_who_takes_the_case_takes_the_accents():
-    wrong, seen = [], 0
-    for path, tree in sources():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                name = node.name
-                found = {
-                    x.arg for x in [*node.args.args, *node.args.kwonlyargs]
-                }
-            elif isinstance(node, ast.ClassDef):
-                name = node.name
-                fields = [x for x in node.body if isinstance(x, ast.AnnAssign)]
-                found = names_in(x.target for x in fields)
-            elif isinstance(node, ast.Call):
-                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-                values = [*node.args, *(x.value for x in node.keywords)]
-                found = names_in(values)
-            else:
-                continue
-            if "do_lower_case" not in found or name in CASE_ALONE:
-                continue
-            seen += 1
-            if not {"strip_accents", "strips_accents"} & found:
-                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} {name}")
-    assert wrong == []
-    assert seen > 30
 
 
 @pytest.mark.parametrize("lower", [True, False])
@@ -191,12 +133,3 @@ def test_the_labels_of_the_best_checkpoint_are_those_of_the_run():
     assert model_folder.task_of("ram://run/best") == task
     assert model_folder.task_of("ram://run/best/") == task
     assert model_folder.task_of("ram://run/best/model.ckpt-3") == task
-
-
-def test_the_folder_of_a_released_model_has_its_casing(tmp_path):
-    folder = tmp_path / "cased_L-12_H-768_A-12"
-    folder.mkdir()
-    (folder / "bert_model.ckpt.index").touch()
-    ModelFolder.open(str(folder)).check_casing(CASED)
-    with pytest.raises(UserError, match="pass --do_lower_case=False"):
-        ModelFolder.open(str(folder)).check_casing(UNCASED)

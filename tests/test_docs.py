@@ -10,7 +10,6 @@ files under the names that the pages use.
 import ast
 import contextlib
 import importlib
-import json
 import os
 import pathlib
 import pkgutil
@@ -79,18 +78,6 @@ COMMANDS = {
         "--export_type=model ": "",
         "--export_type=preprocessing": "",
     },
-    "long_own_texts": {
-        "mkdir -p mine": "",
-        "--input_file=my_texts": "",
-        "--output_file=mine/vocab.txt": (
-            f"--vocab_size={docs_files.VOCABULARY} --num_unused=3"
-        ),
-        "--output_file=mine/train.tfrecord": RECORDS,
-        "--output_file=mine/held_out.tfrecord": RECORDS,
-        "--output_dir=mine/run": f"{STEPS} {EVALUATE}",
-        "--output_dir=mine/labels": FIT,
-        "python predict.py --model=mine/labels_export": "",
-    },
 }
 LAYERS = {"long_weights": 5}  # which reads the last four layers
 PROGRAMS = ("library", "coming_from")  # the snippets of a page are one program
@@ -107,7 +94,6 @@ FILES = {
     "pretraining": docs_files.pretraining,
     "classification": docs_files.classification,
     "long_weights": docs_files.weights,
-    "long_own_texts": docs_files.own_texts,
 }
 
 
@@ -188,13 +174,6 @@ def test_links_lead_to_files_and_headings():
                     for title in titles
                 ]
                 assert heading in anchors, (page.name, link)
-
-
-def test_results_name_no_folder_of_a_machine():
-    lines = (ROOT / "docs" / "results.jsonl").read_text().splitlines()
-    for values in map(json.loads, lines):
-        texts = [x for x in values.values() if isinstance(x, str)]
-        assert [x for x in texts if x.startswith("/")] == [], values["what"]
 
 
 def test_the_page_of_flags_is_the_generated_one():

@@ -161,14 +161,6 @@ def test_scripts_do_not_import_each_other(script):
     assert not {name.split(".")[0] for name in names} & (SCRIPTS | OUTSIDE)
 
 
-def test_no_test_imports_another():
-    for path in sources("tests"):
-        for name in imported(tree_of(path)):
-            parts = name.split(".")
-            is_test = any(part.startswith("test_") for part in parts)
-            assert not (parts[0] == "tests" and is_test), f"{path}: {name}"
-
-
 def test_folders_are_small():
     for folder in sorted({p.parent for p in sources(*PACKAGES)}):
         files = [p for p in folder.glob("*.py") if p.stem != "__init__"]
@@ -184,10 +176,6 @@ def test_only_settings_and_flags_know_absl():
         names = {name.split(".")[0] for name in imported(tree)}
         assert "absl" not in names, path
         assert "FlagValues" not in ast.unparse(tree), path
-
-
-def test_feature_names_import_nothing():
-    assert imported(tree_of(ROOT / "data" / "features.py")) == set()
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS))
@@ -230,10 +218,6 @@ def test_files_and_functions_are_small():
                 assert length <= LINES_OF_A_FUNCTION, (
                     f"{path}:{node.lineno}: {node.name}"
                 )
-
-
-def test_no_file_is_called_utils():
-    assert [p for p in sources() if p.stem in ("utils", "helpers")] == []
 
 
 def test_our_classes_do_not_subclass_each_other():

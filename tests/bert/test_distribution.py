@@ -9,7 +9,7 @@ import pytest
 from packaging import requirements
 
 from bert import distribution
-from tests.helpers import archives, flags_page
+from tests.helpers import flags_page
 
 ROOT = distribution.ROOT
 BUILD = "import sys, distribution; distribution.build_{}(sys.argv[1])"
@@ -112,21 +112,6 @@ def test_a_wheel_holds_one_package_with_every_module(wheel):
     assert len(configs) > 5
     found = {name for name in names if name.startswith("bert/")}
     assert found == (moved | scripts | configs | own) - {"bert/distribution.py"}
-
-
-def test_a_wheel_from_an_sdist_has_the_same_files(wheel, tmp_path):
-    for name in ("sdist", "source", "wheel"):
-        (tmp_path / name).mkdir()
-    sdist = build("sdist", ROOT, tmp_path / "sdist")
-    archives.unpack(sdist, tmp_path / "source")
-    (root,) = (tmp_path / "source").iterdir()
-    assert (root / "tests" / "bert" / "test_distribution.py").is_file()
-    again = contents(build("wheel", root, tmp_path / "wheel"))
-    first = contents(wheel)
-    assert again.keys() == first.keys()
-    for name in first:
-        if name.startswith("bert/"):
-            assert again[name] == first[name], name
 
 
 def test_the_command_and_the_license_are_in_the_metadata(wheel):

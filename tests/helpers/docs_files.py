@@ -93,25 +93,6 @@ def classification(folder: pathlib.Path) -> None:
                 writer.writerow([*row, rng.choice(["inbox", "spam"])])
 
 
-def own_texts(folder: pathlib.Path) -> None:
-    """A folder of texts and a table with labels."""
-    rng = random.Random(11)
-    (folder / "my_texts").mkdir()
-    for number in range(97):
-        sentences = [
-            " ".join(rng.choices(text.WORDS, k=7)).capitalize() + ".\n"
-            for _ in range(11)
-        ]
-        path = folder / "my_texts" / f"{number}.txt"
-        path.write_text("".join(sentences))
-    rows = [
-        f"{' '.join(rng.choices(text.WORDS, k=5))},{rng.choice('ab')}\n"
-        for _ in range(41)
-    ]
-    (folder / "my_table.csv").write_text("text,label\n" + "".join(rows))
-    _write_config(folder, ["quickstart"], vocab_size=VOCABULARY)
-
-
 def weights(folder: pathlib.Path) -> None:
     """MiniLM as converted, lines, and words to add."""
     bert(folder / "minilm_google")

@@ -68,16 +68,6 @@ def test_the_quickstart_passes_flags_that_exist():
     script = (ROOT / "examples" / "quickstart.sh").read_text()
     commands = script.split('"$python" ')[1:]
     names = [command.split(maxsplit=1)[0] for command in commands]
-    assert names == [
-        "examples/docstring_corpus.py",
-        "create_vocab.py",
-        "create_pretraining_data.py",
-        "run_pretraining.py",
-        "fill_mask.py",
-        "run_classifier.py",
-        "predict.py",
-        "report.py",
-    ]
     for name, command in list(zip(names, commands))[1:]:
         script = importlib.import_module(name.removesuffix(".py"))
         declared = {one.name for one in flags.flags_of(script.Settings)}
