@@ -3,11 +3,9 @@
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
-import urllib.request
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Runs scripts in one process; prints exit code, output and log of each.
@@ -16,22 +14,13 @@ import contextlib, importlib, io, json, sys
 from common import main
 
 ended = []
-for script, words, given in json.load(sys.stdin):
+for argv in json.load(sys.stdin):
     out, log = io.StringIO(), io.StringIO()
-    sys.stdin = io.TextIOWrapper(io.BytesIO(given.encode()))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(log):
-        code = main.run(importlib.import_module(script).main, [script, *words])
+        code = main.run(importlib.import_module(argv[0]).main, argv)
     ended.append((code, out.getvalue(), log.getvalue()))
 json.dump(ended, sys.stdout)
 """
-# Server -> path and body of a request.
-QUESTIONS = {
-    "serve": (
-        "v1/models/mrpc_export:predict",
-        b'{"instances": [{"text": "a cat", "text_b": "the dog"}]}',
-    ),
-    "demo": ("fill_mask", b"sentence=a+[MASK]+sees"),
-}
 
 
 class Scripts:
@@ -69,27 +58,25 @@ class Scripts:
         self,
         script: str,
         *words: str,
-        stdin: str = "",
         code: tuple[int, ...] = (0,),
         **named,
     ) -> tuple[str, str]:
         """Runs a script to its end; returns what it prints and logs."""
         process = self.start(script, *words, **named)
-        found = process.communicate(stdin.encode(), timeout=600)
+        found = process.communicate(timeout=600)
         out, error = (text.decode() for text in found)
         assert process.returncode in code, error
         return out, error
 
     def run_in_turn(self, commands: list) -> list[tuple[int, str, str]]:
-        """Runs (script, flags, standard input) in one process.
+        """Runs scripts in one process.
 
         Returns:
             exit code, output and log of each.
         """
-        given = [(script, words.split(), x) for script, words, x in commands]
         done = subprocess.run(
             [sys.executable, "-c", IN_TURN],
-            input=json.dumps(given),
+            input=json.dumps(commands),
             cwd=self._folder,
             env={**self._environment, "PYTHONPATH": str(ROOT)},
             capture_output=True,
@@ -97,26 +84,6 @@ class Scripts:
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
-
-    def served(self, script: str, model: str) -> str:
-        """Starts a server; returns its answer to the question."""
-        path, body = QUESTIONS[script]
-        process = self.start(script, model=model, port=0)
-        try:
-            log, found = "", None
-            while not found:
-                line = process.stderr.readline().decode()
-                log += line
-                assert line, log
-                found = re.search(r"on (http://127.0.0.1:\d+)", line)
-            opener = urllib.request.build_opener(
-                urllib.request.ProxyHandler({})
-            )
-            with opener.open(f"{found[1]}/{path}", body) as answer:
-                return answer.read().decode()
-        finally:
-            process.terminate()
-            process.communicate()
 
     def kill_at(self, word: str, script: str, *words: str, **named) -> str:
         """Kills a script when it logs a word; returns its log."""

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import re
 import subprocess
 
 import numpy as np
@@ -10,10 +9,9 @@ import pytest
 
 import bert
 import convert_checkpoint
-from benchmarks import serving
 from common import tensor_files
 from data.text import tokenizer_files
-from modeling import encoder, task_models
+from modeling import task_models
 from tests.helpers import model_files
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -84,18 +82,6 @@ def test_transformers_loads_a_classifier_and_its_labels(
     assert str(found["labels"]) == "{0: 'negative', 1: 'positive'}"
 
 
-def test_means_over_tokens_are_those_of_the_library(run_script, tmp_path):
-    """As sentence-transformers pools: the mean over the tokens."""
-    written(tmp_path / "google", encoder.build_encoder)
-    loaded = bert.load_encoder(str(tmp_path / "google"))
-    bert.save(loaded[0], str(tmp_path / "hf"), loaded[1], to="huggingface")
-    found = transformers("AutoModel", tmp_path / "hf", tmp_path / "o.npz")
-    mask = found["in_attention_mask"][:, :, None]
-    means = (found["out_last_hidden_state"] * mask).sum(1) / mask.sum(1)
-    vectors = bert.embed(SENTENCES, loaded)
-    np.testing.assert_allclose(means, vectors, atol=1e-5)
-
-
 @pytest.mark.parametrize("act", ["gelu", "gelu_erf"])
 def test_onnx_runtime_gives_the_same_outputs(act, tmp_path):
     """Converted in one environment, and run in one without TensorFlow."""
@@ -126,41 +112,3 @@ def test_onnx_runtime_gives_the_same_outputs(act, tmp_path):
     np.testing.assert_allclose(found, logits, atol=1e-5)
     config = json.loads((tmp_path / "onnx" / "bert_config.json").read_text())
     assert config["hidden_act"] == act
-
-
-def test_labels_of_onnx_runtime(tmp_path):
-    """By the snippet of docs/checkpoints.md, and in the benchmark."""
-    model = written(tmp_path / "google", classifier)
-    labels = ["no", "yes"]
-    task = {"kind": "classes", "labels": labels}
-    (tmp_path / "google" / "task.json").write_text(json.dumps(task))
-    python = str(PEERS / "onnx" / "bin" / "python")
-    folder = str(tmp_path / "classifier_onnx")
-    subprocess.run(
-        [
-            *(python, ROOT / "convert_checkpoint.py"),
-            *("--from=google", f"--input={tmp_path / 'google'}"),
-            *("--to=onnx", f"--output={folder}"),
-        ],
-        check=True,
-    )
-    logits = model(bert.Tokenizer(f"{folder}/vocab.txt")(SENTENCES))["logits"]
-    numbers = np.argmax(logits, -1).tolist()
-    page = (ROOT / "docs" / "checkpoints.md").read_text()
-    (snippet,) = re.findall(r"```python\n(.*?)```", page, re.S)
-    for sentence, number in zip(SENTENCES, numbers):
-        printed = subprocess.run(
-            [python, "-c", snippet.replace("a fine film", sentence)],
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            check=True,
-            text=True,
-        )
-        assert printed.stdout.split() == [labels[number]]
-    lines = tmp_path / "lines.txt"
-    lines.write_text("\n".join(SENTENCES * 13))
-    commands = serving.commands(str(lines), None, (python, folder))
-    found = serving.timed(commands["our onnx"])
-    assert found["labels"] == numbers * 13
-    assert found["seconds"] > 0

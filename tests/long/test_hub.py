@@ -1,7 +1,6 @@
 """Exports beside those of Model Garden; only in `make test-long`."""
 
 import pathlib
-import random
 import subprocess
 
 import keras
@@ -26,7 +25,7 @@ def exports(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def theirs(exports, tmp_path_factory):
-    """Folder with `encoder` and `preprocessor` of their exporter."""
+    """Folder with the `encoder` of their exporter."""
     folder = tmp_path_factory.mktemp("theirs")
     convert_checkpoint.main(
         [
@@ -40,11 +39,8 @@ def theirs(exports, tmp_path_factory):
     prefix = folder / "checkpoint" / "bert_model.ckpt-1"
     config = exports.folder / "bert_config.json"
     vocab = exports.folder / "vocab.txt"
-    for words in (
-        ("export", prefix, config, vocab, folder / "encoder"),
-        ("preprocess", vocab, folder / "preprocessor"),
-    ):
-        subprocess.run([PEER, SCRIPT, *words], check=True)
+    words = ("export", prefix, config, vocab, folder / "encoder")
+    subprocess.run([PEER, SCRIPT, *words], check=True)
     return folder
 
 
@@ -112,42 +108,3 @@ def test_our_layer_trains_theirs(exports, theirs):
     assert model.evaluate(some, labels, verbose=0) < 0.8 * loss
     moved = zip(layer.trainable_variables, before)
     assert sum(np.abs(v.numpy() - x).max() > 0 for v, x in moved) > 30
-
-
-def test_our_preprocessor_has_the_parts_of_theirs(exports, theirs):
-    ours = hub.load(exports.preprocessor, trust_model=True)
-    other = hub.load(str(theirs / "preprocessor"), trust_model=True)
-    strings = ["the cats see .", "", "dog bird " * 9]
-    for name, value in ours(strings).items():
-        np.testing.assert_array_equal(value, other(strings)[name])
-    assert ours.tokenize(strings).to_list() == (
-        other.tokenize(tf.constant(strings)).to_list()
-    )
-    specials = [
-        {name: (x.dtype, int(x)) for name, x in found.items()}
-        for found in (
-            ours.tokenize.get_special_tokens_dict(),
-            other.tokenize.get_special_tokens_dict(),
-        )
-    ]
-    assert specials[0] == specials[1]
-    found = ours.tokenize_with_offsets(tf.constant(strings))
-    expected = other.tokenize_with_offsets(tf.constant(strings))
-    for x, y in zip(found, expected, strict=True):
-        assert x.to_list() == y.to_list()
-        assert x.dtype == y.dtype
-    rng = random.Random(5)
-    for segments in (1, 2):
-        parts = [
-            tf.ragged.constant(
-                [[rng.randrange(5, 31)] * rng.randrange(9) for _ in range(53)],
-                tf.int32,
-            )
-            for _ in range(segments)
-        ]
-        for length in (5, 11, 23):
-            a = ours.bert_pack_inputs(parts, seq_length=length)
-            b = other.bert_pack_inputs(parts, seq_length=tf.constant(length))
-            assert shapes(a) == shapes(b)
-            for name, value in a.items():
-                np.testing.assert_array_equal(value, b[name], name)

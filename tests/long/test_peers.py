@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import convert_checkpoint
-import extract_features
 from common import tensor_files
 from data.text import tokenization
 from modeling import checkpoints, models, task_models
@@ -85,36 +84,6 @@ def loaded(build, folder, *sizes):
         checkpoints.model_variables(model), checkpoints.read(path), path
     )
     return model, fresh
-
-
-def test_sentence_vectors_are_those_of_the_published_recipe(
-    run_script, tmp_path
-):
-    """sentence-transformers: the mean over the tokens, scaled to length 1."""
-    source, ours = next((PEERS / "huggingface").glob(MINILM)), tmp_path / "ours"
-    convert(run_script, "huggingface", source, "google", ours)
-    theirs = transformers("BertModel", source, SENTENCES, tmp_path / "out.npz")
-    mask = theirs["in_attention_mask"][:, :, None]
-    expected = (theirs["out_last_hidden_state"] * mask).sum(1) / mask.sum(1)
-    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    (tmp_path / "lines.txt").write_text(SENTENCES)
-    code, _, err = run_script(
-        extract_features,
-        "--normalize",
-        input_file=tmp_path / "lines.txt",
-        output_file=tmp_path / "vectors.npz",
-        vocab_file=ours / "vocab.txt",
-        bert_config_file=ours / "bert_config.json",
-        init_checkpoint=ours,
-        layers="-1",
-        pooling="mean",
-        output_format="npz",
-    )
-    assert code == 0, err
-    with np.load(tmp_path / "vectors.npz") as found:
-        difference = np.abs(found["values"][:, 0] - expected).max()
-    assert difference < 1e-4
-    print(f"\nsentence vectors: {difference:.1e}")
 
 
 def test_minilm_gives_what_transformers_gives(run_script, tmp_path, capsys):

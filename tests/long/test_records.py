@@ -1,7 +1,5 @@
 """Records of large corpora, killed runs and Beam; only in `make test-long`."""
 
-import hashlib
-import json
 import os
 import pathlib
 import random
@@ -102,69 +100,6 @@ def test_a_hundred_kills_of_runs_that_continue(folder):
         continued += "continuing: " in log.read_text()
     print(f"{kills} kills, {ends} ends, {continued} runs continued another")
     assert continued >= 20
-
-
-def test_eight_runs_at_once_have_eight_manifests(folder):
-    runs = [
-        subprocess.Popen(
-            command(
-                folder,
-                folder,
-                output_file=f"{folder}/out/{i}.tfrecord",
-                random_seed=i,
-                num_processes=1,
-            )
-        )
-        for i in range(8)
-    ]
-    assert [run.wait() for run in runs] == [0] * 8
-    names = sorted(path.name for path in (folder / "out").iterdir())
-    assert len(names) == 17  # records, manifests, one vocabulary
-    for i in range(8):
-        path = folder / "out" / f"{i}.tfrecord"
-        listed = json.loads(
-            path.with_name(f"_{path.stem}.manifest.json").read_text()
-        )
-        entry = listed["shards"][path.name]
-        assert listed["random_seed"] == i
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
-        assert entry["sha256"] == found
-
-
-def test_a_full_disk_of_several_processes(folder):
-    """A limit on the size of files stands for a full disk."""
-    limited = (
-        "import os, resource, signal, sys;"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6));"
-        "os.execv(sys.executable, sys.argv[1:])"
-    )
-    words = command(folder, folder / "out", num_processes=2)
-    done = subprocess.run(
-        [sys.executable, "-c", limited, *map(str, words)],
-        capture_output=True,
-        text=True,
-    )
-    last = done.stderr.splitlines()[-1]
-    assert done.returncode == 2, done.stderr
-    assert last.startswith(f"error: {folder}/out/")
-    assert "cannot be written: File too large" in last
-    assert not (folder / "out").exists()
-
-
-def test_any_number_of_processes_and_beam_make_the_same_bytes(folder):
-    expected = create(folder, "one", num_processes=1)
-    for number in (2, 8):
-        assert create(folder, f"{number}", num_processes=number) == expected
-    found = create(
-        folder,
-        "beam",
-        "--runner=DirectRunner",
-        "--",
-        "--direct_running_mode=multi_processing",
-        "--direct_num_workers=2",
-    )
-    assert found == expected
 
 
 def test_a_worker_of_dask_is_killed(folder):

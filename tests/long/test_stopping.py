@@ -85,11 +85,3 @@ def test_stopped_fine_tuning_ends_with_the_same_bits(
             step = Saver(str(run)).steps()[-1]
             ends.append((step, killed_runs.digest(run, step)))
         assert ends[0] == ends[1]
-
-
-def test_fine_tuning_stops_early(tune, tmp_path):
-    flags = {"learning_rate": 0.0, "early_stopping_patience": 2}
-    for _ in range(2):
-        err = tune(tmp_path / "run", **flags)
-        assert "finished: stopped early at step 9 of 13" in err
-    assert Saver(str(tmp_path / "run" / "best")).steps() == [3]

@@ -1,11 +1,14 @@
 """Every character, cased and uncased; only in `make test-long`."""
 
 import random
+import sys
 
 import pytest
 
+from data.text import tokenization
 from tests.helpers import hard_texts
-from tests.helpers.original_tokenization import MODES
+from tests.helpers.original_tokenization import MODES, known
+from tests.helpers.original_tokenization import words as restated
 
 PLANE = 0x10000
 pytestmark = pytest.mark.long
@@ -41,3 +44,17 @@ def test_20000_random_byte_strings(lower, tmp_path):
     rng = random.Random(lower)
     texts = [hard_texts.random_bytes(rng) for _ in range(20000)]
     assert hard_texts.differences(texts, lower, tmp_path) == []
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_every_scalar_value_is_tokenized_as_restated(lower):
+    tokenizer = tokenization.BasicTokenizer(lower)
+    wrong = [
+        code
+        for code in range(sys.maxunicode + 1)
+        if not 0xD800 <= code < 0xE000
+        and known(chr(code))
+        and tokenizer.tokenize(f"a{chr(code)}b Σ{chr(code)}")
+        != restated(f"a{chr(code)}b Σ{chr(code)}", lower)
+    ]
+    assert wrong == []

@@ -2,8 +2,6 @@
 
 import pathlib
 import random
-import signal
-import subprocess
 import sys
 
 import pytest
@@ -37,23 +35,3 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     _, megabytes = run(command(tmp_path / "corpus.txt", output), every=0.2)
     assert megabytes < 1000
     assert set(text.WORDS) <= set(vocabulary.read_vocabulary(str(output)))
-
-
-def test_a_killed_run_leaves_the_old_vocabulary(tmp_path):
-    """kill -9 at ten moments of the run."""
-    text.write_corpus(tmp_path / "corpus.txt", 40_000)
-    output = tmp_path / "vocab.txt"
-    killed = command(tmp_path / "corpus.txt", output, num_processes=1)
-    seconds, _ = run(killed)
-    new = output.read_bytes()
-    kills = 0
-    for share in range(10):
-        output.write_text("old")
-        process = subprocess.Popen(killed)
-        try:
-            process.wait(share * seconds / 10)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-        assert output.read_bytes() in (b"old", new)
-    assert kills > 5

@@ -1,7 +1,6 @@
 """Every fast way gives the plain way's numbers, dropout included."""
 
 import contextlib
-import functools
 
 import numpy as np
 import pytest
@@ -12,8 +11,6 @@ from data.records import reader
 from modeling import dropout, fused_ops, layers, losses, precision, task_models
 from modeling.models import build_pretraining_model
 from tests.helpers import small
-from training import steps
-from training.optimization import AdamWeightDecay
 
 FUSED, REMAT = (
     fused_ops.StepOptions(fused=True),
@@ -379,38 +376,6 @@ def test_the_scope_ends_with_the_step():
         assert fused_ops._options() == BOTH
     assert fused_ops._options() == fused_ops.StepOptions()
     assert dropout.current_seed() is None
-
-
-def train(strategy, options, steps_to_take=2):
-    """Sums and gradient norm of some steps of training, without dropout."""
-    with strategy.scope():
-        network = build_pretraining_model(small.config(num_hidden_layers=1))
-        optimizer = AdamWeightDecay(0.01)
-        optimizer.build(network.trainable_variables)
-    task = steps.StepTask(
-        network,
-        losses.OBJECTIVES,
-        losses.pretraining_weights,
-        losses.pretraining_sums,
-        functools.partial(fused_ops.training_step, options=options),
-        losses.batch_tokens,
-    )
-    rows = [small.batch(seed, 4) for seed in range(steps_to_take)]
-    stacked = {name: np.stack([x[name] for x in rows]) for name in rows[0]}
-    data = iter(tf.data.Dataset.from_tensor_slices(stacked))
-    made = steps.Steps(task, optimizer, strategy, seed=3)
-    return made.train(data, tf.constant(steps_to_take)).numpy()
-
-
-@pytest.mark.long
-def test_mirrored_devices_equal_one_device():
-    mirrored = tf.distribute.MirroredStrategy(
-        ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
-    )
-    plain = train(
-        tf.distribute.OneDeviceStrategy("CPU:0"), fused_ops.StepOptions()
-    )
-    np.testing.assert_allclose(train(mirrored, BOTH), plain, rtol=1e-5)
 
 
 def test_fused_operations_accept_any_length():

@@ -10,7 +10,6 @@ import zipfile
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from common.errors import UserError
 from modeling import hub
@@ -221,86 +220,3 @@ def test_a_trusted_file_loads_what_it_holds_only(exports, tmp_path):
         expected = pytest.raises(UserError, match=message)
         with expected, hub.trust_models(wrong):
             pass
-
-
-@pytest.mark.long
-def test_two_replicas_take_the_step_of_one(exports, rows):
-    inputs, labels = rows
-    found = []
-    for devices in (1, 2):
-        names = [f"/cpu:{index}" for index in range(devices)]
-        strategy = tf.distribute.MirroredStrategy(names)
-        with strategy.scope():
-            layer = hub.HubEncoder(exports.encoder, trust_model=True)
-            optimizer = keras.optimizers.SGD(0.1)
-            optimizer.build(layer.trainable_variables)
-
-        def replica_step(inputs, labels, layer=layer, optimizer=optimizer):
-            with tf.GradientTape() as tape:
-                pooled = layer(inputs)["pooled_output"][:, :2]
-                loss = tf.reduce_sum(
-                    tf.nn.sparse_softmax_cross_entropy_with_logits(
-                        labels, pooled
-                    )
-                )
-                loss /= ROWS
-            variables = layer.trainable_variables
-            gradients = tape.gradient(loss, variables)
-            optimizer.apply_gradients(zip(gradients, variables))
-            return loss
-
-        @tf.function
-        def step(part, strategy=strategy, replica_step=replica_step):
-            losses = strategy.run(replica_step, args=part)
-            return strategy.reduce("SUM", losses, axis=None)
-
-        def part(context, devices=devices):
-            size = ROWS // devices
-            start = context.replica_id_in_sync_group * size
-            some = {n: x[start : start + size] for n, x in inputs.items()}
-            return some, labels[start : start + size]
-
-        values = [
-            strategy.experimental_distribute_values_from_function(
-                lambda context, key=key: tf.constant(part(context)[0][key])
-            )
-            for key in inputs
-        ]
-        labelled = strategy.experimental_distribute_values_from_function(
-            lambda context: tf.constant(part(context)[1])
-        )
-        losses = [
-            float(step((dict(zip(inputs, values)), labelled))) for _ in range(3)
-        ]
-        assert losses[-1] < losses[0]
-        weights = [v.numpy() for v in layer.trainable_variables]
-        found.append((losses, weights))
-    (one, weights), (two, mirrored) = found
-    np.testing.assert_allclose(one, two, atol=1e-5)
-    for x, y in zip(weights, mirrored):
-        np.testing.assert_allclose(x, y, atol=1e-5)
-
-
-def test_the_layer_of_keras_itself_takes_the_signature(exports, rows):
-    """It fine-tunes by SGD; Adam trips over the names that it gives."""
-    layer = keras.layers.TFSMLayer(exports.encoder)
-    batch = hub_exports.rows()
-    found = layer(hub_exports.theirs(batch))
-    expected = exports.expected(batch)
-    assert set(found) == {"pooled_output", "sequence_output"}
-    for name, value in found.items():
-        np.testing.assert_allclose(value, expected[name], atol=1e-5)
-    inputs = {
-        name: keras.Input((None,), dtype="int32", name=name)
-        for name in hub_exports.theirs(batch)
-    }
-    head = keras.layers.Dense(2, kernel_initializer="zeros")
-    model = keras.Model(inputs, head(layer(inputs)["pooled_output"]))
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.SGD(0.1), loss)
-    before = [v.numpy() for v in layer.trainable_variables]
-    x, labels = hub_exports.theirs(rows[0]), rows[1]
-    losses = model.fit(x, labels, ROWS, epochs=9, verbose=0).history["loss"]
-    assert losses[-1] < losses[0]
-    moved = zip(layer.trainable_variables, before)
-    assert sum(np.abs(v.numpy() - x).max() > 0 for v, x in moved) > 30

@@ -85,6 +85,7 @@ def test_packed_losses_and_gradients_equal_unpacked_ones(rows):
         np.testing.assert_allclose(ours, theirs, atol=1e-5, err_msg=path)
 
 
+@pytest.mark.long
 def test_packed_rows_on_two_replicas_give_the_step_of_one(rows):
     """Rows hold different numbers of sequences and of masks."""
     half = len(rows[1]["input_ids"]) // 2

@@ -6,26 +6,9 @@ import sys
 
 import pytest
 
-from tests.helpers import classifier_files, text
+from tests.helpers import classifier_files
 
 ROOT = pathlib.Path(__file__).parents[2]
-
-
-@pytest.mark.long
-def test_a_preprocessor_is_exported_without_a_line_of_tensorflow(tmp_path):
-    text.write_vocabulary(tmp_path / "vocab.txt")
-    done = subprocess.run(
-        [sys.executable, ROOT / "export_hub.py", "--export_type=preprocessing"]
-        + [f"--vocab_file={tmp_path}/vocab.txt", "--do_lower_case"]
-        + [f"--export_path={tmp_path}/export"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr.splitlines() == [
-        "loading TensorFlow ...",
-        f"exporting to {tmp_path}/export ...",
-    ]
 
 
 @pytest.mark.slow

@@ -129,26 +129,6 @@ def test_a_run_in_phases_is_stopped_in_both(
     assert bests[0] == bests[1]
 
 
-@pytest.mark.long
-def test_patience_survives_a_restart(folder, pretrain, send, tmp_path):
-    """With a learning rate of 0 no evaluation is better than the first."""
-    flags = {
-        "eval_input_file": folder / "short" / "held_out.tfrecord",
-        "eval_steps": 1,
-        "num_train_steps": 11,
-        "learning_rate": 0.0,
-        "early_stopping_patience": 2,
-        "log_steps": 1,
-    }
-    send(2, signal.SIGTERM)
-    pretrain(tmp_path / "run", 75, **flags)
-    line = "finished: stopped early at step 3 of 11"
-    for _ in range(2):
-        assert line in pretrain(tmp_path / "run", **flags)
-    assert Saver(str(tmp_path / "run")).steps()[-1] == 3
-    assert Saver(str(tmp_path / "run" / "best")).steps() == [1]
-
-
 def test_a_shard_that_is_damaged_while_it_is_read_is_named(
     folder, pretrain, tmp_path, monkeypatch
 ):
@@ -167,20 +147,6 @@ def test_a_shard_that_is_damaged_while_it_is_read_is_named(
         line = lines.splitlines()[-1]
         assert line.startswith(f"error: {path}: record 11 at byte ")
         assert "checksum of the data differs; make the records again" in line
-
-
-def test_damaged_records_of_the_last_evaluation_are_named(
-    folder, pretrain, tmp_path
-):
-    path = tmp_path / "held_out.tfrecord"
-    content = bytearray((folder / "short" / "train.tfrecord").read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)  # without a manifest: read before step 1
-    flags = {"eval_input_file": path, "eval_steps": 0, "num_train_steps": 3}
-    err = pretrain(tmp_path / "run", 2, **flags)
-    line = err.splitlines()[-1]
-    assert line.startswith(f"error: {path}: cannot be read after record 11; ")
-    assert not list(tmp_path.glob("run/model.ckpt-*"))
 
 
 def test_a_dropped_part_of_the_state_is_detected(tmp_path):

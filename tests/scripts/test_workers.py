@@ -11,7 +11,6 @@ import pytest
 
 import run_classifier
 import run_pretraining
-from modeling import task_models
 from tests.helpers import classifier_files, run_folders, small, workers
 from tests.helpers.pretraining_files import (
     assert_same_bits,
@@ -232,29 +231,6 @@ def test_who_never_starts_is_named(folder, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [("learning_rate", (0.01, 0.02)), ("do_eval", (True, False))],
-)
-def test_workers_of_different_commands_end_before_a_step(
-    folder, tmp_path, name, values
-):
-    ports = workers.free_ports(2)
-    output, started = tmp_path / "run", []
-    for index, value in enumerate(values):
-        flags = flags_of(folder, output, **{name: value})
-        command = ["run_pretraining.py", "--do_train", *flags]
-        started += workers.start(ports, command, only=[index])
-    for code, out, err in ends(started):
-        assert (code, out) == (2, ""), err
-        assert err.splitlines()[-1] == (
-            f"error: workers differ in --{name}; expected the same "
-            "command and files on all workers"
-        )
-    assert not list(output.glob("model.ckpt*"))
-
-
-@pytest.mark.long
 def test_a_lost_worker_changes_no_bit(folder, tmp_path):
     """Killed in training; the same command on both, again."""
     ports = workers.free_ports(2)
@@ -338,43 +314,6 @@ def test_workers_fine_tune_and_predict_together(classify, tmp_path):
     theirs = answers(output)
     ours = run(output, "--do_predict", "--eval_steps=3")
     np.testing.assert_allclose(theirs, ours, atol=1e-6)
-
-
-@pytest.mark.long
-def test_mirrored_devices_fine_tune_as_one_does(
-    classify, monkeypatch, tmp_path
-):
-    _, run = classify
-    monkeypatch.setattr(task_models, "POOLED_DROPOUT", 0.0)
-    found = {
-        kind: run(
-            tmp_path / kind,
-            "--do_train",
-            "--do_predict",
-            f"--distribution={kind}",
-        )
-        for kind in ("one_device", "mirrored")
-    }
-    seen = [
-        [float.fromhex(loss) for loss in losses(tmp_path / kind)]
-        for kind in found
-    ]
-    assert len(seen[0]) == classifier_files.TRAIN // 8
-    np.testing.assert_allclose(*seen, atol=1e-5)
-    np.testing.assert_allclose(*found.values(), atol=1e-4)
-
-
-def test_a_mistake_in_tf_config_comes_before_anything(
-    folder, run_script, monkeypatch, tmp_path
-):
-    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1"]}}')
-    code, out, err = run_script(
-        run_pretraining, "--do_train", *flags_of(folder, tmp_path / "run")
-    )
-    assert (code, out) == (2, "")
-    assert err.startswith("error: TF_CONFIG: no task with type and index; ")
-    assert len(err.splitlines()) == 1
-    assert not (tmp_path / "run").exists()
 
 
 def test_only_training_is_shared(folder, run_script, monkeypatch, tmp_path):

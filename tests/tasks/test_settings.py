@@ -1,16 +1,12 @@
 """Flags of all scripts that train: their checks and effects."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
 
 import run_classifier
-import run_ner
 import run_pretraining
-import run_squad
-import run_swag
 from common import flags, tensor_files
 from common.errors import UserError
 from data import features
@@ -219,37 +215,6 @@ def test_pretraining_takes_them_all(pretrain, folder, tmp_path):
     assert not (saved["bert/pooler/dense/kernel/adam_v"] == 0).all()
 
 
-@pytest.mark.long
-def test_a_run_in_float16_resumes_with_the_same_bits(pretrain, tmp_path):
-    """Also those of LAMB's correction and of the scale of the loss."""
-    named = {
-        "optimizer": "lamb",
-        "precision": "float16",
-        "gradient_accumulation_steps": 2,
-        "save_checkpoints_steps": 2,
-        "num_train_steps": 4,
-    }
-    pretrain(**named, output_dir=tmp_path / "straight")
-    shutil.copytree(tmp_path / "straight", tmp_path / "resumed")
-    for path in (tmp_path / "resumed").glob("model.ckpt-4*"):
-        path.unlink()
-    err = pretrain(**named, output_dir=tmp_path / "resumed")
-    assert "resuming from step 2" in err
-    ends = [
-        tmp_path / name / "model.ckpt-4" for name in ("straight", "resumed")
-    ]
-    straight, resumed = (tensor_files.read(str(end)) for end in ends)
-    for name, value in straight.items():
-        assert value.tobytes() == resumed[name].tobytes(), name
-    states = [
-        json.loads((end.parent / f"{end.name}.json").read_text())["state"]
-        for end in ends
-    ]
-    assert states[0]["trainer"]["steps"] == states[1]["trainer"]["steps"]
-    scale = states[0]["trainer"]["steps"]["loss_scale"]
-    assert float.fromhex(scale) <= 2**15
-
-
 def test_layers_have_rates_and_some_are_frozen():
     model = task_models.build_classifier(small.config(), 5)
     named = checkpoints.model_variables(model)
@@ -292,12 +257,3 @@ def test_fine_tuning_takes_them_all(classify, folder, tmp_path):
     for name, value in start.items():
         same = value.tobytes() == end[name].tobytes()
         assert same == name.startswith(frozen), name
-
-
-def test_every_script_that_trains_has_them():
-    scripts = (run_pretraining, run_classifier, run_squad, run_ner, run_swag)
-    for script in scripts:
-        defaults = flags.as_dict(script.Settings())
-        assert defaults["optimizer"] == "adamw"
-        assert defaults["precision"] == "float32"
-        assert defaults["gradient_accumulation_steps"] == 1

@@ -10,7 +10,6 @@ import functools
 import re
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -259,25 +258,6 @@ def test_the_whole_step_is_one_static_program(
         assert f"{kind}[{','.join(map(str, values.shape))}]" in entry
 
 
-@pytest.mark.parametrize(
-    ("name", "accumulation_steps"),
-    [
-        (name, steps)
-        for name in ("padded", "packed", "remat", "classes")
-        for steps in (1, 2)
-    ],
-)
-@pytest.mark.long
-def test_the_whole_step_compiles_and_runs(whole_step, name, accumulation_steps):
-    step, batch, optimizer = whole_step(name, accumulation_steps)
-    number = tf.constant(1)
-    text = step.experimental_get_compiler_ir(batch, number)(stage="hlo")
-    assert_static(text)
-    rows = [step(batch, tf.constant(i)).numpy() for i in range(REPLICAS)]
-    assert np.isfinite(rows).all()
-    assert optimizer.step == REPLICAS
-
-
 @pytest.mark.parametrize("name", FINE_TUNING)
 def test_batches_of_each_task_are_static(name):
     """With several lengths each batch has one of those that are compiled."""
@@ -294,8 +274,3 @@ def test_batches_of_each_task_are_static(name):
         found.add(batch[features.INPUT_IDS].shape[axis])
         assert {len(x) for x in batch.values()} == {ROWS}
     assert found == set(lengths)
-
-
-def test_labels_are_as_the_pipeline_gives_them():
-    spec = fine_tuning_batches("classes", [small.S]).element_spec
-    assert spec[features.LABEL_IDS].shape == [ROWS]
