@@ -28,6 +28,7 @@ from modeling import models
 from modeling.config import BertConfig
 from tests.helpers import flags_page, model_files
 
+LONG = ("pretraining", "squad", "ner", "swag")
 GOLDENS = pathlib.Path(__file__).with_name("goldens.json")
 WORDS = (
     "the a cat dog bird fish tree house river stone sees finds follows likes "
@@ -282,7 +283,14 @@ def scripts(commands: Iterable[str]) -> dict:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("section", json.loads(GOLDENS.read_text()))
+@pytest.mark.parametrize(
+    "section",
+    [
+        # The others of their kind are in `make test`.
+        pytest.param(x, marks=[pytest.mark.long] * (x in LONG))
+        for x in json.loads(GOLDENS.read_text())
+    ],
+)
 def test_golden(section, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_inputs()

@@ -20,9 +20,24 @@ PROGRAM = """
 import importlib, sys
 sys.modules["tensorflow"] = None
 from common import main
-script = importlib.import_module(sys.argv[1])
-sys.exit(main.run(script.main, sys.argv[1:]))
+for command in sys.stdin:
+    argv = command.split()
+    assert main.run(importlib.import_module(argv[0]).main, argv) == 2
 """
+
+
+def errors_of(commands, folder):
+    """Runs commands in one process; returns the line of each."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input="\n".join(commands),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "HOME": str(folder)},
+    )
+    assert done.returncode == 0, done.stderr
+    return [x for x in done.stderr.splitlines() if x.startswith("error")]
 
 
 @pytest.fixture
@@ -54,66 +69,49 @@ PRETRAINING = (
 )
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (f"{CLASSIFIER} --use_tpu --tpu_name=", "--tpu_name is empty; "),
-        (f"{PRETRAINING} --use_tpu --tpu_name=", "--tpu_name is empty; "),
-        (f"{CLASSIFIER} --init_checkpoint=none", "none: no such checkpoint; "),
-        (f"{PRETRAINING} --init_checkpoint=none", "none: no such checkpoint; "),
-        (
-            "extract_features --input_file=train.tsv --output_file=v.jsonl "
-            "--vocab_file=vocab.txt --bert_config_file=config.json "
-            "--init_checkpoint=none",
-            "none: no such checkpoint; ",
-        ),
-        ("fill_mask --init_checkpoint=none", "none: no such checkpoint; "),
-        ("fill_mask --init_checkpoint=tuned", "tuned: no masked-LM head; "),
-        ("fill_mask --init_checkpoint=model", "model: is an export; expected"),
-        (
-            "fill_mask --init_checkpoint=tuned/model.ckpt-7",
-            "tuned/model.ckpt-7: no masked-LM head; ",
-        ),
-        (PRETRAINING, "train.tsv: is text, not TFRecords; make TFRecords of"),
-        ("predict", "missing --model; "),
-        ("predict --model=none", "none: no saved_model.pb; "),
-        ("predict --model=model", "model: not among the exports of this user"),
-        ("export_hub --export_path=hub", "no --model_checkpoint_path"),
-    ],
-)
-def test_a_mistake_is_reported_before_tensorflow_is_imported(
-    folder, command, message
-):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *command.split()],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "HOME": str(folder)},
-    )
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"error: {message}"), line
-    assert done.returncode == 2
+MISTAKES = [
+    (f"{CLASSIFIER} --use_tpu --tpu_name=", "--tpu_name is empty; "),
+    (f"{PRETRAINING} --use_tpu --tpu_name=", "--tpu_name is empty; "),
+    (f"{CLASSIFIER} --init_checkpoint=none", "none: no such checkpoint; "),
+    (f"{PRETRAINING} --init_checkpoint=none", "none: no such checkpoint; "),
+    (
+        "extract_features --input_file=train.tsv --output_file=v.jsonl "
+        "--vocab_file=vocab.txt --bert_config_file=config.json "
+        "--init_checkpoint=none",
+        "none: no such checkpoint; ",
+    ),
+    ("fill_mask --init_checkpoint=none", "none: no such checkpoint; "),
+    ("fill_mask --init_checkpoint=tuned", "tuned: no masked-LM head; "),
+    ("fill_mask --init_checkpoint=model", "model: is an export; expected"),
+    (
+        "fill_mask --init_checkpoint=tuned/model.ckpt-7",
+        "tuned/model.ckpt-7: no masked-LM head; ",
+    ),
+    (PRETRAINING, "train.tsv: is text, not TFRecords; make TFRecords of"),
+    ("predict", "missing --model; "),
+    ("predict --model=none", "none: no saved_model.pb; "),
+    ("predict --model=model", "model: not among the exports of this user"),
+    ("export_hub --export_path=hub", "no --model_checkpoint_path"),
+]
 
 
-PROGRAM_OF_ALL = """
-import importlib, sys
-sys.modules["tensorflow"] = None
-from tasks import main
-for name in sys.argv[1:]:
-    script = importlib.import_module(f"run_{name}")
-    flags = "--do_train --output_dir=run"
-    if name == "pretraining":
-        flags += " --bert_config_file=a/config.json --input_file=a/train"
-    else:
-        flags += " --vocab_file=vocab.txt --bert_config_file=config.json"
-        flags += f" --train_file={name}"
-    if name == "classifier":
-        flags += ".tsv --task_name=tsv --text_column=text --label_column=label"
-    if name == "swag":
-        flags += ".jsonl"
-    assert main.run(script.main, [name, *flags.split()]) == 2
-"""
+def test_mistakes_are_reported_before_tensorflow_is_imported(folder):
+    lines = errors_of([command for command, _ in MISTAKES], folder)
+    for line, (_, message) in zip(lines, MISTAKES, strict=True):
+        assert line.startswith(f"error: {message}")
+
+
+def command_of(task):
+    """A command that trains into `run`."""
+    command = f"run_{task} --do_train --output_dir=run "
+    if task == "pretraining":
+        return (
+            f"{command} --bert_config_file=a/config.json --input_file=a/train"
+        )
+    command += "--vocab_file=vocab.txt --bert_config_file=config.json "
+    command += f"--train_file={task}"
+    more = ".tsv --task_name=tsv --text_column=text --label_column=label"
+    return command + {"classifier": more, "swag": ".jsonl"}.get(task, "")
 
 
 def test_a_folder_in_which_another_run_trains(folder):
@@ -130,16 +128,8 @@ def test_a_folder_in_which_another_run_trains(folder):
     swag = {"context": "a", "choices": ["a", "b"], "label": 0}
     (folder / "swag.jsonl").write_text(json.dumps(swag))
     with locks.hold(str(folder / "run" / ".lock"), "run"):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM_OF_ALL, *TRAIN],
-            capture_output=True,
-            text=True,
-            cwd=folder,
-            env={"PYTHONPATH": str(ROOT), "HOME": str(folder)},
-        )
+        lines = errors_of(map(command_of, TRAIN), folder)
         left = [path.name for path in (folder / "run").iterdir()]
-    assert done.returncode == 0, done.stderr
-    lines = [x for x in done.stderr.splitlines() if x.startswith("error")]
     assert len(lines) == len(TRAIN)
     for line in lines:
         assert line.startswith(f"error: run: in use by process {os.getpid()} ")
