@@ -1,6 +1,4 @@
-import collections
 import gzip
-import tracemalloc
 
 import pytest
 
@@ -63,21 +61,6 @@ def test_a_blank_line_between_rows_is_an_empty_text(tmp_path):
         (2, [""]),
         (3, ["two"]),
     ]
-
-
-@pytest.mark.parametrize("name", ["x.tsv.gz", "x.csv.gz"])
-def test_blank_lines_take_no_memory(tmp_path, name):
-    lines = b"one\r\n" + b"\r\n" * 100_000 + b'"two\r\n\r\n"\r\n\r\n'
-    path = write(tmp_path, name, gzip.compress(lines))
-    tracemalloc.start()
-    rows = tables.rows(path, [0], header=False)
-    last = collections.deque(rows, maxlen=1)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    end = '"' if name == "x.tsv.gz" else "two\r\n\r\n"
-    line = 100_002 + 2 * (end == '"')
-    assert last == collections.deque([(line, [end])])
-    assert peak < 2_000_000
 
 
 def test_only_newlines_end_lines(tmp_path):

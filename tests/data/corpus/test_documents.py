@@ -1,7 +1,6 @@
 """Corpora: documents, rejected files, and partitions."""
 
 import gzip
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -64,26 +63,6 @@ def test_scan_counts_documents_and_bytes(tmp_path):
     assert found.num_partitions == 1
 
 
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        (b"a\nb \xc0\n", ":2: invalid UTF-8 byte 0xc0 at column 3; convert"),
-        (b"a\n\n\xed\xa0\x80", ":3: invalid UTF-8 byte 0xed at column 1; "),
-        (b"a\rb\r\rc\r", ":1: line ends are lone carriage returns; expec"),
-    ],
-)
-@pytest.mark.parametrize("block", [1, 2, 1 << 20])
-def test_bad_bytes_name_file_and_line(
-    tmp_path, monkeypatch, block, content, message
-):
-    monkeypatch.setattr(corpus, "_BLOCK", block)
-    good = write(tmp_path / "a.txt", "a\n")
-    bad = write(tmp_path / "b.txt", content)
-    with pytest.raises(UserError) as error:
-        corpus.scan([good, bad])
-    assert str(error.value).startswith(bad + message)
-
-
 def test_a_corpus_without_documents_is_rejected(tmp_path):
     files = [
         write(tmp_path / "a.txt", ""),
@@ -140,17 +119,6 @@ def test_a_document_that_is_too_long_is_named(tmp_path, content, line):
         "--max_document_mb"
     )
     assert corpus.scan([path], max_document_mb=3).num_documents >= 1
-
-
-def test_short_lines_of_a_long_document_need_little_memory(tmp_path):
-    """A string for each line needs 15 times the size of the text."""
-    path = write(tmp_path / "a.txt", b"a b\n" * 2_000_003)
-    tracemalloc.start()
-    (text,) = corpus.documents(path)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert len(text) == 8_000_012
-    assert peak < 64e6
 
 
 def test_reading_stops_at_the_limit(tmp_path):

@@ -7,7 +7,6 @@ import random
 from collections import Counter
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -182,14 +181,6 @@ def corpus(seed, documents=401):
     )
 
 
-def test_15_percent_of_the_rows_is_masked():
-    instances = instances_of(corpus(3), InstanceSettings())
-    rows = sum(len(x.ids) for x in instances)
-    masks = sum(len(x.masked_lm_ids) for x in instances)
-    assert rows > 100_000
-    assert masks / rows == pytest.approx(0.15, abs=0.003)
-
-
 def test_half_of_the_pairs_are_random():
     # A document of two sentences gives one pair if the next is the actual
     # one; else it gives two, since the second sentence is put back.
@@ -215,20 +206,6 @@ def test_10_percent_of_the_documents_are_cut_short():
     assert n > 3500
     assert set(lengths) == set(range(2, 11))
     assert near(lengths[10], n, 0.9 + 0.1 / 9)
-
-
-def test_short_targets_are_uniform():
-    documents = numbered([[1] * 10] * 4001)
-    options = InstanceSettings(max_seq_length=13, short_seq_prob=1.0)
-    lengths = Counter(
-        len(x.ids) - 3
-        for x in instances_of(documents, options)
-        if not x.is_random_next and (unmasked(x)[0][0] - FIRST) % 10 == 0
-    )
-    n = lengths.total()
-    assert n > 1500
-    assert set(lengths) == set(range(2, 11))
-    assert all(near(lengths[x], n, 1 / 9) for x in lengths)
 
 
 def test_a_pass_is_a_function_of_its_arguments():

@@ -6,9 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from data import features
 from data.pretraining import draws, masking, packing
-from data.pretraining.instances import Pairs
 from data.pretraining.settings import InstanceSettings
 from tests.helpers.pretraining_rows import (
     FIRST,
@@ -117,60 +115,3 @@ def test_packed_rows_hold_whole_instances_with_their_masks():
             assert count == masking.count_masks(
                 np.array(len(x.ids)), options.masks
             )
-
-
-def test_rows_are_joined_and_padded(monkeypatch):
-    documents = numbered([[2, 1], [1, 1], [1, 2]])
-    settings = InstanceSettings(
-        max_seq_length=13,
-        max_predictions_per_seq=3,
-        masked_lm_prob=0.0,  # one of each instance
-        pack_sequences=True,
-    )
-    starts, stops = np.array([[0, 5, 3], [2, 6, 4]]), [[2, 6, 4], [3, 7, 5]]
-    pairs = Pairs(
-        starts[0],
-        np.array(stops[0]),
-        starts[1],
-        np.array(stops[1]),
-        np.array([False, True, True]),
-    )
-    monkeypatch.setattr(
-        "data.pretraining.instances.draw_pairs", lambda *_: pairs
-    )
-    monkeypatch.setattr(
-        "data.pretraining.packing.pack",
-        lambda *_: (np.array([2, 0, 1]), np.array([2, 3])),
-    )
-    rows = make_rows(documents, settings, vocabulary(97))
-    (one, two), (three,) = (
-        to_instances({n: v[i : i + 1] for n, v in rows.items()})
-        for i in range(2)
-    )
-    assert [unmasked(x) for x in (one, two, three)] == [
-        ([8], [9]),
-        ([5, 6], [7]),
-        ([10], [11]),
-    ]
-    for name in ("input_ids", "masked_lm_positions", "masked_lm_ids"):
-        del rows[name]
-    assert {name: values.tolist() for name, values in rows.items()} == {
-        "input_mask": [[1] * 11 + [0] * 2, [1] * 5 + [0] * 8],
-        "segment_ids": [
-            [0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0],
-            [0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
-        ],
-        "masked_lm_weights": [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]],
-        "next_sentence_labels": [[1, 0], [1, 0]],
-        "position_ids": [
-            [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5, 0, 0],
-            [0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0],
-        ],
-        "sequence_ids": [
-            [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 0, 0],
-            [1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
-        ],
-        "next_sentence_positions": [[0, 5], [0, 0]],
-        "next_sentence_weights": [[1.0, 1.0], [1.0, 0.0]],
-    }
-    assert rows.keys() < features.packed_schema(13, 3, 2).keys()

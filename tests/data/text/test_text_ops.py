@@ -214,24 +214,6 @@ def test_offsets_slice_the_source_of_each_token(tokenizer, text, slices):
     ] == slices
 
 
-def test_slices_of_ascii_are_the_tokens(tokenizer):
-    rng = random.Random(0)
-    words = ["un", "aff", "able", "a", "b", "the", "hello", " ", ", ", "A", "."]
-    texts = ["".join(rng.choices(words, k=17)) for _ in range(300)]
-    ids, starts, limits = (
-        rows.merge_dims(1, 2).to_list()
-        for rows in tokenizer.tokenize_with_offsets(texts)
-    )
-    known = 0
-    for number, text in enumerate(texts):
-        for i, start, limit in zip(ids[number], starts[number], limits[number]):
-            if i != tokenizer.unk_id:
-                token = (SPECIAL + WORDPIECES)[i].removeprefix("##")
-                assert text[start:limit].lower() == token
-                known += 1
-    assert known > 1000
-
-
 def plain_pack(a, b, seq_length):
     """The original's `_truncate_seq_pair` and the assembly after it."""
     a, b = list(a), None if b is None else list(b)

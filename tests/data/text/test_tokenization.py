@@ -1,8 +1,6 @@
 """Tokenization: the results of the original release, on every string."""
 
 import random
-import string
-import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -337,31 +335,6 @@ def test_a_full_memo_is_emptied(vocab_file, monkeypatch):
     for word in ["a", "b", "un", "the", "b", "a", "un"]:
         assert tokenizer.tokenize(f"{word} ab") == [word, "a", "##b"]
         assert 0 < len(tokenizer._memo) <= 3
-
-
-@pytest.mark.parametrize("kind", ["Thai", "base64", "short", "numbers"])
-def test_the_memory_of_the_memo_is_bounded(kind, vocab_file, monkeypatch):
-    monkeypatch.setattr(tokenization, "MEMO_BYTES", 1_000_000)
-    rng = random.Random(kind)
-    letters, length = {
-        "Thai": ("".join(map(chr, range(0xE01, 0xE2F))), 150),
-        "base64": (string.ascii_letters + string.digits + "+/", 76),
-        "short": ("".join(map(chr, range(0x1D400, 0x1D440))), 3),
-        "numbers": (string.digits, 32),
-    }[kind]
-    words = ["".join(rng.choices(letters, k=length)) for _ in range(9000)]
-    tokenizer = tokenization.FullTokenizer(vocab_file)
-    for word in tokenizer.vocab:  # fills the tables of characters
-        tokenizer.tokenize(word + letters)
-    most = 0
-    tracemalloc.start()
-    for first in range(0, len(words), 100):
-        for word in words[first : first + 100]:
-            tokenizer.tokenize(word)
-        most = max(most, tracemalloc.get_traced_memory()[0])
-    tracemalloc.stop()
-    assert most < 1_100_000
-    assert (not tokenizer._memo) == (length > 32)
 
 
 @settings(deadline=None, max_examples=300, derandomize=True)

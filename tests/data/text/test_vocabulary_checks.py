@@ -34,25 +34,6 @@ def test_a_good_vocabulary_is_fine(tmp_path):
         assert found[0].message == f"{path}: {len(tokens)} tokens, {casing}"
 
 
-def test_files_that_no_script_reads(tmp_path):
-    path = tmp_path / "vocab.txt"
-    for tokens, start, message in (
-        (LOWER[1:], "", "no [PAD] among 8 tokens"),
-        (LOWER, "\ufeff", "1: starts with a UTF-8 byte order mark"),
-        ([*LOWER, "the"], "", "10: duplicate token 'the', first on line 7"),
-        ([*LOWER[:7], "", "x"], "", "8: empty line"),
-        (["<unk>\t0", *LOWER], "", "1: tab in token"),
-    ):
-        write(path, tokens, start=start)
-        with pytest.raises(UserError) as caught:
-            Tokenizer(str(path))
-        line = str(caught.value)
-        assert line.startswith((f"{path}:{message}", f"{path}: {message}"))
-    path.write_bytes(b"PK\x03\x04")
-    with pytest.raises(UserError, match="a zip archive"):
-        Tokenizer(str(path))
-
-
 def test_readable_files_that_are_suspicious(tmp_path):
     path = write(tmp_path / "vocab.txt", LOWER, end="\r\n")
     found = vocabulary_checks.check_file(Tokenizer(path))

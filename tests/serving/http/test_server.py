@@ -146,19 +146,12 @@ def test_bytes_and_numbers_reach_other_signatures(client, signatures):
         (b"{'a'", "JSON is malformed"),
         (b"[" * 100_000, "nested too deep"),
         (b'{"instances": ' + b"[" * 300 + b"]" * 300 + b"}", "text is"),
-        (b'{"instances": ["a", ' + b"[" * 300 + b"]" * 300 + b"]}", "text is"),
-        (b"\xff", "JSON is malformed"),
         (b"[1]", '"instances" or "inputs"'),
-        (b'{"instances": [], "inputs": []}', '"instances" or "inputs"'),
         (b'{"instances": []}', "0 examples"),
-        (b'{"inputs": {"text": []}}', "0 examples"),
         (b'{"inputs": {"other": ["a"]}}', "expected text"),
-        (b'{"instances": ["a", {"other": "a"}]}', "expected text"),
         (b'{"instances": ["a", 1]}', "text is ['a', 1]"),
-        (b'{"instances": ["a", ["b"]]}', "text is ['a', ['b']]"),
         (b'{"instances": [["a"]]}', "string of shape"),
         (b'{"instances": "a"}', "instances is a str; expected a list"),
-        (b'{"inputs": "a"}', "text is 'a'"),
         (rb'{"instances": ["\ud83d"]}', "Input data was truncated"),
         (b'{"instances": [{"b64": "?"}]}', "text is"),
         (b'{"instances": ["a"], "signature_name": ["x"]}', "one of"),
@@ -166,26 +159,12 @@ def test_bytes_and_numbers_reach_other_signatures(client, signatures):
         (b'{"instances": ["a"], "signature_name": "tokens"}', "input_ids"),
         (
             b'{"signature_name": "tokens", "inputs": {"input_ids": [[1]], '
-            b'"input_mask": [[1.5]], "segment_ids": [[0]]}}',
-            "input_mask is [[1.5]]",
-        ),
-        (
-            b'{"signature_name": "tokens", "inputs": {"input_ids": [[1]], '
             b'"input_mask": [[1], [1]], "segment_ids": [[0]]}}',
             "1 and 2 examples",
         ),
-        (
-            b'{"signature_name": "tokens", "inputs": {"input_ids": [[1]], '
-            b'"input_mask": [[99999999999999999999]], "segment_ids": [[0]]}}',
-            "input_mask is",
-        ),
-        (
-            b'{"signature_name": "tokens", "inputs": {"input_ids": [[9999]], '
-            b'"input_mask": [[1]], "segment_ids": [[0]]}}',
-            "9999 is not in [0, ",
-        ),
+        (TOKENS_BODY % b"9999", "9999 is not in [0, "),
+        (TOKENS_BODY % b"1.5", "input_ids is [[1.5]]"),
         (TOKENS_BODY % b"4294967301", "input_ids is [[4294967301]]"),
-        (TOKENS_BODY % b"true", "input_ids is [[True]]"),
     ],
 )
 def test_what_does_not_fit_is_answered_by_400(client, body, part):

@@ -5,8 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from common.errors import UserError
 from tasks.squad import examples as squad
@@ -250,55 +248,3 @@ def test_words_are_counted_at_the_originals_white_space():
     numbers = squad.word_numbers("\na b\u00a0c\u202fd ")
     np.testing.assert_array_equal(numbers, [-1, 0, 0, 1, 1, 1, 1, 2, 2])
     assert len(squad.word_numbers("")) == 0
-
-
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(st.characters(), max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(["id", "text", "qas"]), inner)
-    ),
-    max_leaves=4,
-)
-
-
-def nodes(value, path=()):
-    """Paths to everything inside a JSON value."""
-    yield path
-    pairs = []
-    if isinstance(value, dict):
-        pairs = value.items()
-    elif isinstance(value, list):
-        pairs = enumerate(value)
-    for key, inner in pairs:
-        yield from nodes(inner, (*path, key))
-
-
-@settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(st.data())
-def test_any_change_is_read_or_reported(write, data):
-    whole = content(question(is_impossible=False), question("q2"))
-    if data.draw(st.booleans()):
-        whole = [record("q1"), record("q2")]
-    path = data.draw(st.sampled_from(list(nodes(whole))[1:]))
-    parent = whole
-    for key in path[:-1]:
-        parent = parent[key]
-    if data.draw(st.booleans()):
-        parent[path[-1]] = data.draw(JSON)
-    else:
-        del parent[path[-1]]
-    file = write(whole)
-    for needed in (squad.NOTHING, squad.TEXTS, squad.SPANS):
-        try:
-            dataset = squad.read(file, needed)
-        except UserError as error:
-            assert str(error).startswith(file)
-        else:
-            assert all(x.context.encode() is not None for x in dataset.examples)
