@@ -1,18 +1,13 @@
 """create_vocab from text to a vocabulary that the tokenizer reads."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 import create_vocab
-from common import storage
 from data.corpus import word_counts
 from data.text import tokenization, vocabulary, vocabulary_slots
 from tests.helpers import text
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
 @pytest.fixture
@@ -63,44 +58,6 @@ def test_casing(run_script, tmp_path, flag, word):
     vocab = vocabulary.read_vocabulary(str(output))
     assert word in vocab
     assert "[unused98]" in vocab
-
-
-def test_hash_seeds_change_nothing(corpus, tmp_path):
-    """Each process draws another order of Python's and the learner's sets."""
-    contents = set()
-    for seed in ("1", "2"):
-        output = tmp_path / f"vocab{seed}.txt"
-        subprocess.run(
-            [
-                sys.executable,
-                os.path.join(ROOT, "create_vocab.py"),
-                f"--input_file={corpus}",
-                f"--output_file={output}",
-                "--vocab_size=150",
-            ],
-            check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-        )
-        contents.add(output.read_bytes())
-    assert len(contents) == 1
-
-
-def test_two_runs_that_write_one_vocabulary_do_not_meet(tmp_path, monkeypatch):
-    path, first = str(tmp_path / "vocab.txt"), ["a"]
-    sync = storage.sync
-
-    def interrupted(temporary):
-        sync(temporary)
-        if first:  # another process writes at the worst moment
-            with monkeypatch.context() as other:
-                other.setattr(os, "getpid", lambda: 13)
-                vocabulary.write_vocabulary(path, [first.pop(), "b"])
-
-    monkeypatch.setattr(storage, "sync", interrupted)
-    vocabulary.write_vocabulary(path, ["c", "d"])
-    assert (tmp_path / "vocab.txt").read_text() == "c\nd\n"
-    assert os.listdir(tmp_path) == ["vocab.txt"]
 
 
 @pytest.fixture

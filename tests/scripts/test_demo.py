@@ -13,7 +13,6 @@ from modeling.models import build_pretraining_model
 from reports import demo_page
 from serving import asking
 from tests.helpers import model_files
-from tests.helpers.classifier_files import write_export
 from tests.helpers.html_page import Page
 
 
@@ -106,71 +105,6 @@ def test_a_checkpoint_without_the_head_fills_no_masks(tmp_path):
     assert "without a masked-LM head" in page
 
 
-@pytest.mark.long
-def test_an_export_is_asked_for_labels(tmp_path):
-    folder = write_export(tmp_path, pairs=True)
-    found = client_of(demo.forms_of_export, folder, trust_model=True)
-    response = found.post("/ask", data={"text": "the cat", "text_b": "a dog"})
-    page = texts(response)
-    assert all(f"{name} 0." in page for name in ("no", "yes", "maybe"))
-
-
-@pytest.mark.parametrize(
-    ("inputs", "has_choices", "outputs", "data", "expected"),
-    [
-        (
-            ["question", "context"],
-            False,
-            {
-                "answer": np.array([b"Anna"]),
-                "probability": np.array([0.75], "f4"),
-                "start": np.array([3]),
-                "end": np.array([7]),
-            },
-            {"question": "who ?", "context": "no Anna is"},
-            "Anna probability 0.75 no Anna is",
-        ),
-        (
-            ["text"],
-            False,
-            {
-                "entities": np.array([[b"Rome", b""]]),
-                "types": np.array([[b"LOC", b""]]),
-                "starts": np.array([[3, -1]]),
-                "ends": np.array([[7, -1]]),
-                "scores": np.array([[0.75, 0]], "f4"),
-            },
-            {"text": "in Rome ."},
-            "in Rome LOC 0.75 .",
-        ),
-        (
-            ["context", "choices"],
-            True,
-            {
-                "label": np.array([1]),
-                "probabilities": np.array([[0.25, 0.75]], "f4"),
-            },
-            {"context": "x", "choices": "bad one\n\ngood one\n"},
-            "good one good one 0.750 bad one 0.250",
-        ),
-    ],
-)
-def test_each_task_has_its_view(
-    monkeypatch, inputs, has_choices, outputs, data, expected
-):
-    asked = []
-
-    def call(strings):
-        asked.append(strings)
-        return outputs
-
-    served = asking.ServedModel(call, inputs, has_choices)
-    monkeypatch.setattr(asking, "load", lambda settings: served)
-    found = client_of(demo.forms_of_export, "export")
-    assert expected in texts(found.post("/ask", data=data))
-    assert list(asked[0]) == inputs
-
-
 def test_the_labels_and_a_text_that_is_cut_are_told(monkeypatch):
     def call(strings):
         return {
@@ -218,28 +152,3 @@ def test_a_model_of_others_needs_trust(run_script, tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"")
     code, _, err = run_script(demo, model=tmp_path, port=0)
     assert code == 2 and "--trust_model" in err
-
-
-def test_a_port_in_use_is_named_before_the_model_is_loaded(
-    run_script, checkpoint, monkeypatch
-):
-    opened = demo_page.listen(0)
-    port = opened.getsockname()[1]
-    monkeypatch.setattr(demo, "forms_of_run", None)
-    code, _, err = run_script(demo, model=checkpoint, port=port)
-    assert code == 2 and f"--port={port}: Address already in use" in err
-    opened.close()
-
-
-def test_without_the_library_one_line_tells_how_to_get_it(
-    run_script, checkpoint, hide_package
-):
-    hide_package("flask")
-    code, _, err = run_script(demo, model="nix")  # the model comes first
-    assert code == 2 and "nix: no model" in err
-    code, _, err = run_script(demo, model=checkpoint)
-    assert (code, err) == (
-        2,
-        "error: missing packages: flask; "
-        "in the checkout: pip install -r requirements/demo.txt\n",
-    )

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import run_classifier
-import run_ner
 import run_pretraining
 from common import tensor_files
 from common.storage import size
@@ -79,16 +78,6 @@ def test_a_classifier_predicts_as_before(folder, run_script):
     )
     found = np.loadtxt(folder / "test_results.tsv")
     np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_words_are_labelled_as_before(folder, run_script):
-    """By the names in `task.json`."""
-    folder /= "ner"
-    expected = (folder / "predictions.conll").read_text()
-    (folder / "predictions.conll").unlink()
-    predict(run_script, run_ner, folder, predict_file=folder / "test.conll")
-    assert (folder / "predictions.conll").read_text() == expected
-    assert " B-ANIMAL B-ANIMAL\n" in expected
 
 
 def test_an_export_answers_as_before(folder, ask):

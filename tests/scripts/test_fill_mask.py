@@ -137,15 +137,6 @@ def test_wrong_sentences_are_named(fill, original, sentences, message):
     assert message in lines[-1]
 
 
-def test_an_index_without_its_end_is_damaged(fill, original, tmp_path):
-    shutil.copytree(original, tmp_path / "model")
-    path = tmp_path / "model" / "bert_model.ckpt.index"
-    path.write_bytes(path.read_bytes()[:97])
-    prefix = str(path).removesuffix(".index")
-    line = fill(prefix, "a [MASK]\n", code=2)[-1]
-    assert "the checkpoint is damaged" in line
-
-
 def test_an_unknown_casing_is_that_of_the_vocabulary(tmp_path, capsys):
     text.write_vocabulary(tmp_path / "vocab.txt")
     (tmp_path / "bert_model.ckpt.index").touch()

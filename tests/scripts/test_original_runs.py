@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 v1 = tf.compat.v1
 RECORDS, ROWS, STEPS, SAVED = 23, 4, 5, 3
 PEAK, WARMUP = 0.01, 2
+ENDINGS = ("/adam_m", "/adam_v", "global_step")  # of what a run adds
 
 
 class Original:
@@ -176,23 +177,11 @@ def test_the_next_steps_are_those_of_the_original(original, resume, tmp_path):
         np.testing.assert_allclose(value, expected[name], atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("ending", "message"),
-    [
-        (("/adam_m", "/adam_v", "global_step"), "has no global_step"),
-        (
-            ("pooler/dense/bias/adam_v",),
-            "checkpoint 3 has no bert/pooler/dense",
-        ),
-    ],
-)
-def test_a_checkpoint_without_moments_is_rejected(
-    original, resume, tmp_path, ending, message
-):
+def test_a_checkpoint_without_moments_is_rejected(original, resume, tmp_path):
     """As those that the original released."""
     path = str(tmp_path / "released.ckpt")
-    tensor_files.write(path, tensor_files.read(original[0], ending))
+    tensor_files.write(path, tensor_files.read(original[0], ENDINGS))
     line = resume(path, 2).splitlines()[-1]
-    assert line.startswith(f"error: {path}: {message}")
+    assert line.startswith(f"error: {path}: has no global_step")
     assert line.endswith("omit --resume_optimizer")
     assert not (tmp_path / "run").exists()

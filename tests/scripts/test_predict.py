@@ -15,7 +15,6 @@ import predict
 from common import text_lines
 from common.errors import UserError
 from serving import answer_lines, asking, known_exports
-from tasks.classification.examples import MULTI_LABEL, REGRESSION
 from tests.helpers.classifier_files import write_export
 
 LINES = [
@@ -57,37 +56,6 @@ def test_each_line_has_its_answer_at_any_batch_size(single, ask, batch_size):
             atol=2e-6,
         )
     assert len({tuple(x["probabilities"].values()) for x in answers}) > 4
-
-
-@pytest.mark.long
-def test_two_texts_have_a_tab_between_them_or_names(pair, ask):
-    _, by_tab, _ = ask(pair, b"the cat\ta dog\r\na tree\t\n")
-    lines = [
-        {"text_b": "a dog", "text": "the cat", "more": 1},
-        {"text": "a tree", "text_b": ""},
-    ]
-    content = "\n".join(map(json.dumps, lines)).encode()
-    _, by_name, _ = ask(pair, content, "--json")
-    assert by_tab == by_name and len(by_tab) == 2
-    _, turned, _ = ask(pair, b"a dog\tthe cat\n", inputs="text_b,text")
-    assert turned == by_tab[:1]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("kind", "names"), [(MULTI_LABEL, ("a", "b", "c")), (REGRESSION, ())]
-)
-def test_several_labels_and_numbers_are_answered(tmp_path, ask, kind, names):
-    model = write_export(tmp_path, kind, names)
-    _, answers, _ = ask(model, "\n".join(LINES).encode())
-    assert len(answers) == len(LINES)
-    for found in answers:
-        if kind == REGRESSION:
-            assert list(found) == ["value"]
-            assert isinstance(found["value"], float)
-        else:
-            chosen = [k for k, p in found["probabilities"].items() if p >= 0.5]
-            assert found["label"] == ",".join(chosen)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,11 @@
 import gzip
 import json
 import os
-import pathlib
-import signal
-import subprocess
-import sys
 
 import pytest
 
 import prepare_corpus
-from data.corpus import corpus_writer, preparation, raw_text
+from data.corpus import corpus_writer, raw_text
 from data.corpus import documents as corpus
 
 BOOK = "The cat sleeps. It\nis old.\n\nThe dog\tsees it.\n"
@@ -93,24 +89,6 @@ def test_binary_files_of_a_folder_are_skipped(prepare, tmp_path):
     assert f"{folder}: no text file in this folder" in err
 
 
-def test_lists_globs_and_folders_keep_their_order(prepare, raw):
-    output, _, _ = prepare(
-        f"{raw}/b*,{raw}/articles.jsonl.gz,{raw}/books/book.txt"
-    )
-    at = CORPUS.index("The cat")
-    articles, book = CORPUS[:at], CORPUS[at:]
-    assert output.read_text() == f"{book}\n{articles}{book}"
-
-
-def test_files_of_a_folder_are_sorted_by_their_paths(tmp_path):
-    names = ["a/b/c.txt", "a/d.txt", "e.txt", "f/g.txt", "h.txt"]
-    for name in reversed(names):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    found = preparation.files_below(str(tmp_path))
-    assert found == [f"{tmp_path}/{name}" for name in names]
-
-
 def test_blank_lines_between_documents(prepare, raw):
     output, _, err = prepare(raw / "books", document_boundary="blank_line")
     assert output.read_text() == (
@@ -137,15 +115,6 @@ def test_processes_change_no_byte(prepare, tmp_path, monkeypatch):
     lines = gzip.decompress(contents.pop()).decode().splitlines()
     assert lines.count("") == 18
     assert lines.count("Number 20 is here.") == 6
-
-
-def test_compressed_bytes_do_not_depend_on_the_time(prepare, raw):
-    contents = [
-        prepare(raw, name)[0].read_bytes() for name in ("one.gz", "two.gz")
-    ]
-    assert gzip.decompress(contents[0]).decode() == CORPUS
-    assert contents[0] == contents[1]
-    assert contents[0][4:8] == bytes(4)
 
 
 @pytest.mark.parametrize(
@@ -209,35 +178,6 @@ def test_a_share_without_a_document_is_rejected(prepare, tmp_path):
     _, _, err = prepare(articles, code=2, held_out=1e-6)
     assert "--held_out=1e-06: 0 of 3 documents; expected" in err
     assert list(tmp_path.iterdir()) == [articles]
-
-
-WRITER = """
-import sys
-from data.corpus import corpus_writer
-
-with corpus_writer.open_text(sys.argv[1]) as write:
-    write("One.\\n")
-    print("written", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_a_killed_run_leaves_the_output_as_it_was(tmp_path):
-    output = tmp_path / "corpus.txt"
-    output.write_text("precious\n")
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, output],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=pathlib.Path(prepare_corpus.__file__).parent,
-    ) as process:
-        assert process.stdout.readline() == b"written\n"
-        process.kill()
-        assert process.wait() == -signal.SIGKILL
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *(".corpus.txt.lock", "corpus.txt", "corpus.txt.partial"),
-    ]
-    assert output.read_text() == "precious\n"
 
 
 def test_a_second_run_into_the_same_file_ends(tmp_path, prepare):
@@ -380,19 +320,3 @@ def test_wrong_flags(refused, tmp_path, flags, message):
     }
     good = {"input_file": tmp_path / "good.txt"}
     assert message in refused(**{**good, **filled})
-
-
-def test_a_mistake_is_reported_from_a_process(refused, tmp_path):
-    """The pool ends, and what was written before is gone."""
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"One. Two.\n\n" * 100_000 + b"\xff")
-    line = refused(input_file=path, num_processes=2)
-    assert ":200001: invalid UTF-8 byte 0xff" in line
-
-
-def test_an_output_that_cannot_be_written(refused, tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("One.")
-    (tmp_path / "b.txt.partial").mkdir()
-    line = refused(input_file=path, output_file=tmp_path / "b.txt")
-    assert "b.txt: cannot be written: Is a directory, " in line

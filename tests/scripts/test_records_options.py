@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from data import features
-from data.corpus import documents
 from tests.helpers import text
 
 S, P = 64, 9
@@ -93,14 +92,6 @@ def test_packed_rows_hold_the_instances_of_plain_ones(create):
     assert (packed["position_ids"][rows, starts] == 0).all()
 
 
-@pytest.mark.long
-def test_packed_bytes_do_not_depend_on_processes(create, monkeypatch):
-    monkeypatch.setattr(documents, "PARTITION_BYTES", 1997)
-    one, _, _, _ = create("one", "--pack_sequences")
-    two, _, _, _ = create("two", "--pack_sequences", num_processes=2)
-    assert one == two
-
-
 def test_small_groups_count_for_more(create, folder):
     names = f"big={folder}/corpus.txt,little={folder}/small.txt"
     records, run, out, _ = create("out", input_file=names, dupe_factor=20)
@@ -146,12 +137,6 @@ def test_one_named_group_is_the_corpus(create, folder):
     assert plain == named
 
 
-def test_a_file_may_have_an_equals_sign(create, folder):
-    (folder / "corpus.txt").rename(folder / "lang=en.txt")
-    records, run, _, _ = create("out", input_file=folder / "lang=en.txt")
-    assert records and "groups" not in run
-
-
 @pytest.mark.parametrize(
     ("named", "message"),
     [
@@ -178,40 +163,3 @@ def test_a_group_of_one_document_is_reported(create, folder):
     names = f"a={folder}/corpus.txt,b={folder}/small.txt"
     _, _, _, err = create("out", code=2, input_file=names)
     assert "1 document" in err and "small.txt" in err.splitlines()[-1]
-
-
-def masked_words(rows, word_of):
-    """Counts words with both masked and unmasked tokens."""
-    split = 0
-    for row in range(len(rows["input_ids"])):
-        real = rows["masked_lm_weights"][row] > 0
-        positions = set(rows["masked_lm_positions"][row][real].tolist())
-        length = int(rows["input_mask"][row].sum())
-        for a, b in word_of(rows, row, length):
-            split += (a in positions) != (b in positions)
-    return split
-
-
-def test_words_of_segmented_text_are_masked_whole(create, folder):
-    letters = "我们使用语言"
-    tokens = [*text.VOCABULARY, *letters]
-    (folder / "vocab.txt").write_text("".join(f"{t}\n" for t in tokens))
-    (folder / "corpus.txt").write_text("我们 使用 语言 .\n语言 我们 .\n\n" * 17)
-    ids = {letter: tokens.index(letter) for letter in letters}
-    pairs = {ids["我"]: ids["们"], ids["使"]: ids["用"], ids["语"]: ids["言"]}
-
-    def word_of(rows, row, length):
-        ids = rows["input_ids"][row].copy()
-        real = rows["masked_lm_weights"][row] > 0
-        positions = rows["masked_lm_positions"][row][real]
-        ids[positions] = rows["masked_lm_ids"][row][real]
-        for a in range(length - 1):
-            if pairs.get(ids[a]) == ids[a + 1]:
-                yield a, a + 1
-
-    schema = features.pretraining_schema(S, P)
-    flags = ("--do_whole_word_mask", "--word_boundaries")
-    whole, _, _, _ = create("whole", *flags)
-    assert masked_words(parse(whole, schema), word_of) == 0
-    without, _, _, _ = create("without", flags[0])
-    assert masked_words(parse(without, schema), word_of) > 20

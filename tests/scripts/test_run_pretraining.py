@@ -34,11 +34,10 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pretraining")
     write_records(folder / "train.tfrecord", 23)
     write_records(folder / "held_out.tfrecord", 7, seed=2)
-    for name, rate in (("config", 0.1), ("exact", 0.0)):
-        config = small.config(
-            hidden_dropout_prob=rate, attention_probs_dropout_prob=rate
-        )
-        (folder / f"{name}.json").write_text(config.to_json())
+    config = small.config(
+        hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1
+    )
+    (folder / "config.json").write_text(config.to_json())
     return folder
 
 
@@ -134,36 +133,6 @@ def test_two_steps_and_two_more_are_four(
     )
 
 
-@pytest.mark.long
-def test_the_same_seed_gives_the_same_weights(pretrain, four_steps, tmp_path):
-    ends = []
-    for name, seed in (("same", 12345), ("other", 7)):
-        output = tmp_path / name
-        pretrain(output, "--do_train", num_train_steps=4, random_seed=seed)
-        ends.append(tensors(output / "model.ckpt-4"))
-    straight = tensors(four_steps / "model.ckpt-4")
-    assert_same_bits(ends[0], straight)
-    name = "bert/pooler/dense/kernel"
-    assert (ends[1][name] != straight[name]).any()
-
-
-@pytest.mark.long
-def test_two_devices_give_the_loss_of_one(pretrain, folder, tmp_path):
-    seen = []
-    for distribution in ("one_device", "mirrored"):
-        output = tmp_path / distribution
-        pretrain(
-            output,
-            "--do_train",
-            num_train_steps=3,
-            distribution=distribution,
-            bert_config_file=folder / "exact.json",
-            eval_batch_size=8,
-        )
-        seen.append([float.fromhex(loss) for loss in losses(output)])
-    np.testing.assert_allclose(seen[0], seen[1], atol=1e-5)
-
-
 def test_results_have_the_originals_keys(pretrain, four_steps):
     out, _ = pretrain(four_steps, "--do_eval")
     values = run_folders.results(four_steps)
@@ -189,14 +158,9 @@ def test_results_have_the_originals_keys(pretrain, four_steps):
     assert f"masked_lm_loss = {loss:.6f} (chance {np.log(small.V):.6f}" in out
 
 
-@pytest.mark.parametrize(
-    "eval_batch_size", [5, pytest.param(29, marks=pytest.mark.long)]
-)
-def test_evaluation_does_not_depend_on_the_batch(
-    pretrain, four_steps, eval_batch_size
-):
+def test_evaluation_does_not_depend_on_the_batch(pretrain, four_steps):
     results = []
-    for size in (1, eval_batch_size):
+    for size in (1, 5):
         pretrain(four_steps, "--do_eval", eval_batch_size=size)
         results.append([*run_folders.results(four_steps).values()])
     np.testing.assert_allclose(results[0], results[1], rtol=1e-5)
