@@ -75,9 +75,7 @@ def test_records_of_other_accents_do_not_go_together():
 @pytest.mark.parametrize(
     ("lower", "strip", "ids"),
     [
-        (True, None, [5, 5, 5, 5]),
         (True, False, [6, 6, 5, 5]),
-        (False, None, [7, 6, 8, 5]),
         (False, True, [8, 5, 8, 5]),
     ],
 )

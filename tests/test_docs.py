@@ -53,7 +53,7 @@ COMMANDS = {
         "python fill_mask.py --init_checkpoint=run": "",
         "doctor.py": "",
     },
-    "pretraining": {
+    "long_pretraining": {
         "--input_file=quickstart/train.tfrecord": (
             f"{STEPS} {EVALUATE} --eval_steps=1"
         ),
@@ -91,7 +91,7 @@ SNIPPETS = {
 }
 FILES = {
     "data": docs_files.data,
-    "pretraining": docs_files.pretraining,
+    "long_pretraining": docs_files.pretraining,
     "classification": docs_files.classification,
     "long_weights": docs_files.weights,
 }

@@ -73,15 +73,15 @@ def test_records(rejects, module, function, call, processes):
     assert "No such file or directory" in line
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "function", "message"),
     [
-        pytest.param(
+        (
             logs,
             "log_training",
             "metrics.jsonl: cannot be read or written: No such file or "
             "directory; check that its folder is still there",
-            marks=pytest.mark.long,
         ),
         (saver.Saver, "_save", "has been removed; run the same command"),
     ],

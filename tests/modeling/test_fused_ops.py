@@ -135,9 +135,11 @@ def plain(model):
 @pytest.mark.parametrize(
     ("options", "xla"),
     [
-        *[(FUSED, False), (REMAT, False), (BOTH, False)],
+        (FUSED, False),
+        pytest.param(REMAT, False, marks=pytest.mark.long),
+        (BOTH, False),
         pytest.param(BOTH, True, marks=pytest.mark.long),
-        (COMPILED, True),
+        pytest.param(COMPILED, True, marks=pytest.mark.long),
         pytest.param(ALL_COMPILED, True, marks=pytest.mark.long),
         (DETERMINISTIC, True),
     ],

@@ -14,6 +14,7 @@ from modeling.encoder import build_encoder
 from tests.helpers import model_files, small, text
 
 S, L, H = 13, small.L, small.H
+LONG = pytest.mark.long
 LINES = [
     "the cat sees a dog .",
     "a bird ||| the fish likes the tree .",
@@ -147,7 +148,14 @@ def test_lines_are_the_originals(extract, expected):
                 assert all(x == round(x, 6) for x in layer["values"])
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+@pytest.mark.parametrize(
+    "pooling",
+    [
+        "mean",
+        pytest.param("cls", marks=LONG),
+        pytest.param("max", marks=LONG),
+    ],
+)
 def test_pooling(extract, expected, pooling):
     path, out, _ = extract(pooling=pooling, layers="-2", output_format="npz")
     assert out == f"wrote the vectors of 9 lines to {path}\n"
@@ -165,7 +173,14 @@ def test_pooling(extract, expected, pooling):
         )
 
 
-@pytest.mark.parametrize("mix", ["sum", "mean", "concat"])
+@pytest.mark.parametrize(
+    "mix",
+    [
+        "concat",
+        pytest.param("sum", marks=LONG),
+        pytest.param("mean", marks=LONG),
+    ],
+)
 def test_layers_are_mixed(extract, expected, mix):
     path, _, _ = extract(
         "--normalize", mix_layers=mix, layers="-1,-2", output_format="npz"

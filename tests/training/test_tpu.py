@@ -235,7 +235,7 @@ def assert_static(text):
         pytest.param("packed", "float32", marks=pytest.mark.long),
         ("packed", "mixed_bfloat16"),
         pytest.param("remat", "float32", marks=pytest.mark.long),
-        ("classes", "float32"),
+        pytest.param("classes", "float32", marks=pytest.mark.long),
         *[
             pytest.param(name, "mixed_bfloat16", marks=pytest.mark.long)
             for name in FINE_TUNING

@@ -247,19 +247,7 @@ def check(name, count):
     assert compared > 100
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "usual",
-        "one sentence",
-        "giant lines",
-        "two documents",
-        "words",
-        "marked words",
-        "spans of words",
-        "many masks",
-    ],
-)
+@pytest.mark.parametrize("name", ["usual", "giant lines", "spans of words"])
 def test_distributions_are_those_of_the_original(name):
     check(name, FEW)
 
