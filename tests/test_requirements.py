@@ -34,7 +34,7 @@ def pins(name):
     return dict(re.findall(r"^([\w.-]+)==([\w.]+)", text, re.M))
 
 
-def test_training_finds_its_packages_on_a_tpu_host():
+def test_a_tpu_host_has_the_packages_of_elsewhere():
     """In the same versions as elsewhere, but for TensorFlow itself."""
     tpu, others = pins("requirements/tpu.txt"), pins("requirements.txt")
     del tpu["tensorflow-tpu"], tpu["libtpu"]

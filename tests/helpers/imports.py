@@ -19,17 +19,3 @@ def imported(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
-
-
-def reached(script: str) -> set[pathlib.Path]:
-    """Modules of ours that a script imports, also late, and the script."""
-    modules, waiting = set(), [ROOT / script]
-    while waiting:
-        path = waiting.pop()
-        modules.add(path)
-        for name in imported(tree_of(path)):
-            for module in (name, name.rpartition(".")[0]):
-                source = ROOT / (module.replace(".", "/") + ".py")
-                if source.is_file() and source not in modules:
-                    waiting.append(source)
-    return modules
