@@ -6,7 +6,6 @@ import pathlib
 import pytest
 
 from tests.helpers import flags_page
-from tests.helpers.imports import imported, tree_of
 
 ROOT = pathlib.Path(__file__).parents[1]
 SCRIPTS = set(flags_page.SCRIPTS)
@@ -85,6 +84,21 @@ FORBIDDEN_CALLS = {
     "ignore_errors",
 }
 FORBIDDEN_KEYWORDS = {("allow_pickle", True), ("safe_mode", False)}
+
+
+def tree_of(path: pathlib.Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """`a.b` for `import a.b` and `from a import b`."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
 
 
 def sources(*folders: str) -> list[pathlib.Path]:
