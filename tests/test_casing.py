@@ -89,6 +89,7 @@ def test_a_preprocessor_keeps_accents(lower, strip, ids):
     assert preprocessor.strip_accents.numpy() == strips
 
 
+@pytest.mark.long
 def test_an_exported_preprocessor_says_how_it_treats_accents(tmp_path):
     text = tmp_path / "vocab.txt"
     vocabulary.write_vocabulary(str(text), TOKENS)

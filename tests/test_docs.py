@@ -59,7 +59,7 @@ COMMANDS = {
         ),
         "python fill_mask.py --init_checkpoint=quickstart/run": "",
     },
-    "classification": {
+    "long_classification": {
         "--task_name=mrpc": FIT,
         "python predict.py --model=mrpc_export": "",
         "--task_name=tsv": f"{FIT} --export_dir=quickstart/packages_export",
@@ -92,7 +92,7 @@ SNIPPETS = {
 FILES = {
     "data": docs_files.data,
     "long_pretraining": docs_files.pretraining,
-    "classification": docs_files.classification,
+    "long_classification": docs_files.classification,
     "long_weights": docs_files.weights,
 }
 
@@ -281,7 +281,9 @@ def snippets(page):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PROGRAMS)
+@pytest.mark.parametrize(
+    "page", ["library", pytest.param("coming_from", marks=pytest.mark.long)]
+)
 def test_the_snippets_of_a_page_run(page, tmp_path, run_script, monkeypatch):
     docs_files.library(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,7 @@
 """The rules of the house, held over the syntax tree."""
 
 import ast
+import functools
 import pathlib
 
 import pytest
@@ -86,6 +87,7 @@ FORBIDDEN_CALLS = {
 FORBIDDEN_KEYWORDS = {("allow_pickle", True), ("safe_mode", False)}
 
 
+@functools.cache
 def tree_of(path: pathlib.Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 

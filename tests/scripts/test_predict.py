@@ -26,6 +26,7 @@ LINES = [
     "the quick bird\tlikes fish",
     "stones",
 ]
+LONG = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,9 @@ def pair(tmp_path_factory):
     return write_export(tmp_path_factory.mktemp("pair"), pairs=True)
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 64])
+@pytest.mark.parametrize(
+    "batch_size", [3, *(pytest.param(x, marks=LONG) for x in (1, 64))]
+)
 def test_each_line_has_its_answer_at_any_batch_size(single, ask, batch_size):
     content = "\n".join(LINES).encode()
     code, answers, _ = ask(single, content, batch_size=batch_size)
@@ -69,7 +72,6 @@ def test_each_line_has_its_answer_at_any_batch_size(single, ask, batch_size):
         ),
         (b"", ["--inputs=text"], "--inputs=text; expected text, text_b"),
         (b"", ["--signature=tokens"], "no signature 'tokens' with text inputs"),
-        (b"", ["--signature=examples"], "no signature 'examples' with text"),
     ],
 )
 def test_what_is_wrong_is_one_line_behind_the_answers(
@@ -152,7 +154,7 @@ def test_bad_lines_are_counted_and_are_no_failure(single, ask):
     ]
 
 
-@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("pairs", [False, pytest.param(True, marks=LONG)])
 def test_texts_that_are_cut_are_counted(single, pair, ask, tmp_path, pairs):
     """Of 13 tokens, three or two are special; the answers do not change."""
     longest = "cat " * (5 if pairs else 11)

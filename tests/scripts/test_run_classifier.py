@@ -211,7 +211,10 @@ def test_cut_texts_and_a_model_that_learned_nothing_are_reported(
 @pytest.mark.parametrize(
     "named",
     [
-        {"predict_batch_size": 64, "length_buckets": False},
+        pytest.param(
+            {"predict_batch_size": 64, "length_buckets": False},
+            marks=pytest.mark.long,
+        ),
         {"predict_batch_size": 8, "distribution": "mirrored"},
     ],
     ids=["padded", "mirrored"],

@@ -209,10 +209,8 @@ def test_a_folder_with_other_training_data_is_left_as_it_is(
     assert sorted(run.iterdir()) == before
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "task", ["swag", pytest.param("ner", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("task", ["swag", "ner"])
 def test_records_of_another_run_give_the_same_weights(folder, task, run_script):
     found = []
     for name, start in (("first", "wrote"), ("second", "reusing")):
