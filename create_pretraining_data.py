@@ -11,6 +11,8 @@ Languages, or other groups, may have names, to give small ones more weight:
     --input_file='en=wiki/en/*.gz,sw=wiki/sw/*.gz'
 """
 
+import functools
+import os
 import sys
 
 from common import flags
@@ -29,7 +31,15 @@ def main(argv: list[str]) -> None:
     if settings.runner:
         runners.check_beam(settings.runner)
     job = creation.open_job(settings)
-    counts = creation.create(settings, job, beam_options)
+    most = settings.num_processes or os.cpu_count() or 1
+    run_job = functools.partial(runners.run_local, num_processes=most)
+    if settings.runner:
+        from data.pretraining import beam_pipeline
+
+        run_job = functools.partial(
+            beam_pipeline.run, runner=settings.runner, options=beam_options
+        )
+    counts = creation.create(job, run_job)
     print(creation.report(counts, settings.instances))
     for line in partitions.warnings(counts, settings.instances):
         say(f"warning: {line}")

@@ -31,7 +31,13 @@ MAY_IMPORT = {
     "reports": {"common"},
     "bert": {"common", "data", "modeling", "training", "serving", "tasks"},
 }
-ADD_ONS = {"checks", "reports", "serving.http"}  # only scripts import them
+# Only scripts import them.
+ADD_ONS = {
+    "checks",
+    "reports",
+    "serving.http",
+    "data.pretraining.beam_pipeline",
+}
 ROOMS = {  # of tasks
     "pretraining",
     "classification",

@@ -5,13 +5,14 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import Callable
 
 from common import outputs as outputs_lib
 from common import storage
 from common.errors import UserError, printable
 from common.flags import flag, group
 from data.corpus import documents as corpus_lib
-from data.pretraining import packing, partitions, runners
+from data.pretraining import packing, partitions
 from data.pretraining.settings import InstanceSettings
 from data.records import manifest
 from data.records import writer as records
@@ -204,15 +205,12 @@ def open_job(settings: Settings) -> partitions.Job:
     )
 
 
-def create(
-    settings: Settings, job: partitions.Job, beam_options: list[str]
-) -> dict[str, int]:
+def create(job: partitions.Job, run_job: Callable) -> dict[str, int]:
     """Writes the shards and the manifest; prints the shares of the groups.
 
     Args:
-        settings: settings of the command line.
         job: from `open_job`.
-        beam_options: command line of Beam.
+        run_job: makes the shards of a job, as `runners.run_local`.
 
     Returns:
         Counts of all records, with the names of `Job.make_sections`.
@@ -221,15 +219,7 @@ def create(
         UserError: the corpus cannot be used, or a file cannot be written.
     """
     with records.claim(job.outputs, job.folder) as folder:
-        if settings.runner:
-            from data.pretraining import beam_pipeline
-
-            plan, parts, entries = beam_pipeline.run(
-                job, settings.runner, beam_options
-            )
-        else:
-            most = settings.num_processes or os.cpu_count() or 1
-            plan, parts, entries = runners.run_local(job, most)
+        plan, parts, entries = run_job(job)
         totals: Counter[str] = Counter()
         by_group = {name: Counter() for name in job.inputs}
         for partition, sections in zip(plan, parts, strict=True):
