@@ -16,14 +16,16 @@ ADDED = (
     *("apache_beam", "pyarrow", "tf2onnx", "onnx", "onnxruntime"),
 )
 HIDE = f"""
-import sys
+from importlib.machinery import PathFinder
 
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {ADDED!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+find = PathFinder.find_spec
 
-sys.meta_path.insert(0, Finder())
+def find_spec(name, path=None, target=None):
+    if name.partition(".")[0] in {ADDED!r}:
+        return None
+    return find(name, path, target)
+
+PathFinder.find_spec = staticmethod(find_spec)
 """
 pytestmark = pytest.mark.long
 
