@@ -12,18 +12,17 @@ if something is wrong, 2 if the command line is. Nothing is written.
 
 import sys
 
+from checks.settings import Settings
 from common import findings, flags
 from common import main as common_main
-
-# isort: split
-from checks import run
-from checks.run import Settings
 
 
 def main(argv: list[str]) -> int:
     """Runs the script; returns its exit code."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
+    from checks import run
+
     found = run.examine(settings)
     counts = []
     for level in (findings.WRONG, findings.SUSPICIOUS, findings.FINE):

@@ -1,8 +1,6 @@
 """Statistics of pre-training records, counted batch by batch."""
 
 import collections
-import dataclasses
-import hashlib
 
 import numpy as np
 
@@ -11,27 +9,6 @@ from data.pretraining import masking, records
 from data.text.vocabulary import UNK
 
 _NONE = -1  # no token
-_HASHED_RECORDS = 1 << 22  # maximum number compared for duplicates
-
-
-@dataclasses.dataclass
-class Statistics:
-    """Counts over records, and the first record with each problem.
-
-    Attributes:
-        counts: names as in `records.count_rows`; `partitions.shares` and
-            its warnings apply; and `duplicates`, repeated records.
-        targets: int64 [V], number of times that each token was masked.
-        knows_masks: whether the id of `[MASK]` was known, so that masked and
-            random tokens were told apart.
-        problems: problem -> (number of records that have it; file, number and
-            value of the first).
-    """
-
-    counts: dict[str, int]
-    targets: np.ndarray
-    knows_masks: bool
-    problems: dict[str, tuple[int, str, int, int]]
 
 
 class Counter:
@@ -41,18 +18,21 @@ class Counter:
         size: V, above every id.
         vocab: token -> id; None if unknown, which skips the checks that need
             it.
+
+    Attributes:
+        counts: names as in `records.count_rows`; `partitions.shares` and its
+            warnings apply.
+        targets: int64 [V], number of times that each token was masked.
+        problems: problem -> (number of records that have it; file, number and
+            value of the first).
     """
 
     def __init__(self, size: int, vocab: dict[str, int] | None = None):
         self._known = masking.Vocabulary.of(vocab) if vocab else None
         self._unknown = vocab[UNK] if vocab else _NONE
-        self.statistics = Statistics(
-            collections.Counter(),
-            np.zeros(size, np.int64),
-            vocab is not None,
-            {},
-        )
-        self._hashes: list[np.ndarray] = []
+        self.counts: dict[str, int] = collections.Counter()
+        self.targets = np.zeros(size, np.int64)
+        self.problems: dict[str, tuple[int, str, int, int]] = {}
 
     def add(self, batch: dict[str, np.ndarray], path: str, first: int) -> None:
         """Adds a batch of records.
@@ -65,26 +45,16 @@ class Counter:
         """
         self._path, self._first = path, first
         ids, mask = batch[features.INPUT_IDS], batch[features.INPUT_MASK]
-        counts = self.statistics.counts
         self._check(batch)
-        self._hash(batch)
-        counts["records"] += len(ids)
-        counts["unknown_tokens"] += int((ids[mask > 0] == self._unknown).sum())
+        unknown = ids[mask > 0] == self._unknown
+        self.counts["records"] += len(ids)
+        self.counts["unknown_tokens"] += int(unknown.sum())
         mask_id = self._known.mask_id if self._known else _NONE
-        counts.update(records.count_rows(batch, mask_id))
+        self.counts.update(records.count_rows(batch, mask_id))
         real = batch[features.MASKED_LM_WEIGHTS] > 0
-        self.statistics.targets += np.bincount(
-            batch[features.MASKED_LM_IDS][real],
-            minlength=len(self.statistics.targets),
+        self.targets += np.bincount(
+            batch[features.MASKED_LM_IDS][real], minlength=len(self.targets)
         )
-
-    def finish(self) -> Statistics:
-        """Statistics of all records."""
-        if self._hashes:
-            hashes = np.concatenate(self._hashes)
-            distinct = len(np.unique(hashes))
-            self.statistics.counts["duplicates"] = len(hashes) - distinct
-        return self.statistics
 
     def _check(self, batch: dict[str, np.ndarray]) -> None:
         ids, mask = batch[features.INPUT_IDS], batch[features.INPUT_MASK]
@@ -130,35 +100,13 @@ class Counter:
                 ids,
             )
 
-    def _report(
-        self, problem: str, found: np.ndarray, values: np.ndarray
-    ) -> None:
+    def _report(self, problem: str, bad: np.ndarray, values: np.ndarray):
         """Counts the records with a problem at any position."""
-        rows = found.any(axis=1)
+        rows = bad.any(axis=1)
         if not rows.any():
             return
         row = int(rows.argmax())
-        value = values[row, found[row].argmax()]
+        value = values[row, bad[row].argmax()]
         where = (self._path, self._first + row, int(value))
-        problems = self.statistics.problems
-        count, *where = problems.get(problem, (0, *where))
-        problems[problem] = (count + int(rows.sum()), *where)
-
-    def _hash(self, batch: dict[str, np.ndarray]) -> None:
-        if self.statistics.counts["records"] >= _HASHED_RECORDS:
-            return
-        rows = np.hstack(
-            [
-                batch[name]
-                for name in (
-                    features.INPUT_IDS,
-                    features.MASKED_LM_POSITIONS,
-                    features.MASKED_LM_IDS,
-                )
-            ]
-        )
-        digests = b"".join(
-            hashlib.blake2b(row.tobytes(), digest_size=8).digest()
-            for row in rows
-        )
-        self._hashes.append(np.frombuffer(digests, np.uint64))
+        count, *where = self.problems.get(problem, (0, *where))
+        self.problems[problem] = (count + int(rows.sum()), *where)

@@ -1,401 +1,184 @@
 """Checks of the files of a run, of their consistency, and of its curves."""
 
-import dataclasses
-import fnmatch
 import math
 import os
-import pathlib
+from collections.abc import Callable
 
-from checks import records
-from common import flags, storage
+import numpy as np
+
+from checks import model, records, saved_model_scan
+from checks.settings import Settings
+from common import storage
 from common.errors import UserError
 from common.findings import Finding, fine, suspicious, wrong
-from common.flags import flag
 from common.formats.curves import read_curves
 from common.progress import say
-from data.records import manifest
-from data.records.records import Records, check_alike, fingerprint
+from data.records.records import check_alike
 from data.text import vocabulary_checks
 from data.text.tokenizer import Tokenizer
 from modeling.config import BertConfig
 from modeling.formats.model_folder import ModelFolder
-from tasks import run_folder
+from tasks import eval_report, run_folder
+from training import saver
 
 CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Files to check; at least one."""
-
-    input_file: str | None = flag(
-        None,
-        "Records to check: files and globs, separated by commas.",
-        path=True,
-    )
-    vocab_file: str | None = flag(
-        None, "Vocabulary, one token per line.", path=True
-    )
-    bert_config_file: str | None = flag(
-        None, "JSON file with the sizes of the network.", path=True
-    )
-    init_checkpoint: str | None = flag(
-        None, "Checkpoint: its prefix, such as bert_model.ckpt.", path=True
-    )
-    model: str | None = flag(
-        None,
-        "Folder of a SavedModel, which is examined without being loaded.",
-        path=True,
-    )
-    output_dir: str | None = flag(
-        None, "Folder of a run of run_pretraining.py.", path=True
-    )
-    do_lower_case: bool | None = flag(
-        None, "Lower-casing of the other scripts; default: that of the records."
-    )
-    strip_accents: bool | None = flag(
-        None,
-        "Stripping of accents of the other scripts; default: as "
-        "--do_lower_case, or as the records.",
-    )
-
-    @property
-    def files(self) -> list[str]:
-        """Paths of the records.
-
-        Raises:
-            UserError: --input_file matches none.
-        """
-        if not self.input_file:
-            return []
-        return manifest.list_shards(self.input_file, "input_file")
-
-    def check(self) -> None:
-        """Checks that there is a file to check.
-
-        Raises:
-            UserError: no file is given, or one is missing.
-        """
-        paths = flags.as_dict(self, "path")
-        if not any(paths.values()):
-            raise UserError(
-                "no file to check", fix=f"pass one of --{', --'.join(paths)}"
-            )
-        for name in ("vocab_file", "bert_config_file"):
-            path = paths[name]
-            if path and not storage.is_file(storage.regular(path)):
-                raise UserError(
-                    "no such file", path=path, fix=f"check --{name}"
-                )
-        folder = self.output_dir
-        if folder and not storage.is_folder(folder):
-            raise UserError(
-                "no such folder", path=folder, fix="check --output_dir"
-            )
-
-    def with_files_of_run(self) -> "Settings":
-        """These settings, with unset paths taken from the run's folder."""
-        folder = self.output_dir
-        return dataclasses.replace(
-            self,
-            vocab_file=self.vocab_file or find(folder, run_folder.VOCABULARY),
-            bert_config_file=self.bert_config_file or find(folder, CONFIG),
-        )
+_RECENT = 5  # points whose mean is the present loss
+_SIZES = (
+    "num_hidden_layers",
+    "hidden_size",
+    "num_attention_heads",
+    "intermediate_size",
+)
 
 
 def examine(settings: Settings) -> list[Finding]:
     """Checks all given files, and their consistency.
 
-    Args:
-        settings: settings of the command line.
-
     Raises:
         UserError: --input_file matches no file.
     """
-    settings, files = settings.with_files_of_run(), settings.files
-    found, config, tokenizer, scan = [], None, None, records.Scan()
-    config_file, vocab_file = settings.bert_config_file, settings.vocab_file
-    if config_file:
-        config = read_config(config_file, found)
-    if config:
-        from checks import model  # imports TensorFlow, which takes seconds
+    found: list[Finding] = []
 
-        found += model.check_sizes(config, config_file, published())
-    if vocab_file:
-        tokenizer = read_vocabulary(
-            vocab_file, found, settings.do_lower_case, settings.strip_accents
-        )
-    if files:
-        size = config.vocab_size if config else None
-        scan = records.scan(files, tokenizer, size)
-        found += scan.findings
-    found += _check_text(settings, config, tokenizer, scan)
-    if config:
-        found += model.check_length(
-            config, config_file, scan.max_seq_length, "the records"
-        )
-    if settings.init_checkpoint:
-        found += examine_checkpoint(
-            settings.init_checkpoint, config, config_file
-        )
-    if settings.model:
-        from checks import saved_model_scan
-
-        found += saved_model_scan.examine(settings.model)
-    if settings.output_dir:
-        found += examine_run(settings, config, scan)
-    return found
-
-
-def _check_text(
-    settings: Settings,
-    config: BertConfig | None,
-    tokenizer: Tokenizer | None,
-    scan: records.Scan,
-) -> list[Finding]:
-    """Checks that vocabulary, casing, records and checkpoint agree."""
-    found = []
-    if tokenizer:
-        found += vocabulary_checks.check_hash(tokenizer, scan.runs)
-    if tokenizer and settings.init_checkpoint:
+    def attempt(function: Callable, *arguments):
+        """Calls a function; its error is a finding."""
         try:
-            model = ModelFolder.open(settings.init_checkpoint)
-            model.check_vocabulary(tokenizer)
+            return function(*arguments)
         except UserError as error:
             found.append(wrong(str(error)))
-    made = scan.runs[0] if scan.runs else {}
-    try:
-        check_alike(
+
+    folder, checkpoint = settings.output_dir, settings.init_checkpoint
+    config_file = settings.bert_config_file or _find(folder, CONFIG)
+    vocab_file = settings.vocab_file or _find(folder, run_folder.VOCABULARY)
+    config = config_file and attempt(BertConfig.from_json_file, config_file)
+    tokenizer = vocab_file and attempt(Tokenizer, vocab_file, None)
+    if tokenizer:
+        found += vocabulary_checks.check_file(tokenizer)
+    scan = records.Scan()
+    if settings.input_file:
+        size = config.vocab_size if config else None
+        scan = records.scan(settings.input_file, tokenizer, size)
+        found += scan.findings
+        attempt(
+            check_alike,
             [(run["manifest"], run) for run in scan.runs],
             ["vocab_sha256", "do_lower_case", "strip_accents"],
             "make all records with one vocabulary and casing",
         )
-    except UserError as error:
-        found.append(wrong(str(error)))
-    for name in ("do_lower_case", "strip_accents"):
-        given = getattr(settings, name)
-        if made and given not in (None, made[name]):
-            found.append(
-                wrong(
-                    f"--{name}={given}",
-                    expected=f"{not given}, as for the records",
-                )
-            )
-    if scan.tokenizer or tokenizer:  # that of the records has their casing
-        found += vocabulary_checks.check_use(
-            scan.tokenizer or tokenizer,
-            config.vocab_size if config else None,
-            settings.bert_config_file,
-        )
-    return found
-
-
-def read_vocabulary(
-    path: str,
-    found: list[Finding],
-    do_lower_case: bool | None = None,
-    strip_accents: bool | None = None,
-) -> Tokenizer | None:
-    """Examines a vocabulary; returns None if it cannot be read."""
-    try:
-        tokenizer = Tokenizer(path, do_lower_case, strip_accents)
-    except UserError as error:
-        found.append(wrong(str(error)))
-        return None
-    found += vocabulary_checks.check_file(tokenizer)
-    return tokenizer
-
-
-def published() -> dict[str, BertConfig]:
-    """Configs of the folder configs/, by name."""
-    configs = pathlib.Path(__file__).parents[1] / "configs"
-    return {
-        path.stem: BertConfig.from_json_file(str(path))
-        for path in sorted(configs.glob("*.json"))
-    }
-
-
-def read_config(path: str, found: list[Finding]) -> BertConfig | None:
-    """Reads a config; adds a finding and returns None if that fails."""
-    try:
-        return BertConfig.from_json_file(path)
-    except UserError as error:
-        found.append(wrong(str(error)))
-        return None
-
-
-def examine_checkpoint(
-    prefix: str, config: BertConfig | None, config_file: str | None
-) -> list[Finding]:
-    """Checks a checkpoint, and compares it with the config."""
-    say(f"checking {prefix}")
-    from checks import model as model_checks
-    from modeling import checkpoints, models
-
-    shapes = None
     if config:
-        model = models.build_pretraining_model(config, seed=0)
-        shapes = {
-            name: tuple(variable.shape)
-            for name, variable in checkpoints.model_variables(model).items()
-        }
-    return model_checks.examine(prefix, config, config_file, shapes)
-
-
-def examine_run(
-    settings: Settings, config: BertConfig | None, scan: records.Scan
-) -> list[Finding]:
-    """Checks the folder of a run: files, settings, curves."""
-    from checks import curves as curve_checks
-    from training import saver
-
-    folder = where = settings.output_dir
-    found, description = check_files(folder)
-    best = os.path.join(folder, run_folder.BEST)
-    if storage.is_folder(best):
-        found += check_files(best)[0]
-    made_with = description.settings if description else {}
-    if description:
-        newest = os.path.join(folder, f"{saver.PREFIX}-{description.step}")
-        where = f"{newest}.json"
-        if not settings.init_checkpoint:
-            found += examine_checkpoint(
-                newest, config, settings.bert_config_file
-            )
-    found += compare_run(settings, config, scan, made_with, where)
-    curves = find(folder, CURVES)
-    if not curves:
-        return found
-    try:
-        points = read_curves(curves)
-    except UserError as error:
-        return [*found, wrong(str(error))]
-    found += curve_checks.check_schedule(made_with, points, where)
-    return found + curve_checks.check(
-        points,
-        objectives(config, scan, made_with.get("num_warmup_steps", 0)),
-        curves,
-        started_fresh=not made_with.get("init_checkpoint"),
-    )
-
-
-def compare_run(
-    settings: Settings,
-    config: BertConfig | None,
-    scan: records.Scan,
-    made_with: dict,
-    where: str,
-) -> list[Finding]:
-    """Compares a run with the given config and records.
-
-    Args:
-        settings: settings of the command line.
-        config: config in `settings.bert_config_file`, if known.
-        scan: scan of the records.
-        made_with: settings of the run.
-        where: file of these settings, for messages.
-    """
-    found = []
-    own = find(settings.output_dir, CONFIG)
-    if config and own and own != settings.bert_config_file:
-        theirs = read_config(own, found)
-        if theirs and theirs != config:
-            found.append(
-                wrong(
-                    "differs from the config of the run",
-                    path=settings.bert_config_file,
-                    expected=own,
-                )
-            )
-    own = find(settings.output_dir, run_folder.VOCABULARY)
-    if own and own != settings.vocab_file:
-        tokenizer = read_vocabulary(own, found)
-        if tokenizer:
-            found += vocabulary_checks.check_hash(tokenizer, scan.runs)
-    for name in ("do_lower_case", "strip_accents"):
-        made = {run[name] for run in scan.runs}
-        run_with = made_with.get(name)
-        if made and run_with is not None and made != {run_with}:
-            found.append(
-                wrong(
-                    f"{name} of the run is {run_with}",
-                    path=where,
-                    expected=f"{not run_with}, as for the records",
-                )
-            )
-    files = trained_on(scan.files, made_with.get("input_file"))
-    listed = dict(zip(scan.files, scan.listed, strict=True))
-    read = Records(files, [listed[x] for x in files], {})
-    if files and made_with.get("records") not in (None, fingerprint([read])):
-        found.append(
-            suspicious(
-                "the run was trained on other records with these names",
-                path=storage.name_of(files),
-                fix="resume a run with the records that it started with",
-            )
+        sizes = ", ".join(f"{x} {getattr(config, x)}" for x in _SIZES)
+        found.append(fine(sizes, path=config_file))
+        length = scan.max_seq_length
+        attempt(config.check_length, length, "max_seq_length", config_file)
+    if tokenizer:
+        found += vocabulary_checks.check_hash(tokenizer, scan.runs)
+    if tokenizer and checkpoint:
+        attempt(
+            lambda: ModelFolder.open(checkpoint).check_vocabulary(tokenizer)
         )
+    if tokenizer := scan.tokenizer or tokenizer:  # the former has a casing
+        size = config.vocab_size if config else None
+        found += vocabulary_checks.check_use(tokenizer, size, config_file)
+    if settings.model:
+        found += saved_model_scan.examine(settings.model)
+    description = folder and check_files(folder, found)
+    if description:
+        newest = f"{saver.PREFIX}-{description.step}"
+        checkpoint = checkpoint or os.path.join(folder, newest)
+    if checkpoint:
+        say(f"checking {checkpoint}")
+        found += model.examine(checkpoint, config)
+    curves = _find(folder, CURVES)
+    points = curves and attempt(read_curves, curves)
+    if points is not None:
+        run = description.settings if description else {}
+        warmup = run.get("num_warmup_steps", 0)
+        learned = learned_losses(config, scan, warmup)
+        found += check_curves(points, learned, curves)
     return found
 
 
-def trained_on(files: list[str], patterns: str | None) -> list[str]:
-    """Files whose names match --input_file of a run."""
-    names = [os.path.basename(x) for x in (patterns or "").split(",")]
-    found = [
-        file
-        for name in names
-        for file in files
-        if fnmatch.fnmatch(os.path.basename(file), name)
-    ]
-    return [*dict.fromkeys(found)]  # several patterns may match a file
-
-
-def objectives(
+def learned_losses(
     config: BertConfig | None, scan: records.Scan, warmup: int
-) -> list:
-    """Losses of pre-training in healthy runs.
+) -> dict[str, tuple[float, int]]:
+    """Losses that a healthy run falls below, and by which step.
 
     The masked-LM loss of a network that has learned only token frequencies is
     their entropy: 7.2 nats for English Wikipedia and 30,522 tokens, 0.7 times
     the loss of a fresh network.
     """
-    from checks.curves import Objective
-
-    found = []
+    limit = 0.985 * math.log(2)
+    losses = {"next_sentence_loss": (limit, max(2000, 2 * warmup))}
     if config:
-        fresh = math.log(config.vocab_size)
-        frequencies = 0.7 * fresh
-        if scan.statistics and scan.statistics.targets.sum() > 10_000:
-            frequencies = records.unigram_loss(scan.statistics)
-        found.append(
-            Objective(
-                "masked_lm", fresh, 0.97 * frequencies, max(1000, 2 * warmup)
+        frequencies = 0.7 * math.log(config.vocab_size)
+        if scan.targets is not None and scan.targets.sum() > 10_000:
+            frequencies = eval_report.entropy(scan.targets)
+        limit = 0.97 * frequencies
+        losses["masked_lm_loss"] = (limit, max(1000, 2 * warmup))
+    return losses
+
+
+def check_curves(
+    points: list[dict], learned: dict[str, tuple[float, int]], path: str
+) -> list[Finding]:
+    """Checks that losses are finite, and that a run learns.
+
+    Args:
+        points: from `common.formats.curves.read_curves`.
+        learned: from `learned_losses`.
+        path: file of the curves.
+    """
+    train = [point for point in points if point.get("kind") == "train"]
+    if not train:
+        return [suspicious("no point of the training curve", path=path)]
+    for point in points:
+        for name, value in point.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                return [
+                    wrong(
+                        f"{name} is {value} at step {point['step']}",
+                        path=path,
+                        fix="resume from an earlier checkpoint with a lower "
+                        "--learning_rate",
+                    )
+                ]
+    found, step, last = [], train[-1]["step"], []
+    for name, (limit, first) in learned.items():
+        recent = [x[name] for x in train[-_RECENT:] if name in x]
+        if not recent:  # a resumed run may have other objectives
+            continue
+        loss = float(np.mean(recent))
+        last.append(f", {name} {loss:.3f}")
+        if step >= first and loss >= limit:
+            found.append(
+                suspicious(
+                    f"{name} is still {loss:.3f} at step {step}",
+                    path=path,
+                    expected=f"less than {limit:.3f} from step {first} on, as "
+                    "in healthy runs",
+                    fix="use a lower --learning_rate or a longer warm-up: Adam "
+                    "without bias correction takes larger steps at first",
+                )
             )
-        )
-    pair = math.log(2)
-    found.append(
-        Objective("next_sentence", pair, 0.985 * pair, max(2000, 2 * warmup))
-    )
-    return found
+    return [*found, fine(f"step {step}{''.join(last)}", path=path)]
 
 
-def find(folder: str | None, name: str) -> str | None:
+def _find(folder: str | None, name: str) -> str | None:
     """Path of a file in a folder, or None if it does not exist."""
     path = os.path.join(folder, name) if folder else ""
     return path if storage.is_file(path) else None
 
 
-def check_files(folder: str) -> tuple:
+def check_files(folder: str, found: list[Finding]) -> saver.Description | None:
     """Checks for damaged checkpoints, and for files of killed runs.
 
     Args:
-        folder: output_dir of the run.
+        folder: output_dir of the run; its best checkpoint is checked too.
+        found: receives the findings.
 
     Returns:
-        list of Findings; description of the newest whole checkpoint, or None.
+        description of the newest whole checkpoint, or None.
     """
-    from training import saver
-
-    found, whole, description = [], [], None
+    whole, description = [], None
     steps = saver.Saver(folder).steps()
     for step in steps:
         path = os.path.join(folder, f"{saver.PREFIX}-{step}")
@@ -414,7 +197,7 @@ def check_files(folder: str) -> tuple:
         listed = ", ".join(map(str, whole))
         found.append(fine(f"whole checkpoints: {listed}", path=folder))
     described = {f"{saver.PREFIX}-{step}.index" for step in steps}
-    for name in sorted(storage.list_folder(folder)):
+    for name in storage.list_folder(folder):
         path = os.path.join(folder, name)
         if name.startswith(".partial") or name.endswith((".partial", "_temp")):
             found.append(
@@ -437,22 +220,7 @@ def check_files(folder: str) -> tuple:
                     fix="the checkpoint is incomplete: remove it",
                 )
             )
-    if description:
-        found += _check_state(description.state, description.step, folder)
-    return found, description
-
-
-def _check_state(state: dict, step: int, folder: str) -> list[Finding]:
-    """Checks for steps without finite values before the newest checkpoint."""
-    trainer = state.get("trainer", {})
-    bad = trainer.get("steps", {}).get("bad_steps", 0)
-    if not bad:
-        return []
-    return [
-        suspicious(
-            f"the last {bad} steps before step {step} had no "
-            "finite loss and gradient",
-            path=folder,
-            fix="check the examples named in the log, or lower --learning_rate",
-        )
-    ]
+    best = os.path.join(folder, run_folder.BEST)
+    if storage.is_folder(best):
+        check_files(best, found)
+    return description

@@ -188,17 +188,7 @@ def is_cased(vocab: dict[str, int]) -> bool | None:
     Args:
         vocab: token -> id.
     """
-    skipped = special(vocab)
-    words = (token for token, i in vocab.items() if i not in skipped)
+    words = [x for x in vocab if not (x.startswith("[") and x.endswith("]"))]
     if all(word.lower() == word.upper() for word in words):
         return None
     return not tokenization.looks_lower_case(vocab)
-
-
-def special(vocab: dict[str, int]) -> set[int]:
-    """Returns the ids of tokens in brackets: `[CLS]`, `[unused1]`."""
-    return {
-        i
-        for token, i in vocab.items()
-        if token.startswith("[") and token.endswith("]")
-    }

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from checks import curves
+from checks import run
 from common import storage
 from common.errors import UserError
 from common.formats import json_files
@@ -97,7 +97,7 @@ def test_curves_have_null_and_the_doctor_finds_it(tmp_path):
         "learning_rate": 0.5,
     }
     points = read_curves(str(path))
-    (finding,) = curves.check(points, [], str(path))
+    (finding,) = run.check_curves(points, {}, str(path))
     assert "loss is nan at step 3" in finding.message
 
 

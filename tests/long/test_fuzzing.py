@@ -67,7 +67,7 @@ def records(path):
 
 def checkpoint(path):
     prefix = path.removesuffix(".index")
-    findings = model.examine(prefix, None, None, None)
+    findings = model.examine(prefix, None)
     reject([x for x in findings if x.level == "wrong"])
 
 

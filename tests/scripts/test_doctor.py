@@ -89,7 +89,7 @@ def test_healthy_records_raise_nothing(diagnose, made, kind):
     assert any("the 2 files are whole" in line for line in found["fine"])
 
 
-def test_damaged_and_missing_shards_and_strangers(diagnose, made, tmp_path):
+def test_damaged_and_missing_shards(diagnose, made, tmp_path):
     folder = tmp_path / "plain"
     shutil.copytree(made / "plain", folder)
     content = bytearray((folder / "0.tfrecord").read_bytes())
@@ -104,29 +104,16 @@ def test_damaged_and_missing_shards_and_strangers(diagnose, made, tmp_path):
         f"{folder}/0.tfrecord: record 0 at byte 0: checksum of the data "
         "differs; make the records again",
     ]
-    assert found["suspicious"] == [
-        f"{folder}/2.tfrecord: in no manifest; expected an entry in "
-        f"{folder}/_2.manifest.json"
-    ]
 
 
-def test_a_damaged_manifest_and_one_document(diagnose, made, tmp_path):
+def test_a_damaged_manifest(diagnose, made, tmp_path):
     folder = tmp_path / "plain"
     shutil.copytree(made / "plain", folder)
     path = folder / "_0.manifest.json"
     content = json.loads(path.read_text())
-    content["statistics"]["documents"] = 1
-    path.write_text(json.dumps(content))
-    flags = {"input_file": f"{folder}/*.tfrecord"}
-    _, found = diagnose(**flags)
-    assert found["wrong"] == [
-        f"{path}: only 1 document; expected at least 2: a random next "
-        "sentence comes from another document; put a blank line between "
-        "documents and make the records again"
-    ]
     del content["vocab_size"]
     path.write_text(json.dumps(content))
-    _, found = diagnose(**flags)
+    _, found = diagnose(input_file=f"{folder}/*.tfrecord")
     assert found["wrong"][0].startswith(
         f"{path}: Object missing required field `vocab_size`; expected a whole "
         "manifest; copy it again"
@@ -199,11 +186,7 @@ def test_odd_shares(diagnose_rows, arrays):
     assert was.shape == positions.shape
 
 
-def test_duplicate_records_and_records_of_padding(diagnose_rows, arrays):
-    twice = {name: np.concatenate([v, v]) for name, v in arrays.items()}
-    path, found = diagnose_rows(twice)
-    assert found["suspicious"][0].startswith(f"{path}: 50.")
-    assert "of the records are duplicates" in found["suspicious"][0]
+def test_records_of_padding(diagnose_rows, arrays):
     longer = {
         name: np.pad(v, [(0, 0), (0, 2 * S if v.shape[1] == S else 0)])
         for name, v in arrays.items()
@@ -222,15 +205,15 @@ def test_files_of_other_lengths_and_tasks(diagnose, arrays, tmp_path):
         pretraining_files.write_shard(path, encoding.encode_examples(rows))
     _, found = diagnose(input_file=f"{first},{second}")
     assert found["wrong"] == [
-        f"{second}: input_ids has {S + 6} values; expected {S}, as in "
-        f"{first}; pass files of the same length and kind"
+        f"{second}: record 0: input_ids has {S + 6} values; expected {S}; "
+        "pass the --max_seq_length and --max_predictions_per_seq of the records"
     ]
     del longer["next_sentence_labels"]
     pretraining_files.write_shard(second, encoding.encode_examples(longer))
     _, found = diagnose(input_file=second)
     assert found["wrong"] == [
-        f"{second}: record 0: no next_sentence_labels; expected records for "
-        "pre-training; pass records of create_pretraining_data.py"
+        f"{second}: record 0: no next_sentence_labels; expected records of "
+        "create_pretraining_data.py"
     ]
 
 
@@ -249,8 +232,8 @@ def test_records_against_their_manifest(diagnose, made, arrays, tmp_path):
     records.write_manifest(str(tmp_path), shards, vocab, settings)
     _, found = diagnose(input_file=path)
     assert found["wrong"] == [
-        f"{path}: record 0: input_ids has {S} values; expected {S + 1}, "
-        "max_seq_length in the manifest; make the records again"
+        f"{path}: record 0: input_ids has {S} values; expected {S + 1}; "
+        "pass the --max_seq_length and --max_predictions_per_seq of the records"
     ]
 
 
@@ -269,7 +252,8 @@ def test_a_config_that_fits_neither_records_nor_vocabulary(
         f"{path}: vocab_size is {V - 2}; expected {V}, the number of tokens of "
     ) in "".join(found["wrong"])
     assert (
-        f"{path}: max_position_embeddings is {S - 1}; expected at least {S}"
+        f"--max_seq_length={S}; expected at most max_position_embeddings, "
+        f"{S - 1} ({path})"
     ) in "".join(found["wrong"])
     path.write_text('{"vocab_size": 33, "hiden_size": 7}')
     _, found = diagnose(bert_config_file=path)

@@ -9,6 +9,7 @@ import pytest
 
 from common.errors import UserError
 from data.records import manifest, writer
+from data.records.records import Records, fingerprint
 from data.text.tokenizer import Tokenizer
 
 VOCAB = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n"
@@ -265,3 +266,15 @@ def test_globs_skip_manifests_and_vocabularies(folder):
     for pattern in (f"{folder}/*", f"{folder}/a*", f"{folder}/a.tfrecord"):
         found = manifest.list_shards(pattern, "input_file")
         assert found == [f"{folder}/a.tfrecord"]
+
+
+def test_the_fingerprint_is_that_of_names_sizes_and_hashes(tmp_path):
+    def of(name, content, sha256):
+        path = tmp_path / name
+        path.write_bytes(content)
+        entry = {"shards": {name: {"sha256": sha256}}}
+        return fingerprint([Records([str(path)], [entry], {})])
+
+    found = {of("a", b"x", "0"), of("b", b"x", "0"), of("a", b"xx", "0")}
+    assert len(found | {of("a", b"x", "1")}) == 4
+    assert of("a", b"x", "0") in found

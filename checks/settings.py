@@ -1,0 +1,58 @@
+"""Settings of doctor.py, which know no TensorFlow."""
+
+import dataclasses
+
+from common import flags, storage
+from common.errors import UserError
+from common.flags import flag
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Files to check; at least one."""
+
+    input_file: str | None = flag(
+        None,
+        "Records to check: files and globs, separated by commas.",
+        path=True,
+    )
+    vocab_file: str | None = flag(
+        None, "Vocabulary, one token per line.", path=True
+    )
+    bert_config_file: str | None = flag(
+        None, "JSON file with the sizes of the network.", path=True
+    )
+    init_checkpoint: str | None = flag(
+        None, "Checkpoint: its prefix, such as bert_model.ckpt.", path=True
+    )
+    model: str | None = flag(
+        None,
+        "Folder of a SavedModel, which is examined without being loaded.",
+        path=True,
+    )
+    output_dir: str | None = flag(
+        None, "Folder of a run of run_pretraining.py.", path=True
+    )
+
+    def check(self) -> None:
+        """Checks that there is a file to check.
+
+        Raises:
+            UserError: no file is given, or one is missing.
+        """
+        paths = flags.as_dict(self, "path")
+        if not any(paths.values()):
+            raise UserError(
+                "no file to check", fix=f"pass one of --{', --'.join(paths)}"
+            )
+        for name in ("vocab_file", "bert_config_file"):
+            path = paths[name]
+            if path and not storage.is_file(storage.regular(path)):
+                raise UserError(
+                    "no such file", path=path, fix=f"check --{name}"
+                )
+        folder = self.output_dir
+        if folder and not storage.is_folder(folder):
+            raise UserError(
+                "no such folder", path=folder, fix="check --output_dir"
+            )
