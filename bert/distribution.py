@@ -72,9 +72,7 @@ def rewrite(source: str, packages: Collection[str]) -> str:
             lines[node.lineno - 1] = line.replace("from ", f"from {prefix}", 1)
     text = "\n".join(lines)
     commands = rf"(?<![\w/])(?:python )?({'|'.join(scripts())})\.py\b"
-    text = re.sub(commands, rf"{NAME} \1", text)
-    modules = rf"(?<=python -m )(?=(?:{'|'.join(packages)})\.)"
-    return re.sub(modules, f"{NAME}.", text)
+    return re.sub(commands, rf"{NAME} \1", text)
 
 
 def write_package(folder: pathlib.Path) -> None:

@@ -1,20 +1,9 @@
-"""SQuAD's metrics, as in the official scripts of version 1.1 and 2.0.
+"""SQuAD's metrics, as in the official scripts of version 1.1 and 2.0."""
 
-    python -m tasks.squad.metrics dev-v2.0.json predictions.json \
-        --na_prob_file=null_odds.json
-
-prints only them, as JSON, on standard output.
-"""
-
-import argparse
 import collections
-import json
 import re
 import string
-import sys
 
-from common.errors import UserError
-from common.formats import json_files
 from tasks.squad import examples as squad
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -107,9 +96,8 @@ def raw_scores(
 def scores_2(
     examples: list[squad.SquadExample],
     predictions: dict[str, str],
-    odds: dict[str, float] | None = None,
-    threshold: float = 1.0,
-    precision_recall: bool = False,
+    odds: dict[str, float],
+    threshold: float,
 ) -> dict[str, float]:
     """Computes the metrics of version 2.0, in percent.
 
@@ -118,38 +106,31 @@ def scores_2(
         predictions: id -> answer, for every question; "" is no answer.
         odds: id -> odds of no answer, on any scale.
         threshold: if the odds are greater, the answer counts as "".
-        precision_recall: whether to compute average precisions; needs odds.
 
     Returns:
         exact, f1, total; the same with `HasAns_` and `NoAns_`, for questions
-        with and without an answer; with odds also best_exact, best_f1 and
-        their thresholds; pr_exact_ap, pr_f1_ap, pr_oracle_ap.
+        with and without an answer; best_exact, best_f1 and their thresholds;
+        average precisions pr_exact_ap, pr_f1_ap, pr_oracle_ap.
     """
     has_answer = {x.id: bool(x.answers) for x in examples}
     raw = dict(zip(("exact", "f1"), raw_scores(examples, predictions)))
-    scores = raw
-    if odds is not None:
-        scores = {
-            name: {
-                key: float(not has_answer[key])
-                if odds[key] > threshold
-                else value
-                for key, value in of.items()
-            }
-            for name, of in raw.items()
+    scores = {
+        name: {
+            key: float(not has_answer[key]) if odds[key] > threshold else value
+            for key, value in of.items()
         }
+        for name, of in raw.items()
+    }
     result = _means(scores, list(has_answer))
     for prefix, kind in (("HasAns", True), ("NoAns", False)):
         chosen = [key for key, value in has_answer.items() if value == kind]
         if chosen:
             means = _means(scores, chosen)
             result |= {f"{prefix}_{name}": x for name, x in means.items()}
-    if odds is None:
-        return result
     for name in scores:
         best, at = best_threshold(predictions, raw[name], odds, has_answer)
         result |= {f"best_{name}": best, f"best_{name}_thresh": at}
-    if precision_recall and any(has_answer.values()):
+    if any(has_answer.values()):
         oracle = {key: float(value) for key, value in has_answer.items()}
         for name, of in {**raw, "oracle": oracle}.items():
             result[f"pr_{name}_ap"] = average_precision(of, odds, has_answer)
@@ -180,8 +161,6 @@ def best_threshold(
     score = best = sum(not value for value in has_answer.values())
     at = 0.0
     for key in sorted(odds, key=odds.__getitem__):
-        if key not in scores:
-            continue
         if has_answer[key]:
             score += scores[key]
         elif predictions[key]:
@@ -258,114 +237,3 @@ def _means(scores: dict[str, Scores], chosen: list[str]) -> dict[str, float]:
         for name, of in scores.items()
     }
     return {**means, "total": total}
-
-
-def main(argv: list[str]) -> int:
-    """Scores a file of predictions; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tasks.squad.metrics",
-        description="Scores answers to the questions of SQuAD.",
-    )
-    parser.add_argument("dataset", help="labelled questions, .json or .json.gz")
-    parser.add_argument("predictions", help="JSON: id of a question -> answer")
-    parser.add_argument(
-        "--na_prob_file",
-        "--na-prob-file",
-        help="JSON: id -> probability or odds of no answer",
-    )
-    parser.add_argument(
-        "--na_prob_thresh",
-        "--na-prob-thresh",
-        type=float,
-        default=1.0,
-        help="if the odds are greater, the answer counts as empty "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "--precision_recall",
-        action="store_true",
-        help="also print average precisions; needs --na_prob_file",
-    )
-    parser.add_argument(
-        "--version",
-        choices=["auto", "1.1", "2.0"],
-        default="auto",
-        help="version of the metrics; auto: 2.0 if there is is_impossible",
-    )
-    parser.add_argument(
-        "--max_json_mb",
-        type=int,
-        default=squad.LARGEST_MB,
-        help="megabytes of the largest file (default: %(default)s)",
-    )
-    arguments = parser.parse_args(argv[1:])
-    try:
-        result, indent = _score(arguments)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(json.dumps(result, indent=indent))
-    return 0
-
-
-def _score(arguments: argparse.Namespace) -> tuple[dict, int | None]:
-    """The metrics, and the JSON indent of the official script."""
-    most = arguments.max_json_mb
-    dataset = squad.read(arguments.dataset, squad.TEXTS, most)
-    predictions = _read_values(arguments.predictions, str, "an answer", most)
-    version_2 = arguments.version == "2.0" or (
-        arguments.version == "auto" and dataset.has_impossible
-    )
-    if not version_2:
-        return _score_1(dataset, predictions), None
-    odds = None
-    if arguments.na_prob_file:
-        odds = _read_values(arguments.na_prob_file, float, "a number", most)
-        known = {x.id for x in dataset.examples}
-        odds = {key: value for key, value in odds.items() if key in known}
-    needed = {"predictions": predictions, "na_prob_file": odds}
-    for name, values in needed.items():
-        if values is None:
-            continue
-        missing = [x.id for x in dataset.examples if x.id not in values]
-        if missing:
-            raise UserError(
-                f"qa {missing[0]}: missing",
-                path=getattr(arguments, name),
-                expected=f"all {len(dataset.examples):,} questions of "
-                f"{arguments.dataset}",
-            )
-    if arguments.precision_recall and odds is None:
-        raise UserError("--precision_recall needs --na_prob_file")
-    return (
-        scores_2(
-            dataset.examples,
-            predictions,
-            odds,
-            arguments.na_prob_thresh,
-            arguments.precision_recall,
-        ),
-        2,
-    )
-
-
-def _score_1(dataset: squad.Dataset, predictions: dict[str, str]) -> dict:
-    missing = [x.id for x in dataset.examples if x.id not in predictions]
-    if missing:
-        print(
-            f"{len(missing):,} of {len(dataset.examples):,} questions have no "
-            f"prediction and count as wrong; the first is {missing[0]}",
-            file=sys.stderr,
-        )
-    return scores_1(dataset.examples, predictions)
-
-
-def _read_values(path: str, kind: type, what: str, max_json_mb: int) -> dict:
-    """Reads a JSON object whose values all have the same type."""
-    content = squad.read_bytes(path, max_json_mb)
-    with json_files.reported(path, f"id -> {what}"):
-        return json_files.decode(content, dict[str, kind])
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv))

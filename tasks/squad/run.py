@@ -188,7 +188,7 @@ class Squad:
         if not self._settings.version_2_with_negative:
             return scoring.scores_1(examples, found.best)
         scores = scoring.scores_2(
-            examples, found.best, found.odds, self._threshold, True
+            examples, found.best, found.odds, self._threshold
         )
         return {**scores, "null_score_diff_threshold": self._threshold}
 

@@ -1,10 +1,7 @@
-"""SQuAD's metrics: small literals, the official definitions, the command."""
+"""SQuAD's metrics: small literals, and the official definitions."""
 
-import json
 import re
 import string
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -67,26 +64,17 @@ def test_scores_of_version_1():
 
 def test_scores_of_version_2():
     third = pytest.approx(100 / 3)
-    plain = {
+    # With odds above 1.0 "b" counts as "".
+    assert metrics.scores_2(EXAMPLES, PREDICTIONS, ODDS, 1.0) == {
         "exact": 40.0,
-        "f1": pytest.approx(100 * (1 + 2 / 3 + 1) / 5),
+        "f1": 40.0,
         "total": 5,
         "HasAns_exact": third,
-        "HasAns_f1": pytest.approx(100 * (1 + 2 / 3) / 3),
+        "HasAns_f1": third,
         "HasAns_total": 3,
         "NoAns_exact": 50.0,
         "NoAns_f1": 50.0,
         "NoAns_total": 2,
-    }
-    assert metrics.scores_2(EXAMPLES, PREDICTIONS) == plain
-    # With odds above 1.0 "b" counts as "".
-    found = metrics.scores_2(
-        EXAMPLES, PREDICTIONS, ODDS, 1.0, precision_recall=True
-    )
-    assert found == {
-        **plain,
-        "f1": 40.0,
-        "HasAns_f1": third,
         # Best is to answer "a" alone: 1 + 2 of 5.
         "best_exact": 60.0,
         "best_exact_thresh": -2.0,
@@ -103,7 +91,7 @@ def test_scores_of_version_2():
 
 def test_a_file_of_one_kind_has_no_scores_of_the_other():
     some = [x for x in EXAMPLES if not x.answers]
-    found = metrics.scores_2(some, PREDICTIONS, ODDS, precision_recall=True)
+    found = metrics.scores_2(some, PREDICTIONS, {"c": 3.0, "d": 0.5}, 1.0)
     assert not any(name.startswith(("HasAns", "pr_")) for name in found)
     assert found["NoAns_total"] == 2
 
@@ -195,7 +183,7 @@ def unpack(rows):
 @given(ROWS)
 def test_scores_equal_their_definitions(rows):
     examples, predictions, odds = unpack(rows)
-    found = metrics.scores_2(examples, predictions, odds)
+    found = metrics.scores_2(examples, predictions, odds, 1.0)
     expected = peer_scores(examples, predictions, odds, 1.0)
     assert {x: found[x] for x in expected} == pytest.approx(expected)
 
@@ -210,98 +198,8 @@ def test_the_tuned_threshold_is_the_best(rows):
             key: "" if odds[key] > threshold else text
             for key, text in answers.items()
         }
-        return metrics.scores_2(examples, applied)["f1"]
+        return sum(metrics.raw_scores(examples, applied)[1].values())
 
     every = [f1(x) for x in (-9.0, -2.0, -0.5, 0.0, 1.0, 1.5, 3.0)]
     assert f1(tuned) == pytest.approx(max(every))
     assert tuned not in {odds[key] for key, text in answers.items() if text}
-
-
-def dataset(path, version_2):
-    qas = []
-    for x in EXAMPLES:
-        if not (x.answers or version_2):
-            continue
-        answers = [{"text": y.text, "answer_start": 0} for y in x.answers]
-        qa = {"id": x.id, "question": "", "answers": answers}
-        qas.append(qa | ({"is_impossible": x.impossible} if version_2 else {}))
-    paragraph = {"context": "x", "qas": qas}
-    path.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
-    return str(path)
-
-
-@pytest.fixture
-def files(tmp_path):
-    odds, predictions = tmp_path / "odds.json", tmp_path / "predictions.json"
-    odds.write_text(json.dumps(ODDS | {"unknown": 1}))
-    predictions.write_text(json.dumps(PREDICTIONS))
-    return (
-        dataset(tmp_path / "v1.json", False),
-        dataset(tmp_path / "v2.json", True),
-        str(predictions),
-        str(odds),
-    )
-
-
-def test_the_command_prints_only_json(files):
-    version_1, _, predictions, _ = files
-    done = subprocess.run(
-        [sys.executable, "-m", "tasks.squad.metrics", version_1, predictions],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr == ""
-    assert done.stdout == (
-        '{"exact_match": 33.333333333333336, "f1": 55.55555555555555}\n'
-    )
-
-
-def test_the_command_chooses_the_version(files, capsys):
-    version_1, version_2, predictions, odds = files
-
-    def run(*argv):
-        code = metrics.main(["squad", *argv])
-        found = capsys.readouterr()
-        return code, found.out and json.loads(found.out), found.err
-
-    code, found, _ = run(version_2, predictions, "--na-prob-file", odds)
-    assert code == 0
-    assert found == metrics.scores_2(EXAMPLES, PREDICTIONS, ODDS)
-    code, found, _ = run(version_1, predictions, "--version=2.0")
-    assert "HasAns_total" in found and "NoAns_total" not in found
-    _, found, _ = run(
-        version_2,
-        predictions,
-        f"--na_prob_file={odds}",
-        "--na_prob_thresh=9",
-        "--precision_recall",
-    )
-    assert found["f1"] > 50 and "pr_oracle_ap" in found
-
-
-@pytest.mark.parametrize(
-    ("predictions", "message"),
-    [
-        ('{"a": 1}', "Expected `str`, got `int` - at `$[...]`; expected id ->"),
-        ('{"a": "x"}', "qa b: missing; expected all 5 questions"),
-    ],
-)
-def test_the_command_reports_errors(
-    files, tmp_path, capsys, predictions, message
-):
-    path = tmp_path / "wrong.json"
-    path.write_text(predictions)
-    assert metrics.main(["squad", files[1], str(path)]) == 2
-    found = capsys.readouterr()
-    assert found.out == "" and len(found.err.splitlines()) == 1
-    assert f"{path}:" in found.err and message in found.err
-
-
-def test_missing_predictions_of_version_1_are_logged(files, tmp_path, capsys):
-    path = tmp_path / "some.json"
-    path.write_text('{"a": "cat"}')
-    assert metrics.main(["squad", files[0], str(path)]) == 0
-    found = capsys.readouterr()
-    assert json.loads(found.out)["exact_match"] == pytest.approx(100 / 3)
-    assert found.err.startswith("2 of 3 questions have no prediction")
