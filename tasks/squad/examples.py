@@ -31,7 +31,7 @@ NOTHING = "nothing"  # only questions, for prediction
 TEXTS = "texts"  # and texts of answers, for evaluation
 SPANS = "spans"  # and starts of answers, for training
 
-LARGEST_MB = 128  # decompressed: SQuAD has 42
+_LARGEST = 1 << 30  # bytes, decompressed: SQuAD has 42 MB
 
 
 class _Answer(msgspec.Struct):
@@ -136,24 +136,20 @@ class Dataset:
     has_impossible: bool
 
 
-def read(
-    path: str,
-    needed: str = NOTHING,
-    max_json_mb: int = LARGEST_MB,
-) -> Dataset:
+def read(path: str, needed: str = NOTHING) -> Dataset:
     """Reads a file, plain or compressed with gzip.
 
     Args:
         path: the file.
         needed: the labels to read and check: `NOTHING`, `TEXTS` or `SPANS`.
-        max_json_mb: megabytes of the largest file, decompressed.
 
     Raises:
         UserError: the file cannot be read or is invalid.
     """
     seen: set[str] = set()
     examples, has_impossible = [], False
-    for context, qa in _questions(_decode(path, read_bytes(path, max_json_mb))):
+    content = json_files.read_bytes(path, _LARGEST, fix="split the file")
+    for context, qa in _questions(_decode(path, content)):
         try:
             example = _example(context, qa, needed)
             if example.id in seen:
@@ -166,12 +162,6 @@ def read(
     if not examples:
         raise UserError("no question", path=path)
     return Dataset(path, examples, has_impossible)
-
-
-def read_bytes(path: str, max_json_mb: int) -> bytes:
-    """Reads a file of at most this size; see `read`."""
-    fix = "split the file, or pass a larger --max_json_mb"
-    return json_files.read_bytes(path, max_json_mb * 1_000_000, fix=fix)
 
 
 def check_version(dataset: Dataset, version_2: bool) -> None:
@@ -325,7 +315,7 @@ def read_files(settings) -> dict[str, Dataset]:
         path = getattr(settings, flag)
         if len(storage.list_files(path, flag)) != 1:
             raise UserError(f"--{flag}={path!r}", expected="one file")
-        dataset = datasets[flag] = read(path, kind, settings.max_json_mb)
+        dataset = datasets[flag] = read(path, kind)
         if kind != NOTHING:
             check_version(dataset, version_2)
         elif not version_2 and any(x.impossible for x in dataset.examples):

@@ -6,7 +6,6 @@ from common.errors import UserError
 from common.flags import OUTPUT, RARE, flag, group
 from tasks import finetuning
 from tasks.finetuning_settings import FineTuning
-from tasks.squad import examples
 
 OFFSETS, ORIGINAL = "offsets", "original"
 
@@ -60,13 +59,6 @@ class Settings:
     verbose_logging: bool = flag(
         False,
         "Log each answer that --answer_text=original cannot align.",
-        topic=RARE,
-    )
-    max_json_mb: int = flag(
-        examples.LARGEST_MB,
-        "Largest SQuAD file in megabytes, decompressed. Reading needs several "
-        "times as much memory.",
-        at_least=1,
         topic=RARE,
     )
     answer_text: str = flag(
