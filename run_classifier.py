@@ -32,16 +32,16 @@ def main(argv: list[str]) -> None:
     trained_labels.check_folder(
         settings.tuning.training.output_dir, data.describe()
     )
-    setup = finetuning.check(settings.tuning, module)
+    model = finetuning.check(settings.tuning, module)
     if module:
-        settings = hub_module.with_casing(settings, setup.tokenizer)
-    setup.warn(data.texts())
+        settings = hub_module.with_casing(settings, model.tokenizer)
+    finetuning.warn(model, data.texts())
     with RunFolder.open(
-        settings.tuning.training, setup.config, setup.tokenizer
+        settings.tuning.training, model.config, model.tokenizer
     ) as folder:
         from tasks.classification import run
 
-        run.run(settings, setup, folder, data)
+        run.run(settings, model, folder, data)
         if folder.is_chief:
             drawing.draw_trained(settings)
 

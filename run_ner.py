@@ -25,19 +25,20 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
-    setup = finetuning.check(settings.tuning)
+    model = finetuning.check(settings.tuning)
     sentences = labels.read_files(settings)
     kind, names = labels.find(settings, sentences)
-    setup.warn(
+    finetuning.warn(
+        model,
         (" ".join(x.words) for file in sentences.values() for x in file),
     )
     with RunFolder.open(
-        settings.tuning.training, setup.config, setup.tokenizer
+        settings.tuning.training, model.config, model.tokenizer
     ) as folder:
         from tasks import finetuning_run
         from tasks.ner import run
 
-        task = run.Labelling(settings, setup, folder, sentences, kind, names)
+        task = run.Labelling(settings, model, folder, sentences, kind, names)
         finetuning_run.run(settings.tuning, task)
         if folder.is_chief:
             drawing.draw_trained(settings)

@@ -25,9 +25,10 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
-    setup = finetuning.check(settings.tuning, in_graph=True)
+    model = finetuning.check(settings.tuning, in_graph=True)
     datasets = examples.read_files(settings)
-    setup.warn(
+    finetuning.warn(
+        model,
         (
             f"{x.question} {x.context}"
             for dataset in datasets.values()
@@ -35,12 +36,12 @@ def main(argv: list[str]) -> None:
         ),
     )
     with RunFolder.open(
-        settings.tuning.training, setup.config, setup.tokenizer
+        settings.tuning.training, model.config, model.tokenizer
     ) as folder:
         from tasks import finetuning_run
         from tasks.squad import run
 
-        task = run.Squad(settings, setup, folder, datasets)
+        task = run.Squad(settings, model, folder, datasets)
         finetuning_run.run(settings.tuning, task)
         if folder.is_chief:
             drawing.draw_trained(settings)

@@ -26,9 +26,10 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
-    setup = finetuning.check(settings.tuning)
+    model = finetuning.check(settings.tuning)
     examples = swag.read_files(settings)
-    setup.warn(
+    finetuning.warn(
+        model,
         (
             " ".join([x.context, *x.choices])
             for file in examples.values()
@@ -36,12 +37,12 @@ def main(argv: list[str]) -> None:
         ),
     )
     with RunFolder.open(
-        settings.tuning.training, setup.config, setup.tokenizer
+        settings.tuning.training, model.config, model.tokenizer
     ) as folder:
         from tasks import finetuning_run
         from tasks.swag import run
 
-        task = run.Choosing(settings, setup, folder, examples)
+        task = run.Choosing(settings, model, folder, examples)
         finetuning_run.run(settings.tuning, task)
         if folder.is_chief:
             drawing.draw_trained(settings)

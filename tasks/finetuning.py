@@ -1,51 +1,32 @@
 """Checks of the settings and files of a fine-tuning run of any task."""
 
-import dataclasses
 from collections.abc import Iterable
 
 from common import storage
 from common.errors import UserError
 from data.text import vocabulary_checks
-from data.text.tokenizer import Tokenizer
-from modeling.config import BertConfig
 from modeling.formats.model_folder import ModelFolder
 from serving import export_folder
 from tasks import finetuning_settings, run_folder
 
 
-@dataclasses.dataclass(frozen=True)
-class Setup:
-    """The checked inputs of every task.
+def warn(model: ModelFolder, texts: Iterable[str]) -> None:
+    """Warns if a vocabulary seems not to match the network or the texts.
 
-    Attributes:
-        config: sizes of the network.
-        tokenizer: of the texts.
-        model: the initial weights, and what stands beside them.
+    Args:
+        model: the result of `check`.
+        texts: texts of the examples; the first thousand are tokenized.
     """
-
-    config: BertConfig
-    tokenizer: Tokenizer
-    model: ModelFolder | None = None
-
-    def warn(self, texts: Iterable[str]) -> None:
-        """Warns if the vocabulary seems not to match the network or the texts.
-
-        Args:
-            texts: texts of the examples; the first thousand are tokenized.
-        """
-        vocabulary_checks.warn(
-            self.tokenizer,
-            self.config.vocab_size,
-            self.model.config_file,
-            texts,
-        )
+    vocabulary_checks.warn(
+        model.tokenizer, model.config.vocab_size, model.config_file, texts
+    )
 
 
 def check(
     tuning: finetuning_settings.FineTuning,
     model: ModelFolder | None = None,
     in_graph: bool = False,
-) -> Setup:
+) -> ModelFolder:
     """Checks the settings against each other and against the files.
 
     Args:
@@ -54,7 +35,7 @@ def check(
         in_graph: whether the task tokenizes in a graph, as an export does.
 
     Returns:
-        the config, the tokenizer and the initial weights.
+        the config, the tokenizer and the initial weights of every task.
 
     Raises:
         UserError: if they contradict each other.
@@ -97,7 +78,7 @@ def check(
         model.check_casing(tokenizer)
     if begun and not training.do_train:
         ModelFolder.open(training.output_dir).check_casing(tokenizer)
-    return Setup(config, tokenizer, model)
+    return model
 
 
 def requested_files(script_settings) -> dict[str, str | None]:

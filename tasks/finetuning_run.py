@@ -16,6 +16,7 @@ from common.progress import Progress, say
 from data import batching, features
 from data.records import example_files
 from modeling import checkpoints, layer_decay
+from modeling.formats import model_folder
 from modeling.formats.model_folder import ModelFolder
 from serving import export_folder
 from tasks import finetuning_settings, run_folder, training_run
@@ -30,9 +31,11 @@ class FineTuningRun:
     Args:
         script_settings: settings of the script.
         folder: the folder of the run.
+        model: the initial weights; None: those of --init_checkpoint.
         task: the network to train, and its losses.
         num_examples: examples of training; 0 if nothing is trained.
         choices: sequences of an example.
+        labels: kind and names of the labels, for `task.json`, or None.
 
     Attributes:
         folder: the folder of the run.
@@ -44,10 +47,13 @@ class FineTuningRun:
         self,
         script_settings,
         folder: run_folder.RunFolder,
+        model: ModelFolder | None,
         task: training_run.TrainingTask,
         num_examples: int = 0,
         choices: int = 1,
+        labels: dict | None = None,
     ):
+        self._model, self._labels = model, labels
         self._tuning = tuning = script_settings.tuning
         self._training = training = tuning.training
         self._choices, self.folder = choices, folder
@@ -97,17 +103,16 @@ class FineTuningRun:
         """Number of completed training steps."""
         return self._run.step
 
-    def start(self, model: ModelFolder | None = None) -> None:
+    def start(self) -> None:
         """Loads the initial weights and prepares output_dir.
 
-        Args:
-            model: see `training_run.TrainingRun.start`.
-
         Raises:
-            UserError: as there, or the run is past its last step.
+            UserError: as for `training_run.TrainingRun.start`.
         """
-        if self._run.start(model):
+        if self._run.start(self._model):
             say("warning: no --init_checkpoint: training from random weights")
+        if self._labels:
+            model_folder.write_task(self.folder.path, self._labels)
 
     def train(
         self,
@@ -250,9 +255,6 @@ class FineTuningTask(Protocol):
     tuning: FineTuningRun
     report: dict
 
-    def start(self) -> None:
-        """Loads the initial weights and prepares output_dir."""
-
     def train(self) -> str:
         """Trains; returns the prefix of the last checkpoint."""
 
@@ -291,7 +293,7 @@ def train_and_evaluate(
         the paths that were written, and the metrics, {} without --do_eval.
     """
     wrote, metrics = [], {}
-    task.start()
+    task.tuning.start()
     if tuning.training.do_train:
         wrote.append(task.train())
     task.tuning.restore_best()

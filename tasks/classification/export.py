@@ -11,11 +11,11 @@ import tensorflow as tf
 
 from data import features
 from modeling import task_models
+from modeling.formats.model_folder import ModelFolder
 from modeling.precision import stored_in
 from serving import graphs, shared_rows
 from tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
 from tasks.classification.settings import Settings
-from tasks.finetuning import Setup
 
 TEXT, TEXT_B = "text", "text_b"
 LABEL, PROBABILITIES = "label", "probabilities"
@@ -26,7 +26,7 @@ class Classifier(tf.train.Checkpoint):
     """Text to labels, as a SavedModel.
 
     Args:
-        setup: config of the encoder, and tokenizer.
+        source: config of the encoder, and tokenizer.
         settings: the settings of the script: length, precision.
         labels: the labels of the task.
         has_pairs: whether an example has two texts.
@@ -48,7 +48,7 @@ class Classifier(tf.train.Checkpoint):
 
     def __init__(
         self,
-        setup: Setup,
+        source: ModelFolder,
         settings: Settings,
         labels: Labels,
         has_pairs: bool,
@@ -59,13 +59,13 @@ class Classifier(tf.train.Checkpoint):
         self._labels = labels
         with stored_in(settings.export_precision):
             model = task_models.build_classifier(
-                setup.config, labels.size, packed=True
+                source.config, labels.size, packed=True
             )
         self._model, self._tokenizer = graphs.equip(
             self,
             model,
             weights,
-            setup.tokenizer,
+            source.tokenizer,
         )
         texts = (TEXT, TEXT_B) if has_pairs else (TEXT,)
         self.serve = graphs.signature(

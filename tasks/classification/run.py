@@ -14,9 +14,9 @@ from common.progress import say
 from data.records import example_files
 from modeling import task_losses, task_models
 from modeling.formats import model_folder
+from modeling.formats.model_folder import ModelFolder
 from serving import graphs
 from tasks import (
-    finetuning,
     finetuning_run,
     records,
     run_folder,
@@ -46,7 +46,7 @@ class Classification:
 
     Args:
         settings: the settings of the script, or of this seed's run.
-        setup: the result of `finetuning.check`.
+        model: the result of `finetuning.check`.
         folder: the folder of the run.
         data: the input files.
         of_seeds: folder of records and predictions; default: that of the run.
@@ -59,12 +59,12 @@ class Classification:
     def __init__(
         self,
         settings: Settings,
-        setup: finetuning.Setup,
+        model: ModelFolder,
         folder: run_folder.RunFolder,
         data: inputs.Data,
         of_seeds: run_folder.RunFolder | None = None,
     ):
-        self._settings, self._setup, self._data = settings, setup, data
+        self._settings, self._model, self._data = settings, model, data
         self._tuning_settings = tuning = settings.tuning
         self._folder = of_seeds or folder
         self._evaluated, self.report = None, {}
@@ -73,9 +73,10 @@ class Classification:
         self.tuning = finetuning_run.FineTuningRun(
             settings,
             folder,
+            model,
             training_run.TrainingTask(
                 lambda: task_models.build_classifier(
-                    setup.config, labels.size, tuning.training.random_seed
+                    model.config, labels.size, tuning.training.random_seed
                 ),
                 (task_losses.LABELS,),
                 task_losses.label_weights,
@@ -87,23 +88,11 @@ class Classification:
                 ),
             ),
             sum(len(x.examples) for x in data.of(TRAIN)),
+            labels=data.describe(),
         )
-
-    def start(self) -> None:
-        """Finds the initial weights; prepares the folders and the records."""
-        settings = self._settings
-        self.tuning.start(self._setup.model)
-        if self._folder != self.tuning.folder:
-            self._folder.write_inputs()
-        for path in {self.tuning.folder.path, self._folder.path}:
-            model_folder.write_task(path, self._data.describe())
-        for part in self._data.parts:
+        for part in data.parts:
             inputs.make_records(
-                self._folder.path,
-                settings,
-                self._data.labels,
-                part,
-                self._setup.tokenizer,
+                self._folder.path, settings, labels, part, model.tokenizer
             )
 
     def train(self) -> str:
@@ -174,7 +163,7 @@ class Classification:
     def save_model(self, folder: str) -> None:
         """Writes the SavedModel."""
         classifier = export.Classifier(
-            self._setup,
+            self._model,
             self._settings,
             self._data.labels,
             self._data.has_pairs,
@@ -219,7 +208,7 @@ class Classification:
 
 def run(
     settings: Settings,
-    setup: finetuning.Setup,
+    model: ModelFolder,
     folder: run_folder.RunFolder,
     data: inputs.Data,
 ) -> None:
@@ -230,7 +219,7 @@ def run(
 
     Args:
         settings: the settings of the script.
-        setup: the result of `finetuning.check`.
+        model: the result of `finetuning.check`.
         folder: the folder of the run.
         data: the input files.
     """
@@ -238,15 +227,17 @@ def run(
     for note in data.notes:
         say(note)
     if settings.num_seeds == 1:
-        task = Classification(settings, setup, folder, data)
+        task = Classification(settings, model, folder, data)
         finetuning_run.run(tuning, task)
         return
     of_seeds, results, wrote = settings_of_seeds(settings), [], []
     seconds, start = tuning.training.seconds, time.monotonic()
+    folder.write_inputs()
+    model_folder.write_task(folder.path, data.describe())
 
     def make_task(one: Settings) -> Classification:
         own = folder.below(os.path.basename(one.tuning.training.output_dir))
-        return Classification(one, setup, own, data, folder)
+        return Classification(one, model, own, data, folder)
 
     for one in of_seeds:
         if seconds:  # the time of all seeds together
@@ -261,7 +252,7 @@ def run(
     if tuning.do_predict or tuning.export_dir:
         one = of_seeds[best_of(results, data.metrics[0])]
         task = make_task(one)
-        task.start()
+        task.tuning.start()
         task.tuning.restore_best()
         say(
             f"predictions and export use {one.tuning.training.output_dir}, "

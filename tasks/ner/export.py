@@ -14,8 +14,8 @@ import tensorflow as tf
 from data import features
 from data.text import word_ops
 from modeling import task_models
+from modeling.formats.model_folder import ModelFolder
 from serving import graphs
-from tasks.finetuning import Setup
 from tasks.ner import entities, windows
 from tasks.ner.settings import Settings
 
@@ -26,7 +26,7 @@ class Labeller(tf.train.Checkpoint):
     """Labels the words of texts, as a SavedModel.
 
     Args:
-        setup: sizes of the network, and tokenizer.
+        source: sizes of the network, and tokenizer.
         settings: settings of the script: windows.
         labels: labels in the order of their ids.
         has_entities: whether the labels are `O`, `B-` and `I-` of types.
@@ -50,7 +50,7 @@ class Labeller(tf.train.Checkpoint):
 
     def __init__(
         self,
-        setup: Setup,
+        source: ModelFolder,
         settings: Settings,
         labels: list[str],
         has_entities: bool,
@@ -61,9 +61,9 @@ class Labeller(tf.train.Checkpoint):
         self._labels = tuple(labels)
         self._model, self._tokenizer = graphs.equip(
             self,
-            task_models.build_token_classifier(setup.config, len(labels)),
+            task_models.build_token_classifier(source.config, len(labels)),
             weights,
-            setup.tokenizer,
+            source.tokenizer,
         )
         text = {TEXT: tf.TensorSpec([None], tf.string)}
         self._splitters = [

@@ -9,11 +9,10 @@ from common.progress import say
 from data import features
 from data.records import example_files
 from modeling import task_losses, task_models
-from modeling.formats import model_folder
+from modeling.formats.model_folder import ModelFolder
 from serving import graphs
 from tasks import (
     class_report,
-    finetuning,
     finetuning_run,
     records,
     run_folder,
@@ -30,7 +29,7 @@ class Labelling:
 
     Args:
         settings: settings of the script.
-        setup: from `finetuning.check`.
+        model: from `finetuning.check`.
         folder: the folder of the run.
         sentences: flag of a file -> its sentences.
         kind, labels: from `labels.find`.
@@ -43,17 +42,17 @@ class Labelling:
     def __init__(
         self,
         settings: Settings,
-        setup: finetuning.Setup,
+        model: ModelFolder,
         folder: run_folder.RunFolder,
         sentences: dict[str, list[conll.Sentence]],
         kind: str,
         labels: list[str],
     ):
-        self._settings, self._setup = settings, setup
+        self._settings, self._model = settings, model
         self._sentences, self.report = sentences, {}
         self._kind, self._labels = kind, labels
         self._tuning_settings = tuning = settings.tuning
-        tokenizer = setup.tokenizer.exact
+        tokenizer = model.tokenizer.exact
         self._featurizer = windows.Featurizer(
             lambda word: tokenizer.convert_tokens_to_ids(
                 tokenizer.tokenize(word)
@@ -75,16 +74,17 @@ class Labelling:
                 sentences["train_file"],
                 lambda: self._featurizer.featurize(sentences["train_file"]),
                 windows.training_schema(),
-                vocabulary=setup.tokenizer.sha256,
+                vocabulary=model.tokenizer.sha256,
                 kind=kind,
                 labels=labels,
             )
         self.tuning = finetuning_run.FineTuningRun(
             settings,
             folder,
+            model,
             training_run.TrainingTask(
                 lambda: task_models.build_token_classifier(
-                    setup.config, len(self._labels), tuning.training.random_seed
+                    model.config, len(self._labels), tuning.training.random_seed
                 ),
                 (task_losses.TOKEN,),
                 task_losses.token_weights,
@@ -92,13 +92,8 @@ class Labelling:
                 records=data,
             ),
             count,
+            labels={"kind": kind, "labels": labels},
         )
-
-    def start(self) -> None:
-        """Loads the initial weights and prepares output_dir."""
-        self.tuning.start(self._setup.model)
-        task = {"kind": self._kind, "labels": self._labels}
-        model_folder.write_task(self._folder.path, task)
 
     def train(self) -> str:
         """Trains; returns the prefix of the last checkpoint."""
@@ -154,7 +149,7 @@ class Labelling:
     def save_model(self, folder: str) -> None:
         """Writes a SavedModel."""
         labeller = export.Labeller(
-            self._setup,
+            self._model,
             self._settings,
             self._labels,
             self._kind == ENTITIES,

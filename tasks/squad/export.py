@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from data import features
 from modeling import task_models
+from modeling.formats.model_folder import ModelFolder
 from serving import graphs
-from tasks.finetuning import Setup
 from tasks.squad.settings import Settings
 
 QUESTION, CONTEXT = "question", "context"
@@ -95,7 +95,7 @@ class QuestionAnswering(tf.train.Checkpoint):
     """Questions and contexts to answers, as a SavedModel.
 
     Args:
-        setup: config of the encoder, and tokenizer.
+        source: config of the encoder, and tokenizer.
         settings: the settings of the script; `n_best_size` is also the number
             of starts and of ends of a window.
         null_threshold: there is no answer if the odds of none are greater; of
@@ -116,7 +116,7 @@ class QuestionAnswering(tf.train.Checkpoint):
 
     def __init__(
         self,
-        setup: Setup,
+        source: ModelFolder,
         settings: Settings,
         null_threshold: float,
         weights: dict[str, np.ndarray],
@@ -125,9 +125,9 @@ class QuestionAnswering(tf.train.Checkpoint):
         self._settings, self._null_threshold = settings, null_threshold
         self._model, self._tokenizer = graphs.equip(
             self,
-            task_models.build_span_model(setup.config),
+            task_models.build_span_model(source.config),
             weights,
-            setup.tokenizer,
+            source.tokenizer,
         )
         string = tf.TensorSpec([None], tf.string)
         self.serve = graphs.signature(

@@ -14,11 +14,11 @@ from common.storage import to_json, write_whole
 from data.records import example_files
 from modeling import task_losses, task_models
 from modeling.formats import model_folder
+from modeling.formats.model_folder import ModelFolder
 from serving import graphs
 from tasks import (
     class_report,
     eval_report,
-    finetuning,
     finetuning_run,
     records,
     run_folder,
@@ -61,7 +61,7 @@ class Squad:
 
     Args:
         settings: the settings of the script.
-        setup: the result of `finetuning.check`.
+        model: the result of `finetuning.check`.
         folder: the folder of the run.
         datasets: flag of a file -> its questions.
 
@@ -73,11 +73,11 @@ class Squad:
     def __init__(
         self,
         settings: Settings,
-        setup: finetuning.Setup,
+        model: ModelFolder,
         folder: run_folder.RunFolder,
         datasets: dict[str, squad.Dataset],
     ):
-        self._settings, self._setup = settings, setup
+        self._settings, self._model = settings, model
         train = datasets.get("train_file")
         self._predict = datasets.get("predict_file")
         self._tuning_settings = tuning = settings.tuning
@@ -94,9 +94,10 @@ class Squad:
         self.tuning = finetuning_run.FineTuningRun(
             settings,
             folder,
+            model,
             training_run.TrainingTask(
                 lambda: task_models.build_span_model(
-                    setup.config, tuning.training.random_seed
+                    model.config, tuning.training.random_seed
                 ),
                 (task_losses.SPAN,),
                 task_losses.span_weights,
@@ -108,10 +109,6 @@ class Squad:
         self._threshold = settings.null_score_diff_threshold
         self._found = self._wrote = None
         self.report = {}
-
-    def start(self) -> None:
-        """Finds the initial weights and prepares the folder."""
-        self.tuning.start(self._setup.model)
 
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
@@ -302,7 +299,7 @@ class Squad:
         if settings.answer_text != OFFSETS:
             say("note: the export uses --answer_text=offsets")
         model = export.QuestionAnswering(
-            self._setup, settings, self._threshold, self.tuning.weights()
+            self._model, settings, self._threshold, self.tuning.weights()
         )
         graphs.save(model, folder)
 
@@ -314,7 +311,7 @@ class Squad:
         Returns:
             the path and the number of windows.
         """
-        settings, tokenizer = self._settings, self._setup.tokenizer
+        settings, tokenizer = self._settings, self._model.tokenizer
         examples = dataset.examples
         if schema is windows.PREDICTION_SCHEMA:  # whatever their answers are
             examples = [(x.id, x.question, x.context) for x in examples]
@@ -406,7 +403,7 @@ class Squad:
             yield record, output["start_logits"], output["end_logits"]
 
     def _text_of(self) -> Callable:
-        settings, tokenizer = self._settings, self._setup.tokenizer
+        settings, tokenizer = self._settings, self._model.tokenizer
         if settings.answer_text == OFFSETS:
             return spans.offsets_text
         return spans.OriginalText(

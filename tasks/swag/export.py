@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from modeling import task_models
+from modeling.formats.model_folder import ModelFolder
 from serving import graphs
-from tasks.finetuning import Setup
 from tasks.finetuning_settings import FineTuning
 
 CONTEXT, CHOICES = "context", "choices"
@@ -21,7 +21,7 @@ class Chooser(tf.train.Checkpoint):
     """Chooses the best continuation of texts, as a SavedModel.
 
     Args:
-        setup: sizes of the network, and tokenizer.
+        source: sizes of the network, and tokenizer.
         tuning: maximum S; longer pairs are truncated.
         weights: original name -> array, for all variables of the network.
 
@@ -37,7 +37,7 @@ class Chooser(tf.train.Checkpoint):
 
     def __init__(
         self,
-        setup: Setup,
+        source: ModelFolder,
         tuning: FineTuning,
         weights: dict[str, np.ndarray],
     ):
@@ -45,9 +45,9 @@ class Chooser(tf.train.Checkpoint):
         self._max_seq_length = tuning.max_seq_length
         self._model, self._tokenizer = graphs.equip(
             self,
-            task_models.build_choice_model(setup.config),
+            task_models.build_choice_model(source.config),
             weights,
-            setup.tokenizer,
+            source.tokenizer,
         )
         self.serve = graphs.signature(
             self._answer,

@@ -9,11 +9,11 @@ from common.storage import write_whole
 from data.records import example_files
 from data.text import vocabulary
 from modeling import task_losses, task_models
+from modeling.formats.model_folder import ModelFolder
 from serving import graphs
 from tasks import (
     class_report,
     eval_report,
-    finetuning,
     finetuning_run,
     records,
     run_folder,
@@ -29,7 +29,7 @@ class Choosing:
 
     Args:
         settings: settings of the script.
-        setup: from `finetuning.check`.
+        model: from `finetuning.check`.
         folder: the folder of the run.
         examples: flag of a file -> its examples.
 
@@ -41,18 +41,18 @@ class Choosing:
     def __init__(
         self,
         settings: Settings,
-        setup: finetuning.Setup,
+        model: ModelFolder,
         folder: run_folder.RunFolder,
         examples: dict[str, list[swag.ChoiceExample]],
     ):
-        self._settings, self._setup = settings, setup
+        self._settings, self._model = settings, model
         self._examples, self.report = examples, {}
         self._tuning_settings = tuning = settings.tuning
         self._choices = max(
             (len(x.choices) for some in examples.values() for x in some),
             default=2,
         )
-        tokenizer = setup.tokenizer.exact
+        tokenizer = model.tokenizer.exact
         self._featurizer = swag.Featurizer(
             lambda text: tokenizer.convert_tokens_to_ids(
                 tokenizer.tokenize(text)
@@ -75,16 +75,17 @@ class Choosing:
                 lambda: self._featurize("train_file"),
                 swag.training_schema(self._choices),
                 self._choices,
-                vocabulary=setup.tokenizer.sha256,
+                vocabulary=model.tokenizer.sha256,
                 choices_of_all_files=self._choices,
             )
             self._report_truncated("train_file")
         self.tuning = finetuning_run.FineTuningRun(
             settings,
             folder,
+            model,
             training_run.TrainingTask(
                 lambda: task_models.build_choice_model(
-                    setup.config, tuning.training.random_seed
+                    model.config, tuning.training.random_seed
                 ),
                 (task_losses.CHOICE,),
                 task_losses.choice_weights,
@@ -94,10 +95,6 @@ class Choosing:
             count,
             self._choices,
         )
-
-    def start(self) -> None:
-        """Loads the initial weights and prepares output_dir."""
-        self.tuning.start(self._setup.model)
 
     def train(self) -> str:
         """Trains; returns the prefix of the last checkpoint."""
@@ -167,7 +164,7 @@ class Choosing:
     def save_model(self, folder: str) -> None:
         """Writes a SavedModel."""
         chooser = export.Chooser(
-            self._setup, self._tuning_settings, self.tuning.weights()
+            self._model, self._tuning_settings, self.tuning.weights()
         )
         graphs.save(chooser, folder)
 

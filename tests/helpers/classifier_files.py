@@ -2,6 +2,7 @@
 
 import pathlib
 import random
+import types
 
 from common import flags, tensor_files
 from data.text.tokenizer import Tokenizer
@@ -10,7 +11,6 @@ from serving import graphs
 from tasks.classification import export
 from tasks.classification.examples import CLASSES, Labels
 from tasks.classification.settings import Settings
-from tasks.finetuning import Setup
 from tests.helpers import model_files, small
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -80,7 +80,7 @@ def write_export(
     weights = model_files.random_values(model, 0.5)
     run = flags.replace(Settings(), max_seq_length=13)
     tokenizer = Tokenizer(str(folder / "vocab.txt"))
-    setup = Setup(config, tokenizer)
-    classifier = export.Classifier(setup, run, labels, pairs, weights)
+    source = types.SimpleNamespace(config=config, tokenizer=tokenizer)
+    classifier = export.Classifier(source, run, labels, pairs, weights)
     graphs.save(classifier, str(folder / "export"), "tokens", "examples")
     return str(folder / "export")

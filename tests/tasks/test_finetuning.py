@@ -50,6 +50,7 @@ def make_run(folder, **named):
     return finetuning_run.FineTuningRun(
         everything,
         run_folder.RunFolder(str(folder), str(folder), config, None),
+        None,
         training_run.TrainingTask(
             build,
             (task_losses.LABELS,),

@@ -10,6 +10,7 @@ from modeling.formats.model_folder import ModelFolder
 from tasks.classification import hub_module, inputs, run
 from tasks.classification.settings import OwnTables, Settings
 from tasks.run_folder import RunFolder
+from tests.helpers import small
 from tests.helpers import text as texts
 
 OTHER_VALUES = {bool: "true", str: "x", tuple: "a,b", float: 0.25}
@@ -63,8 +64,11 @@ def test_the_time_of_a_run_is_that_of_all_seeds(monkeypatch, tmp_path):
     settings = parse(
         "--num_seeds=3", "--train_for=1m", f"--output_dir={tmp_path}"
     )
-    folder = RunFolder(str(tmp_path), str(tmp_path), None, None)
-    data = types.SimpleNamespace(metrics=("accuracy",), notes=())
+    path = str(tmp_path)
+    folder = RunFolder(path, path, small.config(), None)
+    data = types.SimpleNamespace(
+        metrics=("accuracy",), notes=(), describe=lambda: {}
+    )
     run.run(settings, None, folder, data)
     assert seconds == [60.0, 20.0, 1.0]
 

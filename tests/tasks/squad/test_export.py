@@ -1,6 +1,7 @@
 """The exported graph equals tasks.squad.windows and tasks.squad.answers."""
 
 import random
+import types
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from common import flags
 from data import features
 from data.text import vocabulary
 from modeling import checkpoints, task_models
-from tasks.finetuning import Setup
 from tasks.squad import answers as spans
 from tasks.squad import export as serving
 from tasks.squad import windows as squad_windows
@@ -126,8 +126,10 @@ def random_examples(count, seed, longest=20):
 def compare(settings, network, examples):
     weights, run = network
     threshold = settings.null_score_diff_threshold
-    setup = Setup(config(), settings.tuning.text.tokenizer())
-    model = serving.QuestionAnswering(setup, settings, threshold, weights)
+    source = types.SimpleNamespace(
+        config=config(), tokenizer=settings.tuning.text.tokenizer()
+    )
+    model = serving.QuestionAnswering(source, settings, threshold, weights)
     found = ask(model, examples)
     found = {name: x.numpy() for name, x in found.items()}
     if not settings.version_2_with_negative:
