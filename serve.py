@@ -5,7 +5,7 @@
 
 --model is the folder around the versions: of mails/1 and mails/2, 2 is served.
 Requests that arrive together share a batch; one that fails, fails alone. Limits
-end in an answer with status 413, 429 or 503. /healthz and /metrics describe the
+end in an answer with status 413 or 503. /healthz and /metrics describe the
 server. SIGTERM ends it after the answers to all requests that it has; a second
 one ends it at once.
 """

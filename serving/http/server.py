@@ -23,7 +23,6 @@ from serving.http.servable import Servable
 from serving.http.settings import Settings
 
 _DEADLINE = 30  # seconds for a request to come, and between two
-_RETRY = {429, 503}
 # Starts of the lines of a graph's error that do not name its cause.
 _FRAMES = (
     "Graph execution",
@@ -33,35 +32,6 @@ _FRAMES = (
     "File",
     "Hint",
 )
-
-
-class RateLimit:
-    """A limit of examples per second; those of one second may come at once.
-
-    Args:
-        rate: examples per second, such as 0.5, one in two seconds; 0: no
-            limit.
-
-    Attributes:
-        most: examples that may come at once.
-    """
-
-    def __init__(self, rate: float):
-        self._rate, self.most = rate, max(rate, 1.0)
-        self._left = self.most
-        self._time, self._lock = time.monotonic(), threading.Lock()
-
-    def admits(self, size: int) -> bool:
-        """Counts `size` examples, or returns False if they exceed the limit."""
-        if not self._rate:
-            return True
-        with self._lock:
-            now = time.monotonic()
-            left = self._left + (now - self._time) * self._rate
-            self._left, self._time = min(left, self.most), now
-            is_admitted = size <= self._left
-            self._left -= size * is_admitted
-            return is_admitted
 
 
 class Metrics:
@@ -95,10 +65,7 @@ def make_app(
         metrics: the numbers to show.
     """
     app = flask.Flask(__name__, static_folder=None)
-    rate = RateLimit(settings.max_examples_per_second)
     most, name = settings.max_batch_size, settings.name
-    if settings.max_examples_per_second:
-        most = min(most, int(rate.most))
 
     @metrics.seconds.time()
     def predict():
@@ -107,8 +74,6 @@ def make_app(
         )
         if request.size > most:
             raise UserError(f"{request.size} examples", expected=f"1 to {most}")
-        if not rate.admits(request.size):
-            flask.abort(429, "too many examples per second")
         outputs = model.call(request.signature, request.tensors)
         return flask.Response(
             rest.to_json(outputs, request.form), mimetype="application/json"
@@ -148,7 +113,7 @@ def make_app(
     @app.errorhandler(Exception)
     def fail(error):
         code, message = _describe(error)
-        more = {"Retry-After": "1"} if code in _RETRY else {}
+        more = {"Retry-After": "1"} if code == 503 else {}
         return {"error": message}, code, more
 
     @app.after_request

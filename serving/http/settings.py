@@ -48,9 +48,6 @@ class Settings:
     max_request_bytes: int = flag(
         1 << 20, "Size of a request; 413 answers larger ones.", at_least=1
     )
-    max_examples_per_second: float = flag(
-        0.0, "429 answers more; 0: no limit.", at_least=0
-    )
 
     @property
     def name(self) -> str:

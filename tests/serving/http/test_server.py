@@ -301,7 +301,7 @@ def test_another_name_is_answered_by_the_models_own(client):
         }
 
 
-def test_size_and_rate_are_limited(model, monkeypatch):
+def test_size_is_limited(model):
     served, _ = model
     body = json.dumps({"instances": ["a"]}).encode()
     app = app_of(served)
@@ -309,29 +309,6 @@ def test_size_and_rate_are_limited(model, monkeypatch):
         for size, code in ((101, 200), (102, 413)):
             found = http_server.ask(port, PREDICT, body.ljust(size))
             assert found[0] == code
-    now = [11.0]
-    monkeypatch.setattr(server.time, "monotonic", lambda: now[0])
-    client = client_of(served, max_examples_per_second=3)
-    codes = []
-    for seconds, count in ((0, 2), (0, 2), (0, 1), (0.3, 1), (0.1, 1), (9, 4)):
-        now[0] += seconds
-        body = {"instances": ["a"] * count}
-        answer = client.post(PREDICT, json=body)
-        codes.append(answer.status_code)
-        again = answer.headers.get("Retry-After")
-        assert again == ("1" if codes[-1] == 429 else None)
-    assert codes == [200, 429, 200, 429, 200, 400]
-    assert answer.json["error"] == "4 examples; expected 1 to 3"
-
-
-def test_a_rate_below_one_admits_one_example_now_and_then(monkeypatch):
-    now = [11.0]
-    monkeypatch.setattr(server.time, "monotonic", lambda: now[0])
-    limit, admitted = server.RateLimit(0.5), []
-    for seconds in (0, 1, 1, 9, 0):
-        now[0] += seconds
-        admitted.append(limit.admits(1))
-    assert admitted == [True, False, True, True, False]
 
 
 def test_an_answer_that_is_not_finite_is_an_error_of_the_server(capsys):
