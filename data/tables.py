@@ -21,7 +21,6 @@ from common.formats import json_files, parquet_files
 Column = str | int  # name, or number from 0; -1 is the last
 MAX_CHARACTERS = 1 << 24  # per field
 _DELIMITERS = (";", "\t", "|", ",")
-_LONG = 131_072  # characters; a longer field is probably a mistake
 
 
 class TableRow(NamedTuple):
@@ -42,7 +41,6 @@ def rows(
     columns: list[Column] | Callable[[list[str]], list[Column]],
     header: bool,
     broken: list[int] | None = None,
-    long: list[int] | None = None,
     delimiter: str | None = None,
 ) -> Iterator[TableRow]:
     """Yields the rows of a file, in bounded memory.
@@ -55,8 +53,6 @@ def rows(
         header: whether line 1 names the columns; files with types need none.
         broken: receives the line numbers of rows with too few or too many
             fields, which are then skipped; None: an error.
-        long: receives the line numbers of rows with a field of more than
-            131,072 characters, for `describe_long`.
         delimiter: separator of the fields of a .csv or .tsv file; None: a
             comma or a tab.
 
@@ -65,11 +61,10 @@ def rows(
             UTF-8, or a row has too few or too many fields, or too long a
             field.
     """
-    long = [] if long is None else long
     choose = columns if callable(columns) else lambda names: columns
     if has_types(path):
         reader = _json_rows if json_files.is_json(path) else _parquet_rows
-        yield from reader(path, choose, long)
+        yield from reader(path, choose)
         return
     width = None
     for line, fields in _split(path, delimiter):
@@ -81,7 +76,7 @@ def rows(
                 continue
             for column in columns:
                 _index(column, ["?"] * width, path, line)
-        _check_sizes(fields, path, line, long)
+        _check_sizes(fields, path, line)
         if len(fields) != width:
             if broken is not None:
                 broken.append(line)
@@ -105,15 +100,6 @@ def has_types(path: str) -> bool:
 def is_csv(path: str) -> bool:
     """Returns whether a file is CSV, by its name."""
     return path.removesuffix(".gz").endswith(".csv")
-
-
-def describe_long(path: str, long: list[int]) -> str:
-    """Returns a warning about rows with long fields, with line numbers."""
-    return (
-        f"warning: {path}: {len(long):,} row{'s' * (len(long) != 1)} with a "
-        f"field of more than {_LONG:,} characters (lines {first_few(long)}); "
-        "is the end of a line or a quote missing?"
-    )
 
 
 def first_few(lines: list[int]) -> str:
@@ -179,12 +165,8 @@ def _split(path: str, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
         yield line, text.split(delimiter or "\t")
 
 
-def _check_sizes(
-    fields: list[str], path: str, line: int, long: list[int]
-) -> None:
+def _check_sizes(fields: list[str], path: str, line: int) -> None:
     longest = max(map(len, fields), default=0)
-    if longest > _LONG:
-        long.append(line)
     if longest > MAX_CHARACTERS:
         raise UserError(
             f"a field of {longest:,} characters",
@@ -218,24 +200,20 @@ def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         first = reader.line_num + 1
 
 
-def _parquet_rows(
-    path: str, choose: Callable, long: list[int]
-) -> Iterator[TableRow]:
+def _parquet_rows(path: str, choose: Callable) -> Iterator[TableRow]:
     def named(names: list[str]) -> list[str]:
         return [names[_index(x, names, path, None)] for x in choose(names)]
 
     line = 0
     for line, values in parquet_files.rows(path, named):
         texts = [x for x in values if isinstance(x, str)]
-        _check_sizes(texts, path, line, long)
+        _check_sizes(texts, path, line)
         yield TableRow(line, values)
     if not line:
         raise UserError("is empty", path=path, expected="rows")
 
 
-def _json_rows(
-    path: str, choose: Callable, long: list[int]
-) -> Iterator[TableRow]:
+def _json_rows(path: str, choose: Callable) -> Iterator[TableRow]:
     columns = None
     for line, value in _json_objects(path):
         columns = columns or choose(list(value))
@@ -249,7 +227,7 @@ def _json_rows(
                 )
         values = [value[column] for column in columns]
         texts = [x for x in values if isinstance(x, str)]
-        _check_sizes(texts, path, line, long)
+        _check_sizes(texts, path, line)
         yield TableRow(line, values)
 
 

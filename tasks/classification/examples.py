@@ -115,12 +115,12 @@ class Table:
 
 
 def read(file: File) -> Table:
-    """Reads a file; reports skipped rows and unusually long fields.
+    """Reads a file; reports skipped rows.
 
     Raises:
         UserError: a line is invalid, or the file has no examples.
     """
-    broken, long, names = [], [], []
+    broken, names = [], []
     columns = {
         name: getattr(file, name)
         for name in ("text", "text_b", "label", "id")
@@ -140,7 +140,6 @@ def read(file: File) -> Table:
         choose,
         file.header,
         broken if file.skip_broken else None,
-        long,
         file.delimiter,
     )
     examples = []
@@ -165,8 +164,6 @@ def read(file: File) -> Table:
             "many columns, as the published file has them (lines "
             f"{tables.first_few(broken)})"
         )
-    if long:
-        say(tables.describe_long(file.path, long))
     if not examples:
         raise _no_example(file)
     file = dataclasses.replace(file, label=columns.get("label"))

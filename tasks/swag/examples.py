@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 from common.errors import UserError
 from common.formats import json_files
-from common.progress import say
 from data import features, sequences, tables
 from tasks import finetuning
 from tasks.swag.settings import Settings
@@ -41,7 +40,7 @@ class ChoiceExample:
 
 
 def read(path: str, labelled: bool) -> list[ChoiceExample]:
-    """Reads a file; reports unusually long fields.
+    """Reads a file.
 
     Args:
         path: a .csv, .jsonl or .json file, each also with .gz; or .parquet,
@@ -58,7 +57,7 @@ def read(path: str, labelled: bool) -> list[ChoiceExample]:
             path=path,
             expected="SWAG's CSV or JSON lines",
         )
-    parse, long, examples = _of_lists, [], []
+    parse, examples = _of_lists, []
 
     def choose(names: list[str]) -> list[str]:
         nonlocal parse
@@ -68,13 +67,11 @@ def read(path: str, labelled: bool) -> list[ChoiceExample]:
             parse, columns = _of_endings, _columns_of_endings(path, names)
         return columns + [_LABEL] * labelled
 
-    for line, values in tables.rows(path, choose, header=True, long=long):
+    for line, values in tables.rows(path, choose, header=True):
         with json_files.reported(path, line=line):
             context, choices, label = parse(values, labelled)
             _check(choices, label, labelled)
         examples.append(ChoiceExample(context, choices, label, line))
-    if long:
-        say(tables.describe_long(path, long))
     if not examples:
         raise UserError("no examples", path=path, expected="one per line")
     return examples

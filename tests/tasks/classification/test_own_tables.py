@@ -165,16 +165,3 @@ def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
     named["labels"] = "a,b"
     data = read("--do_train", "--multi_label", **named)
     assert data.notes == ("labels: a 5, b 5",)
-
-
-def test_long_fields_are_logged_with_their_lines(tmp_path, capsys):
-    rows = ["t\tl", "one\tyes", *[f"{'two ' * 50_000}\tno"] * 7]
-    path = tmp_path / "train.tsv"
-    path.write_text("\n".join(rows))
-    named = {"data_dir": tmp_path, "text_column": "t", "label_column": "l"}
-    (part,) = read("--do_train", task_name="tsv", **named).of(TRAIN)
-    assert len(part.examples) == 8
-    assert capsys.readouterr().err == (
-        f"warning: {path}: 7 rows with a field of more than 131,072 characters "
-        "(lines 3, 4, 5, 6, 7, ...); is the end of a line or a quote missing?\n"
-    )
