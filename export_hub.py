@@ -6,7 +6,7 @@ r"""Exports a checkpoint as SavedModels for TF-Hub: encoder, preprocessor.
     python export_hub.py --export_type=preprocessing \
         --vocab_file=vocab.txt --export_path=preprocessor
 
-The export is reloaded and compared before it is renamed to its path.
+An encoder is reloaded and compared before it is renamed to its path.
 """
 
 import sys
@@ -14,19 +14,20 @@ import sys
 from common import flags
 from common import main as common_main
 from common.progress import say
-from serving import export_hub
-from serving.export_hub import Settings
+from serving.hub_settings import Settings, check
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    model = export_hub.check(settings)
+    model = check(settings)
+
+    from serving import export_hub
+    from training import distribution
+
     if settings.is_preprocessor:
         print(export_hub.export_preprocessor(settings, model.tokenizer))
     else:
-        from training import distribution
-
         one = distribution.make_strategy("one_device")
         say(distribution.describe(one, settings.precision))
         print(export_hub.export_model(settings, model))

@@ -18,6 +18,7 @@ from modeling.formats import conversion
 from modeling.formats.model_folder import ModelFolder
 from serving import export_hub as hub_export
 from serving import hub as serving_hub
+from serving import hub_settings
 from tests.helpers import hub_exports, model_files, text
 from tests.helpers.small import H, S
 
@@ -174,13 +175,12 @@ def test_an_export_of_other_weights_is_rejected(tmp_path_factory):
         *("bert_config.json", "bert_model.ckpt.data-00000-of-00001"),
         *("bert_model.ckpt.index", "encoder", "preprocessor", "vocab.txt"),
     ]
-    read = tensor_files.read(str(exports.folder / "bert_model.ckpt"))
     path = exports.folder / "bert_model.ckpt"
-    settings = hub_export.Settings(model_checkpoint_path=str(path))
+    settings = hub_settings.Settings(model_checkpoint_path=str(path))
     rows = conversion.seeded_inputs(exports.config)
 
     def compare(model):
-        return hub_export.compare(exports.encoder, settings, model, read, rows)
+        return hub_export.compare(exports.encoder, settings, model, rows)
 
     assert compare(exports.model) < 1e-5
     other = models.build_pretraining_model(exports.config, seed=7)

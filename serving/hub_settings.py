@@ -1,0 +1,94 @@
+"""Settings of export_hub.py, and their checks, which know no TensorFlow."""
+
+import dataclasses
+
+from common.errors import UserError
+from common.flags import flag, group
+from data.text import vocabulary_checks
+from modeling.formats.model_folder import ModelFiles, ModelFolder
+from serving import export_folder
+
+PREPROCESSING, WITH_MLM = "preprocessing", "model_with_mlm"
+PRECISIONS = ("float32", "float16", "bfloat16")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of export_hub.py."""
+
+    export_type: str = flag(
+        "model",
+        "Encoder, encoder with masked-LM head, or preprocessor.",
+        choices=("model", WITH_MLM, PREPROCESSING),
+    )
+    precision: str = flag(
+        "float32",
+        "Precision of weights and computation; models in lower precision than "
+        "float32 are for serving only.",
+        choices=PRECISIONS,
+    )
+    files: ModelFiles = group(ModelFiles)
+    model_checkpoint_path: str | None = flag(
+        None, "Prefix or folder of the checkpoint.", path=True
+    )
+    export_path: str | None = flag(
+        None,
+        "Folder to write, new or empty.",
+        required=True,
+        path=True,
+    )
+    tokenize_with_offsets: bool = flag(
+        False, "Add tokenize_with_offsets to the preprocessor."
+    )
+    copy_pooler_dense_to_encoder: bool = flag(
+        False, "Accepted; changes nothing."
+    )
+    experimental_disable_assert_in_preprocessing: bool = flag(
+        False, "Accepted; changes nothing."
+    )
+    default_seq_length: int = flag(
+        128, "Length of the sequences of a preprocessor.", at_least=3
+    )
+    static_seq_length: int = flag(
+        0, "Length of the sequences of a model; 0: any length.", at_least=0
+    )
+
+    @property
+    def is_preprocessor(self) -> bool:
+        """Whether a preprocessor is exported, not a model."""
+        return self.export_type == PREPROCESSING
+
+
+def check(settings: Settings) -> ModelFolder:
+    """Checks the flags against each other and the files.
+
+    Returns:
+        the model; for a preprocessor its path may be "".
+
+    Raises:
+        UserError: if they contradict each other, or a file is missing.
+    """
+    export_folder.check(settings.export_path, "export_path")
+    checkpoint = settings.model_checkpoint_path
+    if settings.is_preprocessor:
+        if settings.precision != "float32" or settings.static_seq_length:
+            raise UserError(
+                "--precision and --static_seq_length apply to models only",
+                fix="omit them",
+            )
+        if not (settings.files.vocab_file or checkpoint):
+            raise UserError("no --vocab_file", fix="pass the vocabulary")
+    elif not checkpoint:
+        raise UserError(
+            "no --model_checkpoint_path", fix="pass the checkpoint's prefix"
+        )
+    model = ModelFolder.open(checkpoint, settings.files)
+    if settings.is_preprocessor:
+        vocabulary_checks.check_exportable(model.tokenizer)
+        model.check_casing(model.tokenizer)
+        return model
+    model.check()
+    model.config.check_length(
+        settings.static_seq_length, "static_seq_length", model.config_file
+    )
+    return model
