@@ -220,7 +220,7 @@ def report(
     words = [x for x in tokens if x[1:] and x[0] not in "[#" and x not in old]
     return [
         *(
-            f"{name}: {vocabulary_fit.measure(counts.held_out, these)}"
+            f"{name}: {vocabulary_fit.describe(counts.held_out, these)}"
             for name, these in measured.items()
         ),
         f"words, a sample: {' '.join(words[:: len(words) // _SAMPLE + 1])}",

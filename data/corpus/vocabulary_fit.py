@@ -1,6 +1,5 @@
 """Fit of a vocabulary to counted words, and the words that it should add."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable
 
@@ -8,61 +7,26 @@ from data.corpus import pair_merging
 from data.text import tokenization, vocabulary, vocabulary_checks
 
 
-@dataclasses.dataclass(frozen=True)
-class Fit:
-    """Statistics of a text that is tokenized with a vocabulary.
-
-    Attributes:
-        words: number of words, including punctuation marks.
-        tokens: number of tokens of all words.
-        unknown: words that are `[UNK]`, each a single token.
-        whole: words that are a single token other than `[UNK]`.
-        characters: number of characters of all words.
-        uncovered: characters that are not in the vocabulary.
-    """
-
-    words: int = 0
-    tokens: int = 0
-    unknown: int = 0
-    whole: int = 0
-    characters: int = 0
-    uncovered: int = 0
-
-    def __str__(self) -> str:
-        words = max(self.words, 1)
-        return (
-            f"{self.words:,} words, {self.tokens / words:.3f} tokens per word, "
-            f"{self.unknown / max(self.tokens, 1):.2%} [UNK], "
-            f"{self.whole / words:.1%} of the words are one token, "
-            f"{self.uncovered / max(self.characters, 1):.3%} of the characters "
-            "are in no token"
-        )
-
-
-def measure(words: Counter, tokens: list[str]) -> Fit:
-    """Measures a vocabulary on counted words.
+def describe(words: Counter, tokens: list[str]) -> str:
+    """Describes how a vocabulary tokenizes counted words.
 
     Args:
-        words: word -> count.
+        words: word -> count, of words and punctuation marks.
         tokens: the vocabulary.
-
-    Returns:
-        sums over all words.
     """
-    tokenize = _tokenizer(tokens)
-    letters = {token.removeprefix("##") for token in tokens}
-    sums: Counter = Counter()
+    tokenize, total = _tokenizer(tokens), words.total()
+    pieces = unknown = whole = 0
     for word, count in words.items():
         parts = tokenize(word)
-        unknown = parts == [vocabulary.UNK]
-        uncovered = sum(letter not in letters for letter in word)
-        sums["words"] += count
-        sums["tokens"] += count * len(parts)
-        sums["unknown"] += count * unknown
-        sums["whole"] += count * (len(parts) == 1 and not unknown)
-        sums["characters"] += count * len(word)
-        sums["uncovered"] += count * uncovered
-    return Fit(**sums)
+        is_unknown = parts == [vocabulary.UNK]
+        pieces += count * len(parts)
+        unknown += count * is_unknown
+        whole += count * (len(parts) == 1 and not is_unknown)
+    return (
+        f"{total:,} words, {pieces / max(total, 1):.3f} tokens per word, "
+        f"{unknown / max(pieces, 1):.2%} [UNK], "
+        f"{whole / max(total, 1):.1%} of the words are one token"
+    )
 
 
 def missing_words(

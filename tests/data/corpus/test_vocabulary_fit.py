@@ -3,41 +3,21 @@
 from collections import Counter
 
 from data.corpus import vocabulary_fit
-from data.corpus.vocabulary_fit import Fit
 
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] a ab ##b ##c c".split()
 
 
-def test_words_tokens_and_uncovered_characters_are_counted():
+def test_words_and_tokens_are_counted():
     words = Counter({"ab": 3, "abc": 2, "cb": 1, "ba": 1, "d": 5})
     # ab | ab ##c | c ##b | [UNK]: no b to start with | [UNK]
-    assert vocabulary_fit.measure(words, TOKENS) == Fit(
-        words=12,
-        tokens=3 * 1 + 2 * 2 + 1 * 2 + 1 + 5,
-        unknown=1 + 5,
-        whole=3,
-        characters=3 * 2 + 2 * 3 + 2 + 2 + 5,
-        uncovered=5,
-    )
-
-
-def test_shares_are_reported_on_one_line():
-    fit = Fit(
-        words=2000,
-        tokens=2500,
-        unknown=1,
-        whole=1500,
-        characters=10000,
-        uncovered=3,
-    )
-    assert str(fit) == (
-        "2,000 words, 1.250 tokens per word, 0.04% [UNK], 75.0% of the words "
-        "are one token, 0.030% of the characters are in no token"
+    assert vocabulary_fit.describe(words, TOKENS) == (
+        "12 words, 1.250 tokens per word, 40.00% [UNK], 25.0% of the words "
+        "are one token"
     )
 
 
 def test_a_text_without_words_fits():
-    assert str(vocabulary_fit.measure(Counter(), TOKENS)).startswith("0 words")
+    assert vocabulary_fit.describe(Counter(), TOKENS).startswith("0 words")
 
 
 def missing(words, **options):
