@@ -7,7 +7,7 @@ import keras
 import msgspec
 
 from bert import locations
-from common import storage
+from common import outputs, storage
 from common.errors import UserError
 from common.formats import json_files
 from common.progress import say
@@ -130,9 +130,7 @@ def save(
         known = ", ".join(conversion.TARGETS)
         raise UserError(f"to={to!r}", expected=f"one of {known}")
     folder = os.fspath(folder) or "."
-    found = set(storage.list_folder(folder)) - {storage.UNFINISHED}
-    if storage.is_file(folder) or found:
-        raise UserError("exists", path=folder, expected="an empty folder")
+    outputs.check_new_folder(folder, "pass another folder")
     named = _variables(model)
     config = config_of(model)
     values = {name: variable.numpy() for name, variable in named.items()}

@@ -31,6 +31,22 @@ def check_file(path: str, flag: str) -> None:
         )
 
 
+def check_new_folder(folder: str, fix: str) -> None:
+    """Rejects a folder to write that is not empty.
+
+    Raises:
+        UserError: it is not empty, or is a file.
+    """
+    names = set(storage.list_folder(folder)) - {storage.UNFINISHED}
+    if names or storage.exists(folder) and not storage.is_folder(folder):
+        raise UserError(
+            "already exists",
+            path=folder,
+            expected="a new or empty folder",
+            fix=fix,
+        )
+
+
 def parent(path: str) -> str:
     """Returns the folder of a file; a bucket is its own."""
     folder = os.path.dirname(storage.absolute(path).rstrip("/"))

@@ -2,11 +2,11 @@
 
 import dataclasses
 
+from common import outputs
 from common.errors import UserError
 from common.flags import flag, group
 from data.text import vocabulary_checks
 from modeling.formats.model_folder import ModelFiles, ModelFolder
-from serving import export_folder
 
 PREPROCESSING, WITH_MLM = "preprocessing", "model_with_mlm"
 PRECISIONS = ("float32", "float16", "bfloat16")
@@ -68,7 +68,8 @@ def check(settings: Settings) -> ModelFolder:
     Raises:
         UserError: if they contradict each other, or a file is missing.
     """
-    export_folder.check(settings.export_path, "export_path")
+    fix = "pass another --export_path"
+    outputs.check_new_folder(settings.export_path, fix)
     checkpoint = settings.model_checkpoint_path
     if settings.is_preprocessor:
         if settings.precision != "float32" or settings.static_seq_length:

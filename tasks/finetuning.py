@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-from common import storage
+from common import outputs, storage
 from common.errors import UserError
 from data.text import vocabulary_checks
 from modeling.formats.model_folder import ModelFolder
-from serving import export_folder
 from tasks import finetuning_settings, run_folder
 
 
@@ -134,4 +133,5 @@ def check_requested(tuning: finetuning_settings.FineTuning, requested) -> None:
             fix="pass --do_train, --do_eval, --do_predict or --export_dir",
         )
     tuning.training.check()
-    export_folder.check(tuning.export_dir)
+    if tuning.export_dir:
+        outputs.check_new_folder(tuning.export_dir, "pass another --export_dir")

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import re
 
-from common import storage
+from common import outputs, storage
 from common.errors import UserError
 from common.flags import flag, group
 from common.progress import say
@@ -87,16 +87,7 @@ class Settings:
             "hub",
         ):
             raise UserError("no such folder", path=self.input)
-        output = self.output
-        if storage.exists(output) and not storage.is_folder(output):
-            raise UserError("is a file", path=output, expected="a folder")
-        if found := set(storage.list_folder(output)) - {storage.UNFINISHED}:
-            raise UserError(
-                f"holds {min(found)}",
-                path=output,
-                expected="an empty folder or none",
-                fix="pass another --output",
-            )
+        outputs.check_new_folder(self.output, "pass another --output")
 
 
 @dataclasses.dataclass

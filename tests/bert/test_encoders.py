@@ -202,7 +202,7 @@ def test_what_cannot_be_saved(tmp_path):
         bert.save(encoder, str(tmp_path / "a"))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
-    with pytest.raises(UserError, match="expected an empty folder"):
+    with pytest.raises(UserError, match="expected a new or empty folder"):
         bert.save(encoder, str(tmp_path / "full"))
 
 

@@ -371,5 +371,5 @@ def test_a_wrong_flag_is_one_line(
 def test_a_folder_with_files_is_not_written_to(convert, tmp_path, google):
     before = bytes_of(google)
     err = convert("google", google, "huggingface", google, code=2)
-    assert "expected an empty folder or none" in err
+    assert "expected a new or empty folder" in err
     assert bytes_of(google) == before

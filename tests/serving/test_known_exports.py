@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from common import storage
+from common import outputs, storage
 from serving import export_folder, known_exports
 
 
@@ -96,7 +96,7 @@ def test_a_folder_that_is_there_is_filled(tmp_path, monkeypatch, kind):
         replace(source, target)
 
     monkeypatch.setattr(storage, "replace", record)
-    export_folder.check(folder)
+    outputs.check_new_folder(folder, "")
     export_folder.write(folder, save)
     assert moved[-2:] == ["variables.index", "saved_model.pb"]
     names = {"saved_model.pb", "variables"}
