@@ -55,7 +55,11 @@ def fill_mask(
     path = encoder.checkpoint.path if encoder.checkpoint else "the encoder"
     known = encoder.checkpoint.values if encoder.checkpoint else ()
     if not any(name.startswith(_HEAD) for name in known):
-        raise run.no_head(path)
+        raise UserError(
+            "no masked-LM head",
+            path=path,
+            expected="a checkpoint of pre-training",
+        )
     if vocabulary.MASK not in text:
         raise UserError(
             f"{text[:60]!r} has no mask",

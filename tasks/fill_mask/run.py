@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from common import storage, text_lines
+from common import text_lines
 from common.errors import UserError
 from common.progress import say
 from data import features, sequences
@@ -13,42 +13,6 @@ from data.text import tokenization, vocabulary, vocabulary_checks
 from modeling.config import BertConfig
 from modeling.formats.model_folder import ModelFolder
 from tasks.fill_mask.settings import Settings
-
-_HEAD = b"predictions/output_bias"
-_END = bytes.fromhex("57fb808b247547db")  # of an index
-_LARGEST_INDEX = 1 << 26  # bytes
-
-
-def check_head(checkpoint: str) -> None:
-    """Rejects a checkpoint without a masked-LM head, without TensorFlow.
-
-    Args:
-        checkpoint: prefix or folder; all checkpoints of a folder have the same
-            variables.
-
-    Raises:
-        UserError: no whole index contains the name of a variable of the head.
-    """
-    indexes = [f"{checkpoint}.index"]
-    if storage.is_folder(checkpoint):
-        indexes = storage.find(checkpoint, "*.index")
-    indexes = list(filter(storage.is_file, indexes))
-    for path in indexes:
-        with storage.open_file(path, "rb") as file:
-            content = file.read(_LARGEST_INDEX)
-        # A name omits the prefix that it shares with the one before it. The
-        # reader of the weights reports an index without its end.
-        if _HEAD in content or not content.endswith(_END):
-            return
-    if indexes:
-        raise no_head(checkpoint)
-
-
-def no_head(path: str) -> UserError:
-    """Returns the error for a model without a masked-LM head."""
-    return UserError(
-        "no masked-LM head", path=path, expected="a checkpoint of pre-training"
-    )
 
 
 def read_sentences(path: str | None) -> list[str]:
@@ -205,7 +169,6 @@ def print_words(settings: Settings) -> None:
     """
     model = ModelFolder.open(settings.init_checkpoint, settings.files)
     model.check_vocabulary()
-    check_head(settings.init_checkpoint)
     model.check()
     sentences = read_sentences(settings.input_file)
     config, tokenizer = model.config, model.tokenizer.exact

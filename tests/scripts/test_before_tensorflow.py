@@ -50,11 +50,6 @@ def folder(tmp_path):
     (tmp_path / "train.tsv").write_text("text\tlabel\na\t0\nb\t1\n")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "saved_model.pb").touch()
-    (tmp_path / "tuned").mkdir()
-    (tmp_path / "tuned" / "bert_config.json").write_text(config.to_json())
-    (tmp_path / "tuned" / "vocab.txt").write_text("\n".join(tokens) + "\n")
-    index = b"output_bias" + bytes.fromhex("57fb808b247547db")
-    (tmp_path / "tuned" / "model.ckpt-7.index").write_bytes(index)
     return tmp_path
 
 
@@ -81,12 +76,7 @@ MISTAKES = [
         "none: no such checkpoint; ",
     ),
     ("fill_mask --init_checkpoint=none", "none: no such checkpoint; "),
-    ("fill_mask --init_checkpoint=tuned", "tuned: no masked-LM head; "),
     ("fill_mask --init_checkpoint=model", "model: is an export; expected"),
-    (
-        "fill_mask --init_checkpoint=tuned/model.ckpt-7",
-        "tuned/model.ckpt-7: no masked-LM head; ",
-    ),
     (PRETRAINING, "train.tsv: is text, not TFRecords; make TFRecords of"),
     ("predict", "missing --model; "),
     ("predict --model=none", "none: no saved_model.pb; "),
