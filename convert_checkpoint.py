@@ -13,8 +13,7 @@ import sys
 from common import flags
 from common import main as common_main
 from common.progress import say
-from modeling.formats import conversion, extend_embeddings
-from modeling.formats.conversion import Settings
+from modeling.formats.conversion_settings import Settings
 from modeling.formats.model_folder import ModelFolder
 from tasks.ner import entities
 
@@ -24,6 +23,10 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
     model = ModelFolder.open(settings.input, settings.files, settings.source)
+
+    from modeling.formats import conversion, extend_embeddings
+    from training import distribution
+
     bert = conversion.read(model)
     if bert.task and bert.task["kind"] is None:
         bert.task["kind"] = entities.kind_of(bert.task["labels"])
@@ -35,8 +38,6 @@ def main(argv: list[str]) -> None:
         say(f"skipped variables: {', '.join(bert.skipped)}")
     if not any(name.startswith("bert/pooler/") for name in bert.values):
         say("warning: the input has no pooler; fine-tuning adds a new one")
-    from training import distribution
-
     one = distribution.make_strategy("one_device")
     say(distribution.describe(one, "float32"))
     difference = conversion.convert(bert, settings.target, settings.output)

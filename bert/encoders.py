@@ -16,6 +16,7 @@ from modeling import checkpoints, precision
 from modeling.config import BertConfig
 from modeling.encoder import Encoder, build_encoder
 from modeling.formats import conversion
+from modeling.formats.conversion_settings import TARGETS
 from modeling.formats.model_folder import ModelFiles, ModelFolder
 
 
@@ -126,8 +127,8 @@ def save(
         UserError: the folder is not empty or cannot be written, or the model
             has weights that the format has no name for.
     """
-    if to not in conversion.TARGETS:
-        known = ", ".join(conversion.TARGETS)
+    if to not in TARGETS:
+        known = ", ".join(TARGETS)
         raise UserError(f"to={to!r}", expected=f"one of {known}")
     folder = os.fspath(folder) or "."
     outputs.check_new_folder(folder, "pass another folder")

@@ -4,19 +4,25 @@ import dataclasses
 import os
 import re
 
-from common import outputs, storage
+import numpy as np
+
+from common import storage, tensor_files
 from common.errors import UserError
-from common.flags import flag, group
 from common.progress import say
 from common.storage import write_whole
 from data import features
 from data.text import tokenizer_files, vocabulary
 from data.text.tokenizer import Tokenizer
+from modeling import checkpoints, heads, models
 from modeling.config import BertConfig
-from modeling.formats import model_folder, portable
-from modeling.formats.model_folder import ModelFiles, ModelFolder
+from modeling.formats import (
+    huggingface,
+    model_folder,
+    model_garden,
+    portable,
+)
+from modeling.formats.model_folder import ModelFolder
 
-TARGETS = ("google", "huggingface", "model_garden")  # can be read again
 TOLERANCE = 1e-4  # absolute difference of outputs in float32
 _WEIGHT = re.compile(
     r"(bert|cls)/.+/(\w+_embeddings|kernel|bias|gamma|beta"
@@ -31,63 +37,6 @@ _HEADS = {  # name that is printed -> a variable of the head
     "token classifier": "cls/ner/output_bias",
     "multiple choice": "cls/swag/output_weights",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of convert_checkpoint.py."""
-
-    source: str | None = flag(
-        None,
-        "Format of the input.",
-        name="from",
-        choices=model_folder.FORMATS,
-        required=True,
-    )
-    target: str | None = flag(
-        None,
-        "Format of the output.",
-        name="to",
-        choices=(*TARGETS, *portable.FILES),
-        required=True,
-    )
-    input: str | None = flag(
-        None,
-        "Folder of the model, or a checkpoint's prefix.",
-        required=True,
-        path=True,
-    )
-    output: str | None = flag(
-        None, "Folder to write to.", required=True, path=True
-    )
-    files: ModelFiles = group(
-        ModelFiles,
-        bert_config_file={"help": "Default: beside the input."},
-        vocab_file={"help": "Default: beside the input."},
-    )
-    extend_vocab: str | None = flag(
-        None, "File of words to add, one per line.", path=True
-    )
-    extend_positions: int | None = flag(
-        None,
-        "Positions of the output: the position embeddings are repeated.",
-        at_least=1,
-    )
-
-    def check(self) -> None:
-        """Checks the paths before anything is read.
-
-        Raises:
-            UserError: the input is missing, or the output is not an empty
-                folder.
-        """
-        portable.check(self.target)
-        if not storage.exists(self.input) and self.source in (
-            "huggingface",
-            "hub",
-        ):
-            raise UserError("no such folder", path=self.input)
-        outputs.check_new_folder(self.output, "pass another --output")
 
 
 @dataclasses.dataclass
@@ -120,8 +69,6 @@ def read(model: ModelFolder) -> Bert:
     tokenizers = model.tokenizers  # before the weights, which take longer
     values, skipped = model.weights()
     if model.format == "google":
-        from modeling import checkpoints
-
         names = set(values)
         values = {
             name: value
@@ -149,10 +96,6 @@ def outputs_of(bert: Bert) -> dict:
     Raises:
         UserError: a variable of the encoder is missing or has another shape.
     """
-    import numpy as np
-
-    from modeling import checkpoints, heads, models
-
     config, values = bert.config, bert.values
     model = models.build_pretraining_model(config)
     checkpoints.assign(checkpoints.model_variables(model), values, bert.path)
@@ -188,8 +131,6 @@ def seeded_inputs(config: BertConfig, length: int | None = None) -> dict:
     Returns:
         feature name -> int32 array, [4, S] or [4, 2].
     """
-    import numpy as np
-
     rng = np.random.default_rng(0)
     length = length or min(config.max_position_embeddings, 32)
     real = np.array([[length], [length - 1], [2], [1]])
@@ -205,9 +146,6 @@ def seeded_inputs(config: BertConfig, length: int | None = None) -> dict:
 
 def write(bert: Bert, target: str, folder: str) -> None:
     """Writes the files of a model into an empty folder."""
-    from common import tensor_files
-    from modeling.formats import huggingface, model_garden
-
     if target == "huggingface":
         huggingface.write(folder, bert.config, bert.values, bert.task)
     elif target == "model_garden":
@@ -246,7 +184,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
 
     Args:
         bert: the model.
-        target: one of `TARGETS`, or a key of `portable.FILES`.
+        target: as in `conversion_settings`.
         output: folder to write to.
 
     Returns:
@@ -276,7 +214,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
 
 def parts_of(values: dict, target: str) -> list[str]:
     """Names of the parts that are written; `portable` has no masked LM."""
-    heads = [name for name, variable in _HEADS.items() if variable in values]
+    parts = [name for name, variable in _HEADS.items() if variable in values]
     if target in portable.FILES:
-        heads = [x for x in heads if x not in ("masked LM", "next sentence")]
-    return ["encoder", *heads]
+        parts = [x for x in parts if x not in ("masked LM", "next sentence")]
+    return ["encoder", *parts]

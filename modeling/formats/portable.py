@@ -5,22 +5,14 @@ Keras' own `export` writes both. ONNX needs `requirements/onnx.txt`.
 
 import os
 
-from common import extras
+import keras
+import numpy as np
+
 from data import features
+from modeling import checkpoints, encoder, task_models
 from modeling.config import BertConfig
 
 FILES = {"onnx": "model.onnx", "litert": "model.tflite"}
-_NEEDS = {"onnx": ("tf2onnx", "onnx", "onnxruntime"), "litert": ()}
-
-
-def check(target: str) -> None:
-    """Checks that the packages of a format are installed.
-
-    Raises:
-        UserError: one is missing.
-    """
-    needed = _NEEDS.get(target, ())
-    extras.check(target, *needed, what=f"--to={target}")
 
 
 def build(config: BertConfig, values: dict, path: str):
@@ -37,10 +29,6 @@ def build(config: BertConfig, values: dict, path: str):
     Raises:
         UserError: a variable is missing or has another shape.
     """
-    import keras
-
-    from modeling import checkpoints, encoder, task_models
-
     sizes = {
         scope: len(values[f"{scope}output_weights"])
         for scope in ("", "cls/ner/")
@@ -79,8 +67,6 @@ def write(model, target: str, folder: str, inputs: dict) -> tuple[dict, dict]:
     Returns:
         the outputs of the network and of the file, each name -> array.
     """
-    import numpy as np
-
     path = os.path.join(folder, FILES[target])
     inputs = {name: inputs[name] for name in features.ENCODER_INPUTS}
     if len(model.input[features.INPUT_IDS].shape) == 3:  # of choices
@@ -94,7 +80,6 @@ def write(model, target: str, folder: str, inputs: dict) -> tuple[dict, dict]:
 
 def _teach_erfc() -> None:
     """Adds the operation of the erf form of GELU, which tf2onnx lacks."""
-    import numpy as np
     from tf2onnx import handler, utils
 
     @handler.tf_op("Erfc")

@@ -7,6 +7,7 @@ import pytest
 from data.text import tokenizer_files
 from modeling import models
 from modeling.formats import conversion, huggingface
+from modeling.formats.conversion_settings import TARGETS
 from modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, small, text
 
@@ -29,7 +30,7 @@ def source(tmp_path, values):
 
 
 @pytest.mark.parametrize("strip", [None, True, False])
-@pytest.mark.parametrize("target", conversion.TARGETS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_strip_accents_survives_every_conversion(
     tmp_path, source, target, strip
 ):

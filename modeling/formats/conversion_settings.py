@@ -1,0 +1,71 @@
+"""Settings of convert_checkpoint.py, which know no TensorFlow."""
+
+import dataclasses
+
+from common import extras, outputs, storage
+from common.errors import UserError
+from common.flags import flag, group
+from modeling.formats import model_folder
+from modeling.formats.model_folder import ModelFiles
+
+TARGETS = ("google", "huggingface", "model_garden")  # can be read again
+# Formats of the network alone, and the packages that they need.
+NETWORKS = {"onnx": ("tf2onnx", "onnx", "onnxruntime"), "litert": ()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of convert_checkpoint.py."""
+
+    source: str | None = flag(
+        None,
+        "Format of the input.",
+        name="from",
+        choices=model_folder.FORMATS,
+        required=True,
+    )
+    target: str | None = flag(
+        None,
+        "Format of the output.",
+        name="to",
+        choices=(*TARGETS, *NETWORKS),
+        required=True,
+    )
+    input: str | None = flag(
+        None,
+        "Folder of the model, or a checkpoint's prefix.",
+        required=True,
+        path=True,
+    )
+    output: str | None = flag(
+        None, "Folder to write to.", required=True, path=True
+    )
+    files: ModelFiles = group(
+        ModelFiles,
+        bert_config_file={"help": "Default: beside the input."},
+        vocab_file={"help": "Default: beside the input."},
+    )
+    extend_vocab: str | None = flag(
+        None, "File of words to add, one per line.", path=True
+    )
+    extend_positions: int | None = flag(
+        None,
+        "Positions of the output: the position embeddings are repeated.",
+        at_least=1,
+    )
+
+    def check(self) -> None:
+        """Checks the paths before anything is read.
+
+        Raises:
+            UserError: the input is missing, or the output is not an empty
+                folder.
+        """
+        needed = NETWORKS.get(self.target, ())
+        extras.check(self.target, *needed, what=f"--to={self.target}")
+        if not storage.exists(self.input) and self.source in (
+            "huggingface",
+            "hub",
+        ):
+            raise UserError("no such folder", path=self.input)
+        outputs.check_new_folder(self.output, "pass another --output")
