@@ -29,6 +29,8 @@ from modeling.config import BertConfig
 
 FORMATS = ("google", "huggingface", "model_garden", "hub")
 TASK = "task.json"
+_OBJECTS = b"_CHECKPOINTABLE_OBJECT_GRAPH"  # first name of such a checkpoint
+_START = 1 << 10  # bytes of an index
 
 
 class _Task(TypedDict):
@@ -335,8 +337,14 @@ def _format_of(path: str) -> str:
         storage.is_file(os.path.join(path, "config.json"))
         or storage.find(path, "*.safetensors")
     )
-    has_checkpoint = is_theirs and storage.find(path, "*.index")
-    return "huggingface" if is_theirs and not has_checkpoint else "google"
+    if is_theirs and not storage.find(path, "*.index"):
+        return "huggingface"
+    index = f"{_prefix_of(path)}.index"
+    if storage.is_file(index):
+        with storage.open_file(index, "rb") as file:
+            if _OBJECTS in file.read(_START):
+                return "model_garden"
+    return "google"
 
 
 def folder_of(path: str) -> str:

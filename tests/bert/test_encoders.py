@@ -134,7 +134,7 @@ def test_an_encoder_has_a_policy_of_its_own():
     assert keras.config.dtype_policy().name == "float32"
 
 
-@pytest.mark.parametrize("to", ["google", "huggingface"])
+@pytest.mark.parametrize("to", ["google", "huggingface", "model_garden"])
 def test_a_saved_model_is_loaded_with_its_head(to, folder, values, tmp_path):
     encoder, _ = bert.load_encoder(str(folder / "model"))
     vocab = str(folder / "model" / "vocab.txt")
