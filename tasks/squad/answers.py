@@ -10,8 +10,8 @@ among the best starts and ends, and a question without a valid span has the
 empty answer instead of a crash or the word "empty".
 """
 
-import contextlib
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -269,39 +269,6 @@ NBEST = "nbest_predictions.json"
 NULL_ODDS = "null_odds.json"
 
 
-class JsonWriter:
-    """Writes a JSON object entry by entry; replaces the file at the end.
-
-        with JsonWriter(path) as writer:
-            writer.write("q1", value)
-
-    Args:
-        path: the file; an existing file is replaced.
-    """
-
-    def __init__(self, path: str):
-        self._path, self._separator = path, "{\n"
-        self._outputs = contextlib.ExitStack()
-
-    def write(self, key: str, value) -> None:
-        """Adds an entry, indented as by `json.dumps(..., indent=4)`."""
-        entry = storage.to_json({key: value}, indent=4)[2:-2]
-        self._file.write(self._separator + entry)
-        self._separator = ",\n"
-
-    def __enter__(self):
-        temporary = self._outputs.enter_context(storage.whole_file(self._path))
-        self._file = self._outputs.enter_context(
-            storage.open_text(temporary, "w")
-        )
-        return self
-
-    def __exit__(self, *error):
-        empty = self._separator == "{\n"
-        self._file.write("{}\n" if empty else "\n}\n")
-        return self._outputs.__exit__(*error)
-
-
 def describe(nbest: list[Entry]) -> list[dict]:
     """Entries of a question for `nbest_predictions.json`."""
     return [
@@ -341,7 +308,7 @@ class OriginalText:
     ):
         self._tokens, self._report = tokens, report
         self._tokenizer = basic
-        self._memo: dict[tuple[str, str], str] = {}
+        self._text_in = functools.lru_cache(_MEMO_SIZE)(self.get_final_text)
 
     def text_of(
         self, context: str, windows: list[WindowLogits]
@@ -358,18 +325,9 @@ class OriginalText:
             text = " ".join(self._tokens[i] for i in ids)
             text = text.replace(" ##", "").replace("##", "")
             text = " ".join(text.split())
-            return self._memoized(text, " ".join(words[first : last + 1]))
+            return self._text_in(text, " ".join(words[first : last + 1]))
 
         return text_of
-
-    def _memoized(self, text: str, words: str) -> str:
-        found = self._memo.get((text, words))
-        if found is None:
-            if len(self._memo) >= _MEMO_SIZE:
-                self._memo.clear()
-            found = self.get_final_text(text, words)
-            self._memo[text, words] = found
-        return found
 
     def get_final_text(self, text: str, words: str) -> str:
         """Finds the part of `words` that normalised text comes from.

@@ -1,6 +1,5 @@
 """Windows, training, prediction, evaluation and export of run_squad.py."""
 
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -150,29 +149,21 @@ class Squad:
             wrote.append(self._save_threshold())
         return wrote
 
-    def _find(self, batch_size: int, nbest_path: str | None = None) -> Found:
+    def _find(self, batch_size: int, nbest: dict | None = None) -> Found:
         """Answers the questions of --predict_file.
 
         Args:
             batch_size: number of windows in a batch.
-            nbest_path: file for the n-best lists, or None.
+            nbest: receives id -> n-best list, or None.
         """
         found = Found()
-        with contextlib.ExitStack() as stack:
-            writer = None
-            if nbest_path:
-                writer = stack.enter_context(spans.JsonWriter(nbest_path))
-            for example, answers in self._answers(batch_size):
-                found.best[example.id] = (
-                    answers.best.text if answers.best else ""
-                )
-                found.odds[example.id] = answers.null_odds
-                found.probabilities[example.id] = (
-                    answers.best.probability if answers.best else 0.0
-                )
-                if writer:
-                    nbest = spans.describe(answers.nbest)
-                    writer.write(example.id, nbest)
+        for example, answers in self._answers(batch_size):
+            best, key = answers.best, example.id
+            found.best[key] = best.text if best else ""
+            found.odds[key] = answers.null_odds
+            found.probabilities[key] = best.probability if best else 0.0
+            if nbest is not None:
+                nbest[key] = spans.describe(answers.nbest)
         if self._settings.tune_null_threshold:
             self._threshold = scoring.tune_threshold(
                 self._predict.examples, found.best, found.odds
@@ -220,8 +211,7 @@ class Squad:
 
     def _write_answers(self) -> tuple[Found, list[str]]:
         """Answers all questions; writes the original's files."""
-        path = self._folder.file
-        nbest = path(spans.NBEST)
+        path, nbest = self._folder.file, {}
         found = self._find(self._tuning_settings.predict_batch_size, nbest)
         version_2 = self._settings.version_2_with_negative
         predictions = found.best
@@ -229,7 +219,7 @@ class Squad:
             predictions = found.predictions(self._threshold)
         wrote = [
             spans.write(path(spans.PREDICTIONS), predictions),
-            nbest,
+            spans.write(path(spans.NBEST), nbest),
         ]
         if version_2:
             odds = path(spans.NULL_ODDS)
