@@ -66,12 +66,7 @@ def fill_mask(
             expected=f"{vocabulary.MASK} in the position of a word",
         )
     tokens = run.tokenize(text, tokenizer.exact)
-    longest = config_of(encoder).max_position_embeddings
-    if len(tokens) + 2 > longest:
-        raise UserError(
-            f"the text has {len(tokens) + 2} tokens",
-            expected=f"at most {longest}",
-        )
+    run.check_length(tokens, config_of(encoder))
     chosen = run.tokens_of_words(chosen, tokenizer.exact)
     network = heads.masked_lm(encoder)
     return run.fill(network, tokenizer.exact, tokens, top_k, chosen)

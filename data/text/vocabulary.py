@@ -34,8 +34,9 @@ def read_vocabulary(path: str) -> dict[str, int]:
 def parse(content: bytes, path: str) -> dict[str, int]:
     """As `read_vocabulary`, of the bytes of a file; `path` is for messages."""
     vocabulary: dict[str, int] = {}
-    lines = _lines(content, path)
-    for number, token in enumerate(lines, start=1):
+    lines = text_lines.decode_block(content, path)
+    for number, line in enumerate(lines, start=1):
+        token = line.strip(" \t\r\n")
         expected = "one token per line"
         if not token:
             found, fix = "empty line", "remove the line"
@@ -61,27 +62,6 @@ def parse(content: bytes, path: str) -> dict[str, int]:
             fix="add them, each on its own line",
         )
     return vocabulary
-
-
-def read_lines(path: str) -> list[str]:
-    """Reads the lines of a text file, stripped of ASCII white space.
-
-    Args:
-        path: the file.
-
-    Returns:
-        the lines.
-
-    Raises:
-        UserError: the file is missing or another kind of file, or has a byte
-            order mark or an invalid byte.
-    """
-    return _lines(read_bytes(path), path)
-
-
-def _lines(content: bytes, path: str) -> list[str]:
-    lines = text_lines.decode_block(content, path)
-    return [line.strip(" \t\r\n") for line in lines]
 
 
 def write_vocabulary(path: str, tokens: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 import re
 
+from common import text_lines
 from common.errors import UserError
 from data.text import vocabulary
 
@@ -20,7 +21,8 @@ def read_words(path: str) -> list[str]:
             duplicate word.
     """
     lines: dict[str, int] = {}
-    for number, word in enumerate(vocabulary.read_lines(path), start=1):
+    for number, line in text_lines.lines(path):
+        word = line.strip()
         if word in lines or word.split() not in ([], [word]):
             raise UserError(
                 f"duplicate word {word!r}" if word in lines else f"{word!r}",

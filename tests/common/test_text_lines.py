@@ -135,7 +135,7 @@ def test_a_file_that_cannot_be_unpacked_or_read(
         lambda path: list(documents.documents(path)),
         lambda path: list(text_lines.lines(path)),
         lambda path: list(tables.rows(path, [0], header=False)),
-        vocabulary.read_lines,
+        vocabulary.read_vocabulary,
     ],
 )
 def test_a_pipe_is_rejected_before_it_is_opened(tmp_path, read):
