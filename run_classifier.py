@@ -18,7 +18,7 @@ from common import flags
 from reports import drawing
 from tasks import finetuning
 from tasks import main as tasks_main
-from tasks.classification import hub_module, inputs, trained_labels
+from tasks.classification import hub_module, inputs
 from tasks.classification.settings import Settings
 from tasks.run_folder import RunFolder
 
@@ -29,7 +29,7 @@ def main(argv: list[str]) -> None:
     settings.check()
     module = hub_module.open_module(settings)
     data = inputs.read(settings)
-    trained_labels.check_folder(
+    finetuning.check_labels(
         settings.tuning.training.output_dir, data.describe()
     )
     model = finetuning.check(settings.tuning, module)

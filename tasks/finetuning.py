@@ -1,12 +1,15 @@
 """Checks of the settings and files of a fine-tuning run of any task."""
 
+import os
 from collections.abc import Iterable
 
 from common import outputs, storage
 from common.errors import UserError
 from data.text import vocabulary_checks
+from modeling.formats import model_folder
 from modeling.formats.model_folder import ModelFolder
 from tasks import finetuning_settings, run_folder
+from tasks.settings import Training
 
 
 def warn(model: ModelFolder, texts: Iterable[str]) -> None:
@@ -135,3 +138,52 @@ def check_requested(tuning: finetuning_settings.FineTuning, requested) -> None:
     tuning.training.check()
     if tuning.export_dir:
         outputs.check_new_folder(tuning.export_dir, "pass another --export_dir")
+
+
+def recorded_labels(training: Training) -> tuple[str, dict] | None:
+    """Finds the weights of a run that does not train, and their labels.
+
+    Returns:
+        the path of the weights and the `task.json` beside them; None if there
+        is none, or the run trains.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    path, task = training.output_dir, None
+    if training.do_train:
+        return None
+    if run_folder.has_checkpoint(path):
+        task = model_folder.recorded_task(path)
+    elif training.model.init_checkpoint:
+        path = training.model.init_checkpoint
+        task = model_folder.task_of(path)
+    return (path, task) if task else None
+
+
+def check_labels(folder: str, labels: dict) -> None:
+    """Checks that the checkpoints of a folder have the labels of a run.
+
+    Args:
+        folder: output_dir of the run, or the folder of several seeds.
+        labels: kind and names of its labels, as in `task.json`.
+
+    Raises:
+        UserError: they have other labels.
+    """
+    recorded = model_folder.recorded_task(folder)
+    names = map(os.path.basename, storage.files_below(folder))
+    if recorded and "checkpoint" in names and recorded != labels:
+        raise UserError(
+            f"holds a run with the labels {shown(recorded)}",
+            path=folder,
+            expected=shown(labels),
+            fix="pass another --output_dir",
+        )
+
+
+def shown(labels: dict) -> str:
+    """Formats the names of labels for a message."""
+    names = labels["labels"]
+    more = f", ... ({len(names)})" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}" if names else "(numbers)"

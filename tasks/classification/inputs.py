@@ -16,7 +16,7 @@ from common.progress import say
 from data import tables
 from data.text import vocabulary
 from data.text.tokenizer import Tokenizer
-from tasks import records
+from tasks import finetuning, records
 from tasks.classification import examples, notes, trained_labels
 from tasks.classification import metrics as glue
 from tasks.classification.examples import (
@@ -127,7 +127,7 @@ def read(settings: Settings) -> Data:
         (split, read_once(file)) for split, file in [*_files(settings, task)]
     ]
     labels = task.labels
-    recorded = trained_labels.of_weights(settings)
+    recorded = finetuning.recorded_labels(settings.tuning.training)
     if labels.kind != REGRESSION and not labels.names:
         names = _names(settings, labels, dict(files).get(TRAIN), recorded)
         labels = dataclasses.replace(labels, names=names)

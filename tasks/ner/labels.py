@@ -5,7 +5,7 @@ import dataclasses
 from common import storage
 from common.errors import UserError
 from modeling.formats import model_folder
-from tasks import finetuning, run_folder
+from tasks import finetuning
 from tasks.ner import conll, entities
 from tasks.ner.entities import ANY, ENTITIES
 from tasks.ner.settings import Settings
@@ -44,7 +44,15 @@ def find(
     Raises:
         UserError: if the labels are unknown, or differ from those of the run.
     """
-    task = recorded_task(settings)
+    training = settings.tuning.training
+    path, task = finetuning.recorded_labels(training) or ("", None)
+    if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
+        raise UserError(
+            f"its {model_folder.TASK} was not written by run_ner.py",
+            path=path,
+            expected="labels of words",
+            fix="pass another folder",
+        )
     kind = task["kind"] if task else settings.label_kind
     for name, some in sentences.items():
         if name == "predict_file" or kind == ANY:
@@ -69,7 +77,7 @@ def find(
         if task is None:
             raise UserError(
                 "unknown labels",
-                path=settings.tuning.training.output_dir,
+                path=training.output_dir,
                 expected=f"{model_folder.TASK} of a trained model",
                 fix="pass --do_train, or the --output_dir of a training run",
             )
@@ -80,36 +88,6 @@ def find(
         labels = entities.bio_labels(
             label[2:] for label in found if label != entities.OUTSIDE
         )
-    _check_recorded(settings.tuning.training.output_dir, task, labels)
+    described = {"kind": kind, "labels": labels}
+    finetuning.check_labels(training.output_dir, described)
     return kind, labels
-
-
-def recorded_task(settings: Settings) -> dict | None:
-    """Reads the labels of the run in output_dir, or of the checkpoint."""
-    training, task = settings.tuning.training, None
-    path = training.output_dir
-    if run_folder.has_checkpoint(path):
-        task = model_folder.recorded_task(path)
-    if not task and training.model.init_checkpoint and not training.do_train:
-        path = training.model.init_checkpoint
-        task = model_folder.task_of(path)
-    if task and not (task["kind"] in (ENTITIES, ANY) and task["labels"]):
-        raise UserError(
-            f"its {model_folder.TASK} was not written by run_ner.py",
-            path=path,
-            expected="labels of words",
-            fix="pass another folder",
-        )
-    return task
-
-
-def _check_recorded(folder: str, task: dict | None, labels: list[str]) -> None:
-    """Rejects a folder with checkpoints for other labels."""
-    if task and task["labels"] != labels:
-        raise UserError(
-            f"holds a run with {len(task['labels'])} labels: "
-            f"{', '.join(task['labels'])[:80]}",
-            path=folder,
-            expected=f"{len(labels)}: {', '.join(labels)[:80]}",
-            fix="pass another --output_dir",
-        )
