@@ -197,26 +197,19 @@ def write(extraction: Extraction) -> str:
         UserError: if the input is empty, or the output cannot be written.
     """
     settings, reader = extraction.settings, Reader(extraction)
-    is_pooled = settings.pooling != "none"
-    try:
-        with vector_files.VectorWriter(
-            settings.output_file,
-            settings.output_format,
-            extraction.layers if settings.mix_layers == "none" else None,
-            is_pooled,
-        ) as writer:
-            for vectors in extract(extraction, reader):
-                writer.write(vectors)
-            if not writer.count:
-                raise UserError(
-                    "no lines",
-                    path=settings.input_file,
-                    expected="one text per line",
-                )
-    except OSError as error:
-        raise UserError(
-            f"cannot be written: {error.strerror}", path=settings.output_file
-        ) from None
+    is_pooled, count = settings.pooling != "none", 0
+    layers = extraction.layers if settings.mix_layers == "none" else None
+    opened = vector_files.FORMATS[settings.output_format]
+    with opened(settings.output_file, layers, is_pooled) as write_next:
+        for vectors in extract(extraction, reader):
+            write_next(vectors)
+            count += 1
+        if not count:
+            raise UserError(
+                "no lines",
+                path=settings.input_file,
+                expected="one text per line",
+            )
     if reader.truncated:
         say(
             f"{reader.truncated:,} lines were truncated to "
@@ -224,6 +217,6 @@ def write(extraction: Extraction) -> str:
         )
     of_what = "" if is_pooled else " of the tokens"
     return (
-        f"wrote the vectors{of_what} of {writer.count:,} lines to "
+        f"wrote the vectors{of_what} of {count:,} lines to "
         f"{settings.output_file}"
     )

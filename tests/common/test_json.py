@@ -109,7 +109,7 @@ def test_answers_have_null(tmp_path):
 
 def test_vectors_have_null(tmp_path):
     path = str(tmp_path / "out.jsonl")
-    with vector_files.VectorWriter(path, "jsonl", None, True) as writer:
+    with vector_files.json_lines(path, None, True) as write:
         values = np.array([0.5, np.nan, np.inf], "f4")
-        writer.write(vector_files.Vectors([], [], values))
+        write(vector_files.Vectors([], [], values))
     assert read(path) == {"linex_index": 0, "values": [0.5, None, None]}

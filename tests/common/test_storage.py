@@ -88,11 +88,9 @@ def write_rows(folder):
 
 
 def write_vectors(folder):
-    for kind in ("jsonl", "npz"):
-        with vector_files.VectorWriter(
-            f"{folder}/v.{kind}", kind, [1], True
-        ) as some:
-            some.write(vector_files.Vectors([], [], np.ones((1, 3), "f4")))
+    for kind, opened in vector_files.FORMATS.items():
+        with opened(f"{folder}/v.{kind}", [1], True) as write:
+            write(vector_files.Vectors([], [], np.ones((1, 3), "f4")))
 
 
 def write_answers(folder):
