@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from sklearn import metrics
 
 from common.progress import say
 from tasks.eval_report import CHANCE, FREQUENCIES, MAJORITY, entropy
@@ -25,8 +26,6 @@ def of_classes(
     Returns:
         `labels`, `per_class` and `confusion_matrix`, a row for each true class.
     """
-    from sklearn import metrics
-
     ids = list(range(len(names)))
     report = {"labels": list(names)}
     if len(names) <= _MOST_LABELS:
@@ -43,8 +42,6 @@ def per_class(gold, found, names: Sequence[str]) -> dict[str, dict]:
             int [N, C] of 0 and 1.
         names: names of the C classes.
     """
-    from sklearn import metrics
-
     gold, found = np.asarray(gold), np.asarray(found)
     if gold.ndim == 2:  # sklearn takes [N, 1] for ids; so add a column
         gold, found = (np.pad(x, ((0, 0), (0, 1))) for x in (gold, found))

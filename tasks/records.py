@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from common import flags, storage
 from common.errors import UserError
 from common.progress import say
+from data.records import example_files
 from modeling.formats import model_folder
 from tasks import run_folder
 
@@ -71,8 +72,6 @@ def make(
     Raises:
         UserError: there is no checkpoint, or the folder cannot be written.
     """
-    from data.records import example_files
-
     tuning, training = settings.tuning, settings.tuning.training
     init_checkpoint = training.model.init_checkpoint
     if init_checkpoint and not run_folder.has_checkpoint(training.output_dir):

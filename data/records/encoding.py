@@ -9,12 +9,31 @@ the values is a varint: 7 bits in a byte, the lowest first, and the highest bit
 of a byte says that another one follows.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
 _TABLE_SIZE = 1 << 17  # integers whose varints are looked up
+
+
+@dataclasses.dataclass(frozen=True)
+class Feature:
+    """One feature of a record.
+
+    Attributes:
+        kind: "int64" or "float32".
+        sequence: whether it has one value per token, padded with 0.
+        size: number of values, if not `sequence`.
+    """
+
+    kind: str = "int64"
+    sequence: bool = False
+    size: int = 1
+
+
+Schema = dict[str, Feature]
 
 
 def encode_examples(arrays: dict[str, np.ndarray]) -> list[bytes]:

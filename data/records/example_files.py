@@ -9,7 +9,6 @@ without padding, or a list of those for each choice; other features as in the
 schema. There is no `input_mask`: it follows from the lengths.
 """
 
-import dataclasses
 import itertools
 import json
 from collections.abc import Iterable, Iterator
@@ -22,26 +21,11 @@ from common.errors import UserError
 from common.storage import write_whole
 from data import features
 from data.records import encoding, pipelines
+from data.records.encoding import Feature, Schema
 
 _AT_ONCE = 1024
 
 
-@dataclasses.dataclass(frozen=True)
-class Feature:
-    """One feature of a record.
-
-    Attributes:
-        kind: "int64" or "float32".
-        sequence: whether it has one value per token, padded with 0.
-        size: number of values, if not `sequence`.
-    """
-
-    kind: str = "int64"
-    sequence: bool = False
-    size: int = 1
-
-
-Schema = dict[str, Feature]
 INPUTS = {name: Feature(sequence=True) for name in features.ENCODER_INPUTS}
 
 

@@ -20,6 +20,7 @@ from common.errors import UserError
 from common.formats import json_files
 from common.progress import say
 from data import features, sequences, tables
+from data.records.encoding import Feature, Schema
 
 CLASSES, MULTI_LABEL, REGRESSION = "classes", "multi_label", "regression"
 _AT_ONCE = 1024
@@ -300,10 +301,8 @@ def label(table: Table, labels: Labels, needed: bool) -> list[TextExample]:
     return _each(table, checked)
 
 
-def schema(labels: Labels) -> dict:
+def schema(labels: Labels) -> Schema:
     """Schema of the records, for `data.records.example_files`."""
-    from data.records.example_files import Feature
-
     kind = "float32" if labels.kind == REGRESSION else "int64"
     size = labels.size if labels.kind == MULTI_LABEL else 1
     return {

@@ -14,9 +14,7 @@ from common import flags, storage
 from common.errors import UserError
 from common.progress import say
 from data import tables
-from data.text import vocabulary
-from data.text.tokenizer import Tokenizer
-from tasks import finetuning, records
+from tasks import finetuning
 from tasks.classification import examples, notes, trained_labels
 from tasks.classification import metrics as glue
 from tasks.classification.examples import (
@@ -31,7 +29,6 @@ from tasks.classification.settings import OWN, OwnTables, Settings
 from tasks.classification.tasks import TASKS, ClassificationTask
 
 TRAIN, DEV, TEST = "train", "dev", "test"
-_RECORDS = {TRAIN: "train", DEV: "eval", TEST: "predict"}  # .tf_record
 _SPLIT_FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}
 _ENDINGS = (".tsv", ".csv", ".jsonl", ".parquet")
 
@@ -373,52 +370,3 @@ def _names(
             fix="pass --labels, in the order of training",
         )
     return tuple(recorded[1]["labels"])
-
-
-def records_path(folder: str, part: Part) -> str:
-    """The path of the records of a file in a folder."""
-    return os.path.join(folder, part.file(_RECORDS[part.split], ".tf_record"))
-
-
-def make_records(
-    folder: str,
-    settings: Settings,
-    labels: Labels,
-    part: Part,
-    tokenizer: Tokenizer,
-) -> None:
-    """Writes the records of a file, unless they exist already.
-
-    Warns of texts that are cut.
-    """
-    length = settings.tuning.max_seq_length
-    lengths: list[int] = []  # of the texts that are written, in tokens
-
-    def encoded() -> Iterator[dict]:
-        vocab = tokenizer.vocab
-        yield from examples.encode(
-            part.examples,
-            tokenizer.fast.ids_of_lines,
-            (vocab[vocabulary.CLS], vocab[vocabulary.SEP]),
-            length,
-            labels,
-            lengths.append,
-        )
-
-    records.make(
-        settings,
-        records_path(folder, part),
-        part.path,
-        part.examples,
-        encoded,
-        examples.schema(labels),
-        vocabulary=tokenizer.sha256,
-        labels=dataclasses.asdict(labels),
-    )
-    cut = sum(tokens > length for tokens in lengths)
-    if cut:
-        say(
-            f"warning: {part.path}: {cut:,} of {len(lengths):,} texts "
-            f"are longer than {length} tokens (longest {max(lengths):,}) and "
-            "were cut; see --max_seq_length"
-        )

@@ -3,15 +3,19 @@
 Wiring: records -> `finetuning` -> logits -> files.
 """
 
+import dataclasses
 import os
 import statistics
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
 from common import flags
 from common.progress import say
 from data.records import example_files
+from data.text import vocabulary
+from data.text.tokenizer import Tokenizer
 from modeling import task_losses, task_models
 from modeling.formats import model_folder
 from modeling.formats.model_folder import ModelFolder
@@ -30,10 +34,16 @@ from tasks.classification import (
     inputs,
     metrics,
 )
-from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
+from tasks.classification.examples import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Labels,
+)
 from tasks.classification.inputs import DEV, TEST, TRAIN
 from tasks.classification.settings import Settings
 
+_RECORDS = {DEV: "eval", TEST: "predict", TRAIN: "train"}  # .tf_record
 _BATCH_SUMS = {
     CLASSES: task_losses.class_sums,
     MULTI_LABEL: task_losses.multi_label_sums,
@@ -91,7 +101,7 @@ class Classification:
             labels=data.describe(),
         )
         for part in data.parts:
-            inputs.make_records(
+            make_records(
                 self._folder.path, settings, labels, part, model.tokenizer
             )
 
@@ -103,7 +113,7 @@ class Classification:
             validate = lambda: self._scores(data.of(DEV)[0])  # noqa: E731
         return self.tuning.train(
             example_files.load(
-                inputs.records_path(self._folder.path, part),
+                records_path(self._folder.path, part),
                 examples.schema(data.labels),
                 self._tuning_settings.max_seq_length,
             ),
@@ -196,7 +206,7 @@ class Classification:
     ) -> np.ndarray:
         """Logits of a file, [N, C]."""
         rows = example_files.read(
-            inputs.records_path(self._folder.path, part),
+            records_path(self._folder.path, part),
             examples.schema(self._data.labels),
             self._tuning_settings.max_seq_length,
         )
@@ -290,3 +300,52 @@ def summarize(results: list[dict[str, float]]) -> dict[str, float]:
         if len(found) > 1 and name.startswith("eval_"):
             summary[f"{name}_std"] = statistics.stdev(found)
     return summary
+
+
+def records_path(folder: str, part: inputs.Part) -> str:
+    """The path of the records of a file in a folder."""
+    return os.path.join(folder, part.file(_RECORDS[part.split], ".tf_record"))
+
+
+def make_records(
+    folder: str,
+    settings: Settings,
+    labels: Labels,
+    part: inputs.Part,
+    tokenizer: Tokenizer,
+) -> None:
+    """Writes the records of a file, unless they exist already.
+
+    Warns of texts that are cut.
+    """
+    length = settings.tuning.max_seq_length
+    lengths: list[int] = []  # of the texts that are written, in tokens
+
+    def encoded() -> Iterator[dict]:
+        vocab = tokenizer.vocab
+        yield from examples.encode(
+            part.examples,
+            tokenizer.fast.ids_of_lines,
+            (vocab[vocabulary.CLS], vocab[vocabulary.SEP]),
+            length,
+            labels,
+            lengths.append,
+        )
+
+    records.make(
+        settings,
+        records_path(folder, part),
+        part.path,
+        part.examples,
+        encoded,
+        examples.schema(labels),
+        vocabulary=tokenizer.sha256,
+        labels=dataclasses.asdict(labels),
+    )
+    cut = sum(tokens > length for tokens in lengths)
+    if cut:
+        say(
+            f"warning: {part.path}: {cut:,} of {len(lengths):,} texts "
+            f"are longer than {length} tokens (longest {max(lengths):,}) and "
+            "were cut; see --max_seq_length"
+        )

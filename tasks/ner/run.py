@@ -73,7 +73,7 @@ class Labelling:
                 settings.train_file,
                 sentences["train_file"],
                 lambda: self._featurizer.featurize(sentences["train_file"]),
-                windows.training_schema(),
+                windows.TRAINING_SCHEMA,
                 vocabulary=model.tokenizer.sha256,
                 kind=kind,
                 labels=labels,
@@ -100,7 +100,7 @@ class Labelling:
         metric = "f1" if self._kind == ENTITIES else "accuracy"
         examples = example_files.load(
             self._train_path,
-            windows.training_schema(),
+            windows.TRAINING_SCHEMA,
             self._tuning_settings.max_seq_length,
         )
         return self.tuning.train(examples, self.evaluate, f"eval_{metric}")

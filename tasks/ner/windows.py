@@ -24,10 +24,15 @@ from typing import NamedTuple
 import numpy as np
 
 from data import features, sequences
+from data.records.encoding import Feature, Schema
 from data.text import vocabulary
 from tasks.ner import conll
 
 Ids = list[int]
+TRAINING_SCHEMA: Schema = {
+    features.LABEL_IDS: Feature(sequence=True),
+    features.LABEL_WEIGHTS: Feature("float32", sequence=True),
+}
 
 
 class WordWindow(NamedTuple):
@@ -77,16 +82,6 @@ def split_windows(
         )
         if first < last
     ]
-
-
-def training_schema() -> dict:
-    """Schema of the records, for `data.records.example_files`."""
-    from data.records.example_files import Feature
-
-    return {
-        features.LABEL_IDS: Feature(sequence=True),
-        features.LABEL_WEIGHTS: Feature("float32", sequence=True),
-    }
 
 
 def default_stride(size: int) -> int:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from data import features
-from data.records.example_files import Feature, Schema
+from data.records.encoding import Feature, Schema
 from data.text.tokenizer import Tokenizer, Tokens
 from tasks.squad.examples import SquadExample, word_numbers
 from tasks.squad.settings import Settings

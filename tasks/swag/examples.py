@@ -15,6 +15,7 @@ from collections.abc import Callable
 from common.errors import UserError
 from common.formats import json_files
 from data import features, sequences, tables
+from data.records.encoding import Feature, Schema
 from tasks import finetuning
 from tasks.swag.settings import Settings
 
@@ -92,10 +93,8 @@ def read_files(settings: Settings) -> dict[str, list[ChoiceExample]]:
     }
 
 
-def training_schema(choices: int) -> dict:
+def training_schema(choices: int) -> Schema:
     """Schema of the records, for `data.records.example_files`."""
-    from data.records.example_files import Feature
-
     return {
         features.LABEL_IDS: Feature(),
         features.CHOICE_WEIGHTS: Feature("float32", size=choices),

@@ -70,7 +70,7 @@ def of_ner(folder):
         settings.train_file,
         sentences,
         lambda: featurizer.featurize(sentences),
-        windows.training_schema(),
+        windows.TRAINING_SCHEMA,
         1,
     )
 
