@@ -26,6 +26,7 @@ from common.progress import say
 from data.text import tokenization, tokenizer_files
 from data.text.tokenizer import Tokenizer
 from modeling.config import BertConfig
+from modeling.formats import huggingface
 
 FORMATS = ("google", "huggingface", "model_garden", "hub")
 TASK = "task.json"
@@ -133,8 +134,6 @@ class ModelFolder:
         """Sizes of the network."""
         if not self.given.bert_config_file:
             if self.format == "huggingface":
-                from modeling.formats import huggingface
-
                 return huggingface.read_config(self.config_file)
             if self.format == "hub":
                 from modeling.formats import model_garden, saved_models
@@ -263,8 +262,6 @@ class ModelFolder:
     def task(self) -> dict | None:
         """Kind and names of its labels, as in `task.json`, or None."""
         if self.format == "huggingface":
-            from modeling.formats import huggingface
-
             return huggingface.read_task(self.path)
         return None if self.format == "hub" else task_of(self.path)
 
@@ -292,8 +289,6 @@ class ModelFolder:
         if self.format == "hub":
             return self._module
         if self.format == "huggingface":
-            from modeling.formats import huggingface
-
             return huggingface.read(self.path)
         from modeling import checkpoints
 
