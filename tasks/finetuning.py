@@ -103,17 +103,19 @@ def requested_files(script_settings) -> dict[str, str | None]:
     }
 
 
-def check_files(script_settings) -> None:
+def check_files(
+    tuning: finetuning_settings.FineTuning, paths: dict[str, str | None]
+) -> None:
     """Checks that the files that the settings require are named.
 
     Args:
-        script_settings: see `requested_files`.
+        tuning: the settings.
+        paths: flag -> path of each of them.
 
     Raises:
         UserError: a flag is missing, or as for `check_requested`.
     """
-    paths = requested_files(script_settings)
-    check_requested(script_settings.tuning, paths)
+    check_requested(tuning, paths)
     for name, path in paths.items():
         if not path:
             raise UserError(f"no --{name}", fix="name the file")

@@ -55,7 +55,7 @@ class Settings:
             UserError: a file is missing, or --doc_stride is more than half a
                 window.
         """
-        finetuning.check_files(self)
+        finetuning.check_files(self.tuning, finetuning.requested_files(self))
         half = (self.tuning.max_seq_length - 2) // 2
         if self.doc_stride > half:
             raise UserError(

@@ -304,14 +304,8 @@ def read_files(settings) -> dict[str, Dataset]:
     Raises:
         UserError: a file is missing, invalid, or of the other version.
     """
-    version_2 = settings.version_2_with_negative
-    needed = {}
-    if settings.tuning.training.do_train:
-        needed["train_file"] = SPANS
-    if settings.needs_predictions:
-        needed["predict_file"] = TEXTS if settings.needs_labels else NOTHING
-    datasets = {}
-    for flag, kind in needed.items():
+    version_2, datasets = settings.version_2_with_negative, {}
+    for flag, kind in settings.needed.items():
         path = getattr(settings, flag)
         if len(storage.list_files(path, flag)) != 1:
             raise UserError(f"--{flag}={path!r}", expected="one file")

@@ -6,6 +6,7 @@ from common.errors import UserError
 from common.flags import OUTPUT, RARE, flag, group
 from tasks import finetuning
 from tasks.finetuning_settings import FineTuning
+from tasks.squad.examples import NOTHING, SPANS, TEXTS
 
 OFFSETS, ORIGINAL = "offsets", "original"
 
@@ -76,14 +77,16 @@ class Settings:
         return "null_score_diff_threshold" in self.given
 
     @property
-    def needs_labels(self) -> bool:
-        """Whether answers are scored."""
-        return self.tuning.evaluates or self.tune_null_threshold
-
-    @property
-    def needs_predictions(self) -> bool:
-        """Whether --predict_file is read."""
-        return self.tuning.do_predict or self.needs_labels
+    def needed(self) -> dict[str, str]:
+        """Flag of each file that is read -> the labels that it needs."""
+        needed = {}
+        if self.tuning.training.do_train:
+            needed["train_file"] = SPANS
+        if self.tuning.evaluates or self.tune_null_threshold:
+            needed["predict_file"] = TEXTS
+        elif self.tuning.do_predict:
+            needed["predict_file"] = NOTHING
+        return needed
 
     def check(self) -> None:
         """Checks the flags against each other.
@@ -91,10 +94,6 @@ class Settings:
         Raises:
             UserError: flags contradict each other, or a file is missing.
         """
-        do_train = self.tuning.training.do_train
-        finetuning.check_requested(
-            self.tuning, do_train or self.needs_predictions
-        )
         if self.tune_null_threshold and not self.version_2_with_negative:
             raise UserError(
                 "--tune_null_threshold without --version_2_with_negative",
@@ -106,12 +105,8 @@ class Settings:
                 "--tune_null_threshold with --null_score_diff_threshold",
                 expected="one of them",
             )
-        for name, path, wanted in (
-            ("train_file", self.train_file, do_train),
-            ("predict_file", self.predict_file, self.needs_predictions),
-        ):
-            if wanted and not path:
-                raise UserError(f"no --{name}", fix="pass the file")
+        paths = {name: getattr(self, name) for name in self.needed}
+        finetuning.check_files(self.tuning, paths)
         if self.tuning.max_seq_length <= self.max_query_length + 3:
             raise UserError(
                 f"--max_seq_length={self.tuning.max_seq_length}",

@@ -28,4 +28,4 @@ class Settings:
         Raises:
             UserError: one is missing.
         """
-        finetuning.check_files(self)
+        finetuning.check_files(self.tuning, finetuning.requested_files(self))
