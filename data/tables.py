@@ -19,7 +19,7 @@ from common.errors import UserError
 from common.formats import json_files, parquet_files
 
 Column = str | int  # name, or number from 0; -1 is the last
-MAX_CHARACTERS = 1 << 24  # per field
+_MAX_CHARACTERS = 1 << 24  # per field in quotes, which may have many lines
 _DELIMITERS = (";", "\t", "|", ",")
 
 
@@ -58,8 +58,7 @@ def rows(
 
     Raises:
         UserError: the file or a column does not exist, a line has invalid
-            UTF-8, or a row has too few or too many fields, or too long a
-            field.
+            UTF-8, or a row has too few or too many fields.
     """
     choose = columns if callable(columns) else lambda names: columns
     if has_types(path):
@@ -76,7 +75,6 @@ def rows(
                 continue
             for column in columns:
                 _index(column, ["?"] * width, path, line)
-        _check_sizes(fields, path, line)
         if len(fields) != width:
             if broken is not None:
                 broken.append(line)
@@ -165,21 +163,9 @@ def _split(path: str, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
         yield line, text.split(delimiter or "\t")
 
 
-def _check_sizes(fields: list[str], path: str, line: int) -> None:
-    longest = max(map(len, fields), default=0)
-    if longest > MAX_CHARACTERS:
-        raise UserError(
-            f"a field of {longest:,} characters",
-            path=path,
-            line=line,
-            expected=f"at most {MAX_CHARACTERS:,}",
-            fix="is the end of a line or a quote missing?",
-        )
-
-
 def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yields the rows of a CSV file; quoted fields may span lines."""
-    csv.field_size_limit(MAX_CHARACTERS)
+    csv.field_size_limit(_MAX_CHARACTERS)
     texts = (text for _, text in _lines(path))
     reader = csv.reader(texts, delimiter=delimiter, strict=True)
     first = 1
@@ -206,8 +192,6 @@ def _parquet_rows(path: str, choose: Callable) -> Iterator[TableRow]:
 
     line = 0
     for line, values in parquet_files.rows(path, named):
-        texts = [x for x in values if isinstance(x, str)]
-        _check_sizes(texts, path, line)
         yield TableRow(line, values)
     if not line:
         raise UserError("is empty", path=path, expected="rows")
@@ -225,10 +209,7 @@ def _json_rows(path: str, choose: Callable) -> Iterator[TableRow]:
                     line=line,
                     expected=f"one of {', '.join(list(value)[:20])}",
                 )
-        values = [value[column] for column in columns]
-        texts = [x for x in values if isinstance(x, str)]
-        _check_sizes(texts, path, line)
-        yield TableRow(line, values)
+        yield TableRow(line, [value[column] for column in columns])
 
 
 def _json_objects(path: str) -> Iterator[tuple[int, dict]]:
