@@ -4,6 +4,7 @@ Wiring: records -> `finetuning` -> logits -> files.
 """
 
 import dataclasses
+import functools
 import os
 import statistics
 import time
@@ -100,10 +101,20 @@ class Classification:
             sum(len(x.examples) for x in data.of(TRAIN)),
             labels=data.describe(),
         )
-        for part in data.parts:
-            make_records(
-                self._folder.path, settings, labels, part, model.tokenizer
+
+    @functools.cached_property
+    def _paths(self) -> dict[inputs.Part, str]:
+        """The records of each file, which are made when first needed."""
+        return {
+            part: make_records(
+                self._folder.path,
+                self._settings,
+                self._data.labels,
+                part,
+                self._model.tokenizer,
             )
+            for part in self._data.parts
+        }
 
     def train(self) -> str:
         """Trains; returns the prefix of the checkpoint."""
@@ -113,7 +124,7 @@ class Classification:
             validate = lambda: self._scores(data.of(DEV)[0])  # noqa: E731
         return self.tuning.train(
             example_files.load(
-                records_path(self._folder.path, part),
+                self._paths[part],
                 examples.schema(data.labels),
                 self._tuning_settings.max_seq_length,
             ),
@@ -206,7 +217,7 @@ class Classification:
     ) -> np.ndarray:
         """Logits of a file, [N, C]."""
         rows = example_files.read(
-            records_path(self._folder.path, part),
+            self._paths[part],
             examples.schema(self._data.labels),
             self._tuning_settings.max_seq_length,
         )
@@ -302,22 +313,21 @@ def summarize(results: list[dict[str, float]]) -> dict[str, float]:
     return summary
 
 
-def records_path(folder: str, part: inputs.Part) -> str:
-    """The path of the records of a file in a folder."""
-    return os.path.join(folder, part.file(_RECORDS[part.split], ".tf_record"))
-
-
 def make_records(
     folder: str,
     settings: Settings,
     labels: Labels,
     part: inputs.Part,
     tokenizer: Tokenizer,
-) -> None:
+) -> str:
     """Writes the records of a file, unless they exist already.
 
     Warns of texts that are cut.
+
+    Returns:
+        the path of the records.
     """
+    path = os.path.join(folder, part.file(_RECORDS[part.split], ".tf_record"))
     length = settings.tuning.max_seq_length
     lengths: list[int] = []  # of the texts that are written, in tokens
 
@@ -334,7 +344,7 @@ def make_records(
 
     records.make(
         settings,
-        records_path(folder, part),
+        path,
         part.path,
         part.examples,
         encoded,
@@ -349,3 +359,4 @@ def make_records(
             f"are longer than {length} tokens (longest {max(lengths):,}) and "
             "were cut; see --max_seq_length"
         )
+    return path
