@@ -17,7 +17,7 @@ from common import main as common_main
 from common.errors import UserError
 from common.flags import flag
 from common.progress import say
-from serving import answer_lines, asking
+from serving import answer_lines, asking, export_folder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +89,9 @@ LABELS = {  # of the inputs of exports: label, example, lines
     "context": ("Passage", "Anna wrote the letter. Tom read it.", 8),
     "choices": ("Choices, one per line", "She sent it.\nShe ate it.", 4),
 }
+SCORES = (  # of the evaluation, to tell
+    "accuracy exact_match exact f1 macro_f1 micro_f1 matthews pearson"
+).split()
 
 
 def forms_of_export(settings: Settings) -> tuple[list, str]:
@@ -117,18 +120,28 @@ def forms_of_export(settings: Settings) -> tuple[list, str]:
                 view["note"] = f"{count} tokens, cut to the model's {limit}"
         return view
 
-    fields = [
-        Field(name, *LABELS.get(name, (name, "", 4))) for name in served.inputs
-    ]
-    note = ""
+    texts = export_folder.read_extra(
+        settings.model, export_folder.EXAMPLE, dict[str, str]
+    )
+    fields = []
+    for name in served.inputs:
+        label, example, lines = LABELS.get(name, (name, "", 4))
+        fields.append(Field(name, label, texts.get(name, example), lines))
+    notes = []
     if served.count_tokens:  # a classifier
         example = [field.example for field in fields]
         limit, _ = served.count_tokens(asking.columns_of(served, [example]))
         (found,) = asking.answer(served, [example], 1)
-        note = f"at most {limit} tokens"
+        notes.append(f"at most {limit} tokens")
         if "probabilities" in found:  # not of a regression
-            note += f"; labels: {', '.join(sorted(found['probabilities']))}"
-    return [Form("ask", "Ask the model", fields, answer)], note
+            notes.append(f"labels: {', '.join(sorted(found['probabilities']))}")
+    metrics = export_folder.read_extra(
+        settings.model, export_folder.METRICS, dict[str, float | None]
+    )
+    for key, value in metrics.items():
+        if (name := key.removeprefix("eval_")) in SCORES and value is not None:
+            notes.append(f"{name} {value:.4g}")
+    return [Form("ask", "Ask the model", fields, answer)], "; ".join(notes)
 
 
 def forms_of_run(settings: Settings) -> tuple[list, str]:

@@ -1,12 +1,17 @@
 """Output folder of an export, written atomically."""
 
+import os
 from collections.abc import Callable
+from typing import Any
 
 from common import storage
+from common.formats import json_files
 from common.progress import say
 from serving import known_exports
 
 _GRAPH = "saved_model.pb"
+METRICS = "assets.extra/metrics.json"  # name -> value
+EXAMPLE = "assets.extra/example.json"  # input -> text
 
 
 def write(folder: str, save: Callable[[str], None]) -> str:
@@ -32,3 +37,32 @@ def write(folder: str, save: Callable[[str], None]) -> str:
         save(partial)
         known_exports.remember(partial, folder)
     return folder
+
+
+def write_extra(folder: str, name: str, values: dict) -> None:
+    """Writes what a page tells of an export, and TensorFlow does not read.
+
+    Args:
+        folder: path of the export.
+        name: METRICS or EXAMPLE.
+        values: the values.
+    """
+    path = os.path.join(folder, name)
+    storage.make_folder(os.path.dirname(path))
+    text = storage.to_json(values, indent=1, ensure_ascii=False)
+    storage.write_whole(path, text + "\n")
+
+
+def read_extra(folder: str, name: str, kind: Any) -> dict:
+    """Reads what `write_extra` has written; {} if there is none.
+
+    Args:
+        folder: path of the export.
+        name: METRICS or EXAMPLE.
+        kind: type of the values.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    path = os.path.join(folder, name)
+    return json_files.read(path, kind) if storage.exists(path) else {}

@@ -278,8 +278,8 @@ def run(
         tuning: settings of the run.
         task: the task.
     """
-    wrote, _ = train_and_evaluate(tuning, task)
-    wrote += predict_and_export(tuning, task)
+    wrote, metrics = train_and_evaluate(tuning, task)
+    wrote += predict_and_export(tuning, task, metrics)
     print_written(wrote)
 
 
@@ -308,11 +308,18 @@ def train_and_evaluate(
 def predict_and_export(
     tuning: finetuning_settings.FineTuning,
     task: FineTuningTask,
+    metrics: dict[str, float],
 ) -> list[str]:
     """The second half of `run`; returns the paths that were written."""
+
+    def save(folder: str) -> None:
+        task.save_model(folder)
+        if metrics:
+            export_folder.write_extra(folder, export_folder.METRICS, metrics)
+
     wrote = task.predict()
     if tuning.export_dir and task.tuning.folder.is_chief:
-        wrote.append(export_folder.write(tuning.export_dir, task.save_model))
+        wrote.append(export_folder.write(tuning.export_dir, save))
     return wrote
 
 

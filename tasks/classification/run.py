@@ -20,7 +20,7 @@ from data.text.tokenizer import Tokenizer
 from modeling import task_losses, task_models
 from modeling.formats import model_folder
 from modeling.formats.model_folder import ModelFolder
-from serving import graphs
+from serving import export_folder, graphs
 from tasks import (
     finetuning_run,
     records,
@@ -50,6 +50,7 @@ _BATCH_SUMS = {
     MULTI_LABEL: task_losses.multi_label_sums,
     REGRESSION: task_losses.number_sums,
 }
+_SHORT = 100  # characters of the example of an export
 
 
 class Classification:
@@ -182,7 +183,7 @@ class Classification:
         return wrote
 
     def save_model(self, folder: str) -> None:
-        """Writes the SavedModel."""
+        """Writes the SavedModel, and an example of its texts."""
         classifier = export.Classifier(
             self._model,
             self._settings,
@@ -191,6 +192,10 @@ class Classification:
             self.tuning.weights(),
         )
         graphs.save(classifier, folder, "tokens", "examples")
+        for part in (self._data.of(DEV) or self._data.of(TRAIN))[:1]:
+            row = min(part.examples, key=lambda x: abs(len(x.text) - _SHORT))
+            texts = {"text": row.text, "text_b": row.text_b}
+            export_folder.write_extra(folder, export_folder.EXAMPLE, texts)
 
     def _scores(self, part: inputs.Part) -> dict[str, float]:
         """Metrics and losses of a file with labels."""
@@ -271,7 +276,8 @@ def run(
     step = task.tuning.weights_step
     wrote += folder.write_results(step, summarize(results))
     if tuning.do_predict or tuning.export_dir:
-        one = of_seeds[best_of(results, data.metrics[0])]
+        best = best_of(results, data.metrics[0])
+        one = of_seeds[best]
         task = make_task(one)
         task.tuning.start()
         task.tuning.restore_best()
@@ -279,7 +285,7 @@ def run(
             f"predictions and export use {one.tuning.training.output_dir}, "
             f"step {task.tuning.weights_step}"
         )
-        wrote += finetuning_run.predict_and_export(tuning, task)
+        wrote += finetuning_run.predict_and_export(tuning, task, results[best])
     finetuning_run.print_written(wrote)
 
 

@@ -1,6 +1,7 @@
 """demo.py on a checkpoint and on exports, asked without a browser."""
 
 import dataclasses
+import math
 import re
 
 import numpy as np
@@ -8,10 +9,11 @@ import pytest
 
 import demo
 from common import tensor_files
+from common.errors import UserError
 from modeling.encoder import build_encoder
 from modeling.models import build_pretraining_model
 from reports import demo_page
-from serving import asking
+from serving import asking, export_folder
 from tests.helpers import model_files
 from tests.helpers.html_page import Page
 
@@ -103,6 +105,27 @@ def test_a_checkpoint_without_the_head_fills_no_masks(tmp_path):
     assert found.get("/fill_mask").status_code == 404
     page = texts(found.get("/", follow_redirects=True))
     assert "without a masked-LM head" in page
+
+
+def test_the_scores_of_an_export_and_its_example_are_told(
+    monkeypatch, tmp_path
+):
+    served = asking.ServedModel(lambda _: {}, ["text", "text_b"])
+    monkeypatch.setattr(asking, "load", lambda settings: served)
+    for name, values in (
+        (export_folder.EXAMPLE, {"text": "A <cat>.", "text_b": ""}),
+        (
+            export_folder.METRICS,
+            {"eval_accuracy": 0.91266, "eval_f1": math.nan, "loss": 0.5},
+        ),
+    ):
+        export_folder.write_extra(str(tmp_path), name, values)
+    page = texts(client_of(demo.forms_of_export, tmp_path).get("/ask"))
+    assert "· accuracy 0.9127 Text A <cat>. Second text Ask" in page
+    with open(tmp_path / export_folder.METRICS, "w") as file:
+        file.write("[")
+    with pytest.raises(UserError, match="metrics.json: "):
+        client_of(demo.forms_of_export, tmp_path)
 
 
 def test_the_labels_and_a_text_that_is_cut_are_told(monkeypatch):
