@@ -71,7 +71,7 @@ class Encoder(keras.Model):
         return {
             "sequence_output": x[:, count:],
             "pooled_output": self.get_layer("pooler")(first),
-            "word_embeddings": embeddings.word_table(),
+            "word_embeddings": embeddings.word_embeddings.value,
         }
 
     def compute_output_spec(

@@ -147,14 +147,18 @@ class Embeddings(keras.layers.Layer):
         make = Factory(config, seed, "embeddings", self.dtype_policy)
         width = config.hidden_size
 
-        def table(name: str, rows: int):
+        def table(name: str, rows: int, **kwargs):
             return self.add_weight(
                 shape=(rows, width),
                 initializer=make.initializer(name),
                 name=name,
+                **kwargs,
             )
 
-        self.word_embeddings = table("word_embeddings", config.vocab_size)
+        # The masked LM multiplies by the table in float32.
+        self.word_embeddings = table(
+            "word_embeddings", config.vocab_size, autocast=False
+        )
         self.token_type_embeddings = table(
             "token_type_embeddings", config.type_vocab_size
         )
@@ -163,11 +167,6 @@ class Embeddings(keras.layers.Layer):
         )
         self.layer_norm = make.layer_norm()
         self.dropout = make.dropout(config.hidden_dropout_prob, "dropout")
-        self.uncast = Uncast(name="uncast")
-
-    def word_table(self):
-        """The word embeddings, [V, H], as they are stored."""
-        return self.uncast(of=self)
 
     def get_config(self):
         """The layer's arguments."""
@@ -196,24 +195,13 @@ class Embeddings(keras.layers.Layer):
         segments = ops.one_hot(
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
         )
+        words = ops.cast(self.word_embeddings, self.compute_dtype)
         x = (
-            fused_ops.take_rows(self.word_embeddings, input_ids)
+            fused_ops.take_rows(words, input_ids)
             + ops.matmul(segments, self.token_type_embeddings)
             + positions
         )  # [B, S, H]
         return self.dropout(self.layer_norm(x), training=training)
-
-
-class Uncast(keras.layers.Layer):
-    """Reads the word embeddings, not cast by mixed precision."""
-
-    def __init__(self, **kwargs):
-        super().__init__(autocast=False, **kwargs)
-        self.build(())
-
-    def call(self, *, of: Embeddings):
-        """Returns the table, [V, H]."""
-        return of.word_embeddings.value
 
 
 @keras.saving.register_keras_serializable("bert")

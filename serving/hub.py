@@ -208,8 +208,8 @@ def build_encoder(
             }
             if positions is not None:
                 x = layers.gather_positions(found["sequence_output"], positions)
-                table = bert.get_layer("embeddings").word_table()
-                outputs["mlm_logits"] = head(x, table)
+                table = bert.get_layer("embeddings").word_embeddings
+                outputs["mlm_logits"] = head(x, table.value)
         return tf.nest.map_structure(
             lambda tensor: tf.cast(tensor, tf.float32), outputs
         )

@@ -336,7 +336,7 @@ def test_unread_positions_of_the_last_layer_change_nothing(model):
             layers.gather_positions(
                 found["sequence_output"], batch["masked_lm_positions"]
             ),
-            encoder.get_layer("embeddings").word_table(),
+            encoder.get_layer("embeddings").word_embeddings.value,
         ),
         atol=1e-5,
     )
