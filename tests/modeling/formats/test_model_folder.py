@@ -1,4 +1,4 @@
-"""Models of each format, and what stands beside them."""
+"""Models of each format, with the other files of their folders."""
 
 import pytest
 
