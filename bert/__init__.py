@@ -5,10 +5,10 @@
     encoder, tokenizer = bert.load_encoder("uncased_L-12_H-768_A-12")
     vectors = encoder(tokenizer(["The cat sees the old house."]))
 
-TensorFlow is imported when one of the names of `__all__` is first used. If
-`bert` is imported before `tensorflow` and `keras`, they load without log
-messages about missing devices. Keras knows the layers and the optimizer, in
-either order.
+TensorFlow is imported when one of the names of `__all__` is first used, but for
+`BertConfig` and `Tokenizer`, which do without. If `bert` is imported before
+`tensorflow` and `keras`, they load without log messages about missing devices.
+Keras knows the layers and the optimizer, in either order.
 """
 
 import sys
@@ -40,6 +40,11 @@ def __getattr__(name: str):
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
+        if name in ("BertConfig", "Tokenizer"):  # which need no TensorFlow
+            from data.text.tokenizer import Tokenizer
+            from modeling.config import BertConfig
+
+            return {"BertConfig": BertConfig, "Tokenizer": Tokenizer}[name]
         from bert import library
     except ModuleNotFoundError as error:
         if packages.is_ours(error.name):

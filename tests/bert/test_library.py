@@ -78,6 +78,18 @@ def test_a_missing_package_is_named_with_the_remedy():
     assert "During handling" not in done.stderr
 
 
+def test_the_tokenizer_and_the_config_need_no_tensorflow():
+    done = _run(
+        "import sys; sys.modules['tensorflow'] = None; import bert; "
+        "print(bert.Tokenizer.__name__, bert.BertConfig.__name__); "
+        "bert.new_encoder"
+    )
+    assert done.stdout == "Tokenizer BertConfig\n"
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: ")
+    assert "has no package tensorflow; " in last
+
+
 def test_the_names_are_the_same_in_both_modules():
     assert bert.__all__ == sorted(bert.__all__)
     assert set(bert.__all__) <= set(dir(library))
