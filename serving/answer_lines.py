@@ -192,18 +192,18 @@ class AnswerPrinter:
         found = []
         if self.errors:
             found.append(
-                f"warning: {self.errors:,} of {self.count:,} lines have an "
-                "error instead of an answer"
+                "warning: lines with an error instead of an answer: "
+                f"{self.errors:,} of {self.count:,}"
             )
         if self.empty:
             found.append(
-                f"note: {self.empty:,} of {self.count:,} lines are empty, and "
-                "are answered like others"
+                "note: empty lines, which are answered like others: "
+                f"{self.empty:,} of {self.count:,}"
             )
         if self.cut:
             found.append(
-                f"note: {self.cut:,} of {self.count:,} lines are longer than "
-                f"the model's {self.max_seq_length:,} tokens and were cut"
+                f"note: lines longer than the model's {self.max_seq_length:,} "
+                f"tokens, which were cut: {self.cut:,} of {self.count:,}"
             )
         return found
 

@@ -94,8 +94,11 @@ class Settings:
         if self.input_file and not storage.is_file(
             storage.regular(self.input_file)
         ):
+            is_folder = storage.is_folder(self.input_file)
             raise UserError(
-                "no such file", path=self.input_file, fix="check --input_file"
+                "is a folder" if is_folder else "no such file",
+                path=self.input_file,
+                fix="check --input_file",
             )
 
 

@@ -132,7 +132,8 @@ def read(settings: Settings) -> Data:
         trained_labels.check_weights(*recorded, labels)
         trained_labels.warn_of_share(settings, recorded[0])
     parts, lines = [], []
-    for split, table in files:
+    for split, whole in files:
+        table = whole
         if own.eval_share and split != TEST:
             table = examples.divide(
                 table,
@@ -145,14 +146,16 @@ def read(settings: Settings) -> Data:
         part = Part(split, file.path, rows, file.part, file.submission)
         if split == TRAIN and labels.kind != REGRESSION:
             lines += notes.of_labels(file.path, rows, labels)
-        lines += notes.of_texts(file.path, rows)
+        lines += notes.of_texts(file.path, whole.examples)
         if split == TEST and file.label is not None and not part.is_labelled:
             lines.append(notes.of_missing_labels(file.path, rows))
         parts.append(part)
     has_pairs = own.text_b_column is not None or any(
         file.text_b is not None for file in task.train + task.dev + task.test
     )
-    return Data(labels, task.metrics, tuple(parts), has_pairs, tuple(lines))
+    return Data(
+        labels, task.metrics, tuple(parts), has_pairs, (*dict.fromkeys(lines),)
+    )
 
 
 def _task(settings: Settings) -> ClassificationTask:

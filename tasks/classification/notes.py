@@ -50,9 +50,10 @@ def of_texts(path: str, examples: list[TextExample]) -> Iterator[str]:
         if not (example.text.strip() or example.text_b.strip())
     ]
     if empty:
+        s = "s" * (len(empty) != 1)
         yield (
-            f"warning: {path}: {len(empty):,} row{'s' * (len(empty) != 1)} "
-            f"without text (lines {tables.first_few(empty)})"
+            f"warning: {path}: {len(empty):,} row{s} without text (line{s} "
+            f"{tables.first_few(empty)})"
         )
 
 

@@ -361,8 +361,8 @@ def make_records(
     cut = sum(tokens > length for tokens in lengths)
     if cut:
         say(
-            f"warning: {part.path}: {cut:,} of {len(lengths):,} texts "
-            f"are longer than {length} tokens (longest {max(lengths):,}) and "
-            "were cut; see --max_seq_length"
+            f"warning: {part.path}: texts longer than {length} tokens, which "
+            f"were cut: {cut:,} of {len(lengths):,} (the longest: "
+            f"{max(lengths):,}); see --max_seq_length"
         )
     return path

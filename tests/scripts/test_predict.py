@@ -149,8 +149,8 @@ def test_bad_lines_are_counted_and_are_no_failure(single, ask):
         "line": 4,
     }
     assert err.splitlines()[2:] == [
-        "warning: 1 of 5 lines have an error instead of an answer",
-        "note: 1 of 5 lines are empty, and are answered like others",
+        "warning: lines with an error instead of an answer: 1 of 5",
+        "note: empty lines, which are answered like others: 1 of 5",
     ]
 
 
@@ -165,7 +165,7 @@ def test_texts_that_are_cut_are_counted(single, pair, ask, tmp_path, pairs):
     code, answers, err = ask(model, b"no", "--batch_size=1", input_file=path)
     assert (code, len(answers)) == (0, 2)
     assert err.splitlines()[2:] == [
-        "note: 1 of 2 lines are longer than the model's 13 tokens and were cut"
+        "note: lines longer than the model's 13 tokens, which were cut: 1 of 2"
     ]
 
 
@@ -178,6 +178,8 @@ def test_a_file_is_read_instead_of_standard_input(single, ask, tmp_path):
     code, _, err = ask(single, b"no", input_file=tmp_path / "none")
     assert (code, err.count("\n")) == (2, 1)
     assert f"{tmp_path}/none: no such file; check --input_file" in err
+    _, _, err = ask(single, b"no", input_file=tmp_path)
+    assert f"{tmp_path}: is a folder; check --input_file" in err
 
 
 CHOOSER = asking.ServedModel(lambda x: {}, ["context", "choices"], True)

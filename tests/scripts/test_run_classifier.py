@@ -196,8 +196,8 @@ def test_cut_texts_and_a_model_that_learned_nothing_are_reported(
     out, err = classify(*words, **flags)
     report = json.loads((tmp_path / "run/eval_report.json").read_text())
     found = re.search(
-        rf"dev.tsv: (\d+) of {DEV} texts are longer than 9 tokens \(longest "
-        r"(\d+)\) and were cut; see --max_seq_length\n",
+        r"dev.tsv: texts longer than 9 tokens, which were cut: (\d+) of "
+        rf"{DEV} \(the longest: (\d+)\); see --max_seq_length\n",
         err,
     )
     assert 0 < int(found[1]) < DEV and 9 < int(found[2]) <= 12
@@ -258,6 +258,16 @@ def test_other_examples_than_those_of_the_run_change_nothing(
         "weights\n"
     )
     assert {path: path.read_bytes() for path in run.glob("*.*")} == before
+
+
+def test_an_export_tells_its_scores_and_an_example(made):
+    extra = made / "export" / "assets.extra"
+    metrics = json.loads((extra / "metrics.json").read_text())
+    result = run_folders.results(made / "run")
+    assert metrics == {k: v for k, v in result.items() if k != "global_step"}
+    example = json.loads((extra / "example.json").read_text())
+    rows = [row[3:] for row in rows_of(made / "dev.tsv")]
+    assert [example["text"], example["text_b"]] in rows
 
 
 @pytest.mark.slow

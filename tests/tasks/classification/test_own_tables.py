@@ -156,8 +156,17 @@ def test_labels_are_counted_and_unusual_ones_reported(tmp_path):
         f"warning: {path}: fewer than 5 examples of 'Li  brary'",
         f"warning: {path}: the labels 'library', 'Li  brary' differ in case "
         "or blanks only",
-        *(empty, empty),
+        empty,
     )
+    rows[7] = "text\tadmin"
+    path.write_text("\n".join(["t\tl", *rows]))
+    notes = read("--do_train", "--do_eval", **named).notes
+    assert notes[3:] == (f"warning: {path}: 1 row without text (line 4)",)
+    rows[7] = "\tadmin"
+    path.write_text("\n".join(["t\tl", *rows]))
+    del named["eval_file"]
+    notes = read("--do_train", "--do_eval", eval_share=0.5, **named).notes
+    assert notes[-1] == empty and len(notes) == 4
     named["labels"] = "library,admin,Li  brary,odd"
     notes = read("--do_train", **named).notes
     assert notes[1].endswith("fewer than 5 examples of 'Li  brary', 'odd'")
