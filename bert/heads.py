@@ -160,5 +160,8 @@ def _with_heads(model: keras.Model, encoder: Encoder) -> keras.Model:
     values = checkpoints.without_other_heads(checkpoint.values, named)
     new = checkpoints.assign(named, values, checkpoint.path, required=())
     if new:
-        say(f"initial weights, not in {checkpoint.path}: {', '.join(new)}")
+        say(
+            f"initial weights, none of this shape in {checkpoint.path}: "
+            f"{', '.join(new)}"
+        )
     return model

@@ -190,6 +190,9 @@ def resolve(prefix: str) -> str:
             "no such checkpoint",
             path=prefix,
             expected=f"the file {prefix}.index, or a folder of checkpoints",
+            fix="keras.saving.load_model loads it"
+            if prefix.endswith(".keras")
+            else None,
         )
     return prefix
 

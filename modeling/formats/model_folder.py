@@ -114,7 +114,8 @@ class ModelFolder:
                 f"no --{flag}", fix="pass it, or the checkpoint of a model"
             )
         if not storage.is_file(path):
-            raise UserError("no such file", path=path, fix=f"pass --{flag}")
+            fix = f"pass --{flag}, or the folder of a model"
+            raise UserError("no such file", path=path, fix=fix)
         return path
 
     @functools.cached_property

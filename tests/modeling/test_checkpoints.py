@@ -171,6 +171,7 @@ def test_other_sizes_list_both_sides_and_change_nothing(written):
         ("{p}.index", "is one file of a checkpoint"),
         ("{p}.data-00000-of-00001", "is one file of a checkpoint"),
         ("{p}-17", "no such checkpoint"),
+        ("{p}.keras", "folder of checkpoints; keras.saving.load_model loads"),
         ("{folder}/empty", "no checkpoints in this folder"),
         ("{folder}", "2 checkpoints in this folder"),
     ],

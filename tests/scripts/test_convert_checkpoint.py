@@ -294,9 +294,8 @@ BROKEN = {  # format -> message -> damage of a good folder
         "or convert_checkpoint.py --extend_positions": sizes(
             max_position_embeddings=99
         ),
-        "bert_config.json: no such file; pass --bert_config_file": remove(
-            "bert_config.json"
-        ),
+        "bert_config.json: no such file; pass --bert_config_file, or the "
+        "folder of a model": remove("bert_config.json"),
         "no checkpoints in this folder; expected a prefix": remove(
             "bert_model.ckpt.index"
         ),
