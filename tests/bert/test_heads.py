@@ -114,7 +114,7 @@ def test_a_frozen_encoder_stays_frozen():
         assert trained == ["output_weights", "output_bias"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_records_of_pretraining_train_both_heads(tmp_path):
     pretraining_files.write_records(tmp_path / "r" / "a.tfrecord", 7)
     model = bert.masked_lm(bert.new_encoder(small.config()), True)

@@ -135,7 +135,7 @@ def plain(model):
 @pytest.mark.parametrize(
     ("options", "xla"),
     [
-        (FUSED, False),
+        pytest.param(FUSED, False, marks=pytest.mark.long),
         pytest.param(REMAT, False, marks=pytest.mark.long),
         (BOTH, False),
         pytest.param(BOTH, True, marks=pytest.mark.long),
@@ -228,7 +228,9 @@ def test_the_rows_of_an_id_are_summed_in_float32():
     np.testing.assert_array_equal(tf.cast(sums, "float32"), [[258], [0]])
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    "packed", [pytest.param(False, marks=pytest.mark.long), True]
+)
 def test_a_deterministic_step_has_no_scatter(packed):
     """On GPUs one adds up rows in any order, or very slowly."""
     model = build_pretraining_model(

@@ -294,6 +294,7 @@ def test_a_preprocessor_works_inside_tf_data(preprocessor):
     )
 
 
+@pytest.mark.long
 def test_2000_mixed_strings_become_the_originals_ids(tmp_path):
     rng = random.Random(7)
     strings = [hard_texts.random_text(rng) for _ in range(1900)]
