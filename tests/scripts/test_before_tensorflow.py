@@ -68,7 +68,6 @@ MISTAKES = [
     (f"{CLASSIFIER} --use_tpu --tpu_name=", "--tpu_name is empty; "),
     (f"{PRETRAINING} --use_tpu --tpu_name=", "--tpu_name is empty; "),
     (f"{CLASSIFIER} --init_checkpoint=none", "none: no such checkpoint; "),
-    (f"{PRETRAINING} --init_checkpoint=none", "none: no such checkpoint; "),
     (
         "extract_features --input_file=train.tsv --output_file=v.jsonl "
         "--vocab_file=vocab.txt --bert_config_file=config.json "
