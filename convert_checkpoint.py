@@ -10,12 +10,12 @@ SavedModels of strangers.
 
 import sys
 
-from common import flags
-from common import main as common_main
-from common.progress import say
-from modeling.formats.conversion_settings import Settings
-from modeling.formats.model_folder import ModelFolder
-from tasks.ner import entities
+from bert.common import flags
+from bert.common import main as common_main
+from bert.common.progress import say
+from bert.modeling.formats.conversion_settings import Settings
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks.ner import entities
 
 
 def main(argv: list[str]) -> None:
@@ -24,8 +24,8 @@ def main(argv: list[str]) -> None:
     settings.check()
     model = ModelFolder.open(settings.input, settings.files, settings.source)
 
-    from modeling.formats import conversion, extend_embeddings
-    from training import distribution
+    from bert.modeling.formats import conversion, extend_embeddings
+    from bert.training import distribution
 
     bert = conversion.read(model)
     if bert.task and bert.task["kind"] is None:

@@ -15,12 +15,12 @@ import functools
 import os
 import sys
 
-from common import flags
-from common import main as common_main
-from common.errors import printable
-from common.progress import say
-from data.pretraining import creation, partitions, runners
-from data.pretraining.creation import Settings
+from bert.common import flags
+from bert.common import main as common_main
+from bert.common.errors import printable
+from bert.common.progress import say
+from bert.data.pretraining import creation, partitions, runners
+from bert.data.pretraining.creation import Settings
 
 
 def main(argv: list[str]) -> None:
@@ -34,7 +34,7 @@ def main(argv: list[str]) -> None:
     most = settings.num_processes or os.cpu_count() or 1
     run_job = functools.partial(runners.run_local, num_processes=most)
     if settings.runner:
-        from data.pretraining import beam_pipeline
+        from bert.data.pretraining import beam_pipeline
 
         run_job = functools.partial(
             beam_pipeline.run, runner=settings.runner, options=beam_options

@@ -10,12 +10,12 @@ into the most tokens fill its `[unusedN]` slots, and no other id changes.
 
 import sys
 
-from common import flags, outputs, storage
-from common import main as common_main
-from common.errors import printable
-from data.corpus import documents, vocabulary_creation
-from data.corpus.vocabulary_creation import Settings
-from data.text import vocabulary
+from bert.common import flags, outputs, storage
+from bert.common import main as common_main
+from bert.common.errors import printable
+from bert.data.corpus import documents, vocabulary_creation
+from bert.data.corpus.vocabulary_creation import Settings
+from bert.data.text import vocabulary
 
 
 def main(argv: list[str]) -> None:

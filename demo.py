@@ -12,12 +12,12 @@ import dataclasses
 import os
 import sys
 
-from common import extras, flags, storage
-from common import main as common_main
-from common.errors import UserError
-from common.flags import flag
-from common.progress import say
-from serving import answer_lines, asking, export_folder
+from bert.common import extras, flags, storage
+from bert.common import main as common_main
+from bert.common.errors import UserError
+from bert.common.flags import flag
+from bert.common.progress import say
+from bert.serving import answer_lines, asking, export_folder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     is_export = settings.check()
-    from reports import demo_page
+    from bert.reports import demo_page
 
     opened = demo_page.listen(settings.port)
     make = forms_of_export if is_export else forms_of_run
@@ -96,8 +96,8 @@ SCORES = (  # of the evaluation, to tell
 
 def forms_of_export(settings: Settings) -> tuple[list, str]:
     """The form of an exported model, with its inputs."""
-    from reports import answers
-    from reports.demo_page import Field, Form
+    from bert.reports import answers
+    from bert.reports.demo_page import Field, Form
 
     served = asking.load(settings.of_predict())
 
@@ -146,11 +146,11 @@ def forms_of_export(settings: Settings) -> tuple[list, str]:
 
 def forms_of_run(settings: Settings) -> tuple[list, str]:
     """The forms of a checkpoint: masks, similarity and attention."""
-    from modeling import checkpoints
-    from modeling.formats.model_folder import ModelFolder
-    from reports import answers
-    from reports.demo_page import Field, Form
-    from tasks.features import inspection
+    from bert.modeling import checkpoints
+    from bert.modeling.formats.model_folder import ModelFolder
+    from bert.reports import answers
+    from bert.reports.demo_page import Field, Form
+    from bert.tasks.features import inspection
 
     model = ModelFolder.open(settings.model)
     model.check()
@@ -217,9 +217,9 @@ def forms_of_run(settings: Settings) -> tuple[list, str]:
 
 def masks_form(model, top_k: int):
     """The form of the masked LM of a checkpoint."""
-    from reports import answers
-    from reports.demo_page import Field, Form
-    from tasks.fill_mask import run as masks
+    from bert.reports import answers
+    from bert.reports.demo_page import Field, Form
+    from bert.tasks.fill_mask import run as masks
 
     network, tokenizer = masks.load_model(model), model.tokenizer.exact
 

@@ -12,16 +12,16 @@ if something is wrong, 2 if the command line is. Nothing is written.
 
 import sys
 
-from checks.settings import Settings
-from common import findings, flags
-from common import main as common_main
+from bert.checks.settings import Settings
+from bert.common import findings, flags
+from bert.common import main as common_main
 
 
 def main(argv: list[str]) -> int:
     """Runs the script; returns its exit code."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
-    from checks import run
+    from bert.checks import run
 
     found = run.examine(settings)
     counts = []

@@ -11,10 +11,10 @@ An encoder is reloaded and compared before it is renamed to its path.
 
 import sys
 
-from common import flags
-from common import main as common_main
-from common.progress import say
-from serving.hub_settings import Settings, check
+from bert.common import flags
+from bert.common import main as common_main
+from bert.common.progress import say
+from bert.serving.hub_settings import Settings, check
 
 
 def main(argv: list[str]) -> None:
@@ -22,8 +22,8 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     model = check(settings)
 
-    from serving import export_hub
-    from training import distribution
+    from bert.serving import export_hub
+    from bert.training import distribution
 
     if settings.is_preprocessor:
         print(export_hub.export_preprocessor(settings, model.tokenizer))

@@ -12,16 +12,16 @@ A line is a text, or a pair: `first ||| second`. For sentence vectors:
 
 import sys
 
-from common import flags
-from common import main as common_main
-from tasks.features.settings import Settings, check
+from bert.common import flags
+from bert.common import main as common_main
+from bert.tasks.features.settings import Settings, check
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     extraction = check(flags.parse(argv, Settings, __doc__))
 
-    from tasks.features import run
+    from bert.tasks.features import run
 
     print(run.write(extraction))
 

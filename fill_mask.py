@@ -9,10 +9,10 @@ searched beside it.
 
 import sys
 
-from common import flags
-from common import main as common_main
-from tasks.fill_mask import run
-from tasks.fill_mask.settings import Settings
+from bert.common import flags
+from bert.common import main as common_main
+from bert.tasks.fill_mask import run
+from bert.tasks.fill_mask.settings import Settings
 
 
 def main(argv: list[str]) -> None:

@@ -20,11 +20,11 @@ another program can keep this one open and send it one line at a time.
 
 import sys
 
-from common import flags, storage
-from common import main as common_main
-from common.progress import say
-from serving import answer_lines, asking
-from serving.asking import Settings
+from bert.common import flags, storage
+from bert.common import main as common_main
+from bert.common.progress import say
+from bert.serving import answer_lines, asking
+from bert.serving.asking import Settings
 
 
 def main(argv: list[str]) -> None:
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
     model = asking.load(settings)
-    from training import distribution
+    from bert.training import distribution
 
     say(distribution.describe(distribution.make_strategy("one_device")))
     path = settings.input_file

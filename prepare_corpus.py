@@ -9,11 +9,11 @@ The same files and flags give the same corpus for any number of processes.
 
 import sys
 
-from common import flags
-from common import main as common_main
-from common.errors import printable
-from data.corpus import preparation
-from data.corpus.preparation import Settings
+from bert.common import flags
+from bert.common import main as common_main
+from bert.common.errors import printable
+from bert.data.corpus import preparation
+from bert.data.corpus.preparation import Settings
 
 
 def main(argv: list[str]) -> None:

@@ -14,10 +14,10 @@ import dataclasses
 import os
 import sys
 
-from common import flags
-from common import main as common_main
-from common.flags import flag
-from reports import drawing
+from bert.common import flags
+from bert.common import main as common_main
+from bert.common.flags import flag
+from bert.reports import drawing
 
 
 @dataclasses.dataclass(frozen=True)

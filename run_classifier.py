@@ -14,13 +14,13 @@ one file, and --predict_file may be a .txt file with one text per line:
 
 import sys
 
-from common import flags
-from reports import drawing
-from tasks import finetuning
-from tasks import main as tasks_main
-from tasks.classification import hub_module, inputs
-from tasks.classification.settings import Settings
-from tasks.run_folder import RunFolder
+from bert.common import flags
+from bert.reports import drawing
+from bert.tasks import finetuning
+from bert.tasks import main as tasks_main
+from bert.tasks.classification import hub_module, inputs
+from bert.tasks.classification.settings import Settings
+from bert.tasks.run_folder import RunFolder
 
 
 def main(argv: list[str]) -> None:
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> None:
     with RunFolder.open(
         settings.tuning.training, model.config, model.tokenizer
     ) as folder:
-        from tasks.classification import run
+        from bert.tasks.classification import run
 
         run.run(settings, model, folder, data)
         if folder.is_chief:

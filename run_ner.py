@@ -12,13 +12,13 @@ blank line between sentences and -DOCSTART- between documents.
 
 import sys
 
-from common import flags
-from reports import drawing
-from tasks import finetuning
-from tasks import main as tasks_main
-from tasks.ner import labels
-from tasks.ner.settings import Settings
-from tasks.run_folder import RunFolder
+from bert.common import flags
+from bert.reports import drawing
+from bert.tasks import finetuning
+from bert.tasks import main as tasks_main
+from bert.tasks.ner import labels
+from bert.tasks.ner.settings import Settings
+from bert.tasks.run_folder import RunFolder
 
 
 def main(argv: list[str]) -> None:
@@ -35,8 +35,8 @@ def main(argv: list[str]) -> None:
     with RunFolder.open(
         settings.tuning.training, model.config, model.tokenizer
     ) as folder:
-        from tasks import finetuning_run
-        from tasks.ner import run
+        from bert.tasks import finetuning_run
+        from bert.tasks.ner import run
 
         task = run.Labelling(settings, model, folder, sentences, kind, names)
         finetuning_run.run(settings.tuning, task)

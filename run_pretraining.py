@@ -9,12 +9,12 @@ The same command resumes from the newest checkpoint in --output_dir.
 
 import sys
 
-from common import flags
-from reports import drawing
-from tasks import main as tasks_main
-from tasks.pretraining.inputs import Inputs
-from tasks.pretraining.settings import Settings
-from tasks.run_folder import RunFolder
+from bert.common import flags
+from bert.reports import drawing
+from bert.tasks import main as tasks_main
+from bert.tasks.pretraining.inputs import Inputs
+from bert.tasks.pretraining.settings import Settings
+from bert.tasks.run_folder import RunFolder
 
 
 def main(argv: list[str]) -> None:
@@ -23,7 +23,7 @@ def main(argv: list[str]) -> None:
     settings.check()
     training, inputs = settings.training, Inputs.open(settings)
     with RunFolder.open(training, inputs.config, inputs.tokenizer) as folder:
-        from tasks.pretraining.run import Pretraining
+        from bert.tasks.pretraining.run import Pretraining
 
         pretraining, wrote = Pretraining(settings, folder, inputs), []
         pretraining.run.start()

@@ -12,13 +12,13 @@ For SQuAD 2.0, with questions that have no answer:
 
 import sys
 
-from common import flags
-from reports import drawing
-from tasks import finetuning
-from tasks import main as tasks_main
-from tasks.run_folder import RunFolder
-from tasks.squad import examples
-from tasks.squad.settings import Settings
+from bert.common import flags
+from bert.reports import drawing
+from bert.tasks import finetuning
+from bert.tasks import main as tasks_main
+from bert.tasks.run_folder import RunFolder
+from bert.tasks.squad import examples
+from bert.tasks.squad.settings import Settings
 
 
 def main(argv: list[str]) -> None:
@@ -38,8 +38,8 @@ def main(argv: list[str]) -> None:
     with RunFolder.open(
         settings.tuning.training, model.config, model.tokenizer
     ) as folder:
-        from tasks import finetuning_run
-        from tasks.squad import run
+        from bert.tasks import finetuning_run
+        from bert.tasks.squad import run
 
         task = run.Squad(settings, model, folder, datasets)
         finetuning_run.run(settings.tuning, task)

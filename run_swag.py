@@ -13,13 +13,13 @@ Files are SWAG's CSV, or JSON lines with two or more choices:
 
 import sys
 
-from common import flags
-from reports import drawing
-from tasks import finetuning
-from tasks import main as tasks_main
-from tasks.run_folder import RunFolder
-from tasks.swag import examples as swag
-from tasks.swag.settings import Settings
+from bert.common import flags
+from bert.reports import drawing
+from bert.tasks import finetuning
+from bert.tasks import main as tasks_main
+from bert.tasks.run_folder import RunFolder
+from bert.tasks.swag import examples as swag
+from bert.tasks.swag.settings import Settings
 
 
 def main(argv: list[str]) -> None:
@@ -39,8 +39,8 @@ def main(argv: list[str]) -> None:
     with RunFolder.open(
         settings.tuning.training, model.config, model.tokenizer
     ) as folder:
-        from tasks import finetuning_run
-        from tasks.swag import run
+        from bert.tasks import finetuning_run
+        from bert.tasks.swag import run
 
         task = run.Choosing(settings, model, folder, examples)
         finetuning_run.run(settings.tuning, task)

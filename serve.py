@@ -12,10 +12,10 @@ one ends it at once.
 
 import sys
 
-from common import flags
-from common import main as common_main
-from common.progress import say
-from serving.http.settings import Settings
+from bert.common import flags
+from bert.common import main as common_main
+from bert.common.progress import say
+from bert.serving.http.settings import Settings
 
 
 def main(argv: list[str]) -> None:
@@ -23,7 +23,7 @@ def main(argv: list[str]) -> None:
     settings = flags.parse(argv, Settings, __doc__)
     folder, version = settings.find()
     with settings.listen() as opened:
-        from serving.http import servable, server
+        from bert.serving.http import servable, server
 
         say(f"loading {folder} ...")
         metrics = server.Metrics()

@@ -21,8 +21,8 @@ from unittest import mock
 import tensorflow as tf
 
 from benchmarks import flops, pretraining_step, program_text
-from modeling import precision as precisions
-from modeling.config import BertConfig
+from bert.modeling import precision as precisions
+from bert.modeling.config import BertConfig
 
 _COMPILER = os.path.join(
     os.path.dirname(__file__), "peers", "ahead_compiler.py"

@@ -16,9 +16,9 @@ import keras
 import tensorflow as tf
 
 from benchmarks.pretraining_step import make_steps
-from modeling import checkpoints
-from modeling.config import BertConfig
-from training.saver import Saver
+from bert.modeling import checkpoints
+from bert.modeling.config import BertConfig
+from bert.training.saver import Saver
 
 SIZES = (2, 16, 2)  # B, S and P
 

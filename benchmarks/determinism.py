@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow.python.framework import config as framework
 
 from benchmarks import pretraining_step
-from modeling.config import BertConfig
+from bert.modeling.config import BertConfig
 
 
 def measure(

@@ -15,10 +15,10 @@ import time
 
 import tensorflow as tf
 
-from common import flags
-from data import batching
-from tasks.features import run
-from tasks.features.settings import Settings, check
+from bert.common import flags
+from bert.data import batching
+from bert.tasks.features import run
+from bert.tasks.features.settings import Settings, check
 
 RUNS = 3
 

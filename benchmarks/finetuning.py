@@ -22,9 +22,9 @@ import time
 import tensorflow as tf
 
 from benchmarks import transformers_trainer
-from data import batching, features
-from data.records import example_files
-from modeling import (
+from bert.data import batching, features
+from bert.data.records import example_files
+from bert.modeling import (
     checkpoints,
     fused_ops,
     losses,
@@ -32,8 +32,8 @@ from modeling import (
     task_losses,
     task_models,
 )
-from modeling.config import BertConfig
-from training import optimization, steps
+from bert.modeling.config import BertConfig
+from bert.training import optimization, steps
 
 BATCH_SIZE = 32
 RUNS = int(os.environ.get("RUNS", "3"))

@@ -8,7 +8,7 @@ TRAIN.json may be compressed with gzip.
 import json
 import sys
 
-from common.formats import json_files
+from bert.common.formats import json_files
 
 
 def first(dataset: dict, number: int) -> dict:

@@ -4,7 +4,7 @@ They include the backward pass, which costs twice the forward pass, but no
 recomputation.
 """
 
-from modeling.config import BertConfig
+from bert.modeling.config import BertConfig
 
 
 def nominal(

@@ -19,10 +19,10 @@ import numpy as np
 
 import run_classifier
 from benchmarks import by_seed, transformers_trainer
-from data import features
-from data.records import example_files
-from tasks.classification import examples, metrics
-from tasks.classification.tasks import TASKS
+from bert.data import features
+from bert.data.records import example_files
+from bert.tasks.classification import examples, metrics
+from bert.tasks.classification.tasks import TASKS
 
 MAX_SEQ_LENGTH = 128
 

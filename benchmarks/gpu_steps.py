@@ -19,9 +19,9 @@ import keras
 import tensorflow as tf
 
 from benchmarks import ahead_of_time, flops, pretraining_step
-from modeling import precision as precisions
-from modeling.config import BertConfig
-from training import distribution
+from bert.modeling import precision as precisions
+from bert.modeling.config import BertConfig
+from bert.training import distribution
 
 CALL = 10  # steps of a call of the compiled program
 MATMUL_SIZE = 8192

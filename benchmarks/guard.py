@@ -18,13 +18,13 @@ import time
 import tensorflow as tf
 
 from benchmarks import pretraining_step
-from common.storage import hash_file
-from data.records import shard_check
-from modeling import checkpoints, models
-from modeling.config import BertConfig
-from training import optimization
-from training.guard import Guard
-from training.saver import Saver
+from bert.common.storage import hash_file
+from bert.data.records import shard_check
+from bert.modeling import checkpoints, models
+from bert.modeling.config import BertConfig
+from bert.training import optimization
+from bert.training.guard import Guard
+from bert.training.saver import Saver
 
 
 def guarded(training, data):

@@ -19,12 +19,12 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from data import features
-from data.pretraining import draws, dynamic_masking, masking, records
-from data.pretraining import instances as pretraining
-from data.pretraining.settings import InstanceSettings
-from data.records import encoding
-from data.text.tokenizer import Tokenizer
+from bert.data import features
+from bert.data.pretraining import draws, dynamic_masking, masking, records
+from bert.data.pretraining import instances as pretraining
+from bert.data.pretraining.settings import InstanceSettings
+from bert.data.records import encoding
+from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import original_instances, pretraining_rows
 
 RUNS = 3

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 from benchmarks import startup
-from data.text import vocabulary
+from bert.data.text import vocabulary
 
 RUNS = 3
 SHORT = 100

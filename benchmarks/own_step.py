@@ -14,8 +14,8 @@ import tensorflow as tf
 from benchmarks import pretraining_step
 from benchmarks.peers.batches import encoder_batch
 from benchmarks.peers.serve import serve
-from modeling import task_models
-from modeling.config import BertConfig
+from bert.modeling import task_models
+from bert.modeling.config import BertConfig
 
 
 def make(task, path, precision, mode, *sizes):

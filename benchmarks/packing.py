@@ -17,10 +17,10 @@ import time
 import tensorflow as tf
 
 from benchmarks import pretraining_step
-from data import features
-from data.records import manifest, reader
-from modeling import losses
-from modeling.config import BertConfig
+from bert.data import features
+from bert.data.records import manifest, reader
+from bert.modeling import losses
+from bert.modeling.config import BertConfig
 
 RUNS = 3
 

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks.startup import timed
-from training.preemption import RUN_AGAIN
+from bert.training.preemption import RUN_AGAIN
 
 BATCH_SIZE = 32
 _STEP = re.compile(r"step (\d+)/")

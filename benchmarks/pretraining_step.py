@@ -19,10 +19,10 @@ import tensorflow as tf
 
 from benchmarks import flops
 from benchmarks.peers.batches import training_batch
-from modeling import fused_ops, losses, models, precision
-from modeling.config import BertConfig
-from training import distribution, steps
-from training.optimization import AdamWeightDecay
+from bert.modeling import fused_ops, losses, models, precision
+from bert.modeling.config import BertConfig
+from bert.training import distribution, steps
+from bert.training.optimization import AdamWeightDecay
 
 MATMUL_SIZE = 2048
 KINDS = ("float32", "bfloat16")

@@ -19,8 +19,8 @@ import sys
 import tempfile
 import time
 
-from data.corpus import documents
-from data.records import shard_check
+from bert.data.corpus import documents
+from bert.data.records import shard_check
 
 ROOT = pathlib.Path(__file__).parents[1]
 

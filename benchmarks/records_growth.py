@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from data.corpus import documents
+from bert.data.corpus import documents
 
 ROOT = pathlib.Path(__file__).parents[1]
 SHARDS = 4

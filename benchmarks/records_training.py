@@ -19,7 +19,7 @@ import tempfile
 import time
 
 from benchmarks import by_seed
-from data.corpus import documents
+from bert.data.corpus import documents
 
 ROOT = pathlib.Path(__file__).parents[1]
 HELD_OUT_EVERY = 50  # documents

@@ -15,7 +15,7 @@ import time
 import tensorflow as tf
 
 from benchmarks import flops, pretraining_step
-from modeling.config import BertConfig
+from bert.modeling.config import BertConfig
 
 START = {"B": 16, "S": 128, "L": 4, "H": 256}
 AXES = {

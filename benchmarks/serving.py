@@ -22,7 +22,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from modeling import hub
+from bert.modeling import hub
 
 BATCH_SIZE = int(os.environ.get("BATCH_SIZE", "32"))
 RUNS = 3

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from modeling import hub
+from bert.modeling import hub
 
 CLIENTS = (1, 8, 64)
 SECONDS = 20.0

@@ -17,11 +17,11 @@ from collections.abc import Iterable
 
 import run_squad
 from benchmarks import by_seed, transformers_trainer
-from data import features
-from data.records import example_files
-from tasks.squad import answers, examples
-from tasks.squad import metrics as scoring
-from tasks.squad import windows as squad_windows
+from bert.data import features
+from bert.data.records import example_files
+from bert.tasks.squad import answers, examples
+from bert.tasks.squad import metrics as scoring
+from bert.tasks.squad import windows as squad_windows
 
 MAX_SEQ_LENGTH, DOC_STRIDE, MAX_QUERY_LENGTH = 384, 128, 64
 N_BEST, MAX_ANSWER_LENGTH = 20, 30

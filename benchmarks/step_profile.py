@@ -16,7 +16,7 @@ import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from benchmarks import pretraining_step
-from modeling.config import BertConfig
+from bert.modeling.config import BertConfig
 
 # Operations that only contain others, or wait for them.
 _AROUND = re.compile("Execut|TFE_|Block|Kernel|FunctionRun|Await|_train|train")

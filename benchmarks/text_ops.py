@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from data.text.tokenizer import Tokenizer
+from bert.data.text.tokenizer import Tokenizer
 
 BATCH = 1000  # lines
 RUNS = 7
@@ -26,7 +26,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import tensorflow as tf  # noqa: E402
 import tokenizers  # noqa: E402
 
-from common import text_lines  # noqa: E402
+from bert.common import text_lines  # noqa: E402
 
 
 def graph_run(lines: list[str], function: Callable, threads: int) -> Callable:

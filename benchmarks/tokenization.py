@@ -22,9 +22,9 @@ import tensorflow as tf
 import tokenizers
 
 import bert
-from common import text_lines
-from data.text import vocabulary
-from data.text.tokenizer import Tokenizer
+from bert.common import text_lines
+from bert.data.text import vocabulary
+from bert.data.text.tokenizer import Tokenizer
 
 # Language -> its letters, and the white-space words of a line.
 LANGUAGES = {

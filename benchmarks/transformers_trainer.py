@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from benchmarks import by_seed
-from data import features
+from bert.data import features
 
 _SCRIPT = os.path.join(
     os.path.dirname(__file__), "peers", "huggingface_finetuning.py"

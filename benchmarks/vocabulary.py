@@ -19,7 +19,7 @@ import time
 
 import tokenizers
 
-from common import text_lines
+from bert.common import text_lines
 
 ROOT = pathlib.Path(__file__).parents[1]
 PEER = """

@@ -13,7 +13,7 @@ Keras knows the layers and the optimizer, in either order.
 
 import sys
 
-from common import packages, tensorflow_log
+from bert.common import packages, tensorflow_log
 
 __all__ = [
     "AdamWeightDecay",
@@ -41,8 +41,8 @@ def __getattr__(name: str):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         if name in ("BertConfig", "Tokenizer"):  # which need no TensorFlow
-            from data.text.tokenizer import Tokenizer
-            from modeling.config import BertConfig
+            from bert.data.text.tokenizer import Tokenizer
+            from bert.modeling.config import BertConfig
 
             return {"BertConfig": BertConfig, "Tokenizer": Tokenizer}[name]
         from bert import library
@@ -63,10 +63,10 @@ def _register() -> None:
     package = packages.__name__.removesuffix("common.packages")
     if f"{package}modeling" in sys.modules:
         return  # which imports Keras: not all of it is defined
-    from modeling import dropout, models, task_models  # noqa: F401
+    from bert.modeling import dropout, models, task_models  # noqa: F401
 
     if dropout.ON_TENSORFLOW:
-        from training import optimization  # noqa: F401
+        from bert.training import optimization  # noqa: F401
 
 
 tensorflow_log.hold_back_import()

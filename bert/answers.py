@@ -6,11 +6,11 @@ import numpy as np
 import tensorflow as tf
 
 from bert import heads
+from bert.common.errors import UserError
+from bert.data import batching, features
+from bert.data.text import vocabulary
+from bert.data.text.tokenizer import Tokenizer, strings
 from bert.encoders import Encoder, config_of, load_encoder
-from common.errors import UserError
-from data import batching, features
-from data.text import vocabulary
-from data.text.tokenizer import Tokenizer, strings
 
 Loaded = tuple[Encoder, Tokenizer]
 _HEAD = "cls/predictions/"
@@ -42,7 +42,7 @@ def fill_mask(
         UserError: there is no mask or no such head, the text is too long, or
             a word is not a token of the vocabulary.
     """
-    from tasks.fill_mask import run
+    from bert.tasks.fill_mask import run
 
     if top_k < 1:
         raise UserError(f"top_k={top_k}", expected="1 or more")
@@ -104,7 +104,7 @@ def embed(
     Raises:
         UserError: an argument is invalid, or the model cannot be loaded.
     """
-    from tasks.features import run as vectors
+    from bert.tasks.features import run as vectors
 
     if pooling not in ("mean", "max", "cls"):
         raise UserError(f"pooling={pooling!r}", expected="mean, max or cls")

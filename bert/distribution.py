@@ -2,7 +2,7 @@
 
     common/  data/  ...        ->  bert/common/  bert/data/  ...
     run_classifier.py  ...     ->  bert/scripts/run_classifier.py  ...
-    from data import features  ->  from bert.data import features
+    from bert.data import features  ->  from bert.data import features
 
 `pip install .` calls `build_wheel` and `build_sdist` (PEP 517). An sdist holds
 the checkout as it is; only a wheel is rewritten. This file is not part of it.

@@ -7,17 +7,17 @@ import keras
 import msgspec
 
 from bert import locations
-from common import outputs, storage
-from common.errors import UserError
-from common.formats import json_files
-from common.progress import say
-from data.text.tokenizer import Tokenizer
-from modeling import checkpoints, precision
-from modeling.config import BertConfig
-from modeling.encoder import Encoder, build_encoder
-from modeling.formats import conversion
-from modeling.formats.conversion_settings import TARGETS
-from modeling.formats.model_folder import ModelFiles, ModelFolder
+from bert.common import outputs, storage
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.progress import say
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling import checkpoints, precision
+from bert.modeling.config import BertConfig
+from bert.modeling.encoder import Encoder, build_encoder
+from bert.modeling.formats import conversion
+from bert.modeling.formats.conversion_settings import TARGETS
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 
 
 class _SentenceTransformer(msgspec.Struct):

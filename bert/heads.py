@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
+from bert.common.progress import say
+from bert.data import features
 from bert.encoders import Encoder, config_of
-from common.progress import say
-from data import features
-from modeling import checkpoints, heads, models, task_models
+from bert.modeling import checkpoints, heads, models, task_models
 
 
 def classifier(

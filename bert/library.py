@@ -3,6 +3,7 @@
 # ruff: noqa: F401
 
 from bert.answers import embed, fill_mask
+from bert.data.text.tokenizer import Tokenizer
 from bert.encoders import Encoder, load_encoder, new_encoder, save
 from bert.heads import (
     classifier,
@@ -11,7 +12,6 @@ from bert.heads import (
     span_model,
     token_classifier,
 )
+from bert.modeling.config import BertConfig
 from bert.records import pretraining_dataset
-from data.text.tokenizer import Tokenizer
-from modeling.config import BertConfig
-from training.optimization import AdamWeightDecay, WarmupLinearDecay
+from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay

@@ -4,11 +4,11 @@ import os
 
 import tensorflow as tf
 
-from common import storage
-from common.errors import UserError
-from data import features
-from data.records import reader
-from data.records.records import Records
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.data import features
+from bert.data.records import reader
+from bert.data.records.records import Records
 
 
 def pretraining_dataset(

@@ -20,8 +20,8 @@ from google.protobuf import message
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import tensor_bundle_pb2
 
-from common import storage
-from common.formats import checksums
+from bert.common import storage
+from bert.common.formats import checksums
 
 _LARGEST = 1 << 26  # bytes of an index: BERT-large with Adam has 100,000
 _FOOTER, _TRAILER = 48, 5

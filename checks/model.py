@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from checks import checkpoint_index
-from common import storage
-from common.errors import UserError
-from common.findings import Finding, fine, suspicious, wrong
-from modeling import checkpoints, models
-from modeling.checkpoints import first_of
-from modeling.config import BertConfig
+from bert.checks import checkpoint_index
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.findings import Finding, fine, suspicious, wrong
+from bert.modeling import checkpoints, models
+from bert.modeling.checkpoints import first_of
+from bert.modeling.config import BertConfig
 
 
 def examine(prefix: str, config: BertConfig | None) -> list[Finding]:

@@ -4,9 +4,9 @@ import collections
 
 import numpy as np
 
-from data import features
-from data.pretraining import masking, records
-from data.text.vocabulary import UNK
+from bert.data import features
+from bert.data.pretraining import masking, records
+from bert.data.text.vocabulary import UNK
 
 _NONE = -1  # no token
 

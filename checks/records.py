@@ -7,17 +7,17 @@ import os
 
 import numpy as np
 
-from checks.record_statistics import Counter
-from common import storage
-from common.errors import UserError
-from common.findings import Finding, fine, suspicious, wrong
-from common.progress import say
-from data.corpus import documents
-from data.pretraining import partitions
-from data.pretraining.settings import InstanceSettings
-from data.records import manifest, reader, shard_check
-from data.records.records import Records
-from data.text.tokenizer import Tokenizer
+from bert.checks.record_statistics import Counter
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.findings import Finding, fine, suspicious, wrong
+from bert.common.progress import say
+from bert.data.corpus import documents
+from bert.data.pretraining import partitions
+from bert.data.pretraining.settings import InstanceSettings
+from bert.data.records import manifest, reader, shard_check
+from bert.data.records.records import Records
+from bert.data.text.tokenizer import Tokenizer
 
 _DEVIATIONS = 6  # standard deviations
 _MAX_VOCAB_SIZE = 1 << 20  # if neither config nor vocabulary is known

@@ -6,20 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from checks import model, records, saved_model_scan
-from checks.settings import Settings
-from common import storage
-from common.errors import UserError
-from common.findings import Finding, fine, suspicious, wrong
-from common.formats.curves import read_curves
-from common.progress import say
-from data.records.records import check_alike
-from data.text import vocabulary_checks
-from data.text.tokenizer import Tokenizer
-from modeling.config import BertConfig
-from modeling.formats.model_folder import ModelFolder
-from tasks import eval_report, run_folder
-from training import saver
+from bert.checks import model, records, saved_model_scan
+from bert.checks.settings import Settings
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.findings import Finding, fine, suspicious, wrong
+from bert.common.formats.curves import read_curves
+from bert.common.progress import say
+from bert.data.records.records import check_alike
+from bert.data.text import vocabulary_checks
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.config import BertConfig
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks import eval_report, run_folder
+from bert.training import saver
 
 CONFIG, CURVES = "bert_config.json", "metrics.jsonl"
 _RECENT = 5  # points whose mean is the present loss

@@ -11,11 +11,11 @@ read from an asset of the model.
 
 import os
 
-from checks import checkpoint_index
-from common import storage
-from common.errors import UserError
-from common.findings import Finding, fine, wrong
-from modeling.formats import saved_models
+from bert.checks import checkpoint_index
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.findings import Finding, fine, wrong
+from bert.modeling.formats import saved_models
 
 _TABLE = "InitializeTableFromTextFileV2"  # its file may be any
 # Of TensorFlow Text.

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from common import flags, storage
-from common.errors import UserError
-from common.flags import flag
+from bert.common import flags, storage
+from bert.common.errors import UserError
+from bert.common.flags import flag
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,3 +1,3 @@
-from common import packages
+from bert.common import packages
 
 packages.check_of_script()

@@ -2,7 +2,7 @@
 
 import importlib.util
 
-from common.errors import UserError
+from bert.common.errors import UserError
 
 
 def check(extra: str, *names: str, what: str = "") -> None:

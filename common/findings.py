@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from common.errors import UserError
+from bert.common.errors import UserError
 
 WRONG, SUSPICIOUS, FINE = "wrong", "suspicious", "fine"
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from absl import flags as absl_flags
 
-from common.errors import UserError
+from bert.common.errors import UserError
 
 _FLAG, _GROUP = "flag", "group"  # keys of a field's metadata
 DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import filelock
 
-from common.errors import UserError
+from bert.common.errors import UserError
 
 
 @contextlib.contextmanager

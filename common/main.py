@@ -5,8 +5,8 @@ import select
 import sys
 from collections.abc import Callable
 
-from common import packages, storage, tensorflow_log
-from common.progress import say
+from bert.common import packages, storage, tensorflow_log
+from bert.common.progress import say
 
 
 def run(

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Iterable
 
-from common import storage
-from common.errors import UserError
+from bert.common import storage
+from bert.common.errors import UserError
 
 
 def is_impossible(path: str) -> bool:

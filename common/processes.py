@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from common import tensorflow_log
+from bert.common import tensorflow_log
 
 # TensorFlow's threads do not survive a fork.
 SPAWN = multiprocessing.get_context("spawn")

@@ -4,7 +4,7 @@ import shutil
 import sys
 import time
 
-from common.errors import printable
+from bert.common.errors import printable
 
 _WIDTH = 100  # columns of the bar and its text, at most
 _BAR = 24

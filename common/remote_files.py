@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from common.errors import StorageError, UserError
+from bert.common.errors import StorageError, UserError
 
 _BUFFER = 1 << 20
 # Of them Python makes `FileNotFoundError` and so on.

@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 
-from common.errors import StorageError, UserError
+from bert.common.errors import StorageError, UserError
 
 _CHUNK = 1 << 20
 UNFINISHED = ".partial"  # folder of files that are not complete
@@ -267,7 +267,7 @@ def _either(path: str, local: Callable, name: str):
 
 
 def _remote():
-    from common import remote_files
+    from bert.common import remote_files
 
     return remote_files
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from common import storage
+from bert.common import storage
 
 
 def write(prefix: str, values: dict) -> None:

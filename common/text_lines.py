@@ -9,8 +9,8 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterator
 
-from common import storage
-from common.errors import UserError
+from bert.common import storage
+from bert.common.errors import UserError
 
 LONGEST_LINE = 1 << 25  # bytes: 32 MiB, the text of 40 books
 # Text compresses to a third or a tenth. The ratio is checked only after many

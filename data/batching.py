@@ -7,8 +7,8 @@ from typing import TypeVar
 import numpy as np
 import tensorflow as tf
 
-from data import features, sequences
-from data.records import example_files, pipelines
+from bert.data import features, sequences
+from bert.data.records import example_files, pipelines
 
 EncodedExample = tuple[list[int], list[int]]  # ids and segment ids, unpadded
 AnyExample = TypeVar("AnyExample")

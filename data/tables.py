@@ -14,9 +14,9 @@ import csv
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from common import text_lines
-from common.errors import UserError
-from common.formats import json_files, parquet_files
+from bert.common import text_lines
+from bert.common.errors import UserError
+from bert.common.formats import json_files, parquet_files
 
 Column = str | int  # name, or number from 0; -1 is the last
 _MAX_CHARACTERS = 1 << 24  # per field in quotes, which may have many lines

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common import storage
-from common.storage import to_json
+from bert.common import storage
+from bert.common.storage import to_json
 
 
 class Vectors(NamedTuple):

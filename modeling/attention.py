@@ -5,8 +5,8 @@ import math
 import keras
 from keras import ops
 
-from data import features
-from modeling.layers import split_heads
+from bert.data import features
+from bert.modeling.layers import split_heads
 
 
 def probabilities(

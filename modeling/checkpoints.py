@@ -11,8 +11,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from common import storage, tensor_files
-from common.errors import UserError
+from bert.common import storage, tensor_files
+from bert.common.errors import UserError
 
 OUTPUT_HEADS = {  # layer of a model -> scope of its variables
     "seq_relationship": "cls/seq_relationship/",

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import msgspec
 
-from common.errors import UserError
-from common.formats import json_files
+from bert.common.errors import UserError
+from bert.common.formats import json_files
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_erf", "relu", "tanh", "linear")
 

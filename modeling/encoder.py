@@ -6,10 +6,10 @@ import zlib
 import keras
 from keras import ops
 
-from common.errors import UserError
-from data import features
-from modeling import layers
-from modeling.config import BertConfig
+from bert.common.errors import UserError
+from bert.data import features
+from bert.modeling import layers
+from bert.modeling.config import BertConfig
 
 
 @keras.saving.register_keras_serializable("bert")

@@ -17,8 +17,8 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from modeling import dropout
-from modeling.config import BertConfig
+from bert.modeling import dropout
+from bert.modeling.config import BertConfig
 
 if dropout.ON_TENSORFLOW:
     import tensorflow as tf

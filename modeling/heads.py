@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from modeling import fused_ops, layers
-from modeling.config import BertConfig
+from bert.modeling import fused_ops, layers
+from bert.modeling.config import BertConfig
 
 
 @keras.saving.register_keras_serializable("bert")

@@ -17,10 +17,10 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from common import storage
-from common.errors import UserError
-from common.outputs import copy_folder
-from data import features
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.outputs import copy_folder
+from bert.data import features
 
 NAMES = {
     features.INPUT_IDS: "input_word_ids",

@@ -2,7 +2,7 @@
 
 import keras
 
-from modeling import checkpoints
+from bert.modeling import checkpoints
 
 
 def freeze(named: dict[str, keras.Variable], layers: int) -> None:

@@ -20,8 +20,8 @@ import zlib
 import keras
 from keras import ops
 
-from modeling import dropout, fused_ops
-from modeling.config import BertConfig
+from bert.modeling import dropout, fused_ops
+from bert.modeling.config import BertConfig
 
 LAYER_NORM_EPSILON = 1e-12
 MASKED_SCORE = -10000.0  # added to the scores of padded keys

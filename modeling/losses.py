@@ -2,8 +2,8 @@
 
 from keras import ops
 
-from data import features
-from modeling import fused_ops
+from bert.data import features
+from bert.modeling import fused_ops
 
 MASKED_LM = "masked_lm"
 NEXT_SENTENCE = "next_sentence"

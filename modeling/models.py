@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from data import features
-from modeling import heads
-from modeling.config import BertConfig
-from modeling.encoder import build_encoder
+from bert.data import features
+from bert.modeling import heads
+from bert.modeling.config import BertConfig
+from bert.modeling.encoder import build_encoder
 
 
 def build_pretraining_model(

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import keras
 
-from common.errors import UserError
-from common.progress import say
+from bert.common.errors import UserError
+from bert.common.progress import say
 
 _CPU_INFO = "/proc/cpuinfo"
 _BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16"}

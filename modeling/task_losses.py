@@ -2,8 +2,8 @@
 
 from keras import ops
 
-from data import features
-from modeling import losses
+from bert.data import features
+from bert.modeling import losses
 
 LABELS = "labels"
 TOKEN = "token"

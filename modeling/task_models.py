@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from common.errors import UserError
-from data import features
-from modeling import heads, layers
-from modeling.config import BertConfig
-from modeling.encoder import build_encoder
+from bert.common.errors import UserError
+from bert.data import features
+from bert.modeling import heads, layers
+from bert.modeling.config import BertConfig
+from bert.modeling.encoder import build_encoder
 
 POOLED_DROPOUT = 0.1  # below the head; fixed in the original
 

@@ -5,7 +5,7 @@ A view is a dict with its `kind`, the name of a macro of `demo.html`.
 
 import math
 
-from reports.figures import NUM_COLOURS
+from bert.reports.figures import NUM_COLOURS
 
 
 def view(answer: dict, texts: dict) -> dict:

@@ -3,8 +3,8 @@
 import dataclasses
 import math
 
-from reports.figures import NUM_COLOURS, Figure, Line
-from reports.run_files import RunFiles, is_number
+from bert.reports.figures import NUM_COLOURS, Figure, Line
+from bert.reports.run_files import RunFiles, is_number
 
 _MOST_LABELS = 20  # rows of a confusion matrix
 _MOST_ERRORS = 20

@@ -16,10 +16,10 @@ from collections.abc import Callable
 import flask
 from werkzeug import serving
 
-from common import storage
-from common.errors import UserError
-from reports import figures
-from reports.run_files import is_number
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.reports import figures
+from bert.reports.run_files import is_number
 
 HOST = "127.0.0.1"
 _MAX_BYTES = 1 << 20  # of a request

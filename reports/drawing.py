@@ -4,10 +4,10 @@ import os
 import time
 from typing import Any
 
-from common import extras, flags, outputs, storage
-from common.errors import StorageError, UserError
-from common.progress import say
-from reports import run_files
+from bert.common import extras, flags, outputs, storage
+from bert.common.errors import StorageError, UserError
+from bert.common.progress import say
+from bert.reports import run_files
 
 REPORT = "report.html"
 # Seconds between two looks at the runs; a store charges for each.
@@ -29,7 +29,7 @@ def draw(folders: list[str], path: str) -> None:
     outputs.check_file(path, "output_file")
     extras.check("report", "jinja2", "matplotlib")
     say(f"drawing the report to {path} ...")
-    from reports import page  # loads matplotlib, which takes seconds
+    from bert.reports import page  # loads matplotlib, which takes seconds
 
     page.write(runs, path)
 

@@ -12,9 +12,9 @@ import pathlib
 import jinja2
 import markupsafe
 
-from common.storage import write_whole
-from reports import contents, figures
-from reports.run_files import RunFiles, is_number
+from bert.common.storage import write_whole
+from bert.reports import contents, figures
+from bert.reports.run_files import RunFiles, is_number
 
 
 def write(runs: list[RunFiles], path: str) -> None:

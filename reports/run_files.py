@@ -13,10 +13,10 @@ import math
 import os
 import re
 
-from common import storage
-from common.errors import UserError
-from common.formats import json_files
-from common.formats.curves import read_curves
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.formats.curves import read_curves
 
 CURVES = "metrics.jsonl"
 _PREFIX = "model.ckpt-"

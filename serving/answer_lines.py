@@ -11,10 +11,10 @@ from typing import Annotated, TypedDict
 
 import msgspec
 
-from common import text_lines
-from common.errors import UserError
-from common.formats import json_files
-from serving import asking
+from bert.common import text_lines
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.serving import asking
 
 STDIN = "stdin"  # in messages
 _CHUNK = 1 << 18  # maximum number of bytes read at once

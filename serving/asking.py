@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from common import storage, tensorflow_log
-from common.errors import UserError
-from common.flags import flag
-from common.progress import say
-from serving import known_exports
+from bert.common import storage, tensorflow_log
+from bert.common.errors import UserError
+from bert.common.flags import flag
+from bert.common.progress import say
+from bert.serving import known_exports
 
 _RECORDS = "examples"  # an input of serialized records, not of text
 _ORDER = ("text", "text_b", "question", "context")  # of the fields in a line
@@ -132,7 +132,7 @@ def load(settings: Settings) -> ServedModel:
     """
     import tensorflow as tf
 
-    from modeling import hub
+    from bert.modeling import hub
 
     say(f"loading {settings.model} ...")
     loaded = hub.load(settings.model, trust_model=True)

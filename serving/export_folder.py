@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from common import storage
-from common.formats import json_files
-from common.progress import say
-from serving import known_exports
+from bert.common import storage
+from bert.common.formats import json_files
+from bert.common.progress import say
+from bert.serving import known_exports
 
 _GRAPH = "saved_model.pb"
 METRICS = "assets.extra/metrics.json"  # name -> value

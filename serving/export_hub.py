@@ -7,20 +7,20 @@ import tempfile
 import keras
 import numpy as np
 
-from common import storage
-from common.errors import UserError
-from common.progress import say
-from data import features
-from data.text import vocabulary_checks
-from data.text.tokenizer import Tokenizer
-from modeling import checkpoints, models
-from modeling import hub as loader
-from modeling.config import BertConfig
-from modeling.formats import conversion
-from modeling.formats.model_folder import ModelFolder
-from modeling.precision import stored_in
-from serving import export_folder, hub
-from serving.hub_settings import WITH_MLM, Settings
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data import features
+from bert.data.text import vocabulary_checks
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling import checkpoints, models
+from bert.modeling import hub as loader
+from bert.modeling.config import BertConfig
+from bert.modeling.formats import conversion
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.precision import stored_in
+from bert.serving import export_folder, hub
+from bert.serving.hub_settings import WITH_MLM, Settings
 
 # Maximum difference between outputs of the SavedModel and the Keras model.
 TOLERANCE = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.2}

@@ -6,10 +6,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from data import features
-from data.text import text_ops
-from data.text.tokenizer import Tokenizer
-from modeling import checkpoints
+from bert.data import features
+from bert.data.text import text_ops
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling import checkpoints
 
 _MAX_GROUPS, _MIN_GROUP_SIZE = 8, 4  # measured on two cores
 

@@ -16,13 +16,13 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from data import features
-from data.text import text_ops
-from data.text.tokenizer import Tokenizer
-from modeling import checkpoints, hub, layers
-from modeling.config import BertConfig
-from modeling.formats import model_garden
-from serving import graphs
+from bert.data import features
+from bert.data.text import text_ops
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling import checkpoints, hub, layers
+from bert.modeling.config import BertConfig
+from bert.modeling.formats import model_garden
+from bert.serving import graphs
 
 _STRINGS = tf.TensorSpec([None], tf.string, name="sentences")
 _MLM_INPUTS = (*features.ENCODER_INPUTS, features.MASKED_LM_POSITIONS)

@@ -2,11 +2,11 @@
 
 import dataclasses
 
-from common import outputs
-from common.errors import UserError
-from common.flags import flag, group
-from data.text import vocabulary_checks
-from modeling.formats.model_folder import ModelFiles, ModelFolder
+from bert.common import outputs
+from bert.common.errors import UserError
+from bert.common.flags import flag, group
+from bert.data.text import vocabulary_checks
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 
 PREPROCESSING, WITH_MLM = "preprocessing", "model_with_mlm"
 PRECISIONS = ("float32", "float16", "bfloat16")

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import os
 
-from common import storage
+from bert.common import storage
 
 _FOLDERS = ("assets", "variables")
 

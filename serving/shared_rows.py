@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from data import features
-from serving import graphs
+from bert.data import features
+from bert.serving import graphs
 
 _ROW = 96  # minimum length of a row in tokens; measured on two cores
 _AT_ONCE = 4096  # tokens computed at once, to limit memory

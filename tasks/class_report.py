@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from sklearn import metrics
 
-from common.progress import say
-from tasks.eval_report import CHANCE, FREQUENCIES, MAJORITY, entropy
+from bert.common.progress import say
+from bert.tasks.eval_report import CHANCE, FREQUENCIES, MAJORITY, entropy
 
 _WORST = 20  # errors to list
 _MOST_LABELS = 200  # of a confusion matrix

@@ -14,8 +14,8 @@ import os
 
 import numpy as np
 
-from common import storage
-from common.progress import say
+from bert.common import storage
+from bert.common.progress import say
 
 REPORT = "eval_report.json"
 MAJORITY, CHANCE = "majority", "chance"

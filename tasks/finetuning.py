@@ -3,13 +3,13 @@
 import os
 from collections.abc import Iterable
 
-from common import outputs, storage
-from common.errors import UserError
-from data.text import vocabulary_checks
-from modeling.formats import model_folder
-from modeling.formats.model_folder import ModelFolder
-from tasks import finetuning_settings, run_folder
-from tasks.settings import Training
+from bert.common import outputs, storage
+from bert.common.errors import UserError
+from bert.data.text import vocabulary_checks
+from bert.modeling.formats import model_folder
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks import finetuning_settings, run_folder
+from bert.tasks.settings import Training
 
 
 def warn(model: ModelFolder, texts: Iterable[str]) -> None:

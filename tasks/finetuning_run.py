@@ -11,16 +11,16 @@ from typing import Protocol
 
 import numpy as np
 
-from common.errors import UserError
-from common.progress import Progress, say
-from data import batching, features
-from data.records import example_files
-from modeling import checkpoints, layer_decay
-from modeling.formats import model_folder
-from modeling.formats.model_folder import ModelFolder
-from serving import export_folder
-from tasks import finetuning_settings, run_folder, training_run
-from training import prediction, workers
+from bert.common.errors import UserError
+from bert.common.progress import Progress, say
+from bert.data import batching, features
+from bert.data.records import example_files
+from bert.modeling import checkpoints, layer_decay
+from bert.modeling.formats import model_folder
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import export_folder
+from bert.tasks import finetuning_settings, run_folder, training_run
+from bert.training import prediction, workers
 
 _WINDOW = 64  # batches of predictions that are sorted by length together
 

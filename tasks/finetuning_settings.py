@@ -2,9 +2,17 @@
 
 import dataclasses
 
-from common.flags import DATA, OUTPUT, RARE, REQUIRED, TRAINING, flag, group
-from data.text.settings import Text
-from tasks.settings import Training
+from bert.common.flags import (
+    DATA,
+    OUTPUT,
+    RARE,
+    REQUIRED,
+    TRAINING,
+    flag,
+    group,
+)
+from bert.data.text.settings import Text
+from bert.tasks.settings import Training
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,9 +6,9 @@ import signal
 import sys
 from collections.abc import Callable
 
-from common import main as common_main
-from common.errors import UserError
-from training import cluster, preemption, workers
+from bert.common import main as common_main
+from bert.common.errors import UserError
+from bert.training import cluster, preemption, workers
 
 # TensorFlow's and XLA's first lines.
 _NO_MEMORY = "(OOM when allocating|Out of memory while).*"

@@ -4,12 +4,12 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 
-from common import flags, storage
-from common.errors import UserError
-from common.progress import say
-from data.records import example_files
-from modeling.formats import model_folder
-from tasks import run_folder
+from bert.common import flags, storage
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data.records import example_files
+from bert.modeling.formats import model_folder
+from bert.tasks import run_folder
 
 
 def of_training(folder: str, source: str | None) -> str:

@@ -10,13 +10,13 @@ import tempfile
 from collections.abc import Iterator
 from typing import Self
 
-from common import locks, storage
-from common.errors import UserError
-from common.storage import write_whole
-from data.text.tokenizer import Tokenizer
-from modeling.config import BertConfig
-from tasks import eval_report
-from training import cluster
+from bert.common import locks, storage
+from bert.common.errors import UserError
+from bert.common.storage import write_whole
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.config import BertConfig
+from bert.tasks import eval_report
+from bert.training import cluster
 
 VOCABULARY = "vocab.txt"
 BEST = "best"  # folder of the best checkpoint

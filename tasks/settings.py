@@ -3,12 +3,12 @@
 import dataclasses
 import re
 
-from common.errors import UserError
-from common.flags import MODEL, OUTPUT, RARE, TPU, TRAINING, flag, group
-from data.text.settings import Text
-from data.text.tokenization import strips_accents
-from modeling.formats.model_folder import ModelFiles, ModelFolder
-from training import cluster
+from bert.common.errors import UserError
+from bert.common.flags import MODEL, OUTPUT, RARE, TPU, TRAINING, flag, group
+from bert.data.text.settings import Text
+from bert.data.text.tokenization import strips_accents
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
+from bert.training import cluster
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,16 +8,16 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable
 
-from common import flags
-from common.errors import UserError
-from common.progress import say
-from modeling import checkpoints, dropout, fused_ops, losses, precision
-from modeling.formats.model_folder import ModelFolder
-from tasks import run_folder, settings
-from training import distribution, optimization, workers
-from training.loop import Schedule, Trainer, Validation
-from training.saver import Saver
-from training.steps import Steps, StepTask
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks import run_folder, settings
+from bert.training import distribution, optimization, workers
+from bert.training.loop import Schedule, Trainer, Validation
+from bert.training.saver import Saver
+from bert.training.steps import Steps, StepTask
 
 
 @dataclasses.dataclass(frozen=True)

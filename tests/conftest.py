@@ -17,8 +17,8 @@ import tensorflow as tf
 
 import convert_checkpoint
 import predict
-from common import main as main_lib
-from reports import drawing
+from bert.common import main as main_lib
+from bert.reports import drawing
 
 gc.freeze()
 gc.enable()

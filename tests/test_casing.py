@@ -6,14 +6,14 @@ import pytest
 import tensorflow as tf
 
 import export_hub
-from common import storage
-from common.errors import UserError
-from data.records.records import check_alike
-from data.text import tokenization, tokenizer_files, vocabulary
-from data.text.tokenizer import Tokenizer
-from modeling.formats import model_folder, saved_models
-from modeling.formats.model_folder import ModelFiles, ModelFolder
-from serving import graphs, hub
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.data.records.records import check_alike
+from bert.data.text import tokenization, tokenizer_files, vocabulary
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats import model_folder, saved_models
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
+from bert.serving import graphs, hub
 
 TOKENS = [*vocabulary.SPECIAL_TOKENS, "elan", "élan", "Élan", "Elan"]
 TEXT = "Élan élan Elan elan"

@@ -22,7 +22,7 @@ import sys
 
 import pytest
 
-from common import flags
+from bert.common import flags
 from tests.helpers import docs_files, flags_page
 
 ROOT = pathlib.Path(__file__).parents[1]

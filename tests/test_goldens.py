@@ -22,10 +22,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common import flags, tensor_files
-from common import main as main_lib
-from modeling import models
-from modeling.config import BertConfig
+from bert.common import flags, tensor_files
+from bert.common import main as main_lib
+from bert.modeling import models
+from bert.modeling.config import BertConfig
 from tests.helpers import flags_page, model_files
 
 LONG = ("pretraining", "squad", "ner", "swag")

@@ -17,9 +17,9 @@ import re
 import socket
 import time
 
-from common.errors import UserError
-from common.progress import say
-from training import preemption
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.training import preemption
 
 VARIABLE = "TF_CONFIG"
 _FORM = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": ' + (

@@ -5,9 +5,9 @@ import os
 
 import tensorflow as tf
 
-from common import tensorflow_log
-from common.errors import UserError
-from training import cluster, workers
+from bert.common import tensorflow_log
+from bert.common.errors import UserError
+from bert.training import cluster, workers
 
 _GPU_FILES = "/dev/nvidia[0-9]*"  # the driver makes one for each GPU
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from common.errors import UserError
-from common.progress import say
-from training.logs import RunningSums
-from training.steps import Steps
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.training.logs import RunningSums
+from bert.training.steps import Steps
 
 MAX_BAD_STEPS = 3  # in a row
 

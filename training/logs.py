@@ -8,8 +8,8 @@ import time
 
 import tensorflow as tf
 
-from common import storage
-from common.progress import draw, duration, quantity, say
+from bert.common import storage
+from bert.common.progress import draw, duration, quantity, say
 
 METRICS = "metrics.jsonl"
 _SECONDS_A_CALL = 2.0

@@ -8,14 +8,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from common import storage
-from common.errors import UserError
-from common.progress import say
-from training import logs, workers
-from training.guard import Guard, Spikes
-from training.preemption import Abandoned, Preemption
-from training.saver import GLOBAL_STEP, Restored, Saver
-from training.steps import TOKENS, Steps
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.training import logs, workers
+from bert.training.guard import Guard, Spikes
+from bert.training.preemption import Abandoned, Preemption
+from bert.training.saver import GLOBAL_STEP, Restored, Saver
+from bert.training.steps import TOKENS, Steps
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ import re
 import keras
 import tensorflow as tf
 
-from common.errors import UserError
+from bert.common.errors import UserError
 
 EXCLUDED = r"LayerNorm|layer_norm|bias"
 CLIP_NORM = 1.0

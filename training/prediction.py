@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from training import distribution
+from bert.training import distribution
 
 
 class Predictor:

@@ -9,7 +9,7 @@ import os
 import signal
 import time
 
-from common.progress import say
+from bert.common.progress import say
 
 RUN_AGAIN = 75  # EX_TEMPFAIL of sysexits.h: the same command resumes
 _EXIT_CODES = {signal.SIGTERM: RUN_AGAIN, signal.SIGINT: 130}

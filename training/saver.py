@@ -20,12 +20,12 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 
-from common import storage, tensor_files
-from common.errors import StorageError, UserError
-from common.formats import json_files
-from common.formats.json_files import Name
-from common.progress import say
-from common.storage import write_whole
+from bert.common import storage, tensor_files
+from bert.common.errors import StorageError, UserError
+from bert.common.formats import json_files
+from bert.common.formats.json_files import Name
+from bert.common.progress import say
+from bert.common.storage import write_whole
 
 PREFIX = "model.ckpt"
 GLOBAL_STEP = "global_step"

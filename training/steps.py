@@ -25,7 +25,7 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from training import distribution, optimization, workers
+from bert.training import distribution, optimization, workers
 
 TOKENS = "tokens"
 _FIRST_LOSS_SCALE = 2.0**15

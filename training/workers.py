@@ -16,11 +16,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from common.errors import UserError
-from common.progress import say
-from training import cluster
-from training.cluster import Cluster, WorkerLostError
-from training.preemption import RUN_AGAIN
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.training import cluster
+from bert.training.cluster import Cluster, WorkerLostError
+from bert.training.preemption import RUN_AGAIN
 
 # Survivors wait, so that each can see which ports are closed.
 _SECONDS_TO_LOOK_AROUND = 1.5

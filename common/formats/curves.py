@@ -3,8 +3,8 @@
 import json
 import math
 
-from common import storage
-from common.errors import UserError
+from bert.common import storage
+from bert.common.errors import UserError
 
 
 def read_curves(path: str) -> list[dict]:

@@ -19,8 +19,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from common import storage
-from common.errors import UserError
+from bert.common import storage
+from bert.common.errors import UserError
 
 LARGEST = 1 << 25  # bytes of config, manifest, tokenizer, labels
 _GZIP = b"\x1f\x8b"

@@ -3,8 +3,8 @@
 import contextlib
 from collections.abc import Callable, Iterator
 
-from common import extras, storage
-from common.errors import UserError
+from bert.common import extras, storage
+from bert.common.errors import UserError
 
 _ROWS = 1024  # that are decoded together
 

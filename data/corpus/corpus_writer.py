@@ -8,9 +8,9 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from common import locks, storage
-from common.errors import UserError
-from data.corpus import raw_text
+from bert.common import locks, storage
+from bert.common.errors import UserError
+from bert.data.corpus import raw_text
 
 
 @dataclasses.dataclass

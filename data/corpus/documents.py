@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from common import storage, text_lines
-from common.errors import UserError
-from common.formats import json_files
-from common.progress import Progress
+from bert.common import storage, text_lines
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.progress import Progress
 
 PARTITION_BYTES = 4_000_000  # maximum text of one partition, approximately
 # In a small corpus partitions are smaller, so that all processes have some.

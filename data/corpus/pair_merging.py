@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from common.progress import Progress
+from bert.common.progress import Progress
 
 _PREFIX = "##"
 _CODE_POINTS = 0x110000

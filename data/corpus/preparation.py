@@ -5,11 +5,11 @@ import dataclasses
 import os
 import zlib
 
-from common import outputs, storage
-from common.errors import UserError
-from common.flags import flag
-from common.progress import say
-from data.corpus import corpus_writer, documents, raw_text
+from bert.common import outputs, storage
+from bert.common.errors import UserError
+from bert.common.flags import flag
+from bert.common.progress import say
+from bert.data.corpus import corpus_writer, documents, raw_text
 
 _TABLES = (".csv", ".tsv")
 

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import sentencex
 
-from common import processes, storage, text_lines
-from common.errors import UserError
-from common.formats import json_files, parquet_files
-from data.corpus import documents
+from bert.common import processes, storage, text_lines
+from bert.common.errors import UserError
+from bert.common.formats import json_files, parquet_files
+from bert.data.corpus import documents
 
 # Languages with rules in sentencex; it splits all others as English.
 LANGUAGES = (

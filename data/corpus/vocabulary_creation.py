@@ -3,18 +3,18 @@
 import dataclasses
 import os
 
-from common import flags, outputs
-from common.errors import UserError
-from common.flags import flag, group
-from common.progress import say
-from data.corpus import (
+from bert.common import flags, outputs
+from bert.common.errors import UserError
+from bert.common.flags import flag, group
+from bert.common.progress import say
+from bert.data.corpus import (
     documents,
     vocabulary_fit,
     vocabulary_learner,
     word_counts,
 )
-from data.text import vocabulary, vocabulary_checks, vocabulary_slots
-from data.text.settings import Casing
+from bert.data.text import vocabulary, vocabulary_checks, vocabulary_slots
+from bert.data.text.settings import Casing
 
 _SAMPLE = 20  # words, printed for a look at what was learned
 

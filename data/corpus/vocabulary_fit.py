@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Callable
 
-from data.corpus import pair_merging
-from data.text import tokenization, vocabulary, vocabulary_checks
+from bert.data.corpus import pair_merging
+from bert.data.text import tokenization, vocabulary, vocabulary_checks
 
 
 def describe(words: Counter, tokens: list[str]) -> str:

@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from common.errors import UserError
-from data.corpus import pair_merging
-from data.text import vocabulary_checks
-from data.text.vocabulary import CLS, MASK, PAD, SEP, UNK
+from bert.common.errors import UserError
+from bert.data.corpus import pair_merging
+from bert.data.text import vocabulary_checks
+from bert.data.text.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 
 def learn_vocabulary(

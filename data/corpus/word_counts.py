@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from common import processes, storage, text_lines
-from common.errors import UserError
-from data.corpus import documents
-from data.text import fast_tokenization, normalization, tokenization
+from bert.common import processes, storage, text_lines
+from bert.common.errors import UserError
+from bert.data.corpus import documents
+from bert.data.text import fast_tokenization, normalization, tokenization
 
 CHUNK_SIZE = 2_000_000  # characters that a process counts at once
 TABLE_SIZE = 8_000_000  # see `WordTable`; learning takes at most 1.5 GB

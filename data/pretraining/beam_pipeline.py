@@ -25,12 +25,12 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from common import storage
-from common.errors import UserError
-from data.corpus import documents as corpus_lib
-from data.pretraining import partitions
-from data.pretraining.partitions import Job, Partition
-from data.records import shuffle
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.data.corpus import documents as corpus_lib
+from bert.data.pretraining import partitions
+from bert.data.pretraining.partitions import Job, Partition
+from bert.data.records import shuffle
 
 _BATCH_BYTES = 4_000_000  # of documents that a worker sends at once
 _COUNTS = -1  # key of the counts, beside the numbers of the shards

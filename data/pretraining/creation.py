@@ -7,17 +7,17 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from common import outputs as outputs_lib
-from common import storage
-from common.errors import UserError, printable
-from common.flags import flag, group
-from data.corpus import documents as corpus_lib
-from data.pretraining import packing, partitions
-from data.pretraining.settings import InstanceSettings
-from data.records import manifest
-from data.records import writer as records
-from data.text import vocabulary_checks
-from data.text.settings import Text
+from bert.common import outputs as outputs_lib
+from bert.common import storage
+from bert.common.errors import UserError, printable
+from bert.common.flags import flag, group
+from bert.data.corpus import documents as corpus_lib
+from bert.data.pretraining import packing, partitions
+from bert.data.pretraining.settings import InstanceSettings
+from bert.data.records import manifest
+from bert.data.records import writer as records
+from bert.data.text import vocabulary_checks
+from bert.data.text.settings import Text
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,9 +8,9 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from data import features
-from data.pretraining import draws, masking
-from data.records import pipelines
+from bert.data import features
+from bert.data.pretraining import draws, masking
+from bert.data.records import pipelines
 
 _REPLACED = (
     features.INPUT_IDS,

@@ -16,7 +16,7 @@ from array import array
 
 import numpy as np
 
-from data.pretraining.settings import InstanceSettings
+from bert.data.pretraining.settings import InstanceSettings
 
 _DRAWN_AT_ONCE = 4096
 

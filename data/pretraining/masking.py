@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from data import features
+from bert.data import features
 
 _POSITION_BITS = (
     16  # of a key: number of the instance, 32 random bits, position

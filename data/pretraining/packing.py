@@ -10,8 +10,8 @@ order. Attention must stay inside a sequence.
 
 import numpy as np
 
-from data.pretraining import masking
-from data.pretraining.settings import InstanceSettings
+from bert.data.pretraining import masking
+from bert.data.pretraining.settings import InstanceSettings
 
 
 def max_sequences_per_row(max_seq_length: int) -> int:

@@ -17,16 +17,16 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from common import storage
-from common.errors import UserError
-from data.corpus import documents as corpus_lib
-from data.corpus import groups
-from data.pretraining import instances as pretraining
-from data.pretraining import masking, records
-from data.pretraining.settings import InstanceSettings
-from data.records import shuffle
-from data.text import vocabulary, word_boundaries
-from data.text.tokenizer import Tokenizer
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.data.corpus import documents as corpus_lib
+from bert.data.corpus import groups
+from bert.data.pretraining import instances as pretraining
+from bert.data.pretraining import masking, records
+from bert.data.pretraining.settings import InstanceSettings
+from bert.data.records import shuffle
+from bert.data.text import vocabulary, word_boundaries
+from bert.data.text.tokenizer import Tokenizer
 
 _SECTION_BYTES = 24_000_000  # of records, held in memory at once
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from data import features
-from data.pretraining import draws, instances, masking, packing
-from data.pretraining.settings import InstanceSettings
-from data.records import encoding
+from bert.data import features
+from bert.data.pretraining import draws, instances, masking, packing
+from bert.data.pretraining.settings import InstanceSettings
+from bert.data.records import encoding
 
 _CELLS_AT_ONCE = 1 << 17  # tokens of a block of rows; more takes more memory
 

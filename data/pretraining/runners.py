@@ -5,11 +5,11 @@ import functools
 import json
 from collections.abc import Callable
 
-from common import extras, processes, storage
-from common.errors import UserError
-from common.progress import Progress, say
-from data.corpus import documents as corpus_lib
-from data.pretraining.partitions import Job, Partition
+from bert.common import extras, processes, storage
+from bert.common.errors import UserError
+from bert.common.progress import Progress, say
+from bert.data.corpus import documents as corpus_lib
+from bert.data.pretraining.partitions import Job, Partition
 
 _PLAN = "plan.json"  # the partitions, beside their texts
 

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from common.flags import flag
-from data.pretraining.masking import MaskSettings
+from bert.common.flags import flag
+from bert.data.pretraining.masking import MaskSettings
 
 
 @dataclasses.dataclass(frozen=True)

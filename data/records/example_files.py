@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import tensorflow as tf
 
-from common import storage
-from common.errors import UserError
-from common.storage import write_whole
-from data import features
-from data.records import encoding, pipelines
-from data.records.encoding import Feature, Schema
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.storage import write_whole
+from bert.data import features
+from bert.data.records import encoding, pipelines
+from bert.data.records.encoding import Feature, Schema
 
 _AT_ONCE = 1024
 

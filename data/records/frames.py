@@ -9,7 +9,7 @@ its checksum  uint32
 import google_crc32c
 import numpy as np
 
-from common.formats import checksums
+from bert.common.formats import checksums
 
 # The footer of a frame and the header of the next one, which are adjacent.
 _BETWEEN = np.dtype([("footer", "<u4"), ("length", "<u8"), ("checksum", "<u4")])

@@ -19,12 +19,12 @@ from typing import Annotated, Literal, Required, TypedDict
 
 import msgspec
 
-from common import storage
-from common.errors import UserError
-from common.formats import json_files
-from common.formats.json_files import Name, Sha256
-from data.records import shard_check
-from data.text.tokenizer import Tokenizer
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.formats.json_files import Name, Sha256
+from bert.data.records import shard_check
+from bert.data.text.tokenizer import Tokenizer
 
 _SUFFIX = ".manifest.json"
 

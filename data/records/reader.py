@@ -6,10 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from common import storage
-from common.errors import UserError
-from data import features
-from data.records import pipelines, shard_check
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.data import features
+from bert.data.records import pipelines, shard_check
 
 _SHUFFLED_RECORDS = 4096
 _FILES_AT_ONCE = 4

@@ -7,11 +7,11 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 
-from common import storage
-from common.errors import UserError
-from common.progress import Progress, say
-from data import features
-from data.records import manifest, shard_check
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.progress import Progress, say
+from bert.data import features
+from bert.data.records import manifest, shard_check
 
 _LENGTHS = ("max_seq_length", "max_predictions_per_seq")
 _HASHED_BYTES = 4 << 30  # takes some seconds
@@ -58,7 +58,7 @@ class Records:
         check_alike([*given, *listed], _LENGTHS, "omit the flag")
         first = listed[0][1] if listed else {}
         if not listed:
-            from data.records import reader
+            from bert.data.records import reader
 
             first = {**reader.read_lengths(files[0]), **(lengths or {})}
         lengths = {name: first.get(name, 0) for name in _LENGTHS}
@@ -107,7 +107,7 @@ class Records:
         Raises:
             UserError: a shard is damaged, or does not fit; or none has records.
         """
-        from data.records import reader
+        from bert.data.records import reader
 
         total = sum(entry["bytes"] for _, entry in self.entries() if entry)
         progress = Progress("compared", total / 1e6, "MB")
@@ -184,7 +184,7 @@ def locating_damage(sets: Sequence[Records]) -> Iterator[None]:
     """
     import tensorflow as tf
 
-    from data.records import reader
+    from bert.data.records import reader
 
     try:
         yield

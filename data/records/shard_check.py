@@ -5,8 +5,8 @@ import struct
 
 import google_crc32c
 
-from common import storage
-from common.formats import checksums
+from bert.common import storage
+from bert.common.formats import checksums
 
 _HEADER, _FRAME = 12, 16  # bytes before the data, and around it
 _BLOCK = 1 << 24  # bytes of a record that are read at once

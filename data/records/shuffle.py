@@ -19,8 +19,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from common import storage
-from data.records import frames as framing
+from bert.common import storage
+from bert.data.records import frames as framing
 
 BUCKET_BYTES = 32 << 20  # of a shard, shuffled in memory at once
 _AT_ONCE = 4096  # number of frames per write

@@ -6,13 +6,13 @@ import json
 import os
 from collections.abc import Iterator
 
-from common import locks, storage
-from common.errors import StorageError
-from common.processes import KilledProcess
-from common.progress import say
-from common.storage import write_whole
-from data.records import manifest
-from data.text.tokenizer import Tokenizer
+from bert.common import locks, storage
+from bert.common.errors import StorageError
+from bert.common.processes import KilledProcess
+from bert.common.progress import say
+from bert.common.storage import write_whole
+from bert.data.records import manifest
+from bert.data.text.tokenizer import Tokenizer
 
 
 def scratch_folder(

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from data.text import normalization, vocabulary
+from bert.data.text import normalization, vocabulary
 
 LONGEST_WORD = 200  # characters; longer words are [UNK]
 _BLOCK = 1 << 20  # characters that are split at once, about

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data.text import unicode_tables as tables
+from bert.data.text import unicode_tables as tables
 
 _NEWLINE, _SPACE = ord("\n"), ord(" ")
 

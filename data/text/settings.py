@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from common.flags import flag, group
-from data.text.tokenizer import Tokenizer
+from bert.common.flags import flag, group
+from bert.data.text.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)

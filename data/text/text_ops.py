@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from data import features
-from data.text import tokenization, vocabulary
-from data.text import unicode_tables as tables
+from bert.data import features
+from bert.data.text import tokenization, vocabulary
+from bert.data.text import unicode_tables as tables
 
 MAX_CHARACTERS = 200  # per word; longer words are [UNK]
 _MAX_BYTES = 4 * MAX_CHARACTERS

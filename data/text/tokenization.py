@@ -16,10 +16,10 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 
-from common.errors import UserError
-from data.text import normalization
-from data.text import unicode_tables as tables
-from data.text import vocabulary as vocabulary_lib
+from bert.common.errors import UserError
+from bert.data.text import normalization
+from bert.data.text import unicode_tables as tables
+from bert.data.text import vocabulary as vocabulary_lib
 
 MEMO_BYTES = 50_000_000  # see `WordMemo`
 _MEMO_LONGEST = 32  # characters; longer words seldom occur again

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common.errors import UserError
-from data import features, sequences
-from data.text import fast_tokenization, tokenization, vocabulary
+from bert.common.errors import UserError
+from bert.data import features, sequences
+from bert.data.text import fast_tokenization, tokenization, vocabulary
 
 PADDING = ("longest", "max_length")
 # Up to about here a word at a time is faster than arrays, in any script.
@@ -109,7 +109,7 @@ class Tokenizer:
     @functools.cached_property
     def graph(self):
         """The `text_ops.GraphTokenizer`."""
-        from data.text import text_ops  # imports TensorFlow
+        from bert.data.text import text_ops  # imports TensorFlow
 
         return text_ops.GraphTokenizer(
             self.tokens, self.do_lower_case, self.strip_accents

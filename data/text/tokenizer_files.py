@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
-from common import storage
-from common.errors import UserError
-from common.formats import json_files
-from common.storage import write_whole
-from data.text import vocabulary
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.storage import write_whole
+from bert.data.text import vocabulary
 
 CONFIG, PIPELINE = "tokenizer_config.json", "tokenizer.json"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"

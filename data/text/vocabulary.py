@@ -2,9 +2,9 @@
 
 import os
 
-from common import storage, text_lines
-from common.errors import UserError
-from common.storage import write_whole
+from bert.common import storage, text_lines
+from bert.common.errors import UserError
+from bert.common.storage import write_whole
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)

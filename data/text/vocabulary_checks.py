@@ -3,11 +3,11 @@
 import itertools
 from collections.abc import Iterable
 
-from common.errors import UserError
-from common.findings import SUSPICIOUS, Finding, fine, suspicious, wrong
-from common.progress import say
-from data.text import tokenization, vocabulary
-from data.text.tokenizer import Tokenizer
+from bert.common.errors import UserError
+from bert.common.findings import SUSPICIOUS, Finding, fine, suspicious, wrong
+from bert.common.progress import say
+from bert.data.text import tokenization, vocabulary
+from bert.data.text.tokenizer import Tokenizer
 
 _TEXTS = 1000
 _MOST_UNKNOWN = 0.01  # share of the tokens

@@ -2,9 +2,9 @@
 
 import re
 
-from common import text_lines
-from common.errors import UserError
-from data.text import vocabulary
+from bert.common import text_lines
+from bert.common.errors import UserError
+from bert.data.text import vocabulary
 
 
 def read_words(path: str) -> list[str]:

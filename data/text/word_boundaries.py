@@ -9,7 +9,7 @@ marked by adding V, the size of the vocabulary, to its id.
 
 import numpy as np
 
-from data.text import tokenization
+from bert.data.text import tokenization
 
 # Control characters that the tokenizer drops but `str.split` splits at.
 _DROPPED = dict.fromkeys([0x0B, 0x0C, *range(0x1C, 0x20), 0x85])

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from data.text import tokenization
-from data.text import unicode_tables as tables
+from bert.data.text import tokenization
+from bert.data.text import unicode_tables as tables
 
 _INNER, _SPACE, _MARK, _ALONE = range(4)
 _ASCII_SPACE = " \t\n\v\f\r"

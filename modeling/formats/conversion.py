@@ -6,22 +6,22 @@ import re
 
 import numpy as np
 
-from common import storage, tensor_files
-from common.errors import UserError
-from common.progress import say
-from common.storage import write_whole
-from data import features
-from data.text import tokenizer_files, vocabulary
-from data.text.tokenizer import Tokenizer
-from modeling import checkpoints, heads, models
-from modeling.config import BertConfig
-from modeling.formats import (
+from bert.common import storage, tensor_files
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.common.storage import write_whole
+from bert.data import features
+from bert.data.text import tokenizer_files, vocabulary
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling import checkpoints, heads, models
+from bert.modeling.config import BertConfig
+from bert.modeling.formats import (
     huggingface,
     model_folder,
     model_garden,
     portable,
 )
-from modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model_folder import ModelFolder
 
 TOLERANCE = 1e-4  # absolute difference of outputs in float32
 _WEIGHT = re.compile(

@@ -2,11 +2,11 @@
 
 import dataclasses
 
-from common import extras, outputs, storage
-from common.errors import UserError
-from common.flags import flag, group
-from modeling.formats import model_folder
-from modeling.formats.model_folder import ModelFiles
+from bert.common import extras, outputs, storage
+from bert.common.errors import UserError
+from bert.common.flags import flag, group
+from bert.modeling.formats import model_folder
+from bert.modeling.formats.model_folder import ModelFiles
 
 TARGETS = ("google", "huggingface", "model_garden")  # can be read again
 # Formats of the network alone, and the packages that they need.

@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 
-from common.errors import UserError
-from common.progress import say
-from data.text import vocabulary_slots
-from data.text.tokenizer import Tokenizer
-from modeling.formats import conversion
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data.text import vocabulary_slots
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats import conversion
 
 _WORDS = "bert/embeddings/word_embeddings"
 _OUTPUT_BIAS = "cls/predictions/output_bias"

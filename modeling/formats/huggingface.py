@@ -19,11 +19,11 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from common import storage
-from common.errors import UserError
-from common.formats import json_files
-from common.formats.json_files import Name
-from modeling.config import BertConfig
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.formats.json_files import Name
+from bert.modeling.config import BertConfig
 
 WEIGHTS = "model.safetensors"
 CONFIG = "config.json"

@@ -18,15 +18,15 @@ from typing import TypedDict
 
 import msgspec
 
-from common import storage
-from common.errors import UserError
-from common.flags import flag
-from common.formats import json_files
-from common.progress import say
-from data.text import tokenization, tokenizer_files
-from data.text.tokenizer import Tokenizer
-from modeling.config import BertConfig
-from modeling.formats import huggingface
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.flags import flag
+from bert.common.formats import json_files
+from bert.common.progress import say
+from bert.data.text import tokenization, tokenizer_files
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.config import BertConfig
+from bert.modeling.formats import huggingface
 
 FORMATS = ("google", "huggingface", "model_garden", "hub")
 TASK = "task.json"
@@ -137,7 +137,7 @@ class ModelFolder:
             if self.format == "huggingface":
                 return huggingface.read_config(self.config_file)
             if self.format == "hub":
-                from modeling.formats import model_garden, saved_models
+                from bert.modeling.formats import model_garden, saved_models
 
                 values, _ = self._module
                 heads = model_garden.attention_heads(self._variables)
@@ -150,7 +150,7 @@ class ModelFolder:
         if self.format == "huggingface":
             return self._huggingface[1:]
         if self.format == "hub":
-            from modeling.formats import saved_models
+            from bert.modeling.formats import saved_models
 
             return saved_models.read_casing(self._variables)
         if not self.path:
@@ -274,7 +274,7 @@ class ModelFolder:
         """
         if self.format in ("huggingface", "hub"):
             return self.path
-        from modeling import checkpoints
+        from bert.modeling import checkpoints
 
         return checkpoints.resolve(self.path)
 
@@ -291,11 +291,11 @@ class ModelFolder:
             return self._module
         if self.format == "huggingface":
             return huggingface.read(self.path)
-        from modeling import checkpoints
+        from bert.modeling import checkpoints
 
         if self.format == "google":
             return checkpoints.read(self.path, with_optimizer), []
-        from modeling.formats import model_garden
+        from bert.modeling.formats import model_garden
 
         return model_garden.read(self.resolve())
 
@@ -305,13 +305,13 @@ class ModelFolder:
 
     @functools.cached_property
     def _variables(self) -> str:
-        from modeling.formats import saved_models
+        from bert.modeling.formats import saved_models
 
         return saved_models.variables_of(self.path)
 
     @functools.cached_property
     def _module(self) -> tuple[dict, list[str]]:
-        from modeling.formats import model_garden
+        from bert.modeling.formats import model_garden
 
         return model_garden.read(self._variables)
 

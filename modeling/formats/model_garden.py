@@ -16,10 +16,10 @@ import tensorflow as tf
 from google.protobuf import message
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from common import storage, tensor_files
-from common.errors import UserError
-from modeling import checkpoints
-from modeling.config import BertConfig
+from bert.common import storage, tensor_files
+from bert.common.errors import UserError
+from bert.modeling import checkpoints
+from bert.modeling.config import BertConfig
 
 PREFIX = "bert_model.ckpt"
 _NOT_WEIGHTS = (

@@ -8,9 +8,9 @@ import os
 import keras
 import numpy as np
 
-from data import features
-from modeling import checkpoints, encoder, task_models
-from modeling.config import BertConfig
+from bert.data import features
+from bert.modeling import checkpoints, encoder, task_models
+from bert.modeling.config import BertConfig
 
 FILES = {"onnx": "model.onnx", "litert": "model.tflite"}
 

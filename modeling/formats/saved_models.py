@@ -11,9 +11,9 @@ import tensorflow as tf
 from google.protobuf import message
 from tensorflow.core.protobuf import saved_model_pb2
 
-from common import storage, tensor_files
-from common.errors import UserError
-from modeling.config import BertConfig
+from bert.common import storage, tensor_files
+from bert.common.errors import UserError
+from bert.modeling.config import BertConfig
 
 _OF_GELU = 0.044715  # in its tanh form (arXiv:1606.08415)
 

@@ -14,10 +14,10 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from common.errors import UserError
-from common.formats import json_files
-from modeling.formats import saved_models
-from serving import asking
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.modeling.formats import saved_models
+from bert.serving import asking
 
 DEFAULT = "serving_default"
 _ANSWERS = {"instances": "predictions", "inputs": "outputs"}  # form -> key

@@ -9,11 +9,11 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
-from common import tensorflow_log
-from modeling import hub
-from modeling.formats import saved_models
-from serving.http import rest
-from serving.http.settings import Settings
+from bert.common import tensorflow_log
+from bert.modeling import hub
+from bert.modeling.formats import saved_models
+from bert.serving.http import rest
+from bert.serving.http.settings import Settings
 
 
 class Servable:

@@ -16,11 +16,11 @@ import waitress
 from waitress import channel, task, wasyncore
 from werkzeug import exceptions
 
-from common.errors import UserError
-from common.progress import say
-from serving.http import rest
-from serving.http.servable import Servable
-from serving.http.settings import Settings
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.serving.http import rest
+from bert.serving.http.servable import Servable
+from bert.serving.http.settings import Settings
 
 _DEADLINE = 30  # seconds for a request to come, and between two
 # Starts of the lines of a graph's error that do not name its cause.

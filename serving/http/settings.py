@@ -4,10 +4,10 @@ import dataclasses
 import os
 import socket
 
-from common import extras, storage
-from common.errors import UserError
-from common.flags import flag
-from serving import asking
+from bert.common import extras, storage
+from bert.common.errors import UserError
+from bert.common.flags import flag
+from bert.serving import asking
 
 _NEEDED = ("flask", "prometheus_client", "waitress")
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from common import storage
-from common.storage import write_whole
-from tasks.classification import metrics
-from tasks.classification.examples import (
+from bert.common import storage
+from bert.common.storage import write_whole
+from bert.tasks.classification import metrics
+from bert.tasks.classification.examples import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,

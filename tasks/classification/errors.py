@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tasks import class_report, eval_report
-from tasks.classification import examples, inputs, metrics
-from tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
+from bert.tasks import class_report, eval_report
+from bert.tasks.classification import examples, inputs, metrics
+from bert.tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
 
 
 def report(part: inputs.Part, labels: Labels, logits: np.ndarray) -> dict:

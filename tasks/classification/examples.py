@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common.errors import UserError
-from common.formats import json_files
-from common.progress import say
-from data import features, sequences, tables
-from data.records.encoding import Feature, Schema
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.progress import say
+from bert.data import features, sequences, tables
+from bert.data.records.encoding import Feature, Schema
 
 CLASSES, MULTI_LABEL, REGRESSION = "classes", "multi_label", "regression"
 _AT_ONCE = 1024

@@ -9,13 +9,13 @@ into rows, so that there is almost no padding.
 import numpy as np
 import tensorflow as tf
 
-from data import features
-from modeling import task_models
-from modeling.formats.model_folder import ModelFolder
-from modeling.precision import stored_in
-from serving import graphs, shared_rows
-from tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
-from tasks.classification.settings import Settings
+from bert.data import features
+from bert.modeling import task_models
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.precision import stored_in
+from bert.serving import graphs, shared_rows
+from bert.tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
+from bert.tasks.classification.settings import Settings
 
 TEXT, TEXT_B = "text", "text_b"
 LABEL, PROBABILITIES = "label", "probabilities"

@@ -3,11 +3,11 @@
 import dataclasses
 import os
 
-from common import flags, storage
-from common.errors import UserError
-from data.text.tokenizer import Tokenizer
-from modeling.formats.model_folder import ModelFiles, ModelFolder
-from tasks.classification.settings import Settings
+from bert.common import flags, storage
+from bert.common.errors import UserError
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
+from bert.tasks.classification.settings import Settings
 
 
 def open_module(settings: Settings) -> ModelFolder | None:

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from common import flags, storage
-from common.errors import UserError
-from common.progress import say
-from data import tables
-from tasks import finetuning
-from tasks.classification import examples, notes, trained_labels
-from tasks.classification import metrics as glue
-from tasks.classification.examples import (
+from bert.common import flags, storage
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data import tables
+from bert.tasks import finetuning
+from bert.tasks.classification import examples, notes, trained_labels
+from bert.tasks.classification import metrics as glue
+from bert.tasks.classification.examples import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,
@@ -25,8 +25,8 @@ from tasks.classification.examples import (
     Labels,
     TextExample,
 )
-from tasks.classification.settings import OWN, OwnTables, Settings
-from tasks.classification.tasks import TASKS, ClassificationTask
+from bert.tasks.classification.settings import OWN, OwnTables, Settings
+from bert.tasks.classification.tasks import TASKS, ClassificationTask
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 _SPLIT_FLAGS = {TRAIN: "train_file", DEV: "eval_file", TEST: "predict_file"}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
+from bert.tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 
 ACCURACY, F1, MATTHEWS = "accuracy", "f1", "matthews"
 PEARSON, SPEARMAN = "pearson", "spearman"

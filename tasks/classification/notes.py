@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from data import tables
-from tasks.classification.examples import CLASSES, Labels, TextExample
+from bert.data import tables
+from bert.tasks.classification.examples import CLASSES, Labels, TextExample
 
 _SHOWN = 20  # labels of a message
 _FEW = 5  # examples of a label

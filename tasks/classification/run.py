@@ -12,22 +12,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from common import flags
-from common.progress import say
-from data.records import example_files
-from data.text import vocabulary
-from data.text.tokenizer import Tokenizer
-from modeling import task_losses, task_models
-from modeling.formats import model_folder
-from modeling.formats.model_folder import ModelFolder
-from serving import export_folder, graphs
-from tasks import (
+from bert.common import flags
+from bert.common.progress import say
+from bert.data.records import example_files
+from bert.data.text import vocabulary
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling import task_losses, task_models
+from bert.modeling.formats import model_folder
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import export_folder, graphs
+from bert.tasks import (
     finetuning_run,
     records,
     run_folder,
     training_run,
 )
-from tasks.classification import (
+from bert.tasks.classification import (
     answers,
     errors,
     examples,
@@ -35,14 +35,14 @@ from tasks.classification import (
     inputs,
     metrics,
 )
-from tasks.classification.examples import (
+from bert.tasks.classification.examples import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,
     Labels,
 )
-from tasks.classification.inputs import DEV, TEST, TRAIN
-from tasks.classification.settings import Settings
+from bert.tasks.classification.inputs import DEV, TEST, TRAIN
+from bert.tasks.classification.settings import Settings
 
 _RECORDS = {DEV: "eval", TEST: "predict", TRAIN: "train"}  # .tf_record
 _BATCH_SUMS = {

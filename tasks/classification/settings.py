@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from common.errors import UserError
-from common.flags import (
+from bert.common.errors import UserError
+from bert.common.flags import (
     MODEL,
     OUTPUT,
     RARE,
@@ -12,8 +12,8 @@ from common.flags import (
     flag,
     group,
 )
-from tasks import finetuning
-from tasks.finetuning_settings import FineTuning
+from bert.tasks import finetuning
+from bert.tasks.finetuning_settings import FineTuning
 
 OWN = "tsv"  # --task_name for the user's own tables
 _OWN_KINDS = ("csv", "jsonl", "txt")  # the same

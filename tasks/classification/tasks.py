@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from tasks.classification import metrics
-from tasks.classification.examples import REGRESSION, File, Labels
+from bert.tasks.classification import metrics
+from bert.tasks.classification.examples import REGRESSION, File, Labels
 
 
 @dataclasses.dataclass(frozen=True)

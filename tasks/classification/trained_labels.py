@@ -1,11 +1,11 @@
 """The labels that a model was trained with, in its `task.json`."""
 
-from common.errors import UserError
-from common.progress import say
-from modeling.formats import model_folder
-from tasks import finetuning
-from tasks.classification.examples import Labels
-from tasks.classification.settings import Settings
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.modeling.formats import model_folder
+from bert.tasks import finetuning
+from bert.tasks.classification.examples import Labels
+from bert.tasks.classification.settings import Settings
 
 
 def check_weights(path: str, task: dict, labels: Labels) -> None:

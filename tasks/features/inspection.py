@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from data import features
-from modeling import attention, checkpoints, encoder
-from modeling.formats.model_folder import ModelFolder
-from tasks.features.run import pool
+from bert.data import features
+from bert.modeling import attention, checkpoints, encoder
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks.features.run import pool
 
 
 class Inspector:

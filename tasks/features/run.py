@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from common import storage, text_lines
-from common.errors import UserError
-from common.progress import Progress, say
-from data import batching, features, sequences, vector_files
-from data.text import vocabulary, vocabulary_checks
-from modeling import checkpoints, encoder
-from tasks.features.settings import Extraction
-from training import distribution, prediction
+from bert.common import storage, text_lines
+from bert.common.errors import UserError
+from bert.common.progress import Progress, say
+from bert.data import batching, features, sequences, vector_files
+from bert.data.text import vocabulary, vocabulary_checks
+from bert.modeling import checkpoints, encoder
+from bert.tasks.features.settings import Extraction
+from bert.training import distribution, prediction
 
 _WINDOW_BYTES = 1 << 28  # of buffered vectors
 _WINDOW_BATCHES = 64

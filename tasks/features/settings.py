@@ -3,12 +3,12 @@
 import dataclasses
 import re
 
-from common import outputs, storage
-from common.errors import UserError
-from common.flags import OUTPUT, RARE, flag, group
-from data.text.settings import Text
-from modeling.formats.model_folder import ModelFolder
-from tasks.settings import Devices, Model
+from bert.common import outputs, storage
+from bert.common.errors import UserError
+from bert.common.flags import OUTPUT, RARE, flag, group
+from bert.data.text.settings import Text
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks.settings import Devices, Model
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from common import text_lines
-from common.errors import UserError
-from common.progress import say
-from data import features, sequences
-from data.text import tokenization, vocabulary, vocabulary_checks
-from modeling.config import BertConfig
-from modeling.formats.model_folder import ModelFolder
-from tasks.fill_mask.settings import Settings
+from bert.common import text_lines
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data import features, sequences
+from bert.data.text import tokenization, vocabulary, vocabulary_checks
+from bert.modeling.config import BertConfig
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks.fill_mask.settings import Settings
 
 
 def read_sentences(path: str | None) -> list[str]:
@@ -126,8 +126,8 @@ def fill(
 
 def load_model(model: ModelFolder):
     """Builds the model with the weights of a checkpoint."""
-    from modeling import checkpoints, models
-    from training import distribution
+    from bert.modeling import checkpoints, models
+    from bert.training import distribution
 
     say(
         distribution.describe(

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from common.flags import flag, group
-from modeling.formats.model_folder import ModelFiles
+from bert.common.flags import flag, group
+from bert.modeling.formats.model_folder import ModelFiles
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,11 +16,11 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 
-from common import text_lines
-from common.errors import UserError
-from common.formats import json_files
-from common.storage import write_whole
-from tasks.ner import entities
+from bert.common import text_lines
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.storage import write_whole
+from bert.tasks.ner import entities
 
 DOCUMENT = "-DOCSTART-"
 _NO_WORD = re.compile(r"(#|\d+[-.]\d+)[\t ]")  # of numbered words

@@ -11,13 +11,13 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from data import features
-from data.text import word_ops
-from modeling import task_models
-from modeling.formats.model_folder import ModelFolder
-from serving import graphs
-from tasks.ner import entities, windows
-from tasks.ner.settings import Settings
+from bert.data import features
+from bert.data.text import word_ops
+from bert.modeling import task_models
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import graphs
+from bert.tasks.ner import entities, windows
+from bert.tasks.ner.settings import Settings
 
 TEXT = "text"
 

@@ -2,13 +2,13 @@
 
 import dataclasses
 
-from common import storage
-from common.errors import UserError
-from modeling.formats import model_folder
-from tasks import finetuning
-from tasks.ner import conll, entities
-from tasks.ner.entities import ANY, ENTITIES
-from tasks.ner.settings import Settings
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.modeling.formats import model_folder
+from bert.tasks import finetuning
+from bert.tasks.ner import conll, entities
+from bert.tasks.ner.entities import ANY, ENTITIES
+from bert.tasks.ner.settings import Settings
 
 
 def read_files(settings: Settings) -> dict[str, list[conll.Sentence]]:

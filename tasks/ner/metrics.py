@@ -6,7 +6,7 @@ An entity is correct if its first word, its last word and its type are.
 import collections
 from collections.abc import Iterable
 
-from tasks.ner import entities
+from bert.tasks.ner import entities
 
 
 def score_entities(

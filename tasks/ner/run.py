@@ -5,23 +5,23 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from common.progress import say
-from data import features
-from data.records import example_files
-from modeling import task_losses, task_models
-from modeling.formats.model_folder import ModelFolder
-from serving import graphs
-from tasks import (
+from bert.common.progress import say
+from bert.data import features
+from bert.data.records import example_files
+from bert.modeling import task_losses, task_models
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import graphs
+from bert.tasks import (
     class_report,
     finetuning_run,
     records,
     run_folder,
     training_run,
 )
-from tasks.ner import conll, entities, export, windows
-from tasks.ner import metrics as scoring
-from tasks.ner.entities import ENTITIES
-from tasks.ner.settings import Settings
+from bert.tasks.ner import conll, entities, export, windows
+from bert.tasks.ner import metrics as scoring
+from bert.tasks.ner.entities import ENTITIES
+from bert.tasks.ner.settings import Settings
 
 
 class Labelling:

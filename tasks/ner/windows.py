@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data import features, sequences
-from data.records.encoding import Feature, Schema
-from data.text import vocabulary
-from tasks.ner import conll
+from bert.data import features, sequences
+from bert.data.records.encoding import Feature, Schema
+from bert.data.text import vocabulary
+from bert.tasks.ner import conll
 
 Ids = list[int]
 TRAINING_SCHEMA: Schema = {

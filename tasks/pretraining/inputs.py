@@ -4,17 +4,17 @@ import dataclasses
 import re
 from typing import Self
 
-from common.errors import UserError
-from common.progress import say
-from data.pretraining.masking import MaskSettings
-from data.records import manifest
-from data.records.records import Records, check_alike
-from data.text import vocabulary
-from data.text.tokenizer import Tokenizer
-from modeling.config import BertConfig
-from modeling.formats.model_folder import ModelFolder
-from tasks import run_folder
-from tasks.pretraining.settings import Settings
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data.pretraining.masking import MaskSettings
+from bert.data.records import manifest
+from bert.data.records.records import Records, check_alike
+from bert.data.text import vocabulary
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.config import BertConfig
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks import run_folder
+from bert.tasks.pretraining.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from data import features
-from tasks.eval_report import CHANCE, MAJORITY, UNIGRAMS, entropy
+from bert.data import features
+from bert.tasks.eval_report import CHANCE, MAJORITY, UNIGRAMS, entropy
 
 
 class TargetCounts:

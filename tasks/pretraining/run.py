@@ -3,19 +3,19 @@
 import dataclasses
 import functools
 
-from common.errors import UserError
-from common.progress import say
-from data.pretraining import dynamic_masking, masking
-from data.records import reader
-from data.records.records import fingerprint, locating_damage
-from modeling import losses, models
-from tasks import training_run
-from tasks.pretraining.inputs import Inputs, Phase
-from tasks.pretraining.references import TargetCounts
-from tasks.pretraining.settings import Settings
-from tasks.run_folder import RunFolder
-from training import workers
-from training.loop import Schedule
+from bert.common.errors import UserError
+from bert.common.progress import say
+from bert.data.pretraining import dynamic_masking, masking
+from bert.data.records import reader
+from bert.data.records.records import fingerprint, locating_damage
+from bert.modeling import losses, models
+from bert.tasks import training_run
+from bert.tasks.pretraining.inputs import Inputs, Phase
+from bert.tasks.pretraining.references import TargetCounts
+from bert.tasks.pretraining.settings import Settings
+from bert.tasks.run_folder import RunFolder
+from bert.training import workers
+from bert.training.loop import Schedule
 
 
 def count_records(

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from common.errors import UserError
-from common.flags import MODEL, RARE, TRAINING, flag, group
-from tasks.settings import Training
+from bert.common.errors import UserError
+from bert.common.flags import MODEL, RARE, TRAINING, flag, group
+from bert.tasks.settings import Training
 
 
 @dataclasses.dataclass(frozen=True)

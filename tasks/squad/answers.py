@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common import storage
-from data import features
-from data.text.tokenization import BasicTokenizer
-from tasks.squad import examples as squad
-from tasks.squad.examples import WHITE_SPACE, word_numbers
+from bert.common import storage
+from bert.data import features
+from bert.data.text.tokenization import BasicTokenizer
+from bert.tasks.squad import examples as squad
+from bert.tasks.squad.examples import WHITE_SPACE, word_numbers
 
 NO_SPAN = 1e6  # odds of no answer if there is no span
 

@@ -22,10 +22,10 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from common import storage
-from common.errors import UserError
-from common.formats import json_files
-from common.progress import say
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.progress import say
 
 NOTHING = "nothing"  # only questions, for prediction
 TEXTS = "texts"  # and texts of answers, for evaluation

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from data import features
-from modeling import task_models
-from modeling.formats.model_folder import ModelFolder
-from serving import graphs
-from tasks.squad.settings import Settings
+from bert.data import features
+from bert.modeling import task_models
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import graphs
+from bert.tasks.squad.settings import Settings
 
 QUESTION, CONTEXT = "question", "context"
 ANSWER, PROBABILITY, NULL_ODDS = "answer", "probability", "null_odds"

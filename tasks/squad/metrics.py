@@ -4,7 +4,7 @@ import collections
 import re
 import string
 
-from tasks.squad import examples as squad
+from bert.tasks.squad import examples as squad
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))

@@ -6,16 +6,16 @@ import itertools
 import json
 from collections.abc import Callable, Iterator
 
-from common import storage
-from common.errors import UserError
-from common.progress import Progress, say
-from common.storage import to_json, write_whole
-from data.records import example_files
-from modeling import task_losses, task_models
-from modeling.formats import model_folder
-from modeling.formats.model_folder import ModelFolder
-from serving import graphs
-from tasks import (
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.progress import Progress, say
+from bert.common.storage import to_json, write_whole
+from bert.data.records import example_files
+from bert.modeling import task_losses, task_models
+from bert.modeling.formats import model_folder
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import graphs
+from bert.tasks import (
     class_report,
     eval_report,
     finetuning_run,
@@ -23,11 +23,11 @@ from tasks import (
     run_folder,
     training_run,
 )
-from tasks.squad import answers as spans
-from tasks.squad import examples as squad
-from tasks.squad import export, windows
-from tasks.squad import metrics as scoring
-from tasks.squad.settings import OFFSETS, Settings
+from bert.tasks.squad import answers as spans
+from bert.tasks.squad import examples as squad
+from bert.tasks.squad import export, windows
+from bert.tasks.squad import metrics as scoring
+from bert.tasks.squad.settings import OFFSETS, Settings
 
 _THRESHOLD_FILE = "null_threshold.json"
 _LOST_FILE = "lost_answers.json"

@@ -2,11 +2,11 @@
 
 import dataclasses
 
-from common.errors import UserError
-from common.flags import OUTPUT, RARE, flag, group
-from tasks import finetuning
-from tasks.finetuning_settings import FineTuning
-from tasks.squad.examples import NOTHING, SPANS, TEXTS
+from bert.common.errors import UserError
+from bert.common.flags import OUTPUT, RARE, flag, group
+from bert.tasks import finetuning
+from bert.tasks.finetuning_settings import FineTuning
+from bert.tasks.squad.examples import NOTHING, SPANS, TEXTS
 
 OFFSETS, ORIGINAL = "offsets", "original"
 

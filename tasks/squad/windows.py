@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data import features
-from data.records.encoding import Feature, Schema
-from data.text.tokenizer import Tokenizer, Tokens
-from tasks.squad.examples import SquadExample, word_numbers
-from tasks.squad.settings import Settings
+from bert.data import features
+from bert.data.records.encoding import Feature, Schema
+from bert.data.text.tokenizer import Tokenizer, Tokens
+from bert.tasks.squad.examples import SquadExample, word_numbers
+from bert.tasks.squad.settings import Settings
 
 FIRST_ID = 1000000000  # unique_ids of windows start here, as in the original
 _SHUFFLE_SEED = 12345  # for training questions, as in the original

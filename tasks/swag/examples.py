@@ -12,12 +12,12 @@
 import dataclasses
 from collections.abc import Callable
 
-from common.errors import UserError
-from common.formats import json_files
-from data import features, sequences, tables
-from data.records.encoding import Feature, Schema
-from tasks import finetuning
-from tasks.swag.settings import Settings
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.data import features, sequences, tables
+from bert.data.records.encoding import Feature, Schema
+from bert.tasks import finetuning
+from bert.tasks.swag.settings import Settings
 
 _LABEL = "label"
 _ENDING = "ending"

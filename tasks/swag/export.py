@@ -8,10 +8,10 @@ It needs TensorFlow and TensorFlow Text, and no code of this project.
 import numpy as np
 import tensorflow as tf
 
-from modeling import task_models
-from modeling.formats.model_folder import ModelFolder
-from serving import graphs
-from tasks.finetuning_settings import FineTuning
+from bert.modeling import task_models
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import graphs
+from bert.tasks.finetuning_settings import FineTuning
 
 CONTEXT, CHOICES = "context", "choices"
 BEST, PROBABILITIES = "best", "probabilities"

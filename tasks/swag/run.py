@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from common.progress import say
-from common.storage import write_whole
-from data.records import example_files
-from data.text import vocabulary
-from modeling import task_losses, task_models
-from modeling.formats.model_folder import ModelFolder
-from serving import graphs
-from tasks import (
+from bert.common.progress import say
+from bert.common.storage import write_whole
+from bert.data.records import example_files
+from bert.data.text import vocabulary
+from bert.modeling import task_losses, task_models
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import graphs
+from bert.tasks import (
     class_report,
     eval_report,
     finetuning_run,
@@ -19,9 +19,9 @@ from tasks import (
     run_folder,
     training_run,
 )
-from tasks.swag import examples as swag
-from tasks.swag import export
-from tasks.swag.settings import Settings
+from bert.tasks.swag import examples as swag
+from bert.tasks.swag import export
+from bert.tasks.swag.settings import Settings
 
 
 class Choosing:

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from common.flags import flag, group
-from tasks import finetuning
-from tasks.finetuning_settings import FineTuning
+from bert.common.flags import flag, group
+from bert.tasks import finetuning
+from bert.tasks.finetuning_settings import FineTuning
 
 
 @dataclasses.dataclass(frozen=True)

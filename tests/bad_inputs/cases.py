@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from common import tensor_files
+from bert.common import tensor_files
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,10 +6,10 @@ import pathlib
 import tensorflow as tf
 
 import create_pretraining_data
-from common import tensor_files
-from data.text import tokenizer_files
-from modeling.formats import huggingface
-from modeling.models import build_pretraining_model
+from bert.common import tensor_files
+from bert.data.text import tokenizer_files
+from bert.modeling.formats import huggingface
+from bert.modeling.models import build_pretraining_model
 from tests.helpers import model_files, text
 
 

@@ -7,15 +7,15 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 
-from common import storage
-from common.errors import UserError
-from common.formats import parquet_files
-from data.corpus import documents
-from data.pretraining import runners
-from data.records import frames
-from tasks.features import run as features_run
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.formats import parquet_files
+from bert.data.corpus import documents
+from bert.data.pretraining import runners
+from bert.data.records import frames
+from bert.tasks.features import run as features_run
+from bert.training import logs, saver
 from tests.bad_inputs import runs
-from training import logs, saver
 
 OUTPUTS = {
     "create_pretraining_data": ("output_file", "a.tfrecord"),

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import bert
-from common.errors import UserError
-from modeling import checkpoints, models
+from bert.common.errors import UserError
+from bert.modeling import checkpoints, models
 from tests.helpers import library_files
 
 

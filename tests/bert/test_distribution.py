@@ -128,8 +128,8 @@ def test_imports_and_commands_are_rewritten():
     source = (
         '"""Says `python run_squad.py`, and run_ner.py; x/run_ner.py not."""\n'
         "import os\n"
-        "from data import features\n"
-        "from tasks.squad.metrics import (\n    scores,\n)\n"
+        "from bert.data import features\n"
+        "from bert.tasks.squad.metrics import (\n    scores,\n)\n"
         "from database import data\n"
         "def late():\n    from data.text import tokenization\n"
     )

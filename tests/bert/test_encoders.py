@@ -6,8 +6,8 @@ import pytest
 
 import bert
 from bert import locations
-from common.errors import UserError
-from modeling import checkpoints
+from bert.common.errors import UserError
+from bert.modeling import checkpoints
 from tests.helpers import full_disk, hub_exports, library_files, text
 
 ENCODER = checkpoints.ENCODER

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 import bert
-from data import features
-from modeling import checkpoints, models
+from bert.data import features
+from bert.modeling import checkpoints, models
 from tests.helpers import library_files, pretraining_files, small
 
 INPUTS = {

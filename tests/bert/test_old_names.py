@@ -9,7 +9,7 @@ import pytest
 import bert
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "coming_from.md"
-TOKENIZATION = "data.text.tokenization"
+TOKENIZATION = "bert.data.text.tokenization"
 # Parameters of google-research/bert, commit eedf571.
 KEPT = {
     f"{TOKENIZATION}.FullTokenizer": "vocab_file do_lower_case=True",
@@ -31,7 +31,7 @@ KEPT = {
     f"{TOKENIZATION}.validate_case_matches_checkpoint": (
         "do_lower_case init_checkpoint"
     ),
-    "modeling.config.BertConfig": (
+    "bert.modeling.config.BertConfig": (
         "vocab_size hidden_size=768 num_hidden_layers=12 "
         "num_attention_heads=12 intermediate_size=3072 hidden_act='gelu' "
         "hidden_dropout_prob=0.1 attention_probs_dropout_prob=0.1 "
@@ -59,4 +59,6 @@ def test_the_page_names_what_is_kept():
     page = PAGE.read_text()
     for name in KEPT:
         assert name.split(".")[-1] in page, name
-    assert bert.BertConfig is pkgutil.resolve_name("modeling.config.BertConfig")
+    assert bert.BertConfig is pkgutil.resolve_name(
+        "bert.modeling.config.BertConfig"
+    )

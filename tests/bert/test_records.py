@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import bert
-from common.errors import UserError
+from bert.common.errors import UserError
 from tests.helpers import pretraining_files, small
 
 S, P = small.S, small.P

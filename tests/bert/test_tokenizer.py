@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import bert
-from common.errors import UserError
-from data.text import tokenization
+from bert.common.errors import UserError
+from bert.data.text import tokenization
 from tests.helpers import hard_texts, text
 
 CLS, SEP = 2, 3

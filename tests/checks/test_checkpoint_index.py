@@ -11,8 +11,8 @@ import pytest
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import tensor_bundle_pb2
 
-from checks import checkpoint_index
-from common.formats import checksums
+from bert.checks import checkpoint_index
+from bert.common.formats import checksums
 
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 NAME = b"bert/embeddings/word_embeddings"

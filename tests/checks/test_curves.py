@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from checks import records, run
+from bert.checks import records, run
 from tests.helpers import small
 
 PATH = "run/metrics.jsonl"

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from checks import model as checkpoint_checks
-from common import tensor_files
-from modeling import checkpoints, models
+from bert.checks import model as checkpoint_checks
+from bert.common import tensor_files
+from bert.modeling import checkpoints, models
 from tests.helpers import small
 from tests.helpers.small import H, L, S, V
 

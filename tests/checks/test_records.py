@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from checks import records
-from data import features
-from data.records import encoding, writer
-from data.text.tokenizer import Tokenizer
+from bert.checks import records
+from bert.data import features
+from bert.data.records import encoding, writer
+from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import pretraining_files, small
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from checks import run
-from training import saver
+from bert.checks import run
+from bert.training import saver
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from checks import saved_model_scan
-from common.errors import UserError
-from modeling.formats.model_folder import ModelFolder
+from bert.checks import saved_model_scan
+from bert.common.errors import UserError
+from bert.modeling.formats.model_folder import ModelFolder
 
 SPEC = [tf.TensorSpec([None], tf.float32)]
 

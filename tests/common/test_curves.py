@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from common.errors import UserError
-from common.formats import curves
+from bert.common.errors import UserError
+from bert.common.formats import curves
 
 
 def test_an_unfinished_last_line_is_dropped(tmp_path):

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from common import extras
-from common.errors import UserError
-from data.pretraining import runners
+from bert.common import extras
+from bert.common.errors import UserError
+from bert.data.pretraining import runners
 
 
 def test_all_missing_packages_are_named(monkeypatch):

@@ -9,9 +9,9 @@ from absl import flags as absl_flags
 import run_classifier
 import run_pretraining
 import run_squad
-from common import flags
-from common.errors import UserError
-from common.flags import flag, group
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.common.flags import flag, group
 
 ROOT = pathlib.Path(__file__).parents[2]
 

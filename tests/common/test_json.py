@@ -9,14 +9,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from checks import run
-from common import storage
-from common.errors import UserError
-from common.formats import json_files
-from common.formats.curves import read_curves
-from data import vector_files
-from tasks.squad import answers
-from training import logs
+from bert.checks import run
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.common.formats import json_files
+from bert.common.formats.curves import read_curves
+from bert.data import vector_files
+from bert.tasks.squad import answers
+from bert.training import logs
 
 ODD = {"loss": math.nan, "most": math.inf, "least": -math.inf, "step": 3}
 

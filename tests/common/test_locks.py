@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from common import locks
-from common.errors import UserError
+from bert.common import locks
+from bert.common.errors import UserError
 
 HOLDER = """
 import sys, threading
-from common import locks
-from common.errors import UserError
+from bert.common import locks
+from bert.common.errors import UserError
 
 with locks.hold(sys.argv[1], "records"):
     print("held", flush=True)

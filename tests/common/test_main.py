@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from common import main
+from bert.common import main
 
 ROOT = pathlib.Path(__file__).parents[2]
 PRINTING = """
 import sys
-from common import main
+from bert.common import main
 
 def run(argv):
     for number in range(100_000):

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from common import main, packages
+from bert.common import main, packages
 from tests.helpers import flags_page
 
 ROOT = pathlib.Path(__file__).parents[2]

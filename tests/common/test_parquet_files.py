@@ -6,8 +6,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from common.errors import UserError
-from common.formats import parquet_files
+from bert.common.errors import UserError
+from bert.common.formats import parquet_files
 
 COLUMNS = {
     "text": ["the cat", "é", "", None, "dog", "fish", "bird"],

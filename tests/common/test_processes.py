@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from common import processes
-from common.errors import UserError
+from bert.common import processes
+from bert.common.errors import UserError
 
 
 def make_worker():
@@ -128,7 +128,7 @@ def test_an_error_of_a_worker_that_starts_is_raised():
 
 PARENT = """
 import os, signal, threading
-from common import processes
+from bert.common import processes
 
 # Background processes of a shell, and their children, ignore SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)

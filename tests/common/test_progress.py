@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from common import progress
+from bert.common import progress
 
 
 class Terminal(io.StringIO):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common import main as main_lib
-from common import outputs, remote_files, storage, tensor_files
-from common.errors import StorageError, UserError
-from training import saver
+from bert.common import main as main_lib
+from bert.common import outputs, remote_files, storage, tensor_files
+from bert.common.errors import StorageError, UserError
+from bert.training import saver
 
 
 @pytest.fixture

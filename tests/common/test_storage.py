@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import create_pretraining_data
-from common import storage
-from data import vector_files
-from data.corpus import corpus_writer
-from data.records import example_files
-from modeling.formats import conversion
-from serving import export_folder
-from tasks.squad import answers
+from bert.common import storage
+from bert.data import vector_files
+from bert.data.corpus import corpus_writer
+from bert.data.records import example_files
+from bert.modeling.formats import conversion
+from bert.serving import export_folder
+from bert.tasks.squad import answers
+from bert.training.saver import Saver
 from tests.helpers import text
-from training.saver import Saver
 
 
 @pytest.fixture

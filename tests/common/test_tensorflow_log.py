@@ -16,7 +16,7 @@ class config:
 """
 PROGRAM = """
 import gc, os, sys
-from common import tensorflow_log
+from bert.common import tensorflow_log
 sys.stderr.write("before\\n")
 tensorflow_log.hold_back_import(lambda: sys.stderr.write("starts\\n"))
 try:

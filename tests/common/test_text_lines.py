@@ -6,11 +6,11 @@ import pickle
 
 import pytest
 
-from common import text_lines
-from common.errors import UserError
-from data import tables
-from data.corpus import documents
-from data.text import vocabulary
+from bert.common import text_lines
+from bert.common.errors import UserError
+from bert.data import tables
+from bert.data.corpus import documents
+from bert.data.text import vocabulary
 
 
 @pytest.fixture(params=["text", "text.gz"])

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from data import batching
+from bert.data import batching
 
 
 def test_lengths_are_few_and_end_with_the_longest():

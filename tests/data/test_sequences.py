@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from data import sequences
+from bert.data import sequences
 
 CLS, SEP = 2, 3
 

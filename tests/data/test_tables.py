@@ -2,8 +2,8 @@ import gzip
 
 import pytest
 
-from common.errors import UserError
-from data import tables
+from bert.common.errors import UserError
+from bert.data import tables
 
 
 def write(tmp_path, name, content):

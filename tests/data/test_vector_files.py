@@ -6,9 +6,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from common.errors import UserError
-from data import vector_files
-from data.vector_files import Vectors
+from bert.common.errors import UserError
+from bert.data import vector_files
+from bert.data.vector_files import Vectors
 
 RNG = np.random.default_rng(3)
 

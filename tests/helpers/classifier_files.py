@@ -4,13 +4,13 @@ import pathlib
 import random
 import types
 
-from common import flags, tensor_files
-from data.text.tokenizer import Tokenizer
-from modeling import task_models
-from serving import graphs
-from tasks.classification import export
-from tasks.classification.examples import CLASSES, Labels
-from tasks.classification.settings import Settings
+from bert.common import flags, tensor_files
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling import task_models
+from bert.serving import graphs
+from bert.tasks.classification import export
+from bert.tasks.classification.examples import CLASSES, Labels
+from bert.tasks.classification.settings import Settings
 from tests.helpers import model_files, small
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"

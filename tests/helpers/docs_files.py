@@ -7,9 +7,9 @@ import pathlib
 import random
 import shutil
 
-from common import tensor_files
-from modeling.encoder import build_encoder
-from modeling.models import build_pretraining_model
+from bert.common import tensor_files
+from bert.modeling.encoder import build_encoder
+from bert.modeling.models import build_pretraining_model
 from tests.helpers import (
     classifier_files,
     library_files,

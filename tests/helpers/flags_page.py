@@ -5,8 +5,8 @@ python -m tests.helpers.flags_page > docs/flags.md
 
 import importlib
 
-from common import flags
-from tasks import finetuning_settings, settings
+from bert.common import flags
+from bert.tasks import finetuning_settings, settings
 
 SCRIPTS = (
     "prepare_corpus",

@@ -5,12 +5,12 @@ import unicodedata
 import numpy as np
 import tensorflow as tf
 
-from data.text import (
+from bert.data.text import (
     tokenization,
     unicode_tables,
     vocabulary,
 )
-from data.text.tokenizer import Tokenizer
+from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import original_tokenization
 
 BLOCKS = [

@@ -9,9 +9,9 @@ import threading
 
 import tensorflow as tf
 
-from common import flags
-from serving.http import rest, server
-from serving.http.settings import Settings
+from bert.common import flags
+from bert.serving.http import rest, server
+from bert.serving.http.settings import Settings
 
 
 def settings_of(**changes) -> Settings:

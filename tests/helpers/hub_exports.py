@@ -9,10 +9,10 @@ import keras
 import numpy as np
 
 import export_hub
-from common import main as main_lib
-from common import tensor_files
-from modeling import models
-from modeling.config import BertConfig
+from bert.common import main as main_lib
+from bert.common import tensor_files
+from bert.modeling import models
+from bert.modeling.config import BertConfig
 from tests.helpers import model_files, small, text
 
 V = len(text.VOCABULARY)

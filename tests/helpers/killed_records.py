@@ -10,8 +10,8 @@ MODULES = ("create_pretraining_data",)  # imports all that a run needs
 def create(argv: list[str], partition_bytes: int) -> int:
     """Runs create_pretraining_data in this process; returns its exit code."""
     import create_pretraining_data
-    from common import main as main_lib
-    from data.corpus import documents
+    from bert.common import main as main_lib
+    from bert.data.corpus import documents
 
     documents.PARTITION_BYTES = partition_bytes
     argv = ["create_pretraining_data", *argv]

@@ -12,14 +12,14 @@ from tests.helpers import run_folders
 
 MODULES = (  # all that a run imports, also late
     "run_pretraining",
-    "data.pretraining.dynamic_masking",
-    "data.records.reader",
-    "data.records.shard_check",
-    "modeling.checkpoints",
-    "modeling.models",
-    "modeling.losses",
-    "training.loop",
-    "training.distribution",
+    "bert.data.pretraining.dynamic_masking",
+    "bert.data.records.reader",
+    "bert.data.records.shard_check",
+    "bert.modeling.checkpoints",
+    "bert.modeling.models",
+    "bert.modeling.losses",
+    "bert.training.loop",
+    "bert.training.distribution",
 )
 
 
@@ -60,7 +60,7 @@ def pretrain(argv: list[str], replicas: int = 1) -> int:
     import tensorflow as tf
 
     import run_pretraining
-    from common import main as main_lib
+    from bert.common import main as main_lib
 
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(
@@ -97,7 +97,7 @@ def pretrain_and_die(argv: list[str], function: str, word: str) -> int:
 
 def save_for_ever(folder: str, first: int, megabytes: int) -> None:
     """Saves checkpoints whose every number is their step."""
-    from training.saver import Saver
+    from bert.training.saver import Saver
 
     saver = Saver(folder, keep_max=2)
     saver.sweep()
@@ -113,7 +113,7 @@ def save_for_ever(folder: str, first: int, megabytes: int) -> None:
 
 def digest(folder, step: int) -> str:
     """sha256 over the names and bits of weights, moments and step."""
-    from common import tensor_files
+    from bert.common import tensor_files
 
     values = tensor_files.read(os.path.join(folder, f"model.ckpt-{step}"))
     found = hashlib.sha256()

@@ -5,11 +5,11 @@ import pathlib
 
 import numpy as np
 
-from common import tensor_files
-from data.text.tokenizer import Tokenizer
-from modeling import task_models
-from modeling.formats import conversion
-from modeling.models import build_pretraining_model
+from bert.common import tensor_files
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling import task_models
+from bert.modeling.formats import conversion
+from bert.modeling.models import build_pretraining_model
 from tests.helpers import model_files, small, text
 
 V = len(text.VOCABULARY)

@@ -5,8 +5,8 @@ import pathlib
 import keras
 import numpy as np
 
-from modeling import checkpoints
-from modeling.config import BertConfig
+from bert.modeling import checkpoints
+from bert.modeling.config import BertConfig
 from tests.helpers import small, text
 
 

@@ -9,9 +9,9 @@ several words are those of ALBERT.
 import dataclasses
 import random
 
-from data import sequences
-from data.pretraining.masking import Vocabulary
-from data.pretraining.settings import InstanceSettings
+from bert.data import sequences
+from bert.data.pretraining.masking import Vocabulary
+from bert.data.pretraining.settings import InstanceSettings
 
 Document = list[list[int]]  # sentences of ids
 

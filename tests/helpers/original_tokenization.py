@@ -13,7 +13,7 @@ import zlib
 
 import numpy as np
 
-from data.text import unicode_tables as tables
+from bert.data.text import unicode_tables as tables
 
 # Characters with another meaning since Unicode 15, none of them assigned
 # before; of 15.1, nothing is added.

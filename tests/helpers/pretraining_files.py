@@ -6,9 +6,9 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from data import features
-from data.records import encoding, frames, writer
-from data.text.tokenizer import Tokenizer
+from bert.data import features
+from bert.data.records import encoding, frames, writer
+from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import run_folders, small
 from tests.helpers.small import P, S
 

@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 
-from data import features, sequences
-from data.pretraining import masking, packing, records
-from data.pretraining.instances import TokenizedDocuments
-from data.pretraining.settings import InstanceSettings
+from bert.data import features, sequences
+from bert.data.pretraining import masking, packing, records
+from bert.data.pretraining.instances import TokenizedDocuments
+from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers.original_instances import Instance
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4

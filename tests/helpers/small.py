@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from data import features
-from modeling.config import BertConfig
+from bert.data import features
+from bert.modeling.config import BertConfig
 
 B, S, P, V = 2, 11, 3, 97
 L, H, A, INTERMEDIATE, POSITIONS = 2, 15, 5, 19, 13

@@ -9,8 +9,8 @@ So a small corpus has work for several processes.
 import importlib
 import sys
 
-from common import main as common_main
-from data.corpus import documents, raw_text, word_counts
+from bert.common import main as common_main
+from bert.data.corpus import documents, raw_text, word_counts
 
 PROGRAM = "from tests.helpers import small_parts; small_parts.main()"
 

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 # Runs scripts in one process; prints exit code, output and log of each.
 IN_TURN = """
 import contextlib, importlib, io, json, sys
-from common import main
+from bert.common import main
 
 ended = []
 for argv in json.load(sys.stdin):

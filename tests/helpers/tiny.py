@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from modeling import dropout, precision
-from training import steps
-from training.optimization import AdamWeightDecay
+from bert.modeling import dropout, precision
+from bert.training import steps
+from bert.training.optimization import AdamWeightDecay
 
 ROWS, WIDTH = 8, 5
 

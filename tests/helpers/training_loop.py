@@ -3,12 +3,12 @@
 import numpy as np
 import tensorflow as tf
 
-from modeling import dropout, losses
-from modeling.models import build_pretraining_model
+from bert.modeling import dropout, losses
+from bert.modeling.models import build_pretraining_model
+from bert.training import loop, steps
+from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
+from bert.training.saver import Saver
 from tests.helpers import run_folders, small
-from training import loop, steps
-from training.optimization import AdamWeightDecay, WarmupLinearDecay
-from training.saver import Saver
 
 ROWS, STEPS = 4, 7
 

@@ -28,7 +28,7 @@ from benchmarks import (
     tokenization,
     vocabulary,
 )
-from data.pretraining.settings import InstanceSettings
+from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers import classifier_files, small
 from tests.helpers import text as texts
 from tests.helpers.small import B, P, S, V

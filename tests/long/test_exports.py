@@ -9,9 +9,9 @@ import pytest
 
 import bert
 import convert_checkpoint
-from common import tensor_files
-from data.text import tokenizer_files
-from modeling import task_models
+from bert.common import tensor_files
+from bert.data.text import tokenizer_files
+from bert.modeling import task_models
 from tests.helpers import model_files
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -14,17 +14,17 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from checks import model, saved_model_scan
-from common.errors import UserError
-from data import features, tables
-from data.corpus import documents, raw_text
-from data.records import manifest, reader, shard_check
-from data.text import tokenizer_files, vocabulary
-from modeling.config import BertConfig
-from modeling.formats import huggingface, model_folder
-from tasks.ner import conll
-from tasks.squad import examples as squad
-from tasks.swag import examples as swag
+from bert.checks import model, saved_model_scan
+from bert.common.errors import UserError
+from bert.data import features, tables
+from bert.data.corpus import documents, raw_text
+from bert.data.records import manifest, reader, shard_check
+from bert.data.text import tokenizer_files, vocabulary
+from bert.modeling.config import BertConfig
+from bert.modeling.formats import huggingface, model_folder
+from bert.tasks.ner import conll
+from bert.tasks.squad import examples as squad
+from bert.tasks.swag import examples as swag
 from tests.bad_inputs import good_files
 
 FILES = int(os.environ.get("FUZZ_FILES", "2000"))

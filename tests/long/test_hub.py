@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import convert_checkpoint
-from modeling import hub
+from bert.modeling import hub
 from tests.helpers import hub_exports
 
 ROOT = pathlib.Path(__file__).parents[2]

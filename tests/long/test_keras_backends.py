@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from modeling import task_models
+from bert.modeling import task_models
 from tests.helpers import keras_backends, small
 
 ROOT = pathlib.Path(__file__).parents[2]

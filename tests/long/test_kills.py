@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 
+from bert.training.saver import Saver
 from tests.helpers import killed_runs
 from tests.helpers.fork_server import ForkServer
-from training.saver import Saver
 
 pytestmark = pytest.mark.long
 PRETRAIN = "tests.helpers.killed_runs:pretrain"
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server():
-    with ForkServer(*killed_runs.MODULES, "training.saver") as server:
+    with ForkServer(*killed_runs.MODULES, "bert.training.saver") as server:
         yield server
 
 

@@ -5,7 +5,7 @@ Screenshots are kept in the folder of the test: `--basetemp=shots` names it.
 
 import pytest
 
-from reports import page, run_files
+from bert.reports import page, run_files
 from tests.helpers import (
     browser,
     report_files,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import convert_checkpoint
-from common import tensor_files
-from data.text import tokenization
-from modeling import checkpoints, models, task_models
-from modeling.config import BertConfig
+from bert.common import tensor_files
+from bert.data.text import tokenization
+from bert.modeling import checkpoints, models, task_models
+from bert.modeling.config import BertConfig
 from tests.helpers import model_files, small
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from data.corpus import documents
+from bert.data.corpus import documents
 from tests.helpers import run_folders, small_parts, text
 from tests.helpers.process_ends import Orphans, children
 

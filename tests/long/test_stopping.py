@@ -6,9 +6,9 @@ import signal
 import pytest
 
 import run_swag
+from bert.training import logs
+from bert.training.saver import Saver
 from tests.helpers import killed_runs, model_files, swag_files
-from training import logs
-from training.saver import Saver
 
 pytestmark = pytest.mark.long
 STEPS = 13

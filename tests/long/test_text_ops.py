@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from data.text import tokenization
+from bert.data.text import tokenization
 from tests.helpers import hard_texts
 from tests.helpers.original_tokenization import MODES, known
 from tests.helpers.original_tokenization import words as restated

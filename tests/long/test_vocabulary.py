@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks.vocabulary import run
-from data.text import vocabulary
+from bert.data.text import vocabulary
 from tests.helpers import text
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "create_vocab.py"

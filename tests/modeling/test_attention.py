@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import attention, fused_ops, layers, precision
-from modeling.encoder import build_encoder
+from bert.modeling import attention, fused_ops, layers, precision
+from bert.modeling.encoder import build_encoder
 from tests.helpers import small
 from tests.helpers.small import A, B, L, S
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common import tensor_files
-from common.errors import UserError
-from modeling import checkpoints
-from modeling.config import BertConfig
-from modeling.models import build_pretraining_model
-from modeling.task_models import build_classifier, build_span_model
+from bert.common import tensor_files
+from bert.common.errors import UserError
+from bert.modeling import checkpoints
+from bert.modeling.config import BertConfig
+from bert.modeling.models import build_pretraining_model
+from bert.modeling.task_models import build_classifier, build_span_model
+from bert.training import optimization, saver
 from tests.helpers import small
-from training import optimization, saver
 
 
 def published(config: BertConfig) -> dict[str, list[int]]:

@@ -5,9 +5,9 @@ import pathlib
 
 import pytest
 
-from common.errors import UserError
-from modeling.config import BertConfig
-from modeling.encoder import build_encoder
+from bert.common.errors import UserError
+from bert.modeling.config import BertConfig
+from bert.modeling.encoder import build_encoder
 from tests.helpers import small
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs"

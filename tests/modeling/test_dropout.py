@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import dropout
-from modeling.dropout import Dropout, dropout_seed
+from bert.modeling import dropout
+from bert.modeling.dropout import Dropout, dropout_seed
 
 ONES = tf.ones([101, 103])
 

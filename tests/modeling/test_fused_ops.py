@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import features
-from data.records import reader
-from modeling import dropout, fused_ops, layers, losses, precision, task_models
-from modeling.models import build_pretraining_model
+from bert.data import features
+from bert.data.records import reader
+from bert.modeling import (
+    dropout,
+    fused_ops,
+    layers,
+    losses,
+    precision,
+    task_models,
+)
+from bert.modeling.models import build_pretraining_model
 from tests.helpers import small
 
 FUSED, REMAT = (

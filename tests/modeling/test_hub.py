@@ -11,8 +11,8 @@ import keras
 import numpy as np
 import pytest
 
-from common.errors import UserError
-from modeling import hub
+from bert.common.errors import UserError
+from bert.modeling import hub
 from tests.helpers import hub_exports
 from tests.helpers.hub_exports import HEAD
 from tests.helpers.small import B, L, P, S
@@ -150,7 +150,7 @@ def test_a_functional_model_fine_tunes_and_comes_back(exports, rows, tmp_path):
 ELSEWHERE = """
 import sys
 import keras, numpy as np
-from modeling import hub
+from bert.modeling import hub
 with hub.trust_models("model.keras"):
     model = keras.saving.load_model("model.keras")
 model.save("model.keras")  # over the file that it was loaded from

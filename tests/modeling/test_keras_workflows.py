@@ -10,10 +10,10 @@ import pytest
 import tensorflow as tf
 
 import bert
-from common.errors import UserError
-from modeling import encoder, models, precision, task_models
+from bert.common.errors import UserError
+from bert.modeling import encoder, models, precision, task_models
+from bert.training import optimization
 from tests.helpers import small
-from training import optimization
 
 ROOT = pathlib.Path(__file__).parents[2]
 ROWS = 6

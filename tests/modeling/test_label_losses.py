@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import task_losses
-from tasks.classification import metrics
-from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
+from bert.modeling import task_losses
+from bert.tasks.classification import metrics
+from bert.tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 
 B, C = 7, 3
 SUMS = {

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoints, dropout, layers
-from modeling.encoder import build_encoder
-from modeling.models import build_pretraining_model
+from bert.modeling import checkpoints, dropout, layers
+from bert.modeling.encoder import build_encoder
+from bert.modeling.models import build_pretraining_model
 from tests.helpers import numpy_bert, small
 from tests.helpers.small import A, B, H, L, S
 

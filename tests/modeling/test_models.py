@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from modeling import checkpoints, layers
-from modeling.encoder import build_encoder
-from modeling.models import build_pretraining_model
+from bert.modeling import checkpoints, layers
+from bert.modeling.encoder import build_encoder
+from bert.modeling.models import build_pretraining_model
 from tests.helpers import numpy_bert, small
 from tests.helpers.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S, V
 

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.pretraining.settings import InstanceSettings
-from modeling import dropout, losses
-from modeling.models import build_pretraining_model
+from bert.data.pretraining.settings import InstanceSettings
+from bert.modeling import dropout, losses
+from bert.modeling.models import build_pretraining_model
+from bert.training import steps
+from bert.training.optimization import AdamWeightDecay
 from tests.helpers import small, tiny
 from tests.helpers.pretraining_rows import (
     FIRST,
@@ -18,8 +20,6 @@ from tests.helpers.pretraining_rows import (
     to_instances,
     vocabulary,
 )
-from training import steps
-from training.optimization import AdamWeightDecay
 
 OPTIONS = InstanceSettings(
     max_seq_length=61, max_predictions_per_seq=11, pack_sequences=True

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common.errors import UserError
-from modeling import heads, losses, precision
-from modeling.models import build_pretraining_model
+from bert.common.errors import UserError
+from bert.modeling import heads, losses, precision
+from bert.modeling.models import build_pretraining_model
+from bert.training import distribution
 from tests.helpers import small, tiny
-from training import distribution
 
 ONE = tf.distribute.OneDeviceStrategy("CPU:0")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import losses
+from bert.modeling import losses
 from tests.helpers import small
 from tests.helpers.numpy_bert import log_softmax
 from tests.helpers.small import P, V

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import task_losses
+from bert.modeling import task_losses
 from tests.helpers.numpy_bert import log_softmax
 
 B, S = 3, 7

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from modeling import checkpoints, dropout, task_models
+from bert.modeling import checkpoints, dropout, task_models
 from tests.helpers import numpy_bert, small
 from tests.helpers.small import A, B, H, L, S
 

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from modeling import checkpoints, task_losses, task_models
+from bert.modeling import checkpoints, task_losses, task_models
 from tests.helpers import numpy_bert, small
 from tests.helpers.numpy_bert import log_softmax
 from tests.helpers.small import A, B, H, L, S

@@ -1,6 +1,6 @@
 """Views of answers."""
 
-from reports import answers
+from bert.reports import answers
 
 
 def test_labels_are_bars_from_the_most_probable():

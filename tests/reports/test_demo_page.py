@@ -6,9 +6,9 @@ import urllib.request
 
 import pytest
 
-from common.errors import UserError
-from reports import demo_page
-from reports.demo_page import Field, Form
+from bert.common.errors import UserError
+from bert.reports import demo_page
+from bert.reports.demo_page import Field, Form
 from tests.helpers.html_page import Page
 
 EVIL = "</textarea><script>alert(1)</script>"

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from common import flags
-from reports import drawing
-from reports.drawing import draw_trained  # before the tests replace it
-from tasks.pretraining.settings import Settings
+from bert.common import flags
+from bert.reports import drawing
+from bert.reports.drawing import draw_trained  # before the tests replace it
+from bert.tasks.pretraining.settings import Settings
 from tests.helpers import report_files
 
 

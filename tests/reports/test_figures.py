@@ -2,7 +2,7 @@
 
 import re
 
-from reports import figures
+from bert.reports import figures
 from tests.helpers.html_page import Page
 
 FIGURE = figures.Figure(

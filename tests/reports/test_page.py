@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from common.errors import UserError
-from reports import contents, page, run_files
+from bert.common.errors import UserError
+from bert.reports import contents, page, run_files
 from tests.helpers import report_files
 from tests.helpers.html_page import Page
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from common import locks
-from modeling.config import BertConfig
+from bert.common import locks
+from bert.modeling.config import BertConfig
 from tests.helpers import small
 from tests.helpers.pretraining_files import write_records
 
@@ -19,7 +19,7 @@ TRAIN = ("pretraining", "classifier", "squad", "ner", "swag")
 PROGRAM = """
 import importlib, sys
 sys.modules["tensorflow"] = None
-from common import main
+from bert.common import main
 for command in sys.stdin:
     argv = command.split()
     assert main.run(importlib.import_module(argv[0]).main, argv) == 2

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import flops
-from modeling import losses, models
-from modeling.config import BertConfig
+from bert.modeling import losses, models
+from bert.modeling.config import BertConfig
 from tests.helpers import small
 from tests.helpers.small import B, P, S
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import run_pretraining
+from bert.training.saver import Saver
 from tests.helpers import small
 from tests.helpers.pretraining_files import write_records
 from tests.helpers.small import S
-from training.saver import Saver
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ import pytest
 import tensorflow as tf
 
 import convert_checkpoint
-from common import tensor_files
-from data.text import tokenizer_files
-from modeling import models, task_models
-from modeling.config import BertConfig
-from modeling.formats import (
+from bert.common import tensor_files
+from bert.data.text import tokenizer_files
+from bert.modeling import models, task_models
+from bert.modeling.config import BertConfig
+from bert.modeling.formats import (
     conversion,
     model_folder,
     model_garden,

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 import tokenizers
 
-from common import tensor_files
-from data.text import tokenization, tokenizer_files
-from modeling import models, task_models
-from modeling.formats import conversion, portable
+from bert.common import tensor_files
+from bert.data.text import tokenization, tokenizer_files
+from bert.modeling import models, task_models
+from bert.modeling.formats import conversion, portable
 from tests.helpers import model_files, small
 
 

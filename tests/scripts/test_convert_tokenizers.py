@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from data.text import tokenizer_files
-from modeling import models
-from modeling.formats import conversion, huggingface
-from modeling.formats.conversion_settings import TARGETS
-from modeling.formats.model_folder import ModelFolder
+from bert.data.text import tokenizer_files
+from bert.modeling import models
+from bert.modeling.formats import conversion, huggingface
+from bert.modeling.formats.conversion_settings import TARGETS
+from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import model_files, small, text
 
 

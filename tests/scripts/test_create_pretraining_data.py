@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 import create_pretraining_data
-from data.corpus import documents
+from bert.data.corpus import documents
 from tests.helpers import full_disk, text
 
 S, P = 31, 5

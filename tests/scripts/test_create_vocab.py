@@ -5,8 +5,8 @@ import os
 import pytest
 
 import create_vocab
-from data.corpus import word_counts
-from data.text import tokenization, vocabulary, vocabulary_slots
+from bert.data.corpus import word_counts
+from bert.data.text import tokenization, vocabulary, vocabulary_slots
 from tests.helpers import text
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import demo
-from common import tensor_files
-from common.errors import UserError
-from modeling.encoder import build_encoder
-from modeling.models import build_pretraining_model
-from reports import demo_page
-from serving import asking, export_folder
+from bert.common import tensor_files
+from bert.common.errors import UserError
+from bert.modeling.encoder import build_encoder
+from bert.modeling.models import build_pretraining_model
+from bert.reports import demo_page
+from bert.serving import asking, export_folder
 from tests.helpers import model_files
 from tests.helpers.html_page import Page
 

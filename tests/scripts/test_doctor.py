@@ -8,10 +8,10 @@ import pytest
 
 import create_pretraining_data
 import doctor
-from data import features
-from data.records import encoding, reader
-from data.records import writer as records
-from data.text.tokenizer import Tokenizer
+from bert.data import features
+from bert.data.records import encoding, reader
+from bert.data.records import writer as records
+from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import model_files, pretraining_files, small, text
 
 pytestmark = pytest.mark.slow

@@ -5,9 +5,9 @@ import math
 
 import pytest
 
-from modeling import models
+from bert.modeling import models
+from bert.training import saver
 from tests.helpers import model_files, small, text
-from training import saver
 
 pytestmark = pytest.mark.slow
 

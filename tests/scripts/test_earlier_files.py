@@ -13,10 +13,10 @@ import pytest
 
 import run_classifier
 import run_pretraining
-from common import tensor_files
-from common.storage import size
+from bert.common import tensor_files
+from bert.common.storage import size
+from bert.training import saver
 from tests.helpers import archives, run_folders
-from training import saver
 
 EARLIER = pathlib.Path(__file__).parents[1] / "fixtures" / "earlier"
 

@@ -5,7 +5,7 @@ import pathlib
 import re
 import runpy
 
-from common import flags
+from bert.common import flags
 
 ROOT = pathlib.Path(__file__).parents[2]
 corpus = runpy.run_path(str(ROOT / "examples" / "docstring_corpus.py"))

@@ -11,14 +11,14 @@ import pytest
 import tensorflow as tf
 
 import export_hub
-from common import tensor_files
-from common.errors import UserError
-from modeling import encoder, hub, models
-from modeling.formats import conversion
-from modeling.formats.model_folder import ModelFolder
-from serving import export_hub as hub_export
-from serving import hub as serving_hub
-from serving import hub_settings
+from bert.common import tensor_files
+from bert.common.errors import UserError
+from bert.modeling import encoder, hub, models
+from bert.modeling.formats import conversion
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.serving import export_hub as hub_export
+from bert.serving import hub as serving_hub
+from bert.serving import hub_settings
 from tests.helpers import hub_exports, model_files, text
 from tests.helpers.small import H, S
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import extract_features
-from common import tensor_files
-from data.text import tokenization
-from modeling.encoder import build_encoder
+from bert.common import tensor_files
+from bert.data.text import tokenization
+from bert.modeling.encoder import build_encoder
 from tests.helpers import model_files, small, text
 
 S, L, H = 13, small.L, small.H

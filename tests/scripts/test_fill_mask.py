@@ -8,11 +8,11 @@ import pytest
 import create_pretraining_data
 import fill_mask
 import run_pretraining
-from common import tensor_files
-from modeling.formats import model_folder
-from modeling.formats.model_folder import ModelFolder
-from modeling.models import build_pretraining_model
-from tasks.fill_mask import run
+from bert.common import tensor_files
+from bert.modeling.formats import model_folder
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.models import build_pretraining_model
+from bert.tasks.fill_mask import run
 from tests.helpers import model_files, small, text
 
 

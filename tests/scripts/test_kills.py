@@ -27,8 +27,8 @@ def folder(tmp_path_factory):
 
 SCRATCH = ".partial"
 KILLS = (  # function and word of the call, what is left, where the next starts
-    ("training.logs.say", "step 3/13 ", [], None),
-    ("training.saver.Saver._describe", "model.ckpt-12", [SCRATCH], "8"),
+    ("bert.training.logs.say", "step 3/13 ", [], None),
+    ("bert.training.saver.Saver._describe", "model.ckpt-12", [SCRATCH], "8"),
     (
         "os.replace",
         "killed/model.ckpt-12.json",

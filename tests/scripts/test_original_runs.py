@@ -8,11 +8,11 @@ import tensorflow as tf
 from tensorflow.python.framework import config
 
 import run_pretraining
-from common import tensor_files
-from data import features
-from data.records import reader
-from modeling import checkpoints, losses
-from modeling.models import build_pretraining_model
+from bert.common import tensor_files
+from bert.data import features
+from bert.data.records import reader
+from bert.modeling import checkpoints, losses
+from bert.modeling.models import build_pretraining_model
 from tests.helpers import small
 from tests.helpers.pretraining_files import tensors, write_records
 from tests.helpers.small import P, S

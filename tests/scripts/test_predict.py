@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 
 import predict
-from common import text_lines
-from common.errors import UserError
-from serving import answer_lines, asking, known_exports
+from bert.common import text_lines
+from bert.common.errors import UserError
+from bert.serving import answer_lines, asking, known_exports
 from tests.helpers.classifier_files import write_export
 
 LINES = [

@@ -7,8 +7,8 @@ import os
 import pytest
 
 import prepare_corpus
-from data.corpus import corpus_writer, raw_text
-from data.corpus import documents as corpus
+from bert.data.corpus import corpus_writer, raw_text
+from bert.data.corpus import documents as corpus
 
 BOOK = "The cat sleeps. It\nis old.\n\nThe dog\tsees it.\n"
 ARTICLES = [

@@ -6,8 +6,8 @@ import signal
 import pytest
 
 import create_pretraining_data
-from data.corpus import documents
-from data.pretraining import partitions
+from bert.data.corpus import documents
+from bert.data.pretraining import partitions
 from tests.helpers import killed_records, run_folders, text
 from tests.helpers.fork_server import ForkServer
 
@@ -82,19 +82,19 @@ def scratch(folder):
     return [x for x in os.listdir(folder) if x.startswith(".partial-")]
 
 
-MAKE = "data.pretraining.partitions.Job.make_part"
+MAKE = "bert.data.pretraining.partitions.Job.make_part"
 
 
 @pytest.mark.parametrize(
     ("function", "number", "finished"),
     [
-        ("data.corpus.documents._append", 1, 0),  # no text is whole
+        ("bert.data.corpus.documents._append", 1, 0),  # no text is whole
         (MAKE, 1, 0),
         (MAKE, 4, 3),
-        ("data.records.shuffle.write_portions", 4, 3),
+        ("bert.data.records.shuffle.write_portions", 4, 3),
         ("json.dumps", 5, 1),  # a part's records, without its counts
-        ("data.pretraining.partitions.Job.write_shard", 2, 5),
-        ("data.records.writer.write_manifest", 1, 5),
+        ("bert.data.pretraining.partitions.Job.write_shard", 2, 5),
+        ("bert.data.records.writer.write_manifest", 1, 5),
     ],
 )
 def test_a_killed_run_continues(

@@ -7,7 +7,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from data import features
+from bert.data import features
 from tests.helpers import text
 
 S, P = 64, 9

@@ -11,12 +11,12 @@ import pytest
 import tensorflow as tf
 
 import run_classifier
-from common import main as main_lib
-from common import tensor_files
-from data.text import tokenization
-from modeling import checkpoints, task_models
-from modeling.config import BertConfig
-from modeling.formats import huggingface, model_garden
+from bert.common import main as main_lib
+from bert.common import tensor_files
+from bert.data.text import tokenization
+from bert.modeling import checkpoints, task_models
+from bert.modeling.config import BertConfig
+from bert.modeling.formats import huggingface, model_garden
 from tests.helpers import classifier_files, run_folders, small, stranger
 from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
 

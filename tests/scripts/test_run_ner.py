@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import run_ner
-from common import tensor_files
-from tasks.ner import conll, entities
-from tasks.ner import metrics as scoring
+from bert.common import tensor_files
+from bert.tasks.ner import conll, entities
+from bert.tasks.ner import metrics as scoring
 from tests.helpers import model_files, names, run_folders, stranger
 
 pytestmark = pytest.mark.slow

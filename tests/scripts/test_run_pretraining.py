@@ -16,8 +16,9 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from xprof.convert import raw_to_tool_data
 
 import run_pretraining
-from common import tensor_files
-from data.records import reader
+from bert.common import tensor_files
+from bert.data.records import reader
+from bert.training.saver import Saver
 from tests.helpers import run_folders, small
 from tests.helpers.pretraining_files import (
     assert_same_bits,
@@ -26,7 +27,6 @@ from tests.helpers.pretraining_files import (
     write_records,
 )
 from tests.helpers.small import P, S
-from training.saver import Saver
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 
 import run_squad
-from common import main as main_lib
-from tasks.squad import examples as squad
-from tasks.squad import metrics as scoring
-from tasks.squad.windows import TRAINING_SCHEMA
+from bert.common import main as main_lib
+from bert.tasks.squad import examples as squad
+from bert.tasks.squad import metrics as scoring
+from bert.tasks.squad.windows import TRAINING_SCHEMA
 from tests.helpers import model_files, squad_files, stranger
 
 QUESTIONS, DEV_QUESTIONS = 97, 31

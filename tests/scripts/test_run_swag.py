@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import run_swag
-from common import tensor_files
+from bert.common import tensor_files
 from tests.helpers import model_files, run_folders, stranger
 from tests.helpers.swag_files import (
     VOCABULARY,

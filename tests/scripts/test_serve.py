@@ -13,8 +13,8 @@ import sys
 import pytest
 
 import serve
-from common import flags
-from serving.http.settings import Settings
+from bert.common import flags
+from bert.serving.http.settings import Settings
 from tests.helpers import http_server
 from tests.helpers.classifier_files import write_export
 

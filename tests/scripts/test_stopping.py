@@ -7,11 +7,11 @@ import signal
 import pytest
 
 import run_pretraining
-from data.records import records
+from bert.data.records import records
+from bert.training import logs, loop, steps
+from bert.training.saver import Saver
 from tests.helpers import killed_runs, small, training_loop
 from tests.helpers.pretraining_files import write_records
-from training import logs, loop, steps
-from training.saver import Saver
 
 pytestmark = pytest.mark.slow
 STEPS = 19  # 14 of the first phase, 5 of the second

@@ -17,14 +17,14 @@ import run_ner
 import run_pretraining
 import run_squad
 import run_swag
-from common import flags
-from common import main as common_main
-from common.errors import UserError
-from data.text import vocabulary_checks
-from modeling.formats.model_folder import ModelFolder
-from tasks.classification import hub_module
-from tasks.features import run as features
-from tasks.features import settings as features_settings
+from bert.common import flags
+from bert.common import main as common_main
+from bert.common.errors import UserError
+from bert.data.text import vocabulary_checks
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks.classification import hub_module
+from bert.tasks.features import run as features
+from bert.tasks.features import settings as features_settings
 from tests.helpers import classifier_files, small, text
 
 TASKS = {  # script -> file that it predicts

@@ -27,8 +27,8 @@ PROGRAM = """
 import json, os, sys
 import numpy as np
 import run_pretraining
-from data.records import reader
-from tasks import main as tasks_main, training_run
+from bert.data.records import reader
+from bert.tasks import main as tasks_main, training_run
 
 start, make = training_run.TrainingRun.start, reader.training_batches
 runs, sizes = [], []

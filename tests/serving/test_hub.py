@@ -12,10 +12,10 @@ import pytest
 import tensorflow as tf
 import tensorflow_hub
 
-from data import sequences
-from data.text import tokenization
-from data.text.tokenizer import Tokenizer
-from serving import hub
+from bert.data import sequences
+from bert.data.text import tokenization
+from bert.data.text.tokenizer import Tokenizer
+from bert.serving import hub
 from tests.helpers import hard_texts, hub_exports, text
 from tests.helpers.hub_exports import HEAD, V
 from tests.helpers.small import INTERMEDIATE, POSITIONS, A, B, H, L, P, S

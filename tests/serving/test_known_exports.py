@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from common import outputs, storage
-from serving import export_folder, known_exports
+from bert.common import outputs, storage
+from bert.serving import export_folder, known_exports
 
 
 @pytest.fixture

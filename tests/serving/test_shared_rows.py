@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import features
-from modeling import task_models
-from serving import shared_rows
+from bert.data import features
+from bert.modeling import task_models
+from bert.serving import shared_rows
 from tests.helpers import small
 from tests.helpers.small import rows_of
 

@@ -4,8 +4,8 @@ import math
 import numpy as np
 import pytest
 
-from tasks import class_report, eval_report
-from tasks.run_folder import RunFolder
+from bert.tasks import class_report, eval_report
+from bert.tasks.run_folder import RunFolder
 
 GOLD = [0, 0, 0, 1, 1, 2]
 FOUND = [0, 0, 1, 1, 0, 0]

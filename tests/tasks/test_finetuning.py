@@ -7,17 +7,17 @@ import types
 import numpy as np
 import pytest
 
-from common import flags, tensor_files
-from data import batching, features
-from data.records import example_files
-from modeling import checkpoints, task_losses, task_models
-from tasks import (
+from bert.common import flags, tensor_files
+from bert.data import batching, features
+from bert.data.records import example_files
+from bert.modeling import checkpoints, task_losses, task_models
+from bert.tasks import (
     finetuning_run,
     run_folder,
     settings,
     training_run,
 )
-from tasks.swag.settings import Settings
+from bert.tasks.swag.settings import Settings
 from tests.helpers import killed_runs, small
 from tests.helpers.small import S, V
 

@@ -4,7 +4,7 @@ import signal
 
 import tensorflow as tf
 
-from tasks import main as tasks_main
+from bert.tasks import main as tasks_main
 
 
 def test_a_device_without_memory_is_one_line(capsys):

@@ -7,13 +7,13 @@ import pytest
 from pyarrow import parquet
 
 import prepare_corpus
-from common import flags
-from common.errors import UserError
-from data import tables
-from tasks.classification import inputs
-from tasks.classification.inputs import TRAIN
-from tasks.classification.settings import Settings
-from tasks.swag import examples as swag
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.data import tables
+from bert.tasks.classification import inputs
+from bert.tasks.classification.inputs import TRAIN
+from bert.tasks.classification.settings import Settings
+from bert.tasks.swag import examples as swag
 
 MAILS = {
     "mail": ["the cat", "a dog", "tree", "fish"],

@@ -10,17 +10,17 @@ import pytest
 import run_ner
 import run_squad
 import run_swag
-from common import flags, tensor_files
-from data import batching, features
-from data.records import example_files
-from data.text.tokenizer import Tokenizer
-from tasks import records
-from tasks.classification.settings import Settings as ClassifierSettings
-from tasks.ner import conll, windows
-from tasks.ner.settings import Settings as NerSettings
-from tasks.squad.settings import Settings as SquadSettings
-from tasks.swag import examples as swag
-from tasks.swag.settings import Settings as SwagSettings
+from bert.common import flags, tensor_files
+from bert.data import batching, features
+from bert.data.records import example_files
+from bert.data.text.tokenizer import Tokenizer
+from bert.tasks import records
+from bert.tasks.classification.settings import Settings as ClassifierSettings
+from bert.tasks.ner import conll, windows
+from bert.tasks.ner.settings import Settings as NerSettings
+from bert.tasks.squad.settings import Settings as SquadSettings
+from bert.tasks.swag import examples as swag
+from bert.tasks.swag.settings import Settings as SwagSettings
 from tests.helpers import names, small, squad_files, swag_files
 
 S, C = 17, 4

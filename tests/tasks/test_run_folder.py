@@ -5,17 +5,17 @@ import json
 
 import pytest
 
-from common import flags, locks
-from common import main as common_main
-from common.errors import UserError
-from data.text import vocabulary
-from data.text.tokenizer import Tokenizer
-from modeling.formats.model_folder import ModelFiles, ModelFolder
-from tasks import run_folder, training_run
-from tasks.classification.settings import Settings as TaskSettings
-from tasks.features import settings as features_settings
-from tasks.pretraining.settings import Settings
-from tasks.run_folder import RunFolder
+from bert.common import flags, locks
+from bert.common import main as common_main
+from bert.common.errors import UserError
+from bert.data.text import vocabulary
+from bert.data.text.tokenizer import Tokenizer
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
+from bert.tasks import run_folder, training_run
+from bert.tasks.classification.settings import Settings as TaskSettings
+from bert.tasks.features import settings as features_settings
+from bert.tasks.pretraining.settings import Settings
+from bert.tasks.run_folder import RunFolder
 from tests.helpers import small
 
 BEFORE = {

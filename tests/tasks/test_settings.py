@@ -7,15 +7,15 @@ import pytest
 
 import run_classifier
 import run_pretraining
-from common import flags, tensor_files
-from common.errors import UserError
-from data import features
-from data.records import encoding
-from modeling import checkpoints, layer_decay, task_models
-from tasks import finetuning, settings
-from tasks.pretraining import run as pretraining_run
-from tasks.pretraining.inputs import Inputs
-from tasks.run_folder import RunFolder
+from bert.common import flags, tensor_files
+from bert.common.errors import UserError
+from bert.data import features
+from bert.data.records import encoding
+from bert.modeling import checkpoints, layer_decay, task_models
+from bert.tasks import finetuning, settings
+from bert.tasks.pretraining import run as pretraining_run
+from bert.tasks.pretraining.inputs import Inputs
+from bert.tasks.run_folder import RunFolder
 from tests.helpers import classifier_files, pretraining_files, small
 from tests.helpers.small import L, P, S
 

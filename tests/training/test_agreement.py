@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common.errors import UserError
-from training import workers
+from bert.common.errors import UserError
+from bert.training import workers
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from common.errors import UserError
-from training import cluster
-from training.cluster import Cluster, WorkerLostError
+from bert.common.errors import UserError
+from bert.training import cluster
+from bert.training.cluster import Cluster, WorkerLostError
 
 THREE = ["10.0.0.1:2222", "10.0.0.2:2223", "host-c:2224"]
 

@@ -4,8 +4,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config
 
-from common.errors import UserError
-from training import distribution
+from bert.common.errors import UserError
+from bert.training import distribution
 
 
 def test_auto_without_gpus_is_one_device():

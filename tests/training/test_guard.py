@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common.errors import UserError
-from common.progress import quantity
+from bert.common.errors import UserError
+from bert.common.progress import quantity
+from bert.training import guard, loop
 from tests.helpers import tiny
 from tests.helpers.training_loop import make_trainer
-from training import guard, loop
 
 
 def train(made, folder, *poisons, **changed):

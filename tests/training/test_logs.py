@@ -3,9 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
+from bert.training import logs
+from bert.training.logs import RunningSums
 from tests.helpers import tiny
-from training import logs
-from training.logs import RunningSums
 
 
 def test_an_objective_without_answers_has_no_accuracy(capsys):

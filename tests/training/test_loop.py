@@ -9,9 +9,11 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config
 
-from common.errors import UserError
-from modeling import checkpoints, losses
-from modeling.models import build_pretraining_model
+from bert.common.errors import UserError
+from bert.modeling import checkpoints, losses
+from bert.modeling.models import build_pretraining_model
+from bert.training import logs, loop
+from bert.training.saver import Saver
 from tests.helpers import small, tiny
 from tests.helpers.numpy_bert import NumpyAdam
 from tests.helpers.training_loop import (
@@ -23,8 +25,6 @@ from tests.helpers.training_loop import (
     schedule,
     train,
 )
-from training import logs, loop
-from training.saver import Saver
 
 pytestmark = pytest.mark.slow
 

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common.errors import UserError
-from modeling import checkpoints
-from modeling.models import build_pretraining_model
+from bert.common.errors import UserError
+from bert.modeling import checkpoints
+from bert.modeling.models import build_pretraining_model
+from bert.training import optimization
+from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 from tests.helpers import small
 from tests.helpers.numpy_bert import NumpyAdam
-from training import optimization
-from training.optimization import AdamWeightDecay, WarmupLinearDecay
 
 
 def expected_rate(step, peak, total, warmup):

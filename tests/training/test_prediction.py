@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training import distribution, prediction
+from bert.training import distribution, prediction
 
 
 @pytest.mark.parametrize("kind", ["one_device", "mirrored"])

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from training.preemption import Preemption
+from bert.training.preemption import Preemption
 
 PROGRAM = """
 import os, signal, sys
-from training.preemption import Abandoned, Preemption
+from bert.training.preemption import Abandoned, Preemption
 def send(name):
     os.kill(os.getpid(), getattr(signal, name))
 with Preemption() as preemption:

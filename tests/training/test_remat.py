@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import fused_ops, losses, precision
-from modeling.models import build_pretraining_model
+from bert.modeling import fused_ops, losses, precision
+from bert.modeling.models import build_pretraining_model
+from bert.training import steps
+from bert.training.optimization import AdamWeightDecay
 from tests.helpers import small, tiny
-from training import steps
-from training.optimization import AdamWeightDecay
 
 pytestmark = pytest.mark.slow
 ROWS = 8

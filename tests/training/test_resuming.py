@@ -8,11 +8,11 @@ from tensorboard.backend.event_processing.event_accumulator import (
     EventAccumulator,
 )
 
-from common.errors import UserError
+from bert.common.errors import UserError
+from bert.training import logs, loop
+from bert.training.saver import Saver
 from tests.helpers import tiny
 from tests.helpers.training_loop import make_trainer
-from training import logs, loop
-from training.saver import Saver
 
 
 class Run:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common import storage, tensor_files
-from common.errors import UserError
+from bert.common import storage, tensor_files
+from bert.common.errors import UserError
+from bert.training.saver import Saver
 from tests.helpers import tiny
-from training.saver import Saver
 
 VALUES = {
     "a/kernel": np.arange(6.0, dtype="f4").reshape(2, 3),

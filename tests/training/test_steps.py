@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.distribute import mirrored_run, mirrored_strategy
 
-from common.errors import UserError
-from modeling.dropout import Dropout
-from modeling.models import build_pretraining_model
+from bert.common.errors import UserError
+from bert.modeling.dropout import Dropout
+from bert.modeling.models import build_pretraining_model
+from bert.training import distribution, steps
 from tests.helpers import small, tiny
-from training import distribution, steps
 
 
 @pytest.fixture(scope="module")

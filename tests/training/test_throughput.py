@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from training import logs
+from bert.training import logs
 
 
 @pytest.fixture

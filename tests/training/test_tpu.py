@@ -13,13 +13,13 @@ import keras
 import pytest
 import tensorflow as tf
 
-from data import batching, features
-from data.records import example_files, reader
-from modeling import fused_ops, losses, models, task_losses, task_models
-from tasks.classification import examples
-from tasks.squad import windows
+from bert.data import batching, features
+from bert.data.records import example_files, reader
+from bert.modeling import fused_ops, losses, models, task_losses, task_models
+from bert.tasks.classification import examples
+from bert.tasks.squad import windows
+from bert.training import optimization, steps
 from tests.helpers import small
-from training import optimization, steps
 
 pytestmark = pytest.mark.slow
 ROWS, REPLICAS, CHOICES = 16, 8, 3

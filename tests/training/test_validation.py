@@ -2,11 +2,11 @@
 
 import pytest
 
+from bert.training import loop
+from bert.training.logs import TrainingLog
+from bert.training.preemption import Preemption
 from tests.helpers import tiny
 from tests.helpers.training_loop import make_trainer
-from training import loop
-from training.logs import TrainingLog
-from training.preemption import Preemption
 
 VALUES = [3.0, 2.0, 2.0, 2.5, 5.0, 1.0]
 

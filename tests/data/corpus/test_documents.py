@@ -5,9 +5,9 @@ import gzip
 import numpy as np
 import pytest
 
-from common import storage
-from common.errors import UserError
-from data.corpus import documents as corpus
+from bert.common import storage
+from bert.common.errors import UserError
+from bert.data.corpus import documents as corpus
 
 
 def write(path, content):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from data.corpus import groups
+from bert.data.corpus import groups
 
 
 def test_one_group_has_as_many_passes_as_without_groups():

@@ -7,8 +7,8 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.corpus import pair_merging
-from data.corpus.vocabulary_learner import _alphabet
+from bert.data.corpus import pair_merging
+from bert.data.corpus.vocabulary_learner import _alphabet
 
 
 def peer(words, alphabet, size, min_frequency):

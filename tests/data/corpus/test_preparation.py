@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from data.corpus import corpus_writer, preparation
+from bert.data.corpus import corpus_writer, preparation
 
 
 @pytest.mark.parametrize(

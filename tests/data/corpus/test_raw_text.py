@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from common import processes, progress
-from common.errors import UserError
-from data.corpus import raw_text
+from bert.common import processes, progress
+from bert.common.errors import UserError
+from bert.data.corpus import raw_text
 
 # Text drawn by hypothesis seldom ends a sentence.
 FRAGMENTS = st.sampled_from(

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from data.corpus import vocabulary_fit
+from bert.data.corpus import vocabulary_fit
 
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] a ab ##b ##c c".split()
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import UserError
-from data.corpus import vocabulary_learner
-from data.text import tokenization
+from bert.common.errors import UserError
+from bert.data.corpus import vocabulary_learner
+from bert.data.text import tokenization
 
 ROOT = Path(__file__).parents[3]
 
@@ -115,7 +115,7 @@ def test_kept_words_have_tokens_and_the_size_is_respected(
 LEARN = """
 import sys
 from collections import Counter
-from data.corpus import vocabulary_learner
+from bert.data.corpus import vocabulary_learner
 letters = "abcdefghijk"
 words = {a + b + c for a in letters for b in letters for c in letters}
 tokens = vocabulary_learner.learn_vocabulary(

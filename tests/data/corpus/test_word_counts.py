@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import UserError
-from data.corpus import word_counts
-from data.text import tokenization
+from bert.common.errors import UserError
+from bert.data.corpus import word_counts
+from bert.data.text import tokenization
 
 
 def test_words_are_counted_as_the_tokenizer_splits_them():

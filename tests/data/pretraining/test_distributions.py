@@ -12,8 +12,8 @@ import random
 import numpy as np
 import pytest
 
-from data import features
-from data.pretraining.settings import InstanceSettings
+from bert.data import features
+from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers import original_instances
 from tests.helpers.pretraining_rows import (
     FIRST,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import features
-from data.pretraining import dynamic_masking
-from data.pretraining.settings import InstanceSettings
+from bert.data import features
+from bert.data.pretraining import dynamic_masking
+from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers import pretraining_rows
 from tests.helpers.pretraining_rows import FIRST
 

@@ -11,8 +11,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.pretraining import records
-from data.pretraining.settings import InstanceSettings
+from bert.data.pretraining import records
+from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers.pretraining_rows import (
     FIRST,
     make_instances,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import features, sequences
-from data.pretraining import draws, masking
-from data.pretraining.settings import InstanceSettings
+from bert.data import features, sequences
+from bert.data.pretraining import draws, masking
+from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers.pretraining_rows import CLS, FIRST, MASK, SEP, vocabulary
 
 

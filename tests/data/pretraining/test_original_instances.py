@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.pretraining.settings import InstanceSettings
+from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers import original_instances
 from tests.helpers.pretraining_rows import (
     FIRST,

@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from data.pretraining import draws, masking, packing
-from data.pretraining.settings import InstanceSettings
+from bert.data.pretraining import draws, masking, packing
+from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers.pretraining_rows import (
     FIRST,
     make_rows,

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from data.pretraining import instances, partitions
-from data.pretraining.settings import InstanceSettings
-from data.text.tokenizer import Tokenizer
+from bert.data.pretraining import instances, partitions
+from bert.data.pretraining.settings import InstanceSettings
+from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import text
 
 SETTINGS = InstanceSettings(max_seq_length=31, max_predictions_per_seq=5)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import features
-from data.pretraining import packing, records
-from data.pretraining.settings import InstanceSettings
+from bert.data import features
+from bert.data.pretraining import packing, records
+from bert.data.pretraining.settings import InstanceSettings
 from tests.helpers.pretraining_rows import (
     FIRST,
     make_rows,

@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.records import encoding
+from bert.data.records import encoding
 
 
 def parsed(serialized):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common.errors import UserError
-from data import batching
-from data.records import example_files
+from bert.common.errors import UserError
+from bert.data import batching
+from bert.data.records import example_files
 
 S, N, C = 11, 23, 3
 SCHEMA = {

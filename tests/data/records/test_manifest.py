@@ -7,10 +7,10 @@ import pathlib
 
 import pytest
 
-from common.errors import UserError
-from data.records import manifest, writer
-from data.records.records import Records, fingerprint
-from data.text.tokenizer import Tokenizer
+from bert.common.errors import UserError
+from bert.data.records import manifest, writer
+from bert.data.records.records import Records, fingerprint
+from bert.data.text.tokenizer import Tokenizer
 
 VOCAB = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n"
 RUN = {

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from data import batching, features
-from data.records import example_files, reader
+from bert.data import batching, features
+from bert.data.records import example_files, reader
 
 
 def test_batches_of_training_and_evaluation_are_not_tuned(tmp_path):

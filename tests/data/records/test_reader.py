@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common.errors import UserError
-from data import features
-from data.records import encoding, reader
+from bert.common.errors import UserError
+from bert.data import features
+from bert.data.records import encoding, reader
 
 S, P, V = 11, 3, 97
 SCHEMA = features.pretraining_schema(S, P)

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from common.formats import checksums
-from data.records import shard_check
-from data.records.shard_check import check_shard
+from bert.common.formats import checksums
+from bert.data.records import shard_check
+from bert.data.records.shard_check import check_shard
 from tests.helpers import pretraining_files
 
 LENGTHS = [random.Random(3).randint(1, 211) for _ in range(53)]

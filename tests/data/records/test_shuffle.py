@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common.formats import checksums
-from data.records import frames, shuffle
+from bert.common.formats import checksums
+from bert.data.records import frames, shuffle
 
 
 def tf_frames(path, records):

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from common import storage
-from common.errors import StorageError, UserError
-from common.processes import KilledProcess
-from data.records import writer
+from bert.common import storage
+from bert.common.errors import StorageError, UserError
+from bert.common.processes import KilledProcess
+from bert.data.records import writer
 
 
 def paths(folder, count=2):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from data.text import fast_tokenization, tokenization
-from data.text.tokenizer import Tokenizer
+from bert.data.text import fast_tokenization, tokenization
+from bert.data.text.tokenizer import Tokenizer
 from tests.helpers import hard_texts
 from tests.helpers.original_tokenization import MODES
 

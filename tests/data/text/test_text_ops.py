@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import features
-from data.text import text_ops, tokenization, unicode_tables, vocabulary
+from bert.data import features
+from bert.data.text import text_ops, tokenization, unicode_tables, vocabulary
 from tests.helpers import original_tokenization
 from tests.helpers.hard_texts import (
     assert_frozen_tables_are_computed,

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import normalizers, pre_tokenizers
 
-from common.errors import UserError
-from data.text import tokenization, unicode_tables
+from bert.common.errors import UserError
+from bert.data.text import tokenization, unicode_tables
 from tests.helpers.original_tokenization import MODES, known
 from tests.helpers.original_tokenization import words as plain_tokens
 

@@ -6,8 +6,8 @@ import pytest
 import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers
 
-from common.errors import UserError
-from data.text import tokenization, tokenizer_files, vocabulary
+from bert.common.errors import UserError
+from bert.data.text import tokenization, tokenizer_files, vocabulary
 
 TOKENS = [
     *vocabulary.SPECIAL_TOKENS,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import UserError
-from data.text import vocabulary
-from data.text.tokenizer import Tokenizer
+from bert.common.errors import UserError
+from bert.data.text import vocabulary
+from bert.data.text.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[3]
 SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from common.errors import UserError
-from data.text import vocabulary_checks
-from data.text.tokenizer import Tokenizer
+from bert.common.errors import UserError
+from bert.data.text import vocabulary_checks
+from bert.data.text.tokenizer import Tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 LOWER = [*SPECIAL, "the", "##s", "."]

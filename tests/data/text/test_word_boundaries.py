@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from data.text import tokenization, word_boundaries
+from bert.data.text import tokenization, word_boundaries
 
 TOKENS = (
     "[PAD] [UNK] [CLS] [SEP] [MASK] 我 们 使 用 语 言 un ##aff ##able , 。 a"

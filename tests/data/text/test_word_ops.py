@@ -6,9 +6,9 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from data.text import tokenization, word_ops
-from data.text import unicode_tables as tables
-from tasks.ner import windows
+from bert.data.text import tokenization, word_ops
+from bert.data.text import unicode_tables as tables
+from bert.tasks.ner import windows
 
 SPLITTER = word_ops.WordSplitter(word_ops.classes_of_text())
 PLAIN = word_ops.WordSplitter(word_ops.classes_of_words())

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from common import tensor_files
-from common.errors import UserError
-from modeling import checkpoints, models
-from modeling.formats import conversion
-from modeling.formats.model_folder import ModelFolder
+from bert.common import tensor_files
+from bert.common.errors import UserError
+from bert.modeling import checkpoints, models
+from bert.modeling.formats import conversion
+from bert.modeling.formats.model_folder import ModelFolder
 from tests.helpers import full_disk, small
 
 

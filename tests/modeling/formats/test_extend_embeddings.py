@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from modeling.formats import extend_embeddings
+from bert.modeling.formats import extend_embeddings
 
 WORDS = "bert/embeddings/word_embeddings"
 BIAS = "cls/predictions/output_bias"

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from common import outputs
-from common.errors import UserError
-from modeling import checkpoints, models, task_models
-from modeling.formats import huggingface
+from bert.common import outputs
+from bert.common.errors import UserError
+from bert.modeling import checkpoints, models, task_models
+from bert.modeling.formats import huggingface
 from tests.helpers import small
 from tests.helpers.small import H
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from common.errors import UserError
-from data.text import tokenizer_files, vocabulary
-from modeling.formats.model_folder import ModelFiles, ModelFolder
+from bert.common.errors import UserError
+from bert.data.text import tokenizer_files, vocabulary
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from tests.helpers import small
 
 TOKENS = [*vocabulary.SPECIAL_TOKENS, "the", "cat", "[unused1]", "dog"]

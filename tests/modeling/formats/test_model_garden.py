@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common import tensor_files
-from common.errors import UserError
-from modeling import checkpoints, models, task_models
-from modeling.formats import model_garden
+from bert.common import tensor_files
+from bert.common.errors import UserError
+from bert.modeling import checkpoints, models, task_models
+from bert.modeling.formats import model_garden
 from tests.helpers import small
 from tests.helpers.small import INTERMEDIATE, POSITIONS, A, H, L, V
 

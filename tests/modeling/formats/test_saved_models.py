@@ -5,8 +5,8 @@ import functools
 import pytest
 import tensorflow as tf
 
-from common.errors import UserError
-from modeling.formats import saved_models
+from bert.common.errors import UserError
+from bert.modeling.formats import saved_models
 
 
 def save(folder, operation):

@@ -10,10 +10,10 @@ import pytest
 import tensorflow as tf
 
 import convert_checkpoint
-from common import tensor_files
-from common.errors import UserError
-from modeling import checkpoints
-from modeling.formats import huggingface, model_garden
+from bert.common import tensor_files
+from bert.common.errors import UserError
+from bert.modeling import checkpoints
+from bert.modeling.formats import huggingface, model_garden
 
 
 @pytest.mark.parametrize("read", [checkpoints.read, model_garden.read])

@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-from serving.http import server
+from bert.serving.http import server
 from tests.helpers import http_server
 from tests.helpers.http_server import Stalled
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from checks import saved_model_scan
-from common import flags
-from serving.http import rest, servable, server
-from serving.http.settings import Settings
+from bert.checks import saved_model_scan
+from bert.common import flags
+from bert.serving.http import rest, servable, server
+from bert.serving.http.settings import Settings
 from tests.helpers import http_server
 from tests.helpers.classifier_files import write_export
 

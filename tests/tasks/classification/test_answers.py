@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from tasks.classification import answers, errors
-from tasks.classification.examples import (
+from bert.tasks.classification import answers, errors
+from bert.tasks.classification.examples import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,

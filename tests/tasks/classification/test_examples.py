@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from common.errors import UserError
-from tasks.classification import examples as classification
-from tasks.classification.examples import REGRESSION, File, Labels
+from bert.common.errors import UserError
+from bert.tasks.classification import examples as classification
+from bert.tasks.classification.examples import REGRESSION, File, Labels
 
 YES_NO = Labels(names=("no", "yes"))
 

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from common import flags
-from common.errors import UserError
-from tasks.classification import inputs
-from tasks.classification.inputs import DEV, TEST, TRAIN
-from tasks.classification.settings import Settings
-from tasks.classification.tasks import TASKS
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.tasks.classification import inputs
+from bert.tasks.classification.inputs import DEV, TEST, TRAIN
+from bert.tasks.classification.settings import Settings
+from bert.tasks.classification.tasks import TASKS
 from tests.helpers.glue_lines import CASES, DEV_LINES
 
 NLI = ("contradiction", "entailment", "neutral")

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from tasks.classification import metrics
-from tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
+from bert.tasks.classification import metrics
+from bert.tasks.classification.examples import CLASSES, MULTI_LABEL, REGRESSION
 
 LOGITS = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, -1.0]], np.float32)
 

@@ -5,14 +5,14 @@ import gzip
 import numpy as np
 import pytest
 
-from common import flags
-from common.errors import UserError
-from tasks.classification import examples as classification
-from tasks.classification import inputs
-from tasks.classification import run as classifier_run
-from tasks.classification.inputs import DEV, TEST, TRAIN
-from tasks.classification.settings import Settings
-from tasks.run_folder import RunFolder
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.tasks.classification import examples as classification
+from bert.tasks.classification import inputs
+from bert.tasks.classification import run as classifier_run
+from bert.tasks.classification.inputs import DEV, TEST, TRAIN
+from bert.tasks.classification.settings import Settings
+from bert.tasks.run_folder import RunFolder
 from tests.helpers.classifier_files import rows_of
 
 

@@ -4,12 +4,12 @@ import types
 
 import pytest
 
-from common import flags
-from common.errors import UserError
-from modeling.formats.model_folder import ModelFolder
-from tasks.classification import hub_module, inputs, run
-from tasks.classification.settings import OwnTables, Settings
-from tasks.run_folder import RunFolder
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.modeling.formats.model_folder import ModelFolder
+from bert.tasks.classification import hub_module, inputs, run
+from bert.tasks.classification.settings import OwnTables, Settings
+from bert.tasks.run_folder import RunFolder
 from tests.helpers import small
 from tests.helpers import text as texts
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from common import flags
-from common.errors import UserError
-from tasks.classification import inputs
-from tasks.classification.settings import Settings
+from bert.common import flags
+from bert.common.errors import UserError
+from bert.tasks.classification import inputs
+from bert.tasks.classification.settings import Settings
 
 
 def write_model(folder, labels, kind="classes"):

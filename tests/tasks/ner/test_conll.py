@@ -2,9 +2,9 @@
 
 import pytest
 
-from common.errors import UserError
-from tasks.ner import conll
-from tasks.ner.conll import Columns, Sentence, read
+from bert.common.errors import UserError
+from bert.tasks.ner import conll
+from bert.tasks.ner.conll import Columns, Sentence, read
 
 FOUR = """-DOCSTART- -X- -X- O
 

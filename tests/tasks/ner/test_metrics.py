@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.ner import entities, metrics
+from bert.tasks.ner import entities, metrics
 
 #        Angela  Merkel  Kohl   visits New York City   Rome
 SCHEMES = {

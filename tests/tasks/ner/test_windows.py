@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from tasks.ner import windows
-from tasks.ner.conll import Sentence
+from bert.tasks.ner import windows
+from bert.tasks.ner.conll import Sentence
 
 VOCAB = {
     token: i for i, token in enumerate("[PAD] [UNK] [CLS] [SEP] a".split())

@@ -7,10 +7,10 @@ import pytest
 
 import create_pretraining_data
 import run_pretraining
-from common import flags
-from data.pretraining.masking import MaskSettings
-from tasks.pretraining.inputs import Inputs
-from tasks.pretraining.settings import Settings
+from bert.common import flags
+from bert.data.pretraining.masking import MaskSettings
+from bert.tasks.pretraining.inputs import Inputs
+from bert.tasks.pretraining.settings import Settings
 from tests.helpers import small, text
 
 S, P = 31, 5

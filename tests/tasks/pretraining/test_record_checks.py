@@ -6,16 +6,16 @@ import os
 import numpy as np
 import pytest
 
-from common.errors import UserError
-from data import features
-from data.records import reader
-from data.records.records import Records
-from tasks.pretraining import run
-from tasks.pretraining.inputs import Inputs, Phase
+from bert.common.errors import UserError
+from bert.data import features
+from bert.data.records import reader
+from bert.data.records.records import Records
+from bert.tasks.pretraining import run
+from bert.tasks.pretraining.inputs import Inputs, Phase
+from bert.training import workers
 from tests.helpers import small
 from tests.helpers.pretraining_files import write_records
 from tests.helpers.small import P, S
-from training import workers
 
 SCHEMA = features.pretraining_schema(S, P)
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common.errors import UserError
-from data import features
-from tasks.pretraining import inputs
-from tasks.pretraining.references import TargetCounts
+from bert.common.errors import UserError
+from bert.data import features
+from bert.tasks.pretraining import inputs
+from bert.tasks.pretraining.references import TargetCounts
 from tests.helpers import small
 
 

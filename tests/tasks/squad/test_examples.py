@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from common.errors import UserError
-from tasks.squad import examples as squad
+from bert.common.errors import UserError
+from bert.tasks.squad import examples as squad
 
 CONTEXT = "It was made in 1895."
 

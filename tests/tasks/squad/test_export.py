@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from common import flags
-from data import features
-from data.text import vocabulary
-from modeling import checkpoints, task_models
-from tasks.squad import answers as spans
-from tasks.squad import export as serving
-from tasks.squad import windows as squad_windows
-from tasks.squad.examples import SquadExample
-from tasks.squad.settings import Settings
+from bert.common import flags
+from bert.data import features
+from bert.data.text import vocabulary
+from bert.modeling import checkpoints, task_models
+from bert.tasks.squad import answers as spans
+from bert.tasks.squad import export as serving
+from bert.tasks.squad import windows as squad_windows
+from bert.tasks.squad.examples import SquadExample
+from bert.tasks.squad.settings import Settings
 from tests.helpers import small
 
 WORDS = "a b c ##d e ##f g . ( é 18 ##95".split()

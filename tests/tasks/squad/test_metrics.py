@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.squad import metrics
-from tasks.squad.examples import Answer, SquadExample
+from bert.tasks.squad import metrics
+from bert.tasks.squad.examples import Answer, SquadExample
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.text.tokenization import BasicTokenizer
-from tasks.squad import answers
-from tasks.squad.answers import Candidate, OriginalText, WindowLogits
+from bert.data.text.tokenization import BasicTokenizer
+from bert.tasks.squad import answers
+from bert.tasks.squad.answers import Candidate, OriginalText, WindowLogits
 
 #           0   3  6      13  17    23
 CONTEXT = "It is Steve Smith's (b. 1895)"

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common import flags
-from data.records import example_files
-from data.text import vocabulary
-from data.text.tokenizer import Tokenizer
-from tasks.squad import windows
-from tasks.squad.examples import Answer, SquadExample
-from tasks.squad.settings import Settings
+from bert.common import flags
+from bert.data.records import example_files
+from bert.data.text import vocabulary
+from bert.data.text.tokenizer import Tokenizer
+from bert.tasks.squad import windows
+from bert.tasks.squad.examples import Answer, SquadExample
+from bert.tasks.squad.settings import Settings
 
 SPECIAL = list(vocabulary.SPECIAL_TOKENS)
 WORDS = "it was made in 18 ##95 when ? . ( ) - the old cafe japan ##ese".split()

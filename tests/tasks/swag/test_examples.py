@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from common.errors import UserError
-from tasks.swag import examples
-from tasks.swag.examples import ChoiceExample
+from bert.common.errors import UserError
+from bert.tasks.swag import examples
+from bert.tasks.swag.examples import ChoiceExample
 
 HEADER = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"

@@ -1,0 +1,1 @@
+../../convert_checkpoint.py

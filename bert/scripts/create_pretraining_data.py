@@ -1,0 +1,1 @@
+../../create_pretraining_data.py

@@ -1,0 +1,1 @@
+../../export_hub.py
