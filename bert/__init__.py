@@ -47,7 +47,7 @@ def __getattr__(name: str):
             return {"BertConfig": BertConfig, "Tokenizer": Tokenizer}[name]
         from bert import library
     except ModuleNotFoundError as error:
-        if packages.is_ours(error.name):
+        if error.name.partition(".")[0] == "bert":
             raise
         missing = packages.describe_missing(error.name)
         raise ModuleNotFoundError(missing, name=error.name) from None
@@ -60,8 +60,7 @@ def __dir__() -> list[str]:
 
 def _register() -> None:
     """Registers the layers and the optimizer, for Keras to load models."""
-    package = packages.__name__.removesuffix("common.packages")
-    if f"{package}modeling" in sys.modules:
+    if "bert.modeling" in sys.modules:
         return  # which imports Keras: not all of it is defined
     from bert.modeling import dropout, models, task_models  # noqa: F401
 

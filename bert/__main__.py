@@ -6,31 +6,28 @@ bert configs            prints the folder of bert_base.json and the others
 """
 
 import ast
-import contextlib
 import difflib
+import pathlib
 import runpy
 import sys
 
-from bert import locations
+_HERE = pathlib.Path(__file__).parent
 
 
 def scripts() -> dict[str, str]:
     """Returns name -> first line of the docstring of each script."""
-    found = {}
-    for path in sorted(locations.SCRIPTS.glob("*.py")):
-        with contextlib.suppress(SyntaxError):  # of the user's own scripts
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            usage = ast.get_docstring(tree) or " "
-            if path.stem != "__init__":
-                found[path.stem] = usage.splitlines()[0]
-    return found
+    summaries = {}
+    for path in sorted(_HERE.glob("scripts/[!_]*.py")):
+        usage = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        summaries[path.stem] = usage.splitlines()[0]
+    return summaries
 
 
 def main() -> int:
     """Runs the script that the command line names; returns an exit code."""
     name, *words = sys.argv[1:] or ["--help"]
     if name == "configs":
-        print(locations.CONFIGS)
+        print(_HERE / "configs")
         return 0
     known = scripts()
     if name in ("--help", "-h"):
@@ -44,11 +41,9 @@ def main() -> int:
         hint = f"did you mean {near[0]}?" if near else "see bert --help"
         print(f"error: unknown script {name!r}; {hint}", file=sys.stderr)
         return 2
-    if not locations.IS_INSTALLED and str(locations.SCRIPTS) not in sys.path:
-        sys.path.insert(0, str(locations.SCRIPTS))
     sys.argv = [f"bert {name}", *words]
     # As a module with a name, which processes that it starts import again.
-    module = f"{__package__}.scripts.{name}" if locations.IS_INSTALLED else name
+    module = f"bert.scripts.{name}"
     runpy.run_module(module, run_name="__main__", alter_sys=True)
     return 0
 

@@ -2,11 +2,11 @@
 
 import dataclasses
 import os
+import pathlib
 
 import keras
 import msgspec
 
-from bert import locations
 from bert.common import outputs, storage
 from bert.common.errors import UserError
 from bert.common.formats import json_files
@@ -18,6 +18,8 @@ from bert.modeling.encoder import Encoder, build_encoder
 from bert.modeling.formats import conversion
 from bert.modeling.formats.conversion_settings import TARGETS
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
+
+_CONFIGS = pathlib.Path(__file__).parent / "configs"
 
 
 class _SentenceTransformer(msgspec.Struct):
@@ -49,7 +51,7 @@ def new_encoder(
         UserError: the config is invalid.
     """
     if isinstance(config, str | os.PathLike):
-        published = locations.CONFIGS / f"bert_{config}.json"
+        published = _CONFIGS / f"bert_{config}.json"
         path = published if published.is_file() else config
         config = BertConfig.from_json_file(str(path))
     config = BertConfig.from_dict(dataclasses.asdict(config))  # checks it

@@ -49,7 +49,7 @@ def run(
         )
         code = getattr(error, "exit_code", None)
         missing = isinstance(error, ModuleNotFoundError) and error.name
-        if missing and not packages.is_ours(missing):
+        if missing and missing.partition(".")[0] != "bert":
             error, code = packages.describe_missing(missing), 2
         if isinstance(error, BrokenPipeError):
             output = select.poll()

@@ -4,7 +4,7 @@ import importlib.util
 import os
 import sys
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _OLDEST = (3, 11)
 _FIRST = ("absl", "numpy")  # what the scripts import before their first check
 
@@ -15,7 +15,7 @@ def check_of_script() -> None:
     In any other program the import of a missing package fails as usual.
     """
     script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if not script or os.path.dirname(os.path.abspath(script)) != _ROOT:
+    if not script or os.path.dirname(os.path.realpath(script)) != _ROOT:
         return
     if sys.version_info < _OLDEST:
         version = ".".join(map(str, sys.version_info[:2]))
@@ -39,12 +39,6 @@ def describe_missing(name: str) -> str:
             f"source .venv/bin/activate && {install}"
         )
     return f"{sys.executable} has no package {name}; {fix}"
-
-
-def is_ours(name: str) -> bool:
-    """Returns whether a module belongs to this project."""
-    path = os.path.join(_ROOT, name.partition(".")[0])
-    return os.path.isdir(path) or os.path.isfile(f"{path}.py")
 
 
 def _end(problem: str) -> None:

@@ -3,6 +3,7 @@
 import ast
 import functools
 import pathlib
+import re
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.helpers import flags_page
 
 ROOT = pathlib.Path(__file__).parents[1]
 SCRIPTS = set(flags_page.SCRIPTS)
+LINKED = f"({'|'.join(x.name for x in ROOT.glob('bert/*') if x.is_symlink())})"
 # What a folder may import besides itself; the longest prefix of a module
 # counts, and `data` at its root puts together what is below it.
 MAY_IMPORT = {
@@ -66,7 +68,6 @@ FILE_CALLS = {
     *map("glob.{}".format, ("glob", "iglob")),
 }
 FILES_OF_NO_FLAG = {
-    "bert": "the build of the library, and the library's own arguments",
     "checks/saved_model_scan.py:_check_files": "links, which are local",
     "common/packages.py": "the folders of the project",
     "common/storage.py": "",
@@ -99,30 +100,33 @@ def tree_of(path: pathlib.Path) -> ast.Module:
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """`a.b` for `import a.b` and `from a import b`."""
+    """`a.b` for `import a.b` and `from a import b`.
+
+    A module of a folder that `bert` links to is named as its file is.
+    """
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+    return {re.sub(rf"^bert\.(?={LINKED}\b)", "", name) for name in names}
 
 
 def sources(*folders: str) -> list[pathlib.Path]:
-    if folders:
-        found = [ROOT / f for f in folders]
-        return [
-            p
-            for path in found
-            for p in ([path] if path.is_file() else sorted(path.rglob("*.py")))
+    paths = [ROOT / name for name in folders]
+    if not folders:
+        paths = [
+            path
+            for path in ROOT.iterdir()  # what is skipped is not even walked
+            if not path.name.startswith(".")  # environments, git
+            and path.name != "build"
+            and (path.is_dir() or path.suffix == ".py")
         ]
-    found = list(ROOT.glob("*.py"))
-    for folder in ROOT.iterdir():  # what is skipped is not even walked
-        hidden = folder.name.startswith(".")  # environments, git
-        if folder.is_dir() and not hidden and folder.name != "build":
-            found += folder.rglob("*.py")
-    return sorted(found)
+    listed = []
+    for path in paths:
+        listed += path.rglob("*.py") if path.is_dir() else [path]
+    return sorted(path for path in listed if not path.is_symlink())
 
 
 def top_level_modules(tree: ast.Module) -> set[str]:
@@ -185,7 +189,7 @@ def test_scripts_do_not_import_each_other(script):
 
 def test_folders_are_small():
     for folder in sorted({p.parent for p in sources(*PACKAGES)}):
-        files = [p for p in folder.glob("*.py") if p.stem != "__init__"]
+        files = [p for p in folder.glob("[!_]*.py") if not p.is_symlink()]
         assert len(files) <= FILES_OF_A_FOLDER, folder
 
 
@@ -303,7 +307,6 @@ def test_files_of_flags_are_opened_by_storage_alone():
     scripts = [f"{name}.py" for name in SCRIPTS]
     for path in sources(*PACKAGES, *scripts):
         name = path.relative_to(ROOT).as_posix()
-        name = "bert" if name.startswith("bert/") else name
         for outer in tree_of(path).body:
             names = {name, f"{name}:{getattr(outer, 'name', '')}"}
             for node in filter(_is_file_call, ast.walk(outer)):

@@ -67,8 +67,7 @@ def run(
     Raises:
         UserError: a file cannot be read, or a group has too few documents.
     """
-    root = os.path.dirname(os.path.abspath(partitions.__file__))
-    _let_workers_import(os.path.dirname(os.path.dirname(root)))
+    _let_workers_import(storage.__file__.rpartition("/bert/")[0])
     files = [
         _File(path, name)
         for name, paths in job.inputs.items()

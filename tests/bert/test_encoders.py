@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import bert
-from bert import locations
+from bert import encoders
 from bert.common.errors import UserError
 from bert.modeling import checkpoints
 from tests.helpers import full_disk, hub_exports, library_files, text
@@ -115,7 +115,7 @@ def test_load_weights_loads_what_keras_saved(tmp_path):
 
 
 def test_a_published_size_or_a_path_or_a_config(folder, values):
-    names = {path.stem for path in locations.CONFIGS.glob("*.json")}
+    names = {path.stem for path in encoders._CONFIGS.glob("*.json")}
     assert "bert_tiny" in names
     assert bert.new_encoder("tiny").count_params() == 4_385_920
     path = str(folder / "model" / "bert_config.json")

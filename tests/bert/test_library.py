@@ -1,4 +1,5 @@
 import inspect
+import pathlib
 import re
 import runpy
 import subprocess
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 
 import bert
-from bert import library, locations
+from bert import library
 from tests.helpers import library_files, pretraining_files
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def examples(name):
@@ -60,7 +63,7 @@ def _run(code, *options):
         [sys.executable, *options, "-c", code],
         capture_output=True,
         text=True,
-        cwd=locations.SCRIPTS,
+        cwd=ROOT,
     )
 
 
@@ -98,7 +101,7 @@ def test_the_names_are_the_same_in_both_modules():
 
 
 def test_the_page_of_the_library_has_every_name():
-    page = (locations.SCRIPTS / "docs" / "library.md").read_text()
+    page = (ROOT / "docs" / "library.md").read_text()
     for name in bert.__all__:
         assert f"bert.{name}" in page, name
 

@@ -74,7 +74,7 @@ def test_a_package_that_is_missing_later_is_one_line(capsys):
 
 def test_a_missing_module_of_ours_is_a_mistake_of_ours():
     def fail(argv):
-        import common.missing  # noqa: F401
+        import bert.common.missing  # noqa: F401
 
     with pytest.raises(ModuleNotFoundError):
         main.run(fail, ["script"])
