@@ -70,6 +70,9 @@ class Inputs:
         config = BertConfig.from_json_file(config_file)
         if settings.vocab_size:
             config = dataclasses.replace(config, vocab_size=settings.vocab_size)
+        model, start = None, training.model.init_checkpoint
+        if start and not run_folder.has_checkpoint(training.output_dir):
+            model = ModelFolder.open(start)
         names = ("max_seq_length", "max_predictions_per_seq")
         given = settings.given & set(names)
         lengths = {name: getattr(settings, name) for name in given}
@@ -85,11 +88,8 @@ class Inputs:
             )
         inputs = cls(config, phases, held_out)
         tokenizer = check_sets(inputs.sets, config, config_file)
-        start = training.model.init_checkpoint
-        if start and not run_folder.has_checkpoint(training.output_dir):
-            model = ModelFolder.open(start)
-            if tokenizer:
-                model.check_vocabulary(tokenizer)
+        if tokenizer and model:
+            model.check_vocabulary(tokenizer)
         return dataclasses.replace(inputs, tokenizer=tokenizer)
 
 

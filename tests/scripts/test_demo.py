@@ -12,7 +12,7 @@ from bert.common import tensor_files
 from bert.common.errors import UserError
 from bert.modeling.encoder import build_encoder
 from bert.modeling.models import build_pretraining_model
-from bert.reports import demo_page
+from bert.reports import demo_forms, demo_page
 from bert.serving import asking, export_folder
 from tests.helpers import model_files
 from tests.helpers.html_page import Page
@@ -31,12 +31,18 @@ def checkpoint(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(checkpoint):
-    return client_of(demo.forms_of_run, checkpoint)
+    return client_of_run(checkpoint)
 
 
-def client_of(make, folder, **named):
-    settings = demo.Settings(model=str(folder), **named)
-    return demo_page.make_app("m", *make(settings)).test_client()
+def client_of_run(folder):
+    forms = demo_forms.forms_of_run(str(folder), 5)
+    return demo_page.make_app("m", *forms).test_client()
+
+
+def client_of_export(folder):
+    settings = demo.Settings(model=str(folder)).of_predict()
+    forms = demo_forms.forms_of_export(settings)
+    return demo_page.make_app("m", *forms).test_client()
 
 
 def texts(response):
@@ -101,7 +107,7 @@ def test_a_checkpoint_without_the_head_fills_no_masks(tmp_path):
     config = model_files.write_sizes(tmp_path)
     values = model_files.values_of(build_encoder(config))
     tensor_files.write(str(tmp_path / "model.ckpt-5"), values)
-    found = client_of(demo.forms_of_run, tmp_path)
+    found = client_of_run(tmp_path)
     assert found.get("/fill_mask").status_code == 404
     page = texts(found.get("/", follow_redirects=True))
     assert "without a masked-LM head" in page
@@ -120,12 +126,12 @@ def test_the_scores_of_an_export_and_its_example_are_told(
         ),
     ):
         export_folder.write_extra(str(tmp_path), name, values)
-    page = texts(client_of(demo.forms_of_export, tmp_path).get("/ask"))
+    page = texts(client_of_export(tmp_path).get("/ask"))
     assert "· accuracy 0.9127 Text A <cat>. Second text Ask" in page
     with open(tmp_path / export_folder.METRICS, "w") as file:
         file.write("[")
     with pytest.raises(UserError, match="metrics.json: "):
-        client_of(demo.forms_of_export, tmp_path)
+        client_of_export(tmp_path)
 
 
 def test_the_labels_and_a_text_that_is_cut_are_told(monkeypatch):
@@ -141,7 +147,7 @@ def test_the_labels_and_a_text_that_is_cut_are_told(monkeypatch):
 
     served = asking.ServedModel(call, ["text"], count_tokens=count)
     monkeypatch.setattr(asking, "load", lambda settings: served)
-    found = client_of(demo.forms_of_export, "export")
+    found = client_of_export("export")
     assert "at most 64 tokens; labels: bill, mail" in texts(found.get("/ask"))
     for words, is_cut in ((62, False), (300, True)):
         answer = texts(found.post("/ask", data={"text": "word " * words}))
@@ -151,7 +157,7 @@ def test_the_labels_and_a_text_that_is_cut_are_told(monkeypatch):
         served, call=lambda _: {"value": np.array([0.5], "f4")}
     )
     monkeypatch.setattr(asking, "load", lambda settings: regression)
-    found = client_of(demo.forms_of_export, "export")
+    found = client_of_export("export")
     assert "at most 64 tokens Text" in texts(found.get("/ask"))
 
 
