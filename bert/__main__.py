@@ -11,13 +11,14 @@ import pathlib
 import runpy
 import sys
 
-_HERE = pathlib.Path(__file__).parent
+from bert import scripts
 
 
-def scripts() -> dict[str, str]:
+def describe_scripts() -> dict[str, str]:
     """Returns name -> first line of the docstring of each script."""
     summaries = {}
-    for path in sorted(_HERE.glob("scripts/[!_]*.py")):
+    folders = map(pathlib.Path, scripts.__path__)
+    for path in sorted(x for y in folders for x in y.glob("[!_]*.py")):
         usage = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
         summaries[path.stem] = usage.splitlines()[0]
     return summaries
@@ -27,9 +28,9 @@ def main() -> int:
     """Runs the script that the command line names; returns an exit code."""
     name, *words = sys.argv[1:] or ["--help"]
     if name == "configs":
-        print(_HERE / "configs")
+        print(pathlib.Path(__file__).parent / "configs")
         return 0
-    known = scripts()
+    known = describe_scripts()
     if name in ("--help", "-h"):
         print(f"{__doc__}\nScripts:\n")
         for script, summary in known.items():

@@ -117,7 +117,7 @@ def test_a_wheel_holds_one_package_with_every_module(wheel):
         for pattern in ("*.py", "*.html", "*.css")
         for path in (ROOT / package).rglob(pattern)
     }
-    scripts = {f"bert/scripts/{name}" for name in ["__init__.py", *SCRIPTS]}
+    scripts = {f"bert/scripts/{name}" for name in SCRIPTS}
     configs = {f"bert/configs/{x.name}" for x in ROOT.glob("configs/*.json")}
     library = {f"bert/{path.name}" for path in ROOT.glob("bert/*.py")}
     assert len(linked) > 80

@@ -1,1 +1,0 @@
-../../convert_checkpoint.py

@@ -1,1 +1,0 @@
-../../create_pretraining_data.py

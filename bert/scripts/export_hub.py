@@ -1,1 +1,0 @@
-../../export_hub.py

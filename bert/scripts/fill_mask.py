@@ -1,1 +1,0 @@
-../../fill_mask.py
