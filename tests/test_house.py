@@ -182,6 +182,20 @@ def test_packages_import_only_what_the_table_allows(package):
             assert allowed, f"{path}: imports {name}"
 
 
+def test_packages_are_imported_below_bert():
+    """Else a module would be loaded twice, under two names."""
+    for path in sources():
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module]
+            else:
+                continue
+            tops = {name.split(".")[0] for name in names}
+            assert not tops & (PACKAGES - {"bert"}), f"{path}:{node.lineno}"
+
+
 @pytest.mark.parametrize("script", sorted(SCRIPTS))
 def test_scripts_do_not_import_each_other(script):
     names = imported(tree_of(ROOT / f"{script}.py"))

@@ -108,6 +108,7 @@ def test_the_masked_lm_part_has_the_heads_weights_too(exports):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.long
 def test_a_functional_model_fine_tunes_and_comes_back(exports, rows, tmp_path):
     model = classifier(exports.encoder)
     layer = model.get_layer("bert")

@@ -77,6 +77,7 @@ def exports(tmp_path_factory):
     return hub_exports.made(tmp_path_factory)
 
 
+@pytest.mark.long
 def test_consumers_that_know_nothing_of_this_project(exports, tmp_path):
     rows = hub_exports.rows()
     positions = rows["masked_lm_positions"]
