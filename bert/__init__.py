@@ -60,8 +60,9 @@ def __dir__() -> list[str]:
 
 def _register() -> None:
     """Registers the layers and the optimizer, for Keras to load models."""
-    if "bert.modeling" in sys.modules:
-        return  # which imports Keras: not all of it is defined
+    loaded = {name for name in sys.modules if name.startswith("bert.modeling.")}
+    if loaded - {"bert.modeling.config"}:
+        return  # one of them imports Keras: not all of it is defined
     from bert.modeling import dropout, models, task_models  # noqa: F401
 
     if dropout.ON_TENSORFLOW:

@@ -158,7 +158,9 @@ def dataset(model):
 
 
 STRANGER = """
-import keras, bert
+import bert
+config = bert.BertConfig  # needs no Keras
+import keras
 import sys
 import numpy as np
 model = keras.saving.load_model(sys.argv[1])
