@@ -41,7 +41,7 @@ def server(export: str, more: tuple[str, ...]) -> Iterator[Callable]:
         [*command, "--port=0", *more], stderr=subprocess.PIPE, text=True
     ) as process:
         for line in process.stderr:
-            if found := re.search(r"http://127.0.0.1:(\d+)(/\S+)", line):
+            if found := re.search(r"http://127.0.0.1:(\d+)(/[^\s;]+)", line):
                 break
         else:
             raise RuntimeError("serve.py has ended")

@@ -50,7 +50,7 @@ def run(command: list[str], every: float = 0.02) -> tuple[float, float]:
 
 def measure(source: str, folder: str, vocab_size: int, runs: int = 3) -> dict:
     """Measures the median times of both, and their ratio."""
-    plain = os.path.join(folder, "corpus.txt")
+    plain = os.path.join(folder, "plain.txt")
     with open(plain, "w", encoding="utf-8") as file:
         file.writelines(
             f"{line.strip()}\n" for _, line in text_lines.lines(source)

@@ -12,6 +12,7 @@ import convert_checkpoint
 from bert.common import tensor_files
 from bert.data.text import tokenizer_files
 from bert.modeling import task_models
+from bert.modeling.formats import model_folder
 from tests.helpers import model_files
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -61,9 +62,11 @@ def test_transformers_loads_a_classifier_and_its_labels(
     act, run_script, tmp_path
 ):
     model = written(tmp_path / "google", classifier, act)
+    task = {"kind": "classes", "labels": ["negative", "positive"]}
+    model_folder.write_task(str(tmp_path / "google"), task)
     code, _, err = run_script(
         convert_checkpoint,
-        **{"from": "google", "to": "huggingface", "task_name": "sst2"},
+        **{"from": "google", "to": "huggingface"},
         input=tmp_path / "google",
         output=tmp_path / "hf",
     )
