@@ -2,4 +2,6 @@
 
 import pathlib
 
-__path__.append(str(pathlib.Path(__file__).resolve().parents[2]))
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+if (_ROOT / "pyproject.toml").is_file():
+    __path__.append(str(_ROOT))

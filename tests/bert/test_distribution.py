@@ -117,13 +117,23 @@ def test_a_wheel_holds_one_package_with_every_module(wheel):
         for pattern in ("*.py", "*.html", "*.css")
         for path in (ROOT / package).rglob(pattern)
     }
-    scripts = {f"bert/scripts/{name}" for name in SCRIPTS}
+    scripts = {f"bert/scripts/{name}" for name in ["__init__.py", *SCRIPTS]}
     configs = {f"bert/configs/{x.name}" for x in ROOT.glob("configs/*.json")}
     library = {f"bert/{path.name}" for path in ROOT.glob("bert/*.py")}
     assert len(linked) > 80
     assert len(configs) > 5
     listed = {name for name in names if name.startswith("bert/")}
     assert listed == linked | scripts | configs | library
+
+
+def test_a_wheel_from_an_sdist_has_the_same_files(checkout, wheel, tmp_path):
+    for name in ("sdist", "source", "wheel"):
+        (tmp_path / name).mkdir()
+    sdist = build("sdist", checkout, tmp_path / "sdist")
+    shutil.unpack_archive(sdist, tmp_path / "source", filter="data")
+    (root,) = (tmp_path / "source").iterdir()
+    again = build("wheel", root, tmp_path / "wheel")
+    assert contents(again).keys() == contents(wheel).keys()
 
 
 def test_the_command_and_the_license_are_in_the_metadata(wheel):
