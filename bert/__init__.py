@@ -11,6 +11,7 @@ TensorFlow is imported when one of the names of `__all__` is first used, but for
 Keras knows the layers and the optimizer, in either order.
 """
 
+import importlib
 import sys
 
 from bert.common import packages, tensorflow_log
@@ -34,24 +35,24 @@ __all__ = [
     "token_classifier",
 ]
 
+_MODULES = {  # of the names that need no TensorFlow
+    "BertConfig": "bert.modeling.config",
+    "Tokenizer": "bert.data.text.tokenizer",
+}
+
 
 def __getattr__(name: str):
     """Returns a function or class of the library, imported late."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        if name in ("BertConfig", "Tokenizer"):  # which need no TensorFlow
-            from bert.data.text.tokenizer import Tokenizer
-            from bert.modeling.config import BertConfig
-
-            return {"BertConfig": BertConfig, "Tokenizer": Tokenizer}[name]
-        from bert import library
+        module = importlib.import_module(_MODULES.get(name, "bert.library"))
     except ModuleNotFoundError as error:
         if error.name.partition(".")[0] == "bert":
             raise
         missing = packages.describe_missing(error.name)
         raise ModuleNotFoundError(missing, name=error.name) from None
-    return getattr(library, name)
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:
