@@ -138,7 +138,7 @@ def forms_of_run(path: str, top_k: int) -> tuple[list[Form], str]:
             attention,
         ),
     ]
-    note = f"{os.path.basename(path)}"
+    note = os.path.basename(path)
     if "cls/predictions/output_bias" not in checkpoints.read(path):
         return forms, f"{note}; without a masked-LM head"
     form = masks_form(model, top_k)

@@ -15,16 +15,16 @@ def describe(words: Counter, tokens: list[str]) -> str:
         tokens: the vocabulary.
     """
     tokenize, total = _tokenizer(tokens), words.total()
-    pieces = unknown = whole = 0
+    num_tokens = unknown = whole = 0
     for word, count in words.items():
         parts = tokenize(word)
         is_unknown = parts == [vocabulary.UNK]
-        pieces += count * len(parts)
+        num_tokens += count * len(parts)
         unknown += count * is_unknown
         whole += count * (len(parts) == 1 and not is_unknown)
     return (
-        f"{total:,} words, {pieces / max(total, 1):.3f} tokens per word, "
-        f"{unknown / max(pieces, 1):.2%} [UNK], "
+        f"{total:,} words, {num_tokens / max(total, 1):.3f} tokens per word, "
+        f"{unknown / max(num_tokens, 1):.2%} [UNK], "
         f"{whole / max(total, 1):.1%} of the words are one token"
     )
 
