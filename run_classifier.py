@@ -14,7 +14,6 @@ one file, and --predict_file may be a .txt file with one text per line:
 
 import sys
 
-from bert.common import flags
 from bert.reports import drawing
 from bert.tasks import finetuning
 from bert.tasks import main as tasks_main
@@ -25,8 +24,7 @@ from bert.tasks.run_folder import RunFolder
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
-    settings.check()
+    settings = tasks_main.parse(argv, Settings, __doc__)
     module = hub_module.open_module(settings)
     data = inputs.read(settings)
     finetuning.check_labels(

@@ -12,7 +12,6 @@ blank line between sentences and -DOCSTART- between documents.
 
 import sys
 
-from bert.common import flags
 from bert.reports import drawing
 from bert.tasks import finetuning
 from bert.tasks import main as tasks_main
@@ -23,8 +22,7 @@ from bert.tasks.run_folder import RunFolder
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
-    settings.check()
+    settings = tasks_main.parse(argv, Settings, __doc__)
     model = finetuning.check(settings.tuning)
     sentences = labels.read_files(settings)
     kind, names = labels.find(settings, sentences)

@@ -12,7 +12,6 @@ For SQuAD 2.0, with questions that have no answer:
 
 import sys
 
-from bert.common import flags
 from bert.reports import drawing
 from bert.tasks import finetuning
 from bert.tasks import main as tasks_main
@@ -23,8 +22,7 @@ from bert.tasks.squad.settings import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
-    settings.check()
+    settings = tasks_main.parse(argv, Settings, __doc__)
     model = finetuning.check(settings.tuning, in_graph=True)
     datasets = examples.read_files(settings)
     finetuning.warn(

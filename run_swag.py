@@ -13,7 +13,6 @@ Files are SWAG's CSV, or JSON lines with two or more choices:
 
 import sys
 
-from bert.common import flags
 from bert.reports import drawing
 from bert.tasks import finetuning
 from bert.tasks import main as tasks_main
@@ -24,8 +23,7 @@ from bert.tasks.swag.settings import Settings
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
-    settings = flags.parse(argv, Settings, __doc__)
-    settings.check()
+    settings = tasks_main.parse(argv, Settings, __doc__)
     model = finetuning.check(settings.tuning)
     examples = swag.read_files(settings)
     finetuning.warn(

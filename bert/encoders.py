@@ -9,7 +9,7 @@ import msgspec
 
 from bert.common import outputs, storage
 from bert.common.errors import UserError
-from bert.common.formats import json_files
+from bert.common.formats import json_files, published
 from bert.common.progress import say
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints, precision
@@ -71,8 +71,9 @@ def load_encoder(
 
     Args:
         path: output folder of a run, a folder or a checkpoint of the
-            original, a folder of Hugging Face transformers, or a TF-Hub
-            encoder; on this machine. No code in it is run.
+            original, a folder of Hugging Face transformers, a TF-Hub encoder,
+            or the name of a published one, such as
+            "hf://google-bert/bert-base-uncased". No code in it is run.
         vocab_file: path of the vocabulary; default: the one that is there.
 
     Returns:
@@ -81,7 +82,7 @@ def load_encoder(
     Raises:
         UserError: a file is missing, damaged or not supported.
     """
-    path = os.fspath(path)
+    path = published.fetch(os.fspath(path))
     is_export = storage.is_file(os.path.join(path, "saved_model.pb"))
     model = ModelFolder.open(
         path, ModelFiles(vocab_file=vocab_file), "hub" if is_export else None

@@ -11,6 +11,7 @@ from bert.checks.settings import Settings
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.findings import Finding, fine, suspicious, wrong
+from bert.common.formats import published
 from bert.common.formats.curves import read_curves
 from bert.common.progress import say
 from bert.data.records.records import check_alike
@@ -46,7 +47,8 @@ def examine(settings: Settings) -> list[Finding]:
         except UserError as error:
             found.append(wrong(str(error)))
 
-    folder, checkpoint = settings.output_dir, settings.init_checkpoint
+    folder = settings.output_dir
+    checkpoint = published.fetch(settings.init_checkpoint)
     config_file = settings.bert_config_file or _find(folder, CONFIG)
     vocab_file = settings.vocab_file or _find(folder, run_folder.VOCABULARY)
     config = config_file and attempt(BertConfig.from_json_file, config_file)

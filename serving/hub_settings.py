@@ -29,7 +29,7 @@ class Settings:
     )
     files: ModelFiles = group(ModelFiles)
     model_checkpoint_path: str | None = flag(
-        None, "Prefix or folder of the checkpoint.", path=True
+        None, "Prefix, folder or name of the checkpoint.", path=True
     )
     export_path: str | None = flag(
         None,

@@ -5,13 +5,35 @@ import re
 import signal
 import sys
 from collections.abc import Callable
+from typing import Any
 
+from bert.common import flags
 from bert.common import main as common_main
 from bert.common.errors import UserError
+from bert.common.formats import published
 from bert.training import cluster, preemption, workers
 
 # TensorFlow's and XLA's first lines.
 _NO_MEMORY = "(OOM when allocating|Out of memory while).*"
+
+
+def parse(argv: list[str], settings_class: type, usage: str) -> Any:
+    """Parses and checks the command line of a script that trains.
+
+    From here on --init_checkpoint is a path: the name of a published model
+    becomes its folder, also in the description of the run.
+
+    Args:
+        argv, settings_class, usage: as for `flags.parse`.
+
+    Raises:
+        UserError: a flag is invalid, or there is no such model.
+        StorageError: the model cannot be fetched now.
+    """
+    settings = flags.parse(argv, settings_class, usage)
+    settings.check()
+    start = flags.as_dict(settings)["init_checkpoint"]
+    return flags.replace(settings, init_checkpoint=published.fetch(start))
 
 
 def run(main: Callable[[list[str]], None], argv: list[str]) -> int:

@@ -25,8 +25,8 @@ class Model:
     )
     init_checkpoint: str | None = flag(
         None,
-        "Checkpoint to start from: its prefix, such as bert_model.ckpt, or its "
-        "folder.",
+        "Checkpoint to start from: its prefix, such as bert_model.ckpt, its "
+        "folder, or a name, such as hf://google-bert/bert-base-uncased.",
         path=True,
     )
 

@@ -6,14 +6,21 @@ vocab.txt, casing -> Tokenizer -> exact, fast or in a graph: the same ids
 import functools
 import hashlib
 import itertools
+import os
 import re
 from typing import NamedTuple
 
 import numpy as np
 
 from bert.common.errors import UserError
+from bert.common.formats import published
 from bert.data import features, sequences
-from bert.data.text import fast_tokenization, tokenization, vocabulary
+from bert.data.text import (
+    fast_tokenization,
+    tokenization,
+    tokenizer_files,
+    vocabulary,
+)
 
 PADDING = ("longest", "max_length")
 # Up to about here a word at a time is faster than arrays, in any script.
@@ -45,7 +52,8 @@ class Tokenizer:
         tokenizer.decode(inputs["input_ids"])  # ["the cat sees a dog"]
 
     Args:
-        vocab_file: path of the vocabulary.
+        vocab_file: path of the vocabulary, or the name of a published model,
+            such as "hf://google-bert/bert-base-uncased".
         do_lower_case: lower-case the text.
         strip_accents: strip accents; None: as `do_lower_case`.
         max_length: maximum number of tokens of a sequence, as the encoder's
@@ -60,7 +68,8 @@ class Tokenizer:
         do_lower_case, strip_accents, max_length: the arguments.
 
     Raises:
-        UserError: the file is not a vocabulary (`vocabulary.parse`).
+        UserError: the file is not a vocabulary (`vocabulary.parse`), or a
+            published model has another casing.
     """
 
     def __init__(
@@ -71,6 +80,17 @@ class Tokenizer:
         max_length: int = 512,
         tokens: list[str] | None = None,
     ):
+        folder = published.fetch(vocab_file, weights=False)
+        if folder != vocab_file:
+            vocab_file = os.path.join(folder, "vocab.txt")
+            tokens, lower, strip = tokenizer_files.read(folder)
+            if lower not in (None, do_lower_case):
+                raise UserError(
+                    f"do_lower_case={do_lower_case}",
+                    path=folder,
+                    expected=f"{lower}, which it was trained with",
+                )
+            strip_accents = strip if strip_accents is None else strip_accents
         self.path, self.max_length = vocab_file, max_length
         self.do_lower_case, self.strip_accents = do_lower_case, strip_accents
         if tokens is None:

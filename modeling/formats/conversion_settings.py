@@ -2,8 +2,7 @@
 
 import dataclasses
 
-from bert.common import extras, outputs, storage
-from bert.common.errors import UserError
+from bert.common import extras, outputs
 from bert.common.flags import flag, group
 from bert.modeling.formats import model_folder
 from bert.modeling.formats.model_folder import ModelFiles
@@ -33,7 +32,7 @@ class Settings:
     )
     input: str | None = flag(
         None,
-        "Folder of the model, or a checkpoint's prefix.",
+        "Folder or name of the model, or a checkpoint's prefix.",
         required=True,
         path=True,
     )
@@ -55,17 +54,12 @@ class Settings:
     )
 
     def check(self) -> None:
-        """Checks the paths before anything is read.
+        """Checks the target before anything is read.
 
         Raises:
-            UserError: the input is missing, or the output is not an empty
-                folder.
+            UserError: the output is not an empty folder, or a package is
+                missing.
         """
         needed = NETWORKS.get(self.target, ())
         extras.check(self.target, *needed, what=f"--to={self.target}")
-        if not storage.exists(self.input) and self.source in (
-            "huggingface",
-            "hub",
-        ):
-            raise UserError("no such folder", path=self.input)
         outputs.check_new_folder(self.output, "pass another --output")

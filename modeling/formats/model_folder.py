@@ -21,7 +21,7 @@ import msgspec
 from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.flags import flag
-from bert.common.formats import json_files
+from bert.common.formats import json_files, published
 from bert.common.progress import say
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.tokenizer import Tokenizer
@@ -89,8 +89,9 @@ class ModelFolder:
         """Finds a model, without TensorFlow.
 
         Args:
-            path: its folder, or the prefix of its checkpoint; None: flags
-                alone tell the sizes and the vocabulary.
+            path: its folder, the prefix of its checkpoint, or the name of a
+                published one; None: flags alone tell the sizes and the
+                vocabulary.
             given: flags, which win over the files beside the checkpoint.
             format: one of `FORMATS`; None: found out, but never "hub".
 
@@ -99,6 +100,7 @@ class ModelFolder:
         """
         if not path:
             return cls("", "google", given)
+        path = published.fetch(path)
         if not storage.any_starts_with(path):
             raise UserError(
                 "no such checkpoint",
@@ -327,7 +329,8 @@ def _format_of(path: str) -> str:
             "is an export",
             path=path,
             expected="a checkpoint",
-            fix="predict.py reads exports",
+            fix="convert_checkpoint.py --from=hub makes one of an encoder; "
+            "predict.py reads exports",
         )
     is_theirs = storage.is_folder(path) and (
         storage.is_file(os.path.join(path, "config.json"))

@@ -5,6 +5,7 @@ import os
 
 from bert.common import flags, storage
 from bert.common.errors import UserError
+from bert.common.formats import published
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.tasks.classification.settings import Settings
@@ -26,12 +27,13 @@ def open_module(settings: Settings) -> ModelFolder | None:
             "--init_checkpoint and --bert_hub_module_handle",
             expected="one of them",
         )
+    handle = published.fetch(handle)
     if not storage.is_file(os.path.join(handle, "saved_model.pb")):
         raise UserError(
             "no SavedModel",
             path=handle,
             expected="a folder on this machine with saved_model.pb",
-            fix="download the module and unpack it",
+            fix="pass it, or the https:// handle of the module",
         )
     casing = dataclasses.asdict(tuning.text.casing)
     files = ModelFiles(

@@ -97,7 +97,7 @@ class Settings:
     )
     bert_hub_module_handle: str | None = flag(
         None,
-        "TF-Hub SavedModel whose weights to start from.",
+        "TF-Hub SavedModel whose weights to start from, or its handle.",
         path=True,
         topic=MODEL,
     )

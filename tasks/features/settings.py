@@ -28,7 +28,7 @@ class Settings:
         Model,
         init_checkpoint={
             "required": True,
-            "help": "Prefix or folder of the checkpoint.",
+            "help": "Prefix, folder or name of the checkpoint.",
         },
         bert_config_file={
             "required": False,

@@ -12,7 +12,7 @@ class Settings:
 
     init_checkpoint: str | None = flag(
         None,
-        "Prefix or folder of the checkpoint.",
+        "Prefix, folder or name of the checkpoint.",
         required=True,
         path=True,
     )

@@ -340,7 +340,7 @@ def test_a_broken_input_is_one_line(convert, tmp_path, good, source, message):
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ({"input": "/none", "from": "huggingface"}, "no such folder"),
+        ({"input": "/none", "from": "huggingface"}, "no such checkpoint"),
         ({"extend_positions": 13}, "expected more than 13"),
         ({"extend_vocab": "/none"}, "No such file"),
         (

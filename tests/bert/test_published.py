@@ -1,0 +1,173 @@
+"""Models by name, fetched by the real clients from a server on localhost."""
+
+import functools
+import re
+import shutil
+import time
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert
+import fill_mask
+import run_classifier
+from bert.common.errors import UserError
+from bert.common.formats import published
+from bert.modeling import checkpoints
+from bert.modeling.formats import model_folder, model_garden
+from tests.helpers import classifier_files, library_files, model_server, text
+
+NAME = "google-bert/bert-base-uncased"
+HUB = f"hf://{NAME}"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Folders of one model in each format; its weights."""
+    folder = tmp_path_factory.mktemp("published")
+    values = library_files.pretrained(folder / "google")
+    library_files.huggingface(folder / "huggingface", values)
+    (folder / "huggingface" / "pytorch_model.bin").write_bytes(b"a pickle")
+    without = shutil.ignore_patterns("*.safetensors")
+    shutil.copytree(folder / "huggingface", folder / "pickles", ignore=without)
+    module = tf.train.Checkpoint()
+    named = model_garden.named_variables(library_files.config(), values)
+    module.variables = list(named.values())
+    words = str(folder / "google" / "vocab.txt")
+    module.vocab_file = tf.saved_model.Asset(words)
+    gelu = functools.partial(tf.nn.gelu, approximate=True)
+    call = module.call = tf.function(gelu, [tf.TensorSpec([None])])
+    tf.saved_model.save(module, str(folder / "hub"), {"call": call})
+    shutil.make_archive(str(folder / "hub"), "gztar", folder / "hub")
+    shutil.make_archive(str(folder / "flat"), "zip", folder / "google")
+    shutil.make_archive(str(folder / "nested"), "zip", folder, "google")
+    with zipfile.ZipFile(folder / "unsafe.zip", "w") as archive:
+        archive.writestr("../vocab.txt", "")
+    return folder, values
+
+
+@pytest.fixture
+def server(models, monkeypatch, tmp_path):
+    folder, _ = models
+    names = {NAME: folder / "huggingface", "org/pickles": folder / "pickles"}
+    files = {f"/{x.name}": x.read_bytes() for x in folder.glob("*.zip")}
+    files["/google/bert/4"] = (folder / "hub.tar.gz").read_bytes()
+    files |= {"/page.zip": b"<html>", "/page": b"<html>" * 200}
+    cache = tmp_path / "cache"
+    with model_server.serving(monkeypatch, cache, names, files) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("name", "printed", "sign"),
+    [
+        (HUB, "revision (.{40}), in /", "@"),
+        ("/flat.zip", "sha256 (.{64}), in /", "#sha256="),
+        ("/nested.zip", "sha256 (.{64}), in /", "#sha256="),
+        ("/google/bert/4", "a SavedModel(), in /", ""),
+    ],
+)
+def test_the_library_loads_a_model_by_name(
+    server, models, capsys, name, printed, sign
+):
+    name = name if name == HUB else f"{server.url}{name}"
+    encoder, tokenizer = bert.load_encoder(name)
+    for variable, value in checkpoints.encoder_variables(encoder).items():
+        np.testing.assert_array_equal(value.numpy(), models[1][variable])
+    assert tokenizer.tokens == text.VOCABULARY
+    assert not any("pytorch" in path for path in server.asked)
+    out, err = capsys.readouterr()
+    (version,) = re.findall(f"{name}: {printed}", err)
+    server.asked.clear()
+    assert tokenizer.path.startswith(published.fetch(f"{name}{sign}{version}"))
+    assert not out and not server.asked
+
+
+def test_a_tokenizer_by_name_fetches_no_weights(server):
+    tokenizer = bert.Tokenizer(HUB)
+    assert tokenizer.tokens == text.VOCABULARY
+    assert not any("safetensors" in path for path in server.asked)
+    with pytest.raises(UserError, match="do_lower_case=False; expected True"):
+        bert.Tokenizer(HUB, do_lower_case=False)
+    bert.load_encoder(HUB)  # the weights are fetched now
+
+
+@pytest.mark.slow
+def test_a_run_from_a_name_records_the_revision(server, tmp_path, run_script):
+    classifier_files.write_task(tmp_path)
+    flags = (
+        f"--task_name=mrpc --data_dir={tmp_path} --output_dir={tmp_path}/run "
+        f"--init_checkpoint={HUB} --max_seq_length=13 --num_train_epochs=1"
+    )
+    for _ in range(2):
+        code, _, err = run_script(run_classifier, "--do_train", *flags.split())
+        assert code == 0, err
+        server.faults = {"": 503}  # the cache is enough
+    recorded = model_folder.recorded_settings(str(tmp_path / "run"))
+    commit = f"{NAME.replace('/', '--')}/snapshots/{server.commit(NAME)}"
+    assert recorded["init_checkpoint"].endswith(commit)
+
+
+@pytest.mark.parametrize(
+    ("name", "faults", "code", "message"),
+    [
+        (HUB, {"/resolve/": "cut"}, 75, "HUB: peer closed connection"),
+        (HUB, {"/resolve/": "reset"}, 75, "Connection reset by peer; run the"),
+        (HUB, {"safetensors": "swap"}, 75, "damaged: expected sha256 "),
+        (HUB, {"/revision/": 503}, 75, "HUB: HTTP status 503; run the same"),
+        (HUB, {"safetensors": 404}, 2, "HTTP 404; check the name; a private "),
+        (f"{HUB}@v9", {}, 2, "HUB@v9: no such model or revision, or a priva"),
+        ("hf://org/pickles", {}, 2, "/pickles: no safetensors; expected mod"),
+        ("hf://a/b/c", {}, 2, "expected hf://organization/name"),
+        ("URL/flat.zip", {"": "cut"}, 75, "URL/flat.zip: <urlopen error retr"),
+        ("URL/flat.zip", {"": "reset"}, 75, "/flat.zip: [Errno 104] Connecti"),
+        ("URL/flat.zip", {"": 404}, 2, "no such model or revision, or a pri"),
+        ("URL/flat.zip#sha256=0", {}, 2, "; expected 0; if it was changed or"),
+        ("URL/page.zip", {}, 2, "no model here: Could not extract archive.; "),
+        ("URL/unsafe.zip", {}, 2, "no model here: Skipping invalid path durin"),
+        ("URL/google/bert/4", {"": "cut"}, 75, "unexpected end of data; run "),
+        ("URL/google/bert/5", {}, 2, "/5: no such model or revision, or a "),
+        ("URL/page", {}, 2, "URL/page: no model here: "),
+        ("http://nowhere.invalid/a.zip", {}, 75, "not known; run the same"),
+    ],
+)
+def test_a_fault_is_one_line_and_leaves_nothing(
+    server, run_script, tmp_path, monkeypatch, name, faults, code, message
+):
+    # The clients try again for half a minute.
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    server.faults = faults
+    name, message = name.replace("URL", server.url), message.replace("HUB", HUB)
+    found, out, err = run_script(fill_mask, init_checkpoint=name)
+    lines = [x for x in err.splitlines() if x.startswith("error: ")]
+    assert (found, out, len(lines)) == (code, "", 1)
+    assert message.replace("URL", server.url) in lines[0]
+    left = [x.name for x in (tmp_path / "cache").rglob("*")]
+    assert not [x for x in left if x.endswith(("incomplete", "partial", "tmp"))]
+    server.faults = {}
+    if faults:
+        assert published.fetch(name)  # as if nothing had been
+
+
+def test_what_the_user_sets_for_hugging_face_counts(
+    server, monkeypatch, tmp_path, hide_package
+):
+    server.faults = {"": 401}
+    with pytest.raises(UserError, match="HTTP 401; .* needs HF_TOKEN"):
+        published.fetch(HUB)
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    folder = published.fetch(HUB)
+    assert folder.startswith(str(tmp_path / "cache" / "HF_HOME"))
+    server.shutdown()
+    server.server_close()
+    assert published.fetch(HUB) == folder
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    model_server.forget_settings(monkeypatch)
+    assert published.fetch(HUB) == folder
+    with pytest.raises(UserError, match="not in the cache; unset HF_HUB_OFF"):
+        published.fetch("hf://org/none")
+    hide_package("huggingface_hub")
+    with pytest.raises(UserError, match="-r requirements/hub.txt"):
+        published.fetch(HUB)
