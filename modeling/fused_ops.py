@@ -163,6 +163,16 @@ def take_rows(table, ids):
     return take(ops.convert_to_tensor(table))
 
 
+def add_to_each(x, y):
+    """x + y: float [B, ...] and [...] -> float [B, ...].
+
+    In a compiled step the gradient of y is a product: for a sum over B, XLA's
+    compiler for GPUs would lay out all hidden states with that axis last, and
+    transpose them before each product.
+    """
+    return x + (_repeated(y, x) if _options().compiled else y)
+
+
 def scores(x, table):
     """x T^T in float32: float [N, H], float32 [V, H] -> float32 [N, V].
 
@@ -297,12 +307,19 @@ def _fused(function: Callable, **settings) -> Callable:
 
     forward = tf.function(run, jit_compile=True, autograph=False)
 
+    def spread(x, like):
+        # On CPUs, XLA's own sum over positions takes up to twice as long as
+        # all else of the gradient of a layer normalisation; that of a vector
+        # in half precision, the bias of an activation, is as fast.
+        vector = x.shape.rank == 1 and x.dtype == tf.float32
+        return _repeated(x, like) if vector else x
+
     @tf.function(jit_compile=True, autograph=False)
     def backward(tensors, upstream):
         real = [x for x in tensors if x.dtype.is_floating]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(real)
-            outputs = run(*(_spread(x, tensors[0]) for x in tensors))
+            outputs = run(*(spread(x, tensors[0]) for x in tensors))
         return tape.gradient(outputs, real, upstream)
 
     @tf.custom_gradient
@@ -318,24 +335,17 @@ def _fused(function: Callable, **settings) -> Callable:
     return fused
 
 
-def _spread(x, like):
-    """A vector at every position, float32 [H] -> [..., H]; others as they are.
+@tf.custom_gradient
+def _repeated(x, like):
+    """x in the shape of `like`: float [...] -> float [N, ...].
 
-    Its gradient is a product. On CPUs, XLA's own sum over positions takes up
-    to twice as long as all else of the gradient of a layer normalisation; so
-    does a product with a single row of ones, which XLA leaves to no library.
-    A vector in half precision, the bias of an activation, is left to XLA's
-    sum, which is as fast there.
+    Its gradient is a product: with two rows of ones, as XLA leaves one with a
+    single row to no library.
     """
-    if x.shape.rank != 1 or x.dtype != tf.float32:
-        return x
 
-    @tf.custom_gradient
-    def spread(x):
-        def gradient(upstream):
-            rows = tf.reshape(upstream, [-1, x.shape[0]])
-            return tf.matmul(tf.ones([2, tf.shape(rows)[0]]), rows)[0]
+    def gradient(upstream):
+        rows = tf.reshape(upstream, [-1, tf.size(x)])
+        ones = tf.ones([2, tf.shape(rows)[0]], rows.dtype)
+        return tf.reshape(tf.matmul(ones, rows)[0], tf.shape(x)), None
 
-        return tf.broadcast_to(x, tf.shape(like)), gradient
-
-    return spread(x)
+    return tf.broadcast_to(x, tf.shape(like)), gradient

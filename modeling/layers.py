@@ -185,22 +185,18 @@ class Embeddings(keras.layers.Layer):
 
         Without `position_ids` the positions are 0 to S - 1.
         """
-        length = ops.shape(input_ids)[1]
-        positions = self.position_embeddings[:length]
-        if position_ids is not None:
-            positions = fused_ops.take_rows(
-                self.position_embeddings, position_ids
-            )
         # A matrix product gives a dense gradient for the small table.
         segments = ops.one_hot(
             segment_ids, self.config.type_vocab_size, dtype=self.compute_dtype
         )
         words = ops.cast(self.word_embeddings, self.compute_dtype)
-        x = (
-            fused_ops.take_rows(words, input_ids)
-            + ops.matmul(segments, self.token_type_embeddings)
-            + positions
-        )  # [B, S, H]
+        x = fused_ops.take_rows(words, input_ids)  # [B, S, H]
+        x = x + ops.matmul(segments, self.token_type_embeddings)
+        if position_ids is None:
+            length = ops.shape(input_ids)[1]
+            x = fused_ops.add_to_each(x, self.position_embeddings[:length])
+        else:
+            x = x + fused_ops.take_rows(self.position_embeddings, position_ids)
         return self.dropout(self.layer_norm(x), training=training)
 
 

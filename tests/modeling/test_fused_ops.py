@@ -1,6 +1,7 @@
 """Every fast way gives the plain way's numbers, dropout included."""
 
 import contextlib
+import re
 
 import numpy as np
 import pytest
@@ -258,6 +259,28 @@ def test_a_deterministic_step_has_no_scatter(packed):
 
     assert " scatter(" in program(COMPILED)
     assert " scatter(" not in program(DETERMINISTIC)
+
+
+@pytest.mark.parametrize(
+    ("options", "sums"), [(fused_ops.StepOptions(), 1), (COMPILED, 0)]
+)
+def test_compiled_gradients_of_positions_are_no_sum_over_the_batch(
+    options, sums
+):
+    """On GPUs all hidden states would be laid out for it, and transposed."""
+    embeddings = layers.Embeddings(small.config(), 1)
+    ids = tf.ones([small.B, small.S], tf.int32)
+    embeddings(ids, ids)
+
+    @tf.function(jit_compile=True)
+    def gradient():
+        with tf.GradientTape() as tape, fused_ops.training_step(SEED, options):
+            loss = tf.reduce_sum(embeddings(ids, ids) ** 3)
+        return tape.gradient(loss, embeddings.position_embeddings.value)
+
+    text = gradient.experimental_get_compiler_ir()(stage="hlo")
+    of_positions = rf"= f32\[{small.S},{small.H}\]\S* reduce\("
+    assert len(re.findall(of_positions, text)) == sums
 
 
 @pytest.mark.long
