@@ -133,7 +133,7 @@ def keeping_inputs(function: Callable, *tensors):
 
     def plain(*tensors):  # what it calls is not computed a third time
         with _using(_PLAIN):
-            return function(*tensors)
+            return function(*(_rounded(x, tensors[0]) for x in tensors))
 
     return _recomputing(plain)(*map(tf.convert_to_tensor, tensors))
 
@@ -249,6 +249,30 @@ def _recomputing(function: Callable) -> Callable:
         return function(*tensors), gradient
 
     return run
+
+
+def _rounded(x, like):
+    """x; in half precision, a vector in the shape of `like`, float [..., H].
+
+    The vector's gradient sums what has been rounded for the gradient of `like`.
+    For other sums XLA writes that gradient in float32 too.
+    """
+    if x.shape.rank != 1 or not x.dtype.is_floating or like.dtype == tf.float32:
+        return x
+
+    @tf.custom_gradient
+    def spread(x):
+        def gradient(upstream):
+            (rows,) = gen_xla_ops.xla_optimization_barrier(
+                input=[tf.cast(upstream, like.dtype)]
+            )
+            axes = list(range(like.shape.rank - 1))
+            sums = tf.reduce_sum(tf.cast(rows, tf.float32), axes)
+            return tf.cast(sums, x.dtype)
+
+        return tf.broadcast_to(x, tf.shape(like)), gradient
+
+    return spread(x)
 
 
 def _in_order(function: Callable) -> Callable:

@@ -51,7 +51,7 @@ FUNCTIONS = {
 def values_and_gradients(function, tensors, settings, options):
     """Output and gradients, computed as in a step."""
 
-    @tf.function
+    @tf.function(jit_compile=options.compiled)
     def run(*tensors):
         real = [x for x in tensors if x.dtype.is_floating]
         with tf.GradientTape() as tape, fused_ops.training_step(SEED, options):
@@ -70,7 +70,8 @@ def values_and_gradients(function, tensors, settings, options):
     ("dtype", "atol"), [("float32", 1e-5), ("bfloat16", 0.13)]
 )
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_fused_operation_equals_its_function(name, dtype, atol):
+@pytest.mark.parametrize("options", [FUSED, COMPILED])
+def test_a_fused_operation_equals_its_function(options, name, dtype, atol):
     function, shapes, settings = FUNCTIONS[name]
     rng = np.random.default_rng(3)
     tensors = [
@@ -82,10 +83,27 @@ def test_a_fused_operation_equals_its_function(name, dtype, atol):
     plain = values_and_gradients(
         function, tensors, settings, fused_ops.StepOptions()
     )
-    fused = values_and_gradients(function, tensors, settings, FUSED)
+    fused = values_and_gradients(function, tensors, settings, options)
     assert len(plain) == len(fused) > 1
     for ours, theirs in zip(fused, plain, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=atol, atol=atol)
+
+
+def test_the_gradient_of_a_compiled_bias_sums_rounded_values_in_float32():
+    """In bfloat16 256.5 is 256, and so is 256 + 1."""
+    product = tf.zeros([1, 3, 1], tf.bfloat16)
+
+    @tf.function(jit_compile=True)
+    def gradient(bias):
+        with tf.GradientTape() as tape, fused_ops.training_step(SEED, COMPILED):
+            tape.watch(bias)
+            y = fused_ops.elementwise(
+                lambda x, bias: tf.cast(x, "float32") + bias, product, bias
+            )
+            loss = tf.reduce_sum(y * [[[256.5], [1], [1]]])
+        return tape.gradient(loss, bias)
+
+    np.testing.assert_array_equal(gradient(tf.zeros([1])), [258])
 
 
 def test_the_fused_loss_equals_its_function():
