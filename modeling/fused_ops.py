@@ -177,7 +177,8 @@ def scores(x, table):
     """x T^T in float32: float [N, H], float32 [V, H] -> float32 [N, V].
 
     In a step in half precision the gradients are computed in the precision of
-    x, as those of all other products: they are two thirds of the time.
+    x, as those of all other products: they are two thirds of the time. In a
+    compiled step the scores are sums of such products too.
     """
 
     def product(x, table):
@@ -186,15 +187,20 @@ def scores(x, table):
     kind = keras.backend.standardize_dtype(x.dtype)
     if kind == "float32" or dropout.current_seed() is None:
         return product(x, table)
+    compiled = _options().compiled
+    sums = {"output_type": tf.float32} if compiled else {}
 
     @tf.custom_gradient
     def run(x, table):
         def gradient(upstream):
             upstream = tf.cast(upstream, x.dtype)
             of_x = tf.matmul(upstream, tf.cast(table, x.dtype))
-            of_table = tf.matmul(upstream, x, transpose_a=True)
+            of_table = tf.matmul(upstream, x, transpose_a=True, **sums)
             return of_x, tf.cast(of_table, table.dtype)
 
+        if compiled:
+            half = tf.cast(table, x.dtype)
+            return tf.matmul(x, half, transpose_b=True, **sums), gradient
         return product(x, table), gradient
 
     return run(x, ops.convert_to_tensor(table))

@@ -12,8 +12,8 @@ class MaskedLMHead(keras.layers.Layer):
     """Masked LM head: scores of all tokens at the masked positions.
 
     Dense layer and layer norm, then the product with the encoder's word
-    embeddings, plus a bias. The product is always computed in float32: in
-    half precision the highest scores are often equal.
+    embeddings, plus a bias. The product is always summed in float32: in half
+    precision the highest scores are often equal.
 
     Args:
         config: sizes.
