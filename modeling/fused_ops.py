@@ -297,9 +297,14 @@ def _in_order(function: Callable) -> Callable:
             outputs = function(x, seed)
 
         def gradient(upstream, variables):
-            below, *found = gen_xla_ops.xla_optimization_barrier(
-                input=tape.gradient(outputs, [x, *variables], upstream)
-            )
+            found = tape.gradient(outputs, [x, *variables], upstream)
+            # Matrices' come from products, in the type of x; kept in it, they
+            # are cast by what reads them.
+            found = [
+                tf.cast(y, x.dtype) if y.shape.rank > 1 else y for y in found
+            ]
+            below, *found = gen_xla_ops.xla_optimization_barrier(input=found)
+            found = [tf.cast(y, v.dtype) for y, v in zip(found, variables)]
             return (below, None), found
 
         return outputs, gradient

@@ -364,6 +364,15 @@ def test_the_gradients_of_a_compiled_layer_are_complete_together(
     assert sizes.count(1 + len(variables)) == small.L
 
 
+def test_the_gradients_of_compiled_matrices_are_kept_in_half_precision():
+    """They come from products; those of vectors are sums in float32."""
+    with precision.computing_in("bfloat16"):
+        model = build_pretraining_model(small.config(num_hidden_layers=1))
+    (outputs,) = [x for x in barriers(model, COMPILED) if len(x) == 17]
+    for x in outputs:
+        assert x.dtype == (tf.float32 if x.shape.rank == 1 else tf.bfloat16)
+
+
 def test_compiled_remat_draws_the_dropout_masks_again(model):
     """The seed of a layer's masks is behind the barrier of its input."""
     found = [
