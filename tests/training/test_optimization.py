@@ -196,6 +196,17 @@ def test_sparse_gradients_are_made_dense():
     assert float(factor) == pytest.approx(1.0 / np.sqrt(12))
 
 
+def test_the_norm_has_one_sum_for_all_vectors():
+    @tf.function
+    def norm():
+        gradients = [tf.ones(shape) for shape in ([5], [2, 3], [7])]
+        return optimization.reduce_and_clip(gradients)[1]
+
+    operations = norm.get_concrete_function().graph.get_operations()
+    assert [x.type for x in operations].count("L2Loss") == 2
+    assert float(norm()) == pytest.approx(np.sqrt(18))
+
+
 @pytest.mark.parametrize("size", [0.0, 0.1, 7.0, np.inf, np.nan])
 def test_the_factor_is_that_of_tensorflows_clipping(size):
     gradient = tf.constant([size, 0.5 * size])
