@@ -20,13 +20,15 @@ def check(text: str, weights: int, scores: int) -> dict[str, int]:
         scores: B A S S of a device.
 
     Returns:
-        numbers of float64 arrays, of transfers to the host, of copies of
-        weights, and of float32 arrays as large as [B, A, S, S] that are held
-        at the same time.
+        numbers of float64 arrays, of transfers to the host, of arrays laid
+        out with the first of three axes last, as a sum over a batch makes
+        XLA do, of copies of weights, and of float32 arrays as large as
+        [B, A, S, S] that are held at the same time.
     """
     return {
         "float64": text.count("f64["),
         "host_transfers": sum(map(text.count, _HOST)),
+        "first_axis_last": text.count("{0,2,1}"),
         "weight_copies": sum(
             operation in ("copy", "copy-start") and _largest(kind) >= weights
             for _, kind, operation, _ in _operations(text)
