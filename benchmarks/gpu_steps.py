@@ -3,19 +3,23 @@ r"""Times pre-training steps on the first GPU of this machine, else its CPU.
     python -m benchmarks.gpu_steps \
         [CONFIG.json B S P [PRECISION [remat] [deterministic] [parts=N]]]
 
-The same steps as `benchmarks.ahead_of_time`, each in a process of its own:
-the median time of a step, the rate of its matrix products beside the peak
+The median time of a step, the rate of its matrix products beside the peak
 rate of an H100's data sheet and beside that of a large product on this GPU,
-and the highest memory. Prints one JSON line for each step.
+and the highest memory. With the word `compared`, also how far the losses and
+the gradient are from those of a step that is not compiled. Without a step,
+those of `PLAN`, each in a process of its own, within `MINUTES`. Prints one
+JSON line for each step.
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import time
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from benchmarks import ahead_of_time, flops, pretraining_step
@@ -25,6 +29,22 @@ from bert.training import distribution
 
 CALL = 10  # steps of a call of the compiled program
 MATMUL_SIZE = 8192
+MINUTES = 8
+# What is asked first of a GPU: are the numbers right; what do deterministic
+# bits cost, and what do graphs of CUDA save; then the other sizes.
+_BASE, _LARGE = "configs/bert_base.json", "configs/bert_large.json"
+PLAN = [
+    (_BASE, 32, 128, 20, ["compared"]),
+    (_BASE, 32, 128, 20, ["deterministic"]),
+    (_BASE, 32, 128, 20, ["graphs"]),
+    (_LARGE, 32, 512, 77, []),
+    (_LARGE, 32, 128, 20, []),
+    (_BASE, 8, 512, 77, []),
+]
+_GRAPHS = (
+    "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL"
+    " --xla_gpu_graph_min_graph_size=1"
+)
 
 
 def measure(path: str, sizes, precision: str, words, runs: int = 7) -> dict:
@@ -34,7 +54,7 @@ def measure(path: str, sizes, precision: str, words, runs: int = 7) -> dict:
         path: config of the network.
         sizes: B, S and P.
         precision: precision of the network.
-        words: options of `ahead_of_time.step_options`.
+        words: options of `ahead_of_time.step_options`, `compared`, `graphs`.
         runs: counted calls, after two to compile and warm up.
     """
     strategy = distribution.make_strategy()
@@ -51,11 +71,12 @@ def measure(path: str, sizes, precision: str, words, runs: int = 7) -> dict:
         )
     count = tf.constant(CALL)
     start = time.perf_counter()
-    loss = training.train(data, count).numpy()[0, 0]
+    rows = training.train(data, count).numpy()
     first = time.perf_counter() - start
     seconds = _median(lambda: training.train(data, count).numpy(), runs) / CALL
     executed = flops.executed(config, *sizes)
     peak = ahead_of_time.DEVICES["h100"][2]
+    compared = "compared" in words
     product = _product_rate(precision)
     return {
         "what": ahead_of_time.describe(path, sizes, precision, words),
@@ -71,9 +92,23 @@ def measure(path: str, sizes, precision: str, words, runs: int = 7) -> dict:
         "share_of_product": round(executed / seconds / product, 3),
         "gigabytes": round(pretraining_step.gpu_peak() / 1e9, 2),
         "first_call_seconds": round(first, 1),
-        "first_loss_sum": float(loss),
+        "first_loss_sum": float(rows[0, 0]),
+        **(_differences(rows, config, sizes, precision) if compared else {}),
         "tensorflow": tf.__version__,
         "keras": keras.__version__,
+    }
+
+
+def _differences(rows, config: BertConfig, sizes, precision: str) -> dict:
+    """Relative differences from the rows of steps that are not compiled."""
+    with precisions.computing_in(precision):
+        training, data = pretraining_step.make_steps(config, *sizes)
+    others = training.train(data, tf.constant(CALL)).numpy()
+    losses, norms = (np.abs(rows[:, i] / others[:, i] - 1) for i in (0, -2))
+    return {
+        "first_loss_off": float(losses[0]),
+        "largest_loss_off": float(losses.max()),
+        "first_norm_off": float(norms[0]),
     }
 
 
@@ -109,14 +144,22 @@ def _product_rate(precision: str) -> float:
 def main() -> None:
     """Prints one JSON line for each step."""
     given = sys.argv[1:]
-    for path, sizes, precision, words in ahead_of_time.chosen_steps(given):
-        if given:
-            figures = measure(path, sizes, precision, words)
-            print(json.dumps(figures), flush=True)
-            return
-        step = [path, *map(str, sizes), precision, *words]
-        command = [sys.executable, "-m", "benchmarks.gpu_steps", *step]
-        subprocess.run(command)
+    if given:
+        (step,) = ahead_of_time.chosen_steps(given)
+        print(json.dumps(measure(*step)), flush=True)
+        return
+    end = time.monotonic() + 60 * MINUTES
+    for path, *sizes, words in PLAN:
+        step = [path, *map(str, sizes), "bfloat16", *words]
+        flags = _GRAPHS if "graphs" in words else ""
+        try:
+            subprocess.run(
+                [sys.executable, "-m", "benchmarks.gpu_steps", *step],
+                env={**os.environ, "XLA_FLAGS": flags},
+                timeout=max(end - time.monotonic(), 1),
+            )
+        except subprocess.TimeoutExpired:
+            print(json.dumps({"what": " ".join(step), "stopped": MINUTES}))
 
 
 if __name__ == "__main__":

@@ -67,9 +67,12 @@ def run_serving_load(folder):
 
 
 def run_steps_on_a_device(folder):
-    words = ["remat", "deterministic", "parts=2"]
+    words = ["remat", "deterministic", "parts=2", "compared"]
     sizes, path = (2 * B, S, P), str(folder / "config.json")
-    return gpu_steps.measure(path, sizes, "float32", words, runs=1)
+    figures = gpu_steps.measure(path, sizes, "float32", words, runs=1)
+    off = [figures[name] for name in figures if name.endswith("_off")]
+    assert len(off) == 3 and max(off) < 1e-4
+    return figures
 
 
 RUNS = {
