@@ -169,7 +169,7 @@ class FineTuningRun:
         validation = None
         if evaluate and training.eval_steps:
             validation = self._run.validation(evaluate, best_metric)
-        self._run.trainer.train([schedule], validation, training.seconds)
+        self._run.train([schedule], validation)
         return self._run.checkpoint()
 
     def restore_best(self) -> None:

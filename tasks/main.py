@@ -1,13 +1,15 @@
 """Start and end of a script that trains: signals, workers, memory."""
 
+import atexit
 import os
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from bert.common import flags
+from bert.common import flags, storage
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.formats import published
@@ -21,7 +23,8 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     """Parses and checks the command line of a script that trains.
 
     From here on --init_checkpoint is a path: the name of a published model
-    becomes its folder, also in the description of the run.
+    becomes its folder, also in the description of the run. With --plan the
+    output_dir is a temporary folder.
 
     Args:
         argv, settings_class, usage: as for `flags.parse`.
@@ -32,7 +35,12 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     """
     settings = flags.parse(argv, settings_class, usage)
     settings.check()
-    start = flags.as_dict(settings)["init_checkpoint"]
+    values = flags.as_dict(settings)
+    if values["plan"]:
+        folder = tempfile.mkdtemp(prefix="plan-")
+        atexit.register(storage.remove_folder, folder)
+        settings = flags.replace(settings, output_dir=folder)
+    start = values["init_checkpoint"]
     return flags.replace(settings, init_checkpoint=published.fetch(start))
 
 

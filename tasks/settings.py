@@ -130,6 +130,12 @@ class Training:
         per_worker=True,
     )
     do_train: bool = flag(False, "Train.")
+    plan: bool = flag(
+        False,
+        "With --do_train: take a dozen steps, print the memory, the largest "
+        "batch and the hours of the run, and stop; nothing is written.",
+        topic=RARE,
+    )
     resume_optimizer: bool = flag(
         False,
         "Continue with the Adam moments and the step of --init_checkpoint, "
@@ -280,6 +286,8 @@ class Training:
             )
         if self.deterministic and self.devices.is_tpu:
             raise UserError("--deterministic on a TPU", expected="CPUs or GPUs")
+        if self.plan and not self.do_train:
+            raise UserError("--plan", expected="--do_train")
         start = self.model.init_checkpoint
         if self.resume_optimizer and not (self.do_train and start):
             raise UserError(

@@ -14,7 +14,7 @@ from bert.common.progress import say
 from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import run_folder, settings
-from bert.training import distribution, optimization, workers
+from bert.training import distribution, optimization, plan, workers
 from bert.training.loop import Schedule, Trainer, Validation
 from bert.training.saver import Saver
 from bert.training.steps import Steps, StepTask
@@ -276,6 +276,22 @@ class TrainingRun:
             learning_rate=self._learning_rate,
             **named,
         )
+
+    def train(
+        self, schedules: list[Schedule], validation: Validation | None = None
+    ) -> None:
+        """Trains to the last step, or prints the plan of --plan.
+
+        Args:
+            schedules, validation: as for `Trainer.train`.
+
+        Raises:
+            SystemExit: the run was interrupted, and saved; or planned.
+        """
+        if self._training.plan:
+            plan.report(self.trainer.steps, schedules[-1])
+            raise SystemExit
+        self.trainer.train(schedules, validation, self._training.seconds)
 
     def checkpoint(self) -> str:
         """The prefix of the newest checkpoint."""

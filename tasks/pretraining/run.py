@@ -142,11 +142,8 @@ class Pretraining:
         if inputs.held_out:
             validation = self.run.validation(self._scores, "loss", is_loss=True)
         with locating_damage(inputs.sets):
-            self.run.trainer.train(
-                list(map(self._schedule, inputs.phases, self._counts)),
-                validation,
-                self._settings.training.seconds,
-            )
+            schedules = list(map(self._schedule, inputs.phases, self._counts))
+            self.run.train(schedules, validation)
         return [self.run.checkpoint()] if self.run.step > start else []
 
     def evaluate(self) -> list[str]:

@@ -18,6 +18,7 @@ from xprof.convert import raw_to_tool_data
 import run_pretraining
 from bert.common import tensor_files
 from bert.data.records import reader
+from bert.modeling import models
 from bert.training.saver import Saver
 from tests.helpers import run_folders, small
 from tests.helpers.pretraining_files import (
@@ -67,6 +68,21 @@ def pretrain(folder, run_script):
         return out, err
 
     return run
+
+
+def test_a_plan_of_a_run_writes_nothing(pretrain, tmp_path):
+    output = tmp_path / "run"
+    out, _ = pretrain(output, "--do_train", "--plan", num_train_steps=9_000)
+    assert not output.exists()
+    model = models.build_pretraining_model(small.config())
+    size = sum(x.shape.num_elements() for x in model.trainable_weights)
+    memory, batch, hours = out.splitlines()
+    assert memory.startswith(f"{size:,} parameters trained: ")
+    largest = re.fullmatch(
+        r"batch of 4: .* MB of .*; about ([\d,]+) fit", batch
+    )
+    assert int(largest[1].replace(",", "")) > 4
+    assert re.fullmatch(r"[\d.]+ s a step, .* steps take \d.*", hours)
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,9 @@ def pretrain(folder, run_script, tmp_path):
             "output_dir": tmp_path / "run",
             **named,
         }
-        found, _, err = run_script(run_pretraining, "--do_train", **named)
+        found, _, err = run_script(
+            run_pretraining, **{"do_train": True, **named}
+        )
         assert found == code, err
         return err
 
@@ -96,6 +98,10 @@ def classify(folder, run_script, tmp_path):
         (
             {"profile_steps": "0:8"},
             "--profile_steps: '0:8'; expected first:las",
+        ),
+        (
+            {"plan": True, "do_train": False, "do_eval": True},
+            "--plan; expected --do_train",
         ),
         (
             {"resume_optimizer": True},

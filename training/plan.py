@@ -1,0 +1,87 @@
+"""What a training run will need, measured in a few of its steps."""
+
+import os
+import statistics
+import time
+
+import tensorflow as tf
+from tensorflow.python.client import device_lib
+
+from bert.common.progress import duration
+from bert.training.loop import Schedule
+from bert.training.steps import Steps
+
+_WARM_UP, _STEPS = 2, 10
+_RSS_PEAK, _RESET_PEAK = "/proc/self/status", "/proc/self/clear_refs"
+
+
+def report(steps: Steps, schedule: Schedule) -> None:
+    """Prints the memory and the time of a run; takes steps.
+
+    Weights, gradients and two moments take 16 bytes a parameter. The rest
+    grows with the batch: a batch and its double tell the largest that fits,
+    if all its sequences are as long as the longest of the first steps.
+
+    Args:
+        steps: of the run.
+        schedule: of its last part.
+    """
+    batches, seconds = schedule.batches(), []
+    iterator, once = iter(batches), tf.constant(1)
+    for _ in range(_WARM_UP + _STEPS):
+        start = time.perf_counter()
+        steps.train(iterator, once).numpy()
+        seconds.append(time.perf_counter() - start)
+    widest = max(batches.take(_WARM_UP + _STEPS), key=_size)
+    size, count = schedule.batch_size, steps.strategy.num_replicas_in_sync
+    trained = steps.task.model.trainable_variables
+    parameters = sum(x.shape.num_elements() for x in trained)
+    peak, limit = _peak(steps, widest, 1), _memory()
+    example = max(1, _peak(steps, widest, 2) - peak) * count / size
+    largest = int(size + (limit - peak) * count / example)
+    step = statistics.median(seconds[-_STEPS:])
+    total = schedule.num_train_steps * step
+    print(
+        f"{parameters:,} parameters trained: {_megabytes(16 * parameters)} of "
+        "weights, gradients and moments\n"
+        f"batch of {size}: {_megabytes(peak)} of {_megabytes(limit)} on each "
+        f"device, {_megabytes(example / count)} for an example more; about "
+        f"{largest:,} fit\n"
+        f"{step:.3f} s a step, {size / step:,.1f} examples/s: "
+        f"{schedule.num_train_steps:,} steps take {duration(total)}"
+    )
+
+
+def _size(batch: dict) -> int:
+    return sum(x.shape.num_elements() for x in batch.values())
+
+
+def _peak(steps: Steps, batch: dict, times: int) -> int:
+    """Bytes of memory while a step runs on a repeated batch."""
+    batch = {name: tf.repeat(x, times, 0) for name, x in batch.items()}
+    repeated = iter(tf.data.Dataset.from_tensors(batch).repeat())
+    steps.train(repeated, tf.constant(1)).numpy()  # compiles it
+    gpus = tf.config.list_logical_devices("GPU")
+    if gpus:
+        tf.config.experimental.reset_memory_stats("GPU:0")
+    else:
+        with open(_RESET_PEAK, "w") as file:
+            file.write("5")
+    steps.train(repeated, tf.constant(1)).numpy()
+    if gpus:
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    with open(_RSS_PEAK) as file:
+        fields = dict(line.split(":", 1) for line in file)
+    return int(fields["VmHWM"].split()[0]) << 10
+
+
+def _memory() -> int:
+    """Bytes of memory of the first GPU, or of the machine."""
+    for device in device_lib.list_local_devices():
+        if device.device_type == "GPU":
+            return device.memory_limit
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:,.1f} MB"
