@@ -20,6 +20,7 @@ __all__ = [
     "AdamWeightDecay",
     "BertConfig",
     "Encoder",
+    "TextClassifier",
     "Tokenizer",
     "WarmupLinearDecay",
     "classifier",

@@ -1,7 +1,5 @@
 """Filled masks and vectors of texts, in one call."""
 
-import os
-
 import numpy as np
 import tensorflow as tf
 
@@ -10,7 +8,7 @@ from bert.common.errors import UserError
 from bert.data import batching, features
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer, strings
-from bert.encoders import Encoder, config_of, load_encoder
+from bert.encoders import Encoder, config_of, load_pair
 
 Loaded = tuple[Encoder, Tokenizer]
 _HEAD = "cls/predictions/"
@@ -51,7 +49,7 @@ def fill_mask(
     chosen = [] if words is None else strings(words, "words")
     if words is not None and not chosen:
         raise UserError("no words", expected="at least one")
-    encoder, tokenizer = _load(model)
+    encoder, tokenizer = load_pair(model)
     path = encoder.checkpoint.path if encoder.checkpoint else "the encoder"
     known = encoder.checkpoint.values if encoder.checkpoint else ()
     if not any(name.startswith(_HEAD) for name in known):
@@ -108,7 +106,7 @@ def embed(
 
     if pooling not in ("mean", "max", "cls"):
         raise UserError(f"pooling={pooling!r}", expected="mean, max or cls")
-    encoder, tokenizer = _load(model)
+    encoder, tokenizer = load_pair(model)
     texts = strings(texts, "texts")
     config = config_of(encoder)
     if not -config.num_hidden_layers <= layer <= -1:
@@ -139,14 +137,3 @@ def embed(
     if normalize:
         pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
     return pooled
-
-
-def _load(model: str | Loaded) -> Loaded:
-    encoder, tokenizer = (
-        load_encoder(model) if isinstance(model, str | os.PathLike) else model
-    )
-    if tokenizer is None:
-        raise UserError(
-            "no vocabulary", fix="pass load_encoder(path, vocab_file)"
-        )
-    return encoder, tokenizer

@@ -135,12 +135,44 @@ def save(
         raise UserError(f"to={to!r}", expected=f"one of {known}")
     folder = os.fspath(folder) or "."
     outputs.check_new_folder(folder, "pass another folder")
-    named = _variables(model)
-    config = config_of(model)
-    values = {name: variable.numpy() for name, variable in named.items()}
-    bert = conversion.Bert(folder, config, values, [], tokenizer)
+    bert = weights_of(model, tokenizer, folder)
     with storage.whole_folder(folder) as scratch:
         conversion.write(bert, to, scratch)
+
+
+def weights_of(
+    model: keras.Model, tokenizer: Tokenizer | None, path: str
+) -> conversion.Bert:
+    """Returns config and weights of a model, by their original names.
+
+    Args:
+        model: as for `save`.
+        tokenizer: its tokenizer, or None.
+        path: for messages.
+
+    Raises:
+        UserError: the model has weights without such a name.
+    """
+    values = {name: x.numpy() for name, x in _variables(model).items()}
+    return conversion.Bert(path, config_of(model), values, [], tokenizer)
+
+
+def load_pair(
+    model: "str | tuple[Encoder, Tokenizer]",
+) -> tuple[Encoder, Tokenizer]:
+    """Loads an encoder and its tokenizer, if only their path is given.
+
+    Raises:
+        UserError: there is no vocabulary.
+    """
+    encoder, tokenizer = (
+        load_encoder(model) if isinstance(model, str | os.PathLike) else model
+    )
+    if tokenizer is None:
+        raise UserError(
+            "no vocabulary", fix="pass load_encoder(path, vocab_file)"
+        )
+    return encoder, tokenizer
 
 
 def config_of(model: keras.Model) -> BertConfig:

@@ -14,4 +14,5 @@ from bert.heads import (
 )
 from bert.modeling.config import BertConfig
 from bert.records import pretraining_dataset
+from bert.text_classifier import TextClassifier
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay

@@ -23,7 +23,12 @@ import sys
 import pytest
 
 from bert.common import flags
-from tests.helpers import docs_files, flags_page
+from tests.helpers import (
+    docs_files,
+    flags_page,
+    library_files,
+    model_server,
+)
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -86,7 +91,6 @@ SNIPPETS = {
     "long_weights": [
         'load("preprocessor")',
         'KerasLayer("preprocessor")',
-        'bert.load_encoder("minilm_google")',
     ],
 }
 FILES = {
@@ -258,6 +262,19 @@ def test_commands_run(group, tmp_path, run_script, monkeypatch):
         runner.run(command_of(words), more)
     for word in SNIPPETS.get(group, ()):
         run_snippets(tmp_path, [x for x in fences("python") if word in x])
+
+
+def test_the_snippets_of_the_readme_run(tmp_path, monkeypatch):
+    values = library_files.pretrained(tmp_path / "google")
+    library_files.huggingface(tmp_path / "model", values)
+    models = {"google-bert/bert-base-uncased": tmp_path / "model"}
+    monkeypatch.chdir(tmp_path)
+    with model_server.serving(monkeypatch, tmp_path, models) as server:
+        readme = FENCE.findall((ROOT / "README.md").read_text())
+        snippets = [body for _, kind, body in readme if kind == "python"]
+        run_snippets(tmp_path, snippets)
+        assert any(path.endswith("safetensors") for path in server.asked)
+    assert (tmp_path / "spam_export" / "saved_model.pb").is_file()
 
 
 def run_snippets(folder, snippets):

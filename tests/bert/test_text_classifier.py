@@ -1,0 +1,219 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert
+from bert.common.errors import UserError
+
+SPAM = ["Win a prize now!", "free money now", "win free money", "A free prize"]
+HAM = ["see you at noon", "lunch at noon?", "see you now", "lunch"]
+TEXTS, LABELS = (SPAM + HAM) * 8, (["spam"] * 4 + ["ham"] * 4) * 8
+WORDS = ("win a prize now ! free money see you at noon ? lunch").split()
+TINY = bert.BertConfig(
+    vocab_size=18,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=16,
+    initializer_range=0.1,
+)
+FIT = {"batch_size": 8, "verbose": 0}
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    path.write_text("".join(f"{word}\n" for word in special + WORDS))
+    return bert.Tokenizer(str(path))
+
+
+@pytest.fixture(scope="module")
+def new(tokenizer):
+    def make(labels=("ham", "spam"), **arguments):
+        pair = bert.new_encoder(TINY), tokenizer
+        return bert.TextClassifier(pair, labels, max_length=16, **arguments)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def fitted(new):
+    model = new()
+    model.fit(
+        TEXTS,
+        LABELS,
+        epochs=8,
+        learning_rate=3e-3,
+        validation_split=0.25,
+        **FIT,
+    )
+    return model
+
+
+def trained(model, texts, labels, epochs, **arguments):
+    """Trains with an optimizer of Keras, which is not compiled by XLA."""
+    model.compile(keras.optimizers.Adam(3e-3))
+    model.fit(texts, labels, epochs=epochs, **FIT, **arguments)
+    return model
+
+
+def probabilities(model, texts=TEXTS, **arguments):
+    return model.predict(texts, verbose=0, **arguments)["probabilities"]
+
+
+def test_texts_and_names_go_in_and_labels_come_out(fitted):
+    history = fitted.history.history
+    assert history["val_acc"][-1] == 1.0
+    assert history["val_loss"][-1] < 0.1 < history["val_loss"][0]
+    schedule = fitted.optimizer._learning_rate
+    # 48 of 64 texts are not held out: 6 batches of 8 in each of 8 epochs.
+    assert (schedule.num_train_steps, schedule.num_warmup_steps) == (48, 4)
+    assert schedule.peak == pytest.approx(3e-3)
+    answers = fitted.predict(["lunch", *SPAM, "noon"], 2, verbose=0)
+    assert answers["label"] == ["ham", *["spam"] * 4, "ham"]
+    assert answers["probabilities"].shape == (6, 2)
+    np.testing.assert_allclose(answers["probabilities"].sum(-1), 1.0, 1e-6)
+    loss, accuracy = fitted.evaluate(TEXTS, LABELS, verbose=0)
+    assert accuracy == 1.0
+    assert loss < 0.1
+    model = fitted.network
+    logits = model(fitted.tokenizer(TEXTS, max_length=16))["logits"]
+    expected = tf.nn.softmax(logits)
+    np.testing.assert_allclose(probabilities(fitted), expected, atol=1e-6)
+
+
+def test_a_saved_classifier_answers_the_same_and_goes_on(fitted, tmp_path):
+    fitted.save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
+    expected = probabilities(fitted)
+    np.testing.assert_allclose(probabilities(model), expected, atol=1e-6)
+    assert model.evaluate(TEXTS, LABELS, verbose=0)[1] == 1.0
+    assert model.fit(TEXTS[:8], LABELS[:8], **FIT).epoch == [0]
+    assert model.optimizer._learning_rate.num_train_steps == 1
+
+
+def test_an_optimizer_of_compile_is_kept(new, tmp_path):
+    model = trained(new(), TEXTS, LABELS, 1)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    expected = probabilities(model)
+    np.testing.assert_allclose(probabilities(again), expected, atol=1e-6)
+    again.fit(TEXTS, LABELS, **FIT)
+    assert int(again.optimizer.iterations) == 16
+
+
+def test_an_export_answers_as_the_model(fitted, tmp_path):
+    fitted.export(tmp_path / "export")
+    serve = tf.saved_model.load(tmp_path / "export").signatures
+    outputs = serve["serving_default"](text=tf.constant(TEXTS))
+    assert [x.decode() for x in outputs["label"].numpy()] == LABELS
+    expected = probabilities(fitted)
+    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-6)
+    fitted.export(tmp_path / "pairs", pairs=True)
+    serve = tf.saved_model.load(tmp_path / "pairs").signatures
+    pair = {"text": tf.constant(SPAM), "text_b": tf.constant(HAM)}
+    outputs = serve["serving_default"](**pair)
+    expected = probabilities(fitted, (SPAM, HAM))
+    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-6)
+
+
+def test_datasets_are_those_of_lists(new, fitted):
+    batches = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(8)
+    expected = probabilities(fitted)
+    np.testing.assert_allclose(
+        probabilities(fitted, batches), expected, atol=1e-6
+    )
+    weights = np.float32([label == "spam" for label in LABELS])
+    loss, _ = fitted.evaluate(
+        np.array(TEXTS), np.array(LABELS), sample_weight=weights, verbose=0
+    )
+    ids = [["ham", "spam"].index(label) for label in LABELS]
+    pairs = ((TEXTS, [""] * 64), ids, weights)
+    same = tf.data.Dataset.from_tensor_slices(pairs).batch(8)
+    assert fitted.evaluate(same, verbose=0)[0] == pytest.approx(loss, 1e-5)
+    model = trained(new(), batches, None, 1)
+    assert int(model.optimizer.iterations) == 8
+
+
+def test_class_weights_are_of_names(new):
+    weights = {"ham": 0.0, "spam": 1.0}
+    model = trained(new(), TEXTS, LABELS, 2, class_weight=weights)
+    assert model.predict(HAM, verbose=0)["label"] == ["spam"] * 4
+
+
+def test_several_labels_or_none(new):
+    labels = [["spam"] if label == "spam" else [] for label in LABELS]
+    model = trained(new(multi_label=True), TEXTS, labels, 16)
+    answers = model.predict([HAM[0], SPAM[0]], verbose=0)
+    assert answers["label"] == ["", "spam"]
+    rows = [[0, label == "spam"] for label in LABELS]
+    loss, accuracy = model.evaluate(TEXTS, rows, verbose=0)
+    assert (loss < 0.3, accuracy) == (True, 1.0)
+
+
+def test_numbers(new):
+    numbers = [2.0 * (label == "spam") for label in LABELS]
+    model = trained(new(None, regression=True), TEXTS, numbers, 12)
+    values = model.predict([HAM[0], SPAM[0]], verbose=0)["value"]
+    np.testing.assert_allclose(values, [0.0, 2.0], atol=0.5)
+
+
+@pytest.mark.long
+def test_under_a_strategy_in_bfloat16(new):
+    devices = [f"CPU:{i}" for i in range(2)]
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        with tf.distribute.MirroredStrategy(devices).scope():
+            model = new()
+        model.fit(TEXTS, LABELS, epochs=8, learning_rate=3e-3, **FIT)
+    finally:
+        keras.config.set_dtype_policy(policy)
+    assert model.predict(SPAM, verbose=0)["label"] == ["spam"] * 4
+
+
+def test_the_labels_of_a_fine_tuned_model(tokenizer):
+    encoder = bert.new_encoder(TINY)
+    with pytest.raises(UserError, match="no labels; pass their names"):
+        bert.TextClassifier((encoder, tokenizer), max_length=16)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((TEXTS, LABELS[1:]), "64 and 63 rows; expected as many labels as"),
+        (([], []), "0 and 0 rows; expected"),
+        (([1.0], ["ham"]), r"texts\[0\] is 1.0; expected a str"),
+        ((["win"], ["spma"]), "the label 'spma'; expected one of ham, spam"),
+        ((["win"], [2]), "the label 2; expected one of ham, spam"),
+        ((["win"], [None]), "the label None; expected one of ham, spam"),
+    ],
+)
+def test_mistakes_are_one_line(fitted, arguments, message):
+    with pytest.raises(UserError, match=message):
+        fitted.evaluate(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"validation_split": 1.0}, "validation_split=1.0 of 64 texts"),
+        ({"class_weight": {"eggs": 1.0}}, "the label 'eggs'"),
+        ({"class_weight": {}, "sample_weight": [1.0]}, "64 and 64 and 1 rows"),
+    ],
+)
+def test_mistakes_of_fit(new, arguments, message):
+    with pytest.raises(UserError, match=message):
+        new().fit(TEXTS, LABELS, **arguments)
+
+
+def test_mistakes_of_names(new):
+    with pytest.raises(UserError, match="two or more names"):
+        new(labels=["ham", "ham"])
+    with pytest.raises(UserError, match="max_length=17; expected 3 to 16"):
+        bert.TextClassifier(
+            (bert.new_encoder(TINY), new().tokenizer), ["a", "b"], max_length=17
+        )
