@@ -1,10 +1,11 @@
 """Writes a corpus of the English docstrings of Python packages.
 
-    python examples/docstring_corpus.py FOLDER
+    python examples/docstring_corpus.py FOLDER [PACKAGE ...]
 
-The docstrings of the standard library, NumPy, Keras and TensorFlow are written
-to FOLDER/train.txt, and those of one module in twenty to FOLDER/held_out.txt:
-one sentence per line, a blank line between documents. A document is a module.
+The docstrings of these packages, each a folder, by default of the standard
+library, NumPy, Keras and TensorFlow, are written to FOLDER/train.txt, and those
+of one module in twenty to FOLDER/held_out.txt: one sentence per line, a blank
+line between documents. A document is a module.
 
 FOLDER/packages_train.tsv and FOLDER/packages_held_out.tsv hold the same number
 of these sentences for each package, with the name of the package.
@@ -28,12 +29,12 @@ _WORD = re.compile(r"[A-Za-z]{2,}")
 
 def main() -> None:
     """Writes the corpus."""
-    folder = sys.argv[1]
+    folder, *packages_to_read = sys.argv[1:]
     os.makedirs(folder, exist_ok=True)
     seen: set[str] = set()
     documents: dict[str, list[list[str]]] = {"train": [], "held_out": []}
     packages: dict[str, dict[str, list[str]]] = {"train": {}, "held_out": {}}
-    for module, path in modules():
+    for module, path in modules(packages_to_read):
         lines = sentences(path, seen)
         if len(lines) >= 4:
             held_out = zlib.crc32(module.encode()) % 20 == 0
@@ -63,13 +64,15 @@ def write_packages(path: str, packages: dict, count: int) -> None:
                 file.write(f"{package}\t{line}\n")
 
 
-def modules():
+def modules(folders: list[str]):
     """Yields (name, path) of every Python source except tests, sorted."""
-    paths = sysconfig.get_paths()
-    roots = [("python", paths["stdlib"])]
-    roots += [
-        (name, os.path.join(paths["purelib"], name)) for name in LIBRARIES
-    ]
+    roots = [(os.path.basename(folder), folder) for folder in folders]
+    if not roots:
+        paths = sysconfig.get_paths()
+        roots = [("python", paths["stdlib"])]
+        roots += [
+            (name, os.path.join(paths["purelib"], name)) for name in LIBRARIES
+        ]
     for name, root in roots:
         for folder, subfolders, files in os.walk(root):
             subfolders[:] = sorted(

@@ -67,7 +67,7 @@ COMMANDS = {
     "long_classification": {
         "--task_name=mrpc": FIT,
         "python predict.py --model=mrpc_export": "",
-        "--task_name=tsv": f"{FIT} --export_dir=quickstart/packages_export",
+        "=mails.csv": f"{FIT} --export_dir=quickstart/packages_export",
         "python predict.py --model=quickstart/packages_export": "",
         "mkdir -p served": "",
         "cp -r quickstart/packages_export": "",

@@ -6,6 +6,7 @@ import json
 import pathlib
 import random
 import shutil
+import string
 
 from bert.common import tensor_files
 from bert.modeling.encoder import build_encoder
@@ -37,6 +38,19 @@ def bert(folder: pathlib.Path, layers: int = small.L) -> None:
     folder.mkdir(parents=True)
     config = model_files.write_sizes(
         folder, max_position_embeddings=POSITIONS, num_hidden_layers=layers
+    )
+    _write_checkpoint(folder / "bert_model.ckpt", build_encoder(config))
+
+
+def published(folder: pathlib.Path) -> None:
+    """A model whose vocabulary has unused slots and all letters."""
+    letters = string.ascii_lowercase
+    unused = [f"[unused{i}]" for i in range(7)]
+    pieces = [f"##{letter}" for letter in letters]
+    tokens = dict.fromkeys([*text.VOCABULARY, *unused, *letters, *pieces])
+    folder.mkdir()
+    config = model_files.write_sizes(
+        folder, tokens=list(tokens), max_position_embeddings=POSITIONS
     )
     _write_checkpoint(folder / "bert_model.ckpt", build_encoder(config))
 

@@ -1,9 +1,11 @@
-"""The corpus and the commands of the quickstart."""
+"""The corpus of docstrings, and the commands of the examples."""
 
 import importlib
 import pathlib
 import re
 import runpy
+
+import pytest
 
 from bert.common import flags
 
@@ -43,7 +45,7 @@ def test_invalid_python_is_skipped(tmp_path):
 
 
 def test_the_corpus_covers_the_libraries_in_order():
-    names = [name for name, _ in corpus["modules"]()]
+    names = [name for name, _ in corpus["modules"]([])]
     first = {name.split("/")[0] for name in names}
     assert first == {"python", "numpy", "keras", "tensorflow"}
     assert len(names) > 1000
@@ -64,11 +66,22 @@ def test_the_sentences_of_a_package_are_spread_over_its_modules(tmp_path):
     ]
 
 
-def test_the_quickstart_passes_flags_that_exist():
-    script = (ROOT / "examples" / "quickstart.sh").read_text()
-    commands = script.split('"$python" ')[1:]
-    names = [command.split(maxsplit=1)[0] for command in commands]
-    for name, command in list(zip(names, commands))[1:]:
+def test_packages_are_named_by_their_folders(tmp_path):
+    for name in ("alpha", "beta"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.py").touch()
+    folders = [str(tmp_path / name) for name in ("beta", "alpha")]
+    names = [name for name, _ in corpus["modules"](folders)]
+    assert names == ["beta/a.py", "alpha/a.py"]
+
+
+@pytest.mark.parametrize("example", ["quickstart", "domain"])
+def test_an_example_passes_flags_that_exist(example):
+    script = (ROOT / "examples" / f"{example}.sh").read_text()
+    commands = re.findall(r'"\$python" (\w+\.py.*?[^\\])$', script, re.M | re.S)
+    assert len(commands) > 4
+    for command in commands:
+        name = command.split(maxsplit=1)[0]
         script = importlib.import_module(name.removesuffix(".py"))
         declared = {one.name for one in flags.flags_of(script.Settings)}
         used = re.findall(r" --(\w+)", command)
