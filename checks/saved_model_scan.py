@@ -14,8 +14,9 @@ import os
 from bert.checks import checkpoint_index
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.findings import Finding, fine, wrong
+from bert.common.findings import Finding, fine, suspicious, wrong
 from bert.modeling.formats import saved_models
+from bert.serving import known_exports
 
 _TABLE = "InitializeTableFromTextFileV2"  # its file may be any
 # Of TensorFlow Text.
@@ -67,7 +68,13 @@ def examine(folder: str) -> list[Finding]:
     except ValueError as error:
         return [wrong(f"cannot be read: {error}", path=prefix)]
     text = f"{len(operations)} kinds of operations, which only compute"
-    return [fine(text, path=folder)]
+    found = [fine(text, path=folder)]
+    lite = os.path.join(folder, known_exports.LITE)
+    if storage.exists(lite) and not known_exports.is_known(folder):
+        text = "not examined: it may hold any operation"
+        fix = "remove it: the SavedModel answers without it"
+        found.append(suspicious(text, path=lite, fix=fix))
+    return found
 
 
 def scan(folder: str) -> frozenset[str]:

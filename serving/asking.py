@@ -133,6 +133,7 @@ def load(settings: Settings) -> ServedModel:
     import tensorflow as tf
 
     from bert.modeling import hub
+    from bert.serving import lite
 
     say(f"loading {settings.model} ...")
     loaded = hub.load(settings.model, trust_model=True)
@@ -162,6 +163,8 @@ def load(settings: Settings) -> ServedModel:
             expected=f"one of {', '.join(texts) or 'none'}",
         )
     function, names, has_choices = texts[settings.signature]
+    if settings.signature == lite.DEFAULT:
+        function = lite.serving_default(settings.model, loaded)
     inputs = list(settings.inputs or names)
     if sorted(inputs) != sorted(names) or (
         has_choices and inputs[-1] != names[-1]

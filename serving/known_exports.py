@@ -13,6 +13,7 @@ import os
 from bert.common import storage
 
 _FOLDERS = ("assets", "variables")
+LITE = "assets.extra/model.tflite"  # read by TensorFlow too
 
 
 def remember(folder: str, path: str = "") -> None:
@@ -48,7 +49,7 @@ def list_file() -> str:
 
 
 def hash_of(folder: str) -> str:
-    """Returns the sha256 of the names and bytes that TensorFlow reads.
+    """Returns the sha256 of the names and bytes that make the answers.
 
     Raises:
         OSError: a file cannot be read.
@@ -60,6 +61,8 @@ def hash_of(folder: str) -> str:
         for root in _FOLDERS
         for path in storage.files_below(os.path.join(folder, root))
     ]
+    lite = os.path.join(folder, LITE)
+    paths += [lite] * storage.exists(lite)
     for path in [os.path.join(folder, "saved_model.pb"), *sorted(paths)]:
         name = path[len(folder) + 1 :]
         with storage.open_file(path, "rb") as file:

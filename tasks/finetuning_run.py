@@ -264,8 +264,8 @@ class FineTuningTask(Protocol):
     def predict(self) -> list[str]:
         """Writes the requested predictions; returns the paths."""
 
-    def save_model(self, folder: str) -> None:
-        """Writes a SavedModel."""
+    def save_model(self, folder: str) -> dict[str, float] | None:
+        """Writes a SavedModel; returns scores of its other files, if any."""
 
 
 def run(
@@ -313,9 +313,9 @@ def predict_and_export(
     """The second half of `run`; returns the paths that were written."""
 
     def save(folder: str) -> None:
-        task.save_model(folder)
-        if metrics:
-            export_folder.write_extra(folder, export_folder.METRICS, metrics)
+        scores = metrics | (task.save_model(folder) or {})
+        if scores:
+            export_folder.write_extra(folder, export_folder.METRICS, scores)
 
     wrote = task.predict()
     if tuning.export_dir and task.tuning.folder.is_chief:

@@ -12,6 +12,7 @@ from google.protobuf import json_format
 from bert.common import tensorflow_log
 from bert.modeling import hub
 from bert.modeling.formats import saved_models
+from bert.serving import lite
 from bert.serving.http import rest
 from bert.serving.http.settings import Settings
 
@@ -43,7 +44,11 @@ class Servable:
         on_batch: Callable[[int], None],
     ):
         self._loaded = hub.load(folder, trust_model=True)  # variables
-        self._functions = self._loaded.signatures
+        self._functions = dict(self._loaded.signatures)
+        if rest.DEFAULT in self._functions:
+            self._functions[rest.DEFAULT] = lite.serving_default(
+                folder, self._loaded
+            )
         (meta,) = saved_models.read_proto(folder).meta_graphs
         self.signatures = rest.signatures_of(meta)
         self.metadata = {

@@ -14,13 +14,14 @@ import numpy as np
 
 from bert.common import flags
 from bert.common.progress import say
+from bert.data import features
 from bert.data.records import example_files
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import task_losses, task_models
-from bert.modeling.formats import model_folder
+from bert.modeling.formats import model_folder, portable
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.serving import export_folder, graphs
+from bert.serving import export_folder, graphs, lite
 from bert.tasks import (
     finetuning_run,
     records,
@@ -65,6 +66,7 @@ class Classification:
 
     Attributes:
         tuning: `finetuning_run.FineTuningRun`.
+        evaluated: logits of the last evaluation, [N, C].
         report: see `finetuning_run.FineTuningTask`.
     """
 
@@ -79,7 +81,7 @@ class Classification:
         self._settings, self._model, self._data = settings, model, data
         self._tuning_settings = tuning = settings.tuning
         self._folder = of_seeds or folder
-        self._evaluated, self.report = None, {}
+        self.evaluated, self.report = None, {}
         labels = data.labels
         is_number = labels.kind == REGRESSION
         self.tuning = finetuning_run.FineTuningRun(
@@ -138,7 +140,7 @@ class Classification:
         result = {}
         for part in reversed(self._data.of(DEV)):
             result |= self._scores(part)
-        self.report = errors.report(part, self._data.labels, self._evaluated)
+        self.report = errors.report(part, self._data.labels, self.evaluated)
         self.report["task"] = self._settings.task
         return result
 
@@ -182,33 +184,57 @@ class Classification:
                 )
         return wrote
 
-    def save_model(self, folder: str) -> None:
-        """Writes the SavedModel, and an example of its texts."""
+    def save_model(self, folder: str) -> dict[str, float]:
+        """Writes the SavedModel, an example of its texts, the LiteRT file."""
+        weights = self.tuning.weights()
         classifier = export.Classifier(
             self._model,
             self._settings,
             self._data.labels,
             self._data.has_pairs,
-            self.tuning.weights(),
+            weights,
         )
         graphs.save(classifier, folder, "tokens", "examples")
         for part in (self._data.of(DEV) or self._data.of(TRAIN))[:1]:
             row = min(part.examples, key=lambda x: abs(len(x.text) - _SHORT))
             texts = {"text": row.text, "text_b": row.text_b}
             export_folder.write_extra(folder, export_folder.EXAMPLE, texts)
+        precision = self._settings.export_lite
+        if not precision:
+            return {}
+        model = portable.build(self._model.config, weights, folder)
+        network = lite.write(model, folder, precision)
+        if not self._tuning_settings.do_eval:
+            return {}
+        part, kind = self._data.of(DEV)[0], self._data.labels.kind
+        logits = []
+        for row in self._rows(part):
+            ids, segments = (
+                np.array([row[name]], np.int32)
+                for name in (features.INPUT_IDS, features.SEGMENT_IDS)
+            )
+            logits.append(network(ids, np.ones_like(ids), segments))
+        predicted = metrics.answers(np.concatenate(logits), kind)
+        result = metrics.scores(self._data.metrics, part.labels, predicted)
+        if kind != REGRESSION:
+            before = metrics.answers(self.evaluated, kind)
+            result["changed_labels"] = int((predicted != before).sum())
+        shown = " | ".join(f"{k} {v:.4g}" for k, v in result.items())
+        say(f"LiteRT, {precision} | {part.path} | {shown}")
+        return {f"lite_{name}": value for name, value in result.items()}
 
     def _scores(self, part: inputs.Part) -> dict[str, float]:
         """Metrics and losses of a file with labels."""
         data = self._data
         batch_size = self._tuning_settings.training.eval_batch_size
         kind, gold = data.labels.kind, part.labels
-        self._evaluated = self._logits(part, batch_size, "evaluated")
-        each = metrics.losses(self._evaluated, gold, kind)
+        self.evaluated = self._logits(part, batch_size, "evaluated")
+        each = metrics.losses(self.evaluated, gold, kind)
         batches = [
             each[i : i + batch_size].mean()
             for i in range(0, len(each), batch_size)
         ]
-        predicted = metrics.answers(self._evaluated, kind)
+        predicted = metrics.answers(self.evaluated, kind)
         result = metrics.scores(data.metrics, gold, predicted)
         result["loss"] = float(each.mean())
         prefix = f"eval_{part.name}{'_' if part.name else ''}"
@@ -221,15 +247,18 @@ class Classification:
         self, part: inputs.Part, batch_size: int, what: str
     ) -> np.ndarray:
         """Logits of a file, [N, C]."""
-        rows = example_files.read(
+        outputs = self.tuning.predict(
+            self._rows(part), batch_size, what, len(part.examples)
+        )
+        return np.stack([output["logits"] for output in outputs])
+
+    def _rows(self, part: inputs.Part) -> Iterator[dict]:
+        """The examples of a file, unpadded."""
+        return example_files.read(
             self._paths[part],
             examples.schema(self._data.labels),
             self._tuning_settings.max_seq_length,
         )
-        outputs = self.tuning.predict(
-            rows, batch_size, what, len(part.examples)
-        )
-        return np.stack([output["logits"] for output in outputs])
 
 
 def run(
@@ -257,6 +286,7 @@ def run(
         finetuning_run.run(tuning, task)
         return
     of_seeds, results, wrote = settings_of_seeds(settings), [], []
+    evaluated = []
     seconds, start = tuning.training.seconds, time.monotonic()
     folder.write_inputs()
     model_folder.write_task(folder.path, data.describe())
@@ -272,6 +302,7 @@ def run(
         task = make_task(one)
         paths, scores = finetuning_run.train_and_evaluate(one.tuning, task)
         results.append(scores)
+        evaluated.append(task.evaluated)
         wrote += paths
     step = task.tuning.weights_step
     wrote += folder.write_results(step, summarize(results))
@@ -279,6 +310,7 @@ def run(
         best = best_of(results, data.metrics[0])
         one = of_seeds[best]
         task = make_task(one)
+        task.evaluated = evaluated[best]
         task.tuning.start()
         task.tuning.restore_best()
         say(

@@ -115,6 +115,13 @@ class Settings:
         choices=("float32", "bfloat16"),
         topic=OUTPUT,
     )
+    export_lite: str | None = flag(
+        None,
+        "Precision of a LiteRT file in the export, from which predict.py and "
+        "serve.py answer one or two texts.",
+        choices=("float32", "int8"),
+        topic=OUTPUT,
+    )
     num_seeds: int = flag(
         1,
         "Number of runs, with seeds from --random_seed on; the results are "

@@ -242,6 +242,11 @@ def test_a_table_from_an_asset_is_accepted(tmp_path):
     assert {"HashTableV2", "LookupTableFindV2"} < operations
     (finding,) = saved_model_scan.examine(str(tmp_path / "model"))
     assert finding.level == "fine"
+    lite = tmp_path / "model" / "assets.extra" / "model.tflite"
+    lite.parent.mkdir()
+    lite.touch()
+    findings = saved_model_scan.examine(str(tmp_path / "model"))
+    assert [x.level for x in findings] == ["fine", "suspicious"]
 
 
 def test_a_table_of_what_is_not_there_is_rejected(tmp_path):

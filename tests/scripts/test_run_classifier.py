@@ -418,7 +418,7 @@ def test_a_folder_of_transformers_needs_no_conversion(made, classify, tmp_path):
     "kind", [pytest.param("multi_label", marks=pytest.mark.long), "regression"]
 )
 def test_several_labels_and_numbers_from_training_to_predictions(
-    classify, tmp_path, kind
+    classify, ask, tmp_path, kind
 ):
     labels = {
         "multi_label": ["x", "x,y", "", "z"],
@@ -442,21 +442,28 @@ def test_several_labels_and_numbers_from_training_to_predictions(
         label_column="l",
         id_column="i",
         num_train_epochs=2,
+        export_dir=tmp_path / "export",
+        export_lite="float32",
     )
     run = tmp_path / "run"
     table = rows_of(run / "predictions.tsv")
     assert [row[0] for row in table] == ["id"] + ["nt", "na", "nt", "nr"] * 3
     result = run_folders.results(run)
+    _, answers, _ = ask(tmp_path / "export", b"the cat", batch_size=1)
+    extra = (tmp_path / "export/assets.extra/metrics.json").read_text()
+    assert ("lite_changed_labels" in extra) == (kind == "multi_label")
     curves = (run / "metrics.jsonl").read_text()
     assert ("accuracy" in curves) == (kind == "multi_label")
     if kind == "multi_label":
         assert table[0] == ["id", "predicted", "label", "x", "y", "z", "text"]
         assert [row[2] for row in table[1:]] == labels * 3
+        assert answers[0]["label"] == table[1][1]
         assert {"eval_micro_f1", "eval_accuracy"} < result.keys()
     else:
         assert table[0] == ["id", "predicted", "label", "text"]
         assert {"eval_pearson", "eval_spearman"} < result.keys()
         found = np.array([float(row[1]) for row in table[1:]])
+        assert answers == [{"value": pytest.approx(found[0], abs=1e-4)}]
         wanted = np.array([1.5, 2, -3, 0.4] * 3)
         error = ((found - wanted) ** 2).mean()
         assert result["eval_loss"] == pytest.approx(error, rel=1e-2)

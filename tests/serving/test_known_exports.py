@@ -33,9 +33,12 @@ def test_an_export_is_known_also_under_another_name(export):
 
 
 @pytest.mark.parametrize(
-    "name", ["saved_model.pb", "variables/v.index", "assets/vocab.txt"]
+    "name",
+    ["saved_model.pb", "variables/v.index", "assets/vocab.txt"]
+    + ["assets.extra/model.tflite"],
 )
 def test_a_changed_export_is_not_known(export, name):
+    os.makedirs(f"{export}/assets.extra")
     with open(f"{export}/{name}", "a") as file:
         file.write(" ")
     assert not known_exports.is_known(export)

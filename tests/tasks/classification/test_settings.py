@@ -57,7 +57,8 @@ def test_the_time_of_a_run_is_that_of_all_seeds(monkeypatch, tmp_path):
         now[0] += 40.0
         return [], {"eval_accuracy": 0.5}
 
-    task = types.SimpleNamespace(tuning=types.SimpleNamespace(weights_step=1))
+    tuning = types.SimpleNamespace(weights_step=1)
+    task = types.SimpleNamespace(tuning=tuning, evaluated=None)
     monkeypatch.setattr(run.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(run, "Classification", lambda *_: task)
     monkeypatch.setattr(run.finetuning_run, "train_and_evaluate", train)
