@@ -51,7 +51,7 @@ done
 show "$python" run_pretraining.py --do_train --do_eval --eval_steps=200 \
     --input_file="$out/train.tfrecord" --eval_input_file="$out/held_out.tfrecord" \
     --init_checkpoint="$out/extended" --output_dir="$out/continued" \
-    --bert_config_file="$out/extended/bert_config.json" --learning_rate=2e-4 \
+    --learning_rate=2e-4 \
     --num_train_steps="$STEPS" --num_warmup_steps=$((STEPS / 5)) \
     --eval_batch_size=64 --max_eval_steps=12
 fine_tune "$out/minilm_google" "$out/plain" "$EPOCHS"

@@ -21,15 +21,7 @@ class FineTuning:
 
     topic = TRAINING
 
-    training: Training = group(
-        Training,
-        bert_config_file={
-            "required": False,
-            "topic": REQUIRED,
-            "help": "JSON file with the sizes of the network; default: the "
-            "one beside --init_checkpoint.",
-        },
-    )
+    training: Training = group(Training)
     text: Text = group(
         Text,
         vocab_file={

@@ -4,7 +4,16 @@ import dataclasses
 import re
 
 from bert.common.errors import UserError
-from bert.common.flags import MODEL, OUTPUT, RARE, TPU, TRAINING, flag, group
+from bert.common.flags import (
+    MODEL,
+    OUTPUT,
+    RARE,
+    REQUIRED,
+    TPU,
+    TRAINING,
+    flag,
+    group,
+)
 from bert.data.text.settings import Text
 from bert.data.text.tokenization import strips_accents
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
@@ -19,9 +28,10 @@ class Model:
 
     bert_config_file: str | None = flag(
         None,
-        "JSON file with the sizes of the network.",
-        required=True,
+        "JSON file with the sizes of the network; default: the one beside "
+        "--init_checkpoint.",
         path=True,
+        topic=REQUIRED,
     )
     init_checkpoint: str | None = flag(
         None,

@@ -31,7 +31,6 @@ class Settings:
             "help": "Prefix, folder or name of the checkpoint.",
         },
         bert_config_file={
-            "required": False,
             "help": "Default: bert_config.json beside the checkpoint.",
         },
     )

@@ -12,7 +12,7 @@ from bert.data.records.records import Records, check_alike
 from bert.data.text import vocabulary
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
-from bert.modeling.formats.model_folder import ModelFolder
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.tasks import run_folder
 from bert.tasks.pretraining.settings import Settings
 
@@ -66,13 +66,15 @@ class Inputs:
             UserError: they contradict each other or the flags.
         """
         training = settings.training
+        resumes = run_folder.has_checkpoint(training.output_dir)
+        start = training.model.init_checkpoint
+        if resumes:
+            start = training.output_dir
         config_file = training.model.bert_config_file
-        config = BertConfig.from_json_file(config_file)
+        model = ModelFolder.open(start, ModelFiles(config_file))
+        config, config_file = model.config, model.config_file
         if settings.vocab_size:
             config = dataclasses.replace(config, vocab_size=settings.vocab_size)
-        model, start = None, training.model.init_checkpoint
-        if start and not run_folder.has_checkpoint(training.output_dir):
-            model = ModelFolder.open(start)
         names = ("max_seq_length", "max_predictions_per_seq")
         given = settings.given & set(names)
         lengths = {name: getattr(settings, name) for name in given}
@@ -88,7 +90,7 @@ class Inputs:
             )
         inputs = cls(config, phases, held_out)
         tokenizer = check_sets(inputs.sets, config, config_file)
-        if tokenizer and model:
+        if tokenizer and start and not resumes:
             model.check_vocabulary(tokenizer)
         return dataclasses.replace(inputs, tokenizer=tokenizer)
 

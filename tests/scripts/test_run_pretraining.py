@@ -267,6 +267,7 @@ def test_init_checkpoint_gives_weights_but_no_step(pretrain, four_steps):
         output,
         "--do_train",
         init_checkpoint=four_steps / "model.ckpt-4",
+        bert_config_file="",  # the one beside it
         num_train_steps=1,
         learning_rate=0.0,
     )
