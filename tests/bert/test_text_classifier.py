@@ -33,6 +33,7 @@ def tokenizer(tmp_path_factory):
 @pytest.fixture(scope="module")
 def new(tokenizer):
     def make(labels=("ham", "spam"), **arguments):
+        keras.utils.set_random_seed(12345)  # of dropout
         pair = bert.new_encoder(TINY), tokenizer
         return bert.TextClassifier(pair, labels, max_length=16, **arguments)
 
@@ -130,6 +131,8 @@ def test_datasets_are_those_of_lists(new, fitted):
     loss, _ = fitted.evaluate(
         np.array(TEXTS), np.array(LABELS), sample_weight=weights, verbose=0
     )
+    spam, _ = fitted.evaluate(SPAM, ["spam"] * 4, verbose=0)
+    assert loss == pytest.approx(spam / 2, 1e-4)
     ids = [["ham", "spam"].index(label) for label in LABELS]
     pairs = ((TEXTS, [""] * 64), ids, weights)
     same = tf.data.Dataset.from_tensor_slices(pairs).batch(8)
