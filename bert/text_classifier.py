@@ -129,7 +129,7 @@ class TextClassifier(keras.Model):
         batch_size: int = 32,
         epochs: int = 1,
         *,
-        learning_rate: float = _RATE,
+        learning_rate: float | None = None,
         validation_split: float = 0.0,
         validation_data=None,
         shuffle: bool = True,
@@ -144,7 +144,8 @@ class TextClassifier(keras.Model):
             y: the labels; None if `x` is a dataset.
             batch_size: B; a dataset has its own.
             epochs: passes over the texts.
-            learning_rate: peak of the schedule, without `compile`.
+            learning_rate: peak of the schedule, without `compile`; default:
+                5e-5, as in the original.
             validation_split: share of the texts, the last ones, to evaluate
                 on after each epoch.
             validation_data: (texts, labels), (texts, labels, weights) or a
@@ -184,7 +185,9 @@ class TextClassifier(keras.Model):
                 raise UserError(
                     "a dataset of unknown size", fix="pass steps_per_epoch"
                 )
-            self._compile(learning_rate, epochs * steps)
+            self._compile(learning_rate or _RATE, epochs * steps)
+        elif learning_rate:
+            raise UserError("learning_rate", fix="pass it to the optimizer")
         return super().fit(
             batches,
             epochs=epochs,

@@ -5,6 +5,8 @@ import tensorflow as tf
 
 import bert
 from bert.common.errors import UserError
+from bert.modeling.formats import model_folder
+from tests.helpers import library_files
 
 SPAM = ["Win a prize now!", "free money now", "win free money", "A free prize"]
 HAM = ["see you at noon", "lunch at noon?", "see you now", "lunch"]
@@ -102,6 +104,8 @@ def test_an_optimizer_of_compile_is_kept(new, tmp_path):
     again = keras.saving.load_model(tmp_path / "model.keras")
     expected = probabilities(model)
     np.testing.assert_allclose(probabilities(again), expected, atol=1e-6)
+    with pytest.raises(UserError, match="learning_rate; pass it to the opt"):
+        again.fit(TEXTS, LABELS, learning_rate=1e-3)
     again.fit(TEXTS, LABELS, **FIT)
     assert int(again.optimizer.iterations) == 16
 
@@ -178,10 +182,18 @@ def test_under_a_strategy_in_bfloat16(new):
     assert model.predict(SPAM, verbose=0)["label"] == ["spam"] * 4
 
 
-def test_the_labels_of_a_fine_tuned_model(tokenizer):
-    encoder = bert.new_encoder(TINY)
+def test_a_fine_tuned_model_brings_its_labels_and_its_head(tmp_path):
+    saved = library_files.run(tmp_path / "run")
+    names = ["low", "middle", "high"]
+    task = {"kind": "classes", "labels": names}
+    model_folder.write_task(str(tmp_path / "run"), task)
+    model = bert.TextClassifier(str(tmp_path / "run"))
+    assert model.labels.names == tuple(names)
+    head = model.network.get_layer("classifier").output_weights
+    np.testing.assert_array_equal(head, saved["output_weights"])
+    (tmp_path / "run" / "task.json").unlink()
     with pytest.raises(UserError, match="no labels; pass their names"):
-        bert.TextClassifier((encoder, tokenizer), max_length=16)
+        bert.TextClassifier(str(tmp_path / "run"))
 
 
 @pytest.mark.parametrize(
