@@ -145,6 +145,7 @@ def test_datasets_are_those_of_lists(new, fitted):
     assert int(model.optimizer.iterations) == 8
 
 
+@pytest.mark.long
 def test_class_weights_are_of_names(new):
     weights = {"ham": 0.0, "spam": 1.0}
     model = trained(new(), TEXTS, LABELS, 2, class_weight=weights)
@@ -161,6 +162,7 @@ def test_several_labels_or_none(new):
     assert (loss < 0.3, accuracy) == (True, 1.0)
 
 
+@pytest.mark.long
 def test_numbers(new):
     numbers = [2.0 * (label == "spam") for label in LABELS]
     model = trained(new(None, regression=True), TEXTS, numbers, 12)
