@@ -172,11 +172,12 @@ class TextClassifier(keras.Model):
             validation_data = self._batches(
                 *validation_data, batch_size=batch_size
             )
-        if class_weight and self.labels.kind != CLASSES:
-            raise UserError(
-                f"class_weight for {self.labels.kind}", fix="pass sample_weight"
-            )
         if class_weight:
+            kind = self.labels.kind
+            if kind != CLASSES:
+                raise UserError(
+                    f"class_weight for {kind}", fix="pass sample_weight"
+                )
             ids = self._ids(class_weight).tolist()
             class_weight = dict(zip(ids, class_weight.values()))
         if self._has_schedule:
@@ -269,7 +270,7 @@ class TextClassifier(keras.Model):
             )
 
     def get_config(self) -> dict:
-        """The arguments, with the network in the place of the model."""
+        """The arguments, with `network` and `vocabulary` for `model`."""
         tokenizer, kind = self.tokenizer, self.labels.kind
         return {
             "name": self.name,

@@ -140,9 +140,10 @@ def _unpack(url: str, cache: str) -> None:
     say(f"downloading {url} ...")
     with storage.whole_folder(cache) as scratch, warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # unsafe paths, no archive
-        place = {"cache_dir": scratch, "cache_subdir": "."}
         try:
-            content = keras.utils.get_file("model", url, extract=True, **place)
+            content = keras.utils.get_file(
+                "model", url, extract=True, cache_dir=scratch, cache_subdir="."
+            )
         except OSError as error:  # else it were one of writing
             raise _as_one_line(url, error) from None
         archive = f"{content}_archive"
