@@ -17,7 +17,7 @@ import sys
 from bert.reports import drawing
 from bert.tasks import finetuning
 from bert.tasks import main as tasks_main
-from bert.tasks.classification import hub_module, inputs
+from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
 from bert.tasks.run_folder import RunFolder
 
@@ -25,14 +25,11 @@ from bert.tasks.run_folder import RunFolder
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = tasks_main.parse(argv, Settings, __doc__)
-    module = hub_module.open_module(settings)
     data = inputs.read(settings)
     finetuning.check_labels(
         settings.tuning.training.output_dir, data.describe()
     )
-    model = finetuning.check(settings.tuning, module)
-    if module:
-        settings = hub_module.with_casing(settings, model.tokenizer)
+    model = finetuning.check(settings.tuning)
     finetuning.warn(model, data.texts())
     with RunFolder.open(
         settings.tuning.training, model.config, model.tokenizer

@@ -9,7 +9,7 @@ import msgspec
 
 from bert.common import outputs, storage
 from bert.common.errors import UserError
-from bert.common.formats import json_files, published
+from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints, precision
@@ -82,11 +82,7 @@ def load_encoder(
     Raises:
         UserError: a file is missing, damaged or not supported.
     """
-    path = published.fetch(os.fspath(path))
-    is_export = storage.is_file(os.path.join(path, "saved_model.pb"))
-    model = ModelFolder.open(
-        path, ModelFiles(vocab_file=vocab_file), "hub" if is_export else None
-    )
+    model = ModelFolder.open(os.fspath(path), ModelFiles(vocab_file=vocab_file))
     bert = conversion.read(model)
     encoder = new_encoder(bert.config)
     missing = checkpoints.assign(
@@ -101,7 +97,7 @@ def load_encoder(
     }
     encoder.checkpoint = dataclasses.replace(bert, values=heads)
     if bert.tokenizer is not None:
-        longest = _longest(path, bert.config.max_position_embeddings)
+        longest = _longest(model.path, bert.config.max_position_embeddings)
         bert.tokenizer.max_length = longest
     return encoder, bert.tokenizer
 

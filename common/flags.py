@@ -110,10 +110,14 @@ def group(settings_class: type, **changes: Any) -> Any:
     Returns:
         a dataclass field.
     """
-    defaults = {
-        name: value
+    changes = {
+        name: value if isinstance(value, dict) else {"default": value}
         for name, value in changes.items()
-        if not isinstance(value, dict)
+    }
+    defaults = {
+        name: change["default"]
+        for name, change in changes.items()
+        if "default" in change
     }
     return dataclasses.field(
         default_factory=lambda: replace(settings_class(), **defaults),
@@ -129,8 +133,6 @@ def flags_of(settings_class: type) -> Iterator[Flag]:
             changes = field.metadata[_GROUP]
             for inner in flags_of(hints[field.name]):
                 change = changes.get(inner.name, {})
-                if not isinstance(change, dict):
-                    change = {"default": change}
                 where = (field.name, *inner.where)
                 yield dataclasses.replace(inner, where=where, **change)
         elif _FLAG in field.metadata:

@@ -25,15 +25,12 @@ def warn(model: ModelFolder, texts: Iterable[str]) -> None:
 
 
 def check(
-    tuning: finetuning_settings.FineTuning,
-    model: ModelFolder | None = None,
-    in_graph: bool = False,
+    tuning: finetuning_settings.FineTuning, in_graph: bool = False
 ) -> ModelFolder:
     """Checks the settings against each other and against the files.
 
     Args:
         tuning: the settings.
-        model: used instead of --init_checkpoint.
         in_graph: whether the task tokenizes in a graph, as an export does.
 
     Returns:
@@ -47,7 +44,7 @@ def check(
     path = training.model.init_checkpoint
     if begun and not (path and storage.any_starts_with(path)):
         path = training.output_dir
-    model = model or training.model.folder(tuning.text, path)
+    model = training.model.folder(tuning.text, path)
     config, where = model.config, model.config_file
     tokenizer = model.tokenizer
     config.check_vocabulary(tokenizer.tokens, tokenizer.path, where)

@@ -11,7 +11,7 @@ from bert.common.flags import (
     flag,
     group,
 )
-from bert.data.text.settings import Text
+from bert.data.text.settings import CASING_OF_MODEL, Text
 from bert.tasks.settings import Training
 
 
@@ -30,6 +30,7 @@ class FineTuning:
             "help": "Vocabulary, one token per line; default: the one beside "
             "--init_checkpoint.",
         },
+        **CASING_OF_MODEL,
     )
     do_eval: bool = flag(False, "Evaluate on labelled examples.")
     do_predict: bool = flag(False, "Write predictions.", topic=OUTPUT)

@@ -40,7 +40,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
         folder = tempfile.mkdtemp(prefix="plan-")
         atexit.register(storage.remove_folder, folder)
         settings = flags.replace(settings, output_dir=folder)
-    start = values["init_checkpoint"]
+    start = values["init_checkpoint"] or values.get("bert_hub_module_handle")
     return flags.replace(settings, init_checkpoint=published.fetch(start))
 
 

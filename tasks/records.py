@@ -8,6 +8,7 @@ from bert.common import flags, storage
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data.records import example_files
+from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.formats import model_folder
 from bert.tasks import run_folder
 
@@ -50,6 +51,7 @@ def make(
     examples: Sequence,
     encode: Callable[[], Iterable[dict]],
     schema: dict,
+    tokenizer: Tokenizer,
     choices: int = 1,
     **key,
 ) -> int:
@@ -63,8 +65,8 @@ def make(
         examples: the examples as they were read, whose repr tells all.
         encode: returns their features; called if they have to be written.
         schema, choices: as for `example_files.write`.
-        **key: what else the records depend on, as JSON values:
-            `vocabulary`, the sha256, and others.
+        tokenizer: of the examples.
+        **key: what else the records depend on, as JSON values.
 
     Returns:
         the number of records.
@@ -82,6 +84,9 @@ def make(
         digest.update(repr(example).encode())
     key |= {
         "examples": digest.hexdigest(),
+        "vocabulary": tokenizer.sha256,
+        "do_lower_case": tokenizer.do_lower_case,
+        "strip_accents": tokenizer.strip_accents,
         **flags.as_dict(settings, "cache_key"),
     }
     count = example_files.current_count(path, key)

@@ -15,7 +15,6 @@ from bert.common.flags import (
     group,
 )
 from bert.data.text.settings import Text
-from bert.data.text.tokenization import strips_accents
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.training import cluster
 
@@ -42,13 +41,8 @@ class Model:
 
     def folder(self, text: Text, path: str | None = None) -> ModelFolder:
         """Opens --init_checkpoint, or another model, with these flags."""
-        lower, strip = text.casing.do_lower_case, text.casing.strip_accents
-        files = ModelFiles(
-            self.bert_config_file,
-            text.vocab_file,
-            lower,
-            strips_accents(lower, strip),
-        )
+        casing = text.casing.do_lower_case, text.casing.strip_accents
+        files = ModelFiles(self.bert_config_file, text.vocab_file, *casing)
         return ModelFolder.open(path or self.init_checkpoint, files)
 
 

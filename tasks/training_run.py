@@ -30,7 +30,6 @@ class TrainingTask:
         batch_weights, batch_sums: see `training.steps`.
         measures: see `training.steps.StepTask`.
         records: JSON value that identifies the training data.
-        casing: of the training data, if no flags have it.
         num_train_steps: number of training steps; 0: no training.
         num_warmup_steps: number of steps of linear warm-up.
     """
@@ -41,7 +40,6 @@ class TrainingTask:
     batch_sums: Callable[[dict, dict], dict]
     measures: tuple[str, ...] = ("loss", "accuracy")
     records: str = ""
-    casing: dict = dataclasses.field(default_factory=dict)
     num_train_steps: int = 0
     num_warmup_steps: int = 0
 
@@ -98,7 +96,10 @@ class TrainingRun:
         self._settings = {
             **flags.as_dict(script_settings),
             "use_xla": self.use_xla,
-            **task.casing,
+            **{
+                name: getattr(folder.tokenizer, name, None)
+                for name in ("do_lower_case", "strip_accents")
+            },
             "records": task.records,
             "environment": {
                 **distribution.environment(self.strategy),

@@ -5,6 +5,19 @@ import dataclasses
 from bert.common.flags import flag, group
 from bert.data.text.tokenizer import Tokenizer
 
+CASING_OF_MODEL = {  # changes of `Casing`, where a model says it
+    "do_lower_case": {
+        "default": None,
+        "help": "Lower-case the text. Default: as recorded in the checkpoint, "
+        "else guessed from its vocabulary.",
+    },
+    "strip_accents": {
+        "default": None,
+        "help": "Strip accents. Default: as recorded in the checkpoint, else "
+        "as --do_lower_case.",
+    },
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Casing:
@@ -14,13 +27,11 @@ class Casing:
         True,
         "Lower-case the text. True for uncased models.",
         resume=True,
-        cache_key=True,
     )
     strip_accents: bool | None = flag(
         None,
         "Strip accents; default: as --do_lower_case.",
         resume=True,
-        cache_key=True,
     )
 
 

@@ -24,6 +24,7 @@ from bert.common.flags import flag
 from bert.common.formats import json_files, published
 from bert.common.progress import say
 from bert.data.text import tokenization, tokenizer_files
+from bert.data.text.settings import CASING_OF_MODEL
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import huggingface
@@ -53,16 +54,8 @@ class ModelFiles:
     vocab_file: str | None = flag(
         None, "Default: vocab.txt beside the checkpoint.", path=True
     )
-    do_lower_case: bool | None = flag(
-        None,
-        "Lower-case the text. Default: as recorded in the checkpoint, else "
-        "guessed from its vocabulary.",
-    )
-    strip_accents: bool | None = flag(
-        None,
-        "Strip accents. Default: as recorded in the checkpoint, else as "
-        "--do_lower_case.",
-    )
+    do_lower_case: bool | None = flag(**CASING_OF_MODEL["do_lower_case"])
+    strip_accents: bool | None = flag(**CASING_OF_MODEL["strip_accents"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +86,7 @@ class ModelFolder:
                 published one; None: flags alone tell the sizes and the
                 vocabulary.
             given: flags, which win over the files beside the checkpoint.
-            format: one of `FORMATS`; None: found out, but never "hub".
+            format: one of `FORMATS`; None: found out.
 
         Raises:
             UserError: there is none.
@@ -237,8 +230,6 @@ class ModelFolder:
         Raises:
             UserError: it was trained with another.
         """
-        if self.format == "hub":  # it may tell the casing of other texts
-            return
         prefix = _prefix_of(self.path)
         tokenization.validate_case_matches_checkpoint(
             tokenizer.do_lower_case, prefix
@@ -319,19 +310,9 @@ class ModelFolder:
 
 
 def _format_of(path: str) -> str:
-    """The format of a model's folder or checkpoint.
-
-    Raises:
-        UserError: it is a SavedModel.
-    """
+    """The format of a model's folder or checkpoint."""
     if storage.is_file(os.path.join(folder_of(path), "saved_model.pb")):
-        raise UserError(
-            "is an export",
-            path=path,
-            expected="a checkpoint",
-            fix="convert_checkpoint.py --from=hub makes one of an encoder; "
-            "predict.py reads exports",
-        )
+        return "hub"
     is_theirs = storage.is_folder(path) and (
         storage.is_file(os.path.join(path, "config.json"))
         or storage.find(path, "*.safetensors")

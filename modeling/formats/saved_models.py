@@ -56,7 +56,12 @@ def read_config(folder: str, values: dict, heads: int | None) -> BertConfig:
         }
         config = BertConfig.from_dict(sizes)
     except KeyError as error:
-        raise UserError(f"no {error}", path=folder, expected="a BERT") from None
+        raise UserError(
+            f"no {error}",
+            path=folder,
+            expected="a BERT",
+            fix="predict.py reads the export of a task",
+        ) from None
     except (TypeError, ValueError) as error:  # other shapes, or sizes
         raise UserError(f"{error}", path=folder, expected="a BERT") from None
     return config

@@ -387,7 +387,7 @@ def make_records(
         part.examples,
         encoded,
         examples.schema(labels),
-        vocabulary=tokenizer.sha256,
+        tokenizer,
         labels=dataclasses.asdict(labels),
     )
     cut = sum(tokens > length for tokens in lengths)

@@ -97,7 +97,7 @@ class Settings:
     )
     bert_hub_module_handle: str | None = flag(
         None,
-        "TF-Hub SavedModel whose weights to start from, or its handle.",
+        "Another name of --init_checkpoint, as in the original.",
         path=True,
         topic=MODEL,
     )
@@ -129,7 +129,6 @@ class Settings:
         at_least=1,
         topic=TRAINING,
     )
-    given: frozenset[str] = frozenset()
 
     @property
     def task(self) -> str:
@@ -147,6 +146,12 @@ class Settings:
         finetuning.check_requested(
             tuning, do_train or tuning.do_eval or tuning.do_predict
         )
+        start = tuning.training.model.init_checkpoint
+        if start and self.bert_hub_module_handle:
+            raise UserError(
+                "--init_checkpoint and --bert_hub_module_handle",
+                expected="one of them",
+            )
         if self.num_seeds > 1 and not (do_train and tuning.do_eval):
             raise UserError(
                 f"--num_seeds={self.num_seeds}",

@@ -6,7 +6,7 @@ import re
 from bert.common import outputs, storage
 from bert.common.errors import UserError
 from bert.common.flags import OUTPUT, RARE, flag, group
-from bert.data.text.settings import Text
+from bert.data.text.settings import CASING_OF_MODEL, Text
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks.settings import Devices, Model
 
@@ -40,6 +40,7 @@ class Settings:
             "required": False,
             "help": "Default: vocab.txt beside the checkpoint.",
         },
+        **CASING_OF_MODEL,
     )
     devices: Devices = group(Devices)
     layers: tuple[str, ...] = flag(

@@ -74,7 +74,7 @@ class Labelling:
                 sentences["train_file"],
                 lambda: self._featurizer.featurize(sentences["train_file"]),
                 windows.TRAINING_SCHEMA,
-                vocabulary=model.tokenizer.sha256,
+                model.tokenizer,
                 kind=kind,
                 labels=labels,
             )

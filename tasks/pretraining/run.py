@@ -98,10 +98,6 @@ class Pretraining:
                 losses.pretraining_weights,
                 losses.pretraining_sums,
                 records=fingerprint([phase.records for phase in inputs.phases]),
-                casing={
-                    name: getattr(inputs.tokenizer, name, None)
-                    for name in ("do_lower_case", "strip_accents")
-                },
                 num_train_steps=settings.num_train_steps,
                 num_warmup_steps=settings.num_warmup_steps,
             ),

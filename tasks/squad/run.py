@@ -324,7 +324,7 @@ class Squad:
             examples,
             encoded,
             schema,
-            vocabulary=tokenizer.sha256,
+            tokenizer,
         )
 
     def _report_lost(

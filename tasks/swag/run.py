@@ -74,8 +74,8 @@ class Choosing:
                 examples["train_file"],
                 lambda: self._featurize("train_file"),
                 swag.training_schema(self._choices),
+                model.tokenizer,
                 self._choices,
-                vocabulary=model.tokenizer.sha256,
                 choices_of_all_files=self._choices,
             )
             self._report_truncated("train_file")

@@ -61,7 +61,7 @@ FLAGS = (
             "bert_hub_module_handle": "x",
             "init_checkpoint": None,
         },
-        "x: no SavedModel; expected a folder on this machine",
+        "x: no such checkpoint; expected the file x.index, or a folder",
     ),
     ("run_ner", {"doc_stride": 15}, "expected at most half a window, 14"),
     (

@@ -75,7 +75,6 @@ MISTAKES = [
         "none: no such checkpoint; ",
     ),
     ("fill_mask --init_checkpoint=none", "none: no such checkpoint; "),
-    ("fill_mask --init_checkpoint=model", "model: is an export; expected"),
     (PRETRAINING, "train.tsv: is text, not TFRecords; make TFRecords of"),
     ("predict", "missing --model; "),
     ("predict --model=none", "none: no saved_model.pb; "),

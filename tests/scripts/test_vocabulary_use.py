@@ -21,8 +21,7 @@ from bert.common import flags
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.data.text import vocabulary_checks
-from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks.classification import hub_module
+from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 from bert.tasks.features import run as features
 from bert.tasks.features import settings as features_settings
 from tests.helpers import classifier_files, small, text
@@ -178,6 +177,7 @@ def test_unknown_words_and_casing_are_warned_of(script, fail, folder, tmp_path):
     checkpoint = tmp_path / "bert_model.ckpt"
     (tmp_path / "bert_model.ckpt.meta").touch()  # a part of a checkpoint
     words = ["--do_predict", f"--predict_file={folder}/{TASKS[script]}"]
+    words.append("--do_lower_case")
     for vocab_file, count in ((folder / "vocab.txt", 0), (path, 1)):
         error, before = fail(script, checkpoint, vocab_file, *words)
         assert "bert_model.ckpt: no such checkpoint" in error
@@ -205,17 +205,14 @@ def test_unknown_words_of_sentences_are_warned_of(
 
 def test_a_hub_modules_own_vocabulary_is_meant(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(ModelFolder, "casing", (None, None))
-    (tmp_path / "hub" / "assets").mkdir(parents=True)
-    (tmp_path / "hub" / "saved_model.pb").touch()
-    shutil.copy(folder / "vocab.txt", tmp_path / "hub" / "assets" / "words.txt")
-    path = write_tokens(tmp_path / "other.txt", OTHER)
-    settings = flags.replace(
-        run_classifier.Settings(),
-        vocab_file=str(path),
-        bert_hub_module_handle=str(tmp_path / "hub"),
-    )
-    with pytest.raises(UserError, match="/hub/assets/words.txt"):
-        hub_module.open_module(settings).check_vocabulary()
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "saved_model.pb").touch()
+    shutil.copy(folder / "vocab.txt", tmp_path / "assets" / "words.txt")
+    other = str(write_tokens(tmp_path / "other.txt", OTHER))
+    with pytest.raises(UserError, match="/assets/words.txt"):
+        ModelFolder.open(
+            str(tmp_path), ModelFiles(vocab_file=other)
+        ).check_vocabulary()
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.01, 0), (0.0613, 1)])

@@ -96,8 +96,9 @@ def of_swag(folder):
 def test_batches_are_those_of_the_examples(folder, task):
     settings, source, examples, encode, schema, choices = task(folder)
     path, length = str(folder / "run" / "x"), settings.tuning.max_seq_length
+    tokenizer = settings.tuning.text.tokenizer()
     count = records.make(
-        settings, path, source, examples, encode, schema, choices
+        settings, path, source, examples, encode, schema, tokenizer, choices
     )
     expected = example_files.Examples(encode(), schema, choices)
     assert count == len(expected) >= 61
@@ -147,7 +148,7 @@ def test_records_are_made_again_if_what_they_depend_on_changes(
         made.append(len(made))
         return [{features.INPUT_IDS: [5], features.SEGMENT_IDS: [0]}]
 
-    def make(labels=(), **changed):
+    def make(labels=(), casing=(True, None), **changed):
         settings = parse(
             settings_class, *swag_files.flags_of(folder, **changed)
         )
@@ -159,7 +160,7 @@ def test_records_are_made_again_if_what_they_depend_on_changes(
             examples,
             encode,
             {},
-            vocabulary=Tokenizer(str(folder / "vocab.txt")).sha256,
+            Tokenizer(str(folder / "vocab.txt"), *casing),
             labels=[*labels],
         )
         return len(made)
@@ -174,6 +175,8 @@ def test_records_are_made_again_if_what_they_depend_on_changes(
         change = {}
     assert make(**change) == 2
     assert make(labels="a", **change) == 3
+    assert make(labels="a", casing=(True, False), **change) == 4
+    assert make(labels="a", casing=(False, False), **change) == 5
 
 
 @pytest.mark.parametrize(

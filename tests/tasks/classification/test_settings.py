@@ -1,4 +1,4 @@
-"""Settings of run_classifier.py: own tables, several seeds, hub modules."""
+"""Settings of run_classifier.py: own tables, several seeds, casing."""
 
 import types
 
@@ -7,7 +7,8 @@ import pytest
 from bert.common import flags
 from bert.common.errors import UserError
 from bert.modeling.formats.model_folder import ModelFolder
-from bert.tasks.classification import hub_module, inputs, run
+from bert.tasks import finetuning
+from bert.tasks.classification import inputs, run
 from bert.tasks.classification.settings import OwnTables, Settings
 from bert.tasks.run_folder import RunFolder
 from tests.helpers import small
@@ -85,24 +86,22 @@ def test_the_best_seed_has_the_highest_score():
         ((), (False, True), (False, True)),
         ((), (None, None), (False, None)),
         (("--do_lower_case",), (None, None), (True, None)),
-        (("--do_lower_case",), (False, True), (True, True)),
-        (("--nostrip_accents",), (False, True), (False, False)),
+        (("--do_lower_case",), (False, True), "--do_lower_case=True; expected"),
+        (("--nostrip_accents",), (False, True), "--strip_accents=False; expec"),
     ],
 )
-def test_flags_override_the_casing_of_a_module(
+def test_the_casing_is_that_of_the_model(
     monkeypatch, tmp_path, words, recorded, expected
 ):
-    vocab_file = tmp_path / "vocab.txt"
-    texts.write_vocabulary(vocab_file)
-    with open(vocab_file, "a") as file:
+    texts.write_vocabulary(tmp_path / "vocab.txt")
+    with open(tmp_path / "vocab.txt", "a") as file:
         file.write("Cat\n")  # so that a guess is: not lower-cased
+    (tmp_path / "bert_config.json").write_text('{"vocab_size": 99}')
     monkeypatch.setattr(ModelFolder, "casing", recorded)
-    (tmp_path / "saved_model.pb").touch()
-    settings = parse(
-        f"--bert_hub_module_handle={tmp_path}",
-        f"--vocab_file={vocab_file}",
-        *words,
-    )
-    tokenizer = hub_module.open_module(settings).tokenizer
-    casing = hub_module.with_casing(settings, tokenizer).tuning.text.casing
-    assert (casing.do_lower_case, casing.strip_accents) == expected
+    settings = parse("--init_checkpoint", str(tmp_path), *words)
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=expected):
+            finetuning.check(settings.tuning)
+        return
+    tokenizer = finetuning.check(settings.tuning).tokenizer
+    assert (tokenizer.do_lower_case, tokenizer.strip_accents) == expected
