@@ -1,5 +1,6 @@
 """A classifier of texts: strings in, labels out, as a Keras model."""
 
+import itertools
 import math
 import os
 import tempfile
@@ -26,7 +27,6 @@ from bert.tasks.classification.settings import Settings
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 
 _RATE, _WARMUP = 5e-5, 0.1  # of the original; warm-up as a share of the steps
-_WINDOW = 64  # batches that are sorted by length together
 
 
 @keras.saving.register_keras_serializable("bert")
@@ -315,29 +315,26 @@ class TextClassifier(keras.Model):
     ) -> tf.data.Dataset:
         """Batches of the encoder's inputs, and of ids of labels and weights.
 
-        In a shuffled order, the texts of a batch have similar lengths.
+        The shuffled ones are those of the scripts.
         """
         if isinstance(x, tf.data.Dataset):
             return self._encoded(x)
         columns = self._columns(x, y, weights)
         lengths = np.array([len(ids) for ids, _ in columns[0]])
-        rng = np.random.default_rng(self.seed)
-        starts = range(0, len(lengths), batch_size)
+        count = len(lengths)
+        size = min(batch_size, count)
+        steps, epochs = math.ceil(count / size), itertools.count()
 
         def batches():
-            order = np.arange(len(lengths))
-            first = list(starts)
+            chosen = np.split(np.arange(count), range(size, count, size))
             if shuffle:
-                rng.shuffle(order)
-                window = _WINDOW * batch_size
-                for start in range(0, len(order), window):
-                    held = order[start : start + window]
-                    held[:] = held[np.argsort(lengths[held], kind="stable")]
-                rng.shuffle(first)
-            for start in first:
-                yield _batch(columns, order[start : start + batch_size])
+                step = next(epochs) * steps
+                order = batching.choose(count, lengths, size, self.seed, step)
+                chosen = itertools.islice(order, steps)
+            for rows in chosen:
+                yield _batch(columns, rows)
 
-        return self._dataset(batches, len(columns), len(starts))
+        return self._dataset(batches, len(columns), steps)
 
     def _encoded(self, x: tf.data.Dataset) -> tf.data.Dataset:
         """Converts a dataset of batches of strings, and perhaps of labels."""

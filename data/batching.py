@@ -131,7 +131,7 @@ def training_batches(
 
     def batches():
         count = len(examples)
-        for chosen in _choose(count, examples.lengths, batch_size, seed, step):
+        for chosen in choose(count, examples.lengths, batch_size, seed, step):
             longest = examples.lengths[chosen].max()
             length = next(x for x in lengths if x >= longest)
             yield examples.batch(chosen[part], length)
@@ -169,14 +169,25 @@ def report_examples(
         step: number of the step, from 1.
     """
     count = len(examples)
-    chosen = _choose(count, examples.lengths, batch_size, seed, step - 1)
+    chosen = choose(count, examples.lengths, batch_size, seed, step - 1)
     return "examples " + ", ".join(str(index) for index in next(chosen))
 
 
-def _choose(
+def choose(
     count: int, lengths: np.ndarray, batch_size: int, seed: int, step: int
 ) -> Iterator[np.ndarray]:
-    """Yields the numbers of the examples of each batch from `step` on."""
+    """Yields the numbers of the examples of each batch, without end.
+
+    Every batch is full: one at the end of an epoch reaches into the next. The
+    examples of a batch have similar lengths.
+
+    Args:
+        count: number of examples.
+        lengths: tokens of each, [N].
+        batch_size: B.
+        seed: seed of the order.
+        step: number of the first batch, from 0.
+    """
     epoch = step * batch_size // count
     while True:
         # Batches whose first example is of this epoch.

@@ -15,12 +15,8 @@ _GPU_FILES = "/dev/nvidia[0-9]*"  # the driver makes one for each GPU
 def make_strategy(
     distribution: str = "auto",
     use_tpu: bool = False,
-    tpu_name: str | None = None,
-    tpu_zone: str | None = None,
-    gcp_project: str | None = None,
-    master: str | None = None,
-    num_tpu_cores: int | None = None,
     cluster_timeout: float = 300.0,
+    **tpu: str | int | None,
 ) -> tf.distribute.Strategy:
     """Makes the strategy for the flags and TF_CONFIG.
 
@@ -30,10 +26,10 @@ def make_strategy(
             them, all GPUs from two on, else one device. "mirrored" needs a
             GPU, or logical CPUs, as tests configure them.
         use_tpu: whether "auto" means the TPU.
-        tpu_name, master: name or address of the TPU; default: this host's.
-        tpu_zone, gcp_project: where the name is looked up.
-        num_tpu_cores: required number of cores; None: any.
         cluster_timeout: seconds to wait for the other workers.
+        **tpu: `tpu_name` or `master`, its name or address, by default this
+            host's; `tpu_zone` and `gcp_project`, where the name is looked up;
+            `num_tpu_cores`, which it must have.
 
     Raises:
         UserError: there is no such device.
@@ -43,9 +39,7 @@ def make_strategy(
     tf.config.experimental.enable_tensor_float_32_execution(False)
     kind = distribution
     if kind == "tpu" or (kind == "auto" and use_tpu):
-        return _tpu_strategy(
-            tpu_name or master, tpu_zone, gcp_project, num_tpu_cores
-        )
+        return _tpu_strategy(**tpu)
     check_gpus_are_found()
     found = cluster.from_flags(distribution, use_tpu)
     if found:
@@ -198,16 +192,18 @@ def environment(strategy: tf.distribute.Strategy) -> dict[str, str | int]:
 
 
 def _tpu_strategy(
-    address: str | None,
-    zone: str | None,
-    project: str | None,
-    num_cores: int | None,
+    tpu_name: str | None = None,
+    tpu_zone: str | None = None,
+    gcp_project: str | None = None,
+    master: str | None = None,
+    num_tpu_cores: int | None = None,
 ) -> tf.distribute.Strategy:
+    address = tpu_name or master
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu=address or "local",
-            zone=zone,
-            project=project,
+            zone=tpu_zone,
+            project=gcp_project,
         )
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
@@ -219,9 +215,9 @@ def _tpu_strategy(
             "or omit --use_tpu",
         ) from None
     found = strategy.num_replicas_in_sync
-    if num_cores not in (None, found):
+    if num_tpu_cores not in (None, found):
         raise UserError(
-            f"--num_tpu_cores={num_cores}",
+            f"--num_tpu_cores={num_tpu_cores}",
             expected=f"{found}, the cores of this TPU",
             fix="omit the flag: the number is detected",
         )

@@ -82,7 +82,10 @@ class Inputs:
         phases = []
         for files, *steps in read_phases(settings):
             records = Records.open(files, flag, lengths)
-            phases.append(Phase(records, read_masks(settings, records), *steps))
+            masks = None
+            if settings.dynamic_masking:
+                masks = read_masks(records, training.random_seed)
+            phases.append(Phase(records, masks, *steps))
         held_out = None
         if settings.eval_input_file:
             held_out = Records.open(
@@ -142,15 +145,13 @@ def read_phases(settings: Settings) -> list[tuple[str, int, int, int]]:
     return phases
 
 
-def read_masks(settings: Settings, records: Records) -> MaskSettings | None:
-    """Settings of dynamic masking, from the manifests of the records, or None.
+def read_masks(records: Records, random_seed: int) -> MaskSettings:
+    """Settings of dynamic masking, from the manifests of the records.
 
     Raises:
         UserError: there is no manifest, or the settings differ, or depend on
             words that the tokens do not show.
     """
-    if not settings.dynamic_masking:
-        return None
     names = [field.name for field in dataclasses.fields(MaskSettings)]
     names.remove("random_seed")
     pairs = list(zip(records.files, records.runs))
@@ -171,7 +172,7 @@ def read_masks(settings: Settings, records: Records) -> MaskSettings | None:
     run = pairs[0][1]
     return MaskSettings(
         **{name: run[name] for name in names if name in run},
-        random_seed=settings.training.random_seed,
+        random_seed=random_seed,
     )
 
 
