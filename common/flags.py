@@ -2,7 +2,7 @@
 
     @dataclasses.dataclass(frozen=True)
     class Settings:
-        training: Training = group(Training, eval_steps=1000)
+        training: Training = group(Training, eval_steps={"default": 1000})
         doc_stride: int = flag(128, "Tokens between two windows.", at_least=1)
 
     settings = parse(sys.argv, Settings, __doc__)
@@ -99,21 +99,17 @@ def flag(default: Any, help: str, **options: Any) -> Any:
     return dataclasses.field(default=default, metadata={_FLAG: declared})
 
 
-def group(settings_class: type, **changes: Any) -> Any:
+def group(settings_class: type, **changes: dict[str, Any]) -> Any:
     """Declares a field of nested settings.
 
     Args:
         settings_class: a dataclass of flags.
-        **changes: name of a flag -> its default in this group, or a dict of
-            arguments of `flag` to override, such as `{"required": False}`.
+        **changes: name of a flag -> arguments of `flag` in this group, such
+            as `{"default": 1000}` or `{"required": False}`.
 
     Returns:
         a dataclass field.
     """
-    changes = {
-        name: value if isinstance(value, dict) else {"default": value}
-        for name, value in changes.items()
-    }
     defaults = {
         name: change["default"]
         for name, change in changes.items()

@@ -34,11 +34,10 @@ def hold(path: str, what: str) -> Iterator[None]:
             fix="wait until it has finished, or choose another output",
         ) from None
     try:
-        now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+        now = f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}"
+        owner = f"process {os.getpid()} on {socket.gethostname()} since {now}"
         with open(path, "w") as file:
-            file.write(
-                f"process {os.getpid()} on {socket.gethostname()} since {now}\n"
-            )
+            file.write(f"{owner}\n")
         yield
     finally:
         with contextlib.suppress(FileNotFoundError):

@@ -44,8 +44,7 @@ def choose(precision: str, strategy) -> str:
     if isinstance(strategy, tf.distribute.TPUStrategy):
         has, where = True, "the TPU"
     elif gpus:
-        has = all(map(_gpu_has_bfloat16, gpus))
-        where = "the GPU"
+        has, where = all(map(_gpu_has_bfloat16, gpus)), "the GPU"
     else:
         has, where = _cpu_has_bfloat16(), "the processor"
     chosen = "bfloat16" if has else "float32"

@@ -87,15 +87,8 @@ class Devices:
             do_train: whether the script trains.
 
         Raises:
-            UserError: --tpu_name is empty, or there are several workers and
-                they do not train.
+            UserError: there are several workers, and they do not train.
         """
-        if self.is_tpu and self.tpu_name == "":
-            raise UserError(
-                "--tpu_name is empty",
-                expected="the name of a TPU",
-                fix="omit the flag on a TPU VM",
-            )
         workers = cluster.from_flags(self.distribution, self.use_tpu)
         if workers and not do_train:
             raise UserError(

@@ -53,8 +53,12 @@ def fetch(name: str | None, weights: bool = True) -> str | None:
             a package is missing.
         StorageError: the server cannot be reached or has stopped midway.
     """
-    if not str(name).startswith((_HUGGING_FACE, *_WEB)):
-        return name
+    if str(name).startswith((_HUGGING_FACE, *_WEB)):
+        return _fetch(name, weights)
+    return name
+
+
+def _fetch(name: str, weights: bool) -> str:
     bars = sys.stderr if on_terminal() else io.StringIO()
     try:
         with contextlib.redirect_stdout(bars):

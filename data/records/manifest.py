@@ -161,13 +161,11 @@ def read_runs(folder: str) -> list[dict]:
 
 
 def read_manifest(path: str) -> dict | None:
-    """Reads the run of a manifest; None if it is missing or not ours.
+    """Reads the run of a manifest; None if it is not ours.
 
     Raises:
         UserError: it is damaged.
     """
-    if not storage.exists(path):
-        return None
     content = json_files.read_bytes(path, json_files.LARGEST)
     if not (b'"format"' in content and b'"shards"' in content):
         return None
@@ -188,13 +186,6 @@ def tokenizer_of(run: dict) -> Tokenizer:
         UserError: it is missing, or another one.
     """
     path = run["vocab_file"]
-    if not storage.exists(path):
-        raise UserError(
-            "missing",
-            path=path,
-            expected="the vocabulary of the records beside them",
-            fix="copy it too",
-        )
     tokenizer = Tokenizer(path, run["do_lower_case"], run["strip_accents"])
     if tokenizer.sha256 != run["vocab_sha256"]:
         raise UserError(

@@ -161,17 +161,12 @@ def check_alike(
 
 def fingerprint(sets: Sequence[Records]) -> str:
     """sha256 over the names, sizes and hashes of the shards."""
-    shards = [
-        [
-            [
-                os.path.basename(path),
-                storage.size(path),
-                (entry or {}).get("sha256"),
-            ]
-            for path, entry in records.entries()
-        ]
-        for records in sets
-    ]
+
+    def describe(path: str, entry: dict | None) -> list:
+        sha256 = entry["sha256"] if entry else None
+        return [os.path.basename(path), storage.size(path), sha256]
+
+    shards = [[describe(*x) for x in records.entries()] for records in sets]
     return hashlib.sha256(json.dumps(shards).encode()).hexdigest()
 
 

@@ -193,21 +193,19 @@ def check_sets(
             records.max_seq_length, "max_seq_length", config_file
         )
     pairs = [pair for x in sets for pair in zip(x.files, x.runs)]
-    packing = "pack_sequences"
+    pairs.sort(key=lambda pair: pair[1] is None)
     check_alike(
-        [(path, {packing: False, **(run or {})}) for path, run in pairs],
-        [packing],
-        "make all records with --pack_sequences, or none",
+        [
+            (path, {"pack_sequences": False, **(run or {})})
+            for path, run in pairs
+        ],
+        ["pack_sequences", "vocab_sha256", "do_lower_case", "strip_accents"],
+        "make all records with one vocabulary and casing, and all or none with "
+        "--pack_sequences",
     )
-    listed = [(path, run) for path, run in pairs if run]
-    check_alike(
-        listed,
-        ["vocab_sha256", "do_lower_case", "strip_accents"],
-        "make all records with one vocabulary and casing",
-    )
-    if not listed:
+    runs = [run for _, run in pairs if run]
+    if not runs:
         return None
-    runs = [run for _, run in listed]
     check_config(runs, config, config_file)
     return manifest.tokenizer_of(runs[0])
 

@@ -11,7 +11,7 @@ from bert.tasks.settings import Training
 class Settings:
     """Settings of run_pretraining.py."""
 
-    training: Training = group(Training, eval_steps=1000)
+    training: Training = group(Training, eval_steps={"default": 1000})
     input_file: str | None = flag(
         None, "TFRecords: files and globs, separated by commas.", path=True
     )

@@ -15,7 +15,7 @@ OFFSETS, ORIGINAL = "offsets", "original"
 class Settings:
     """Settings of run_squad.py."""
 
-    tuning: FineTuning = group(FineTuning, max_seq_length=384)
+    tuning: FineTuning = group(FineTuning, max_seq_length={"default": 384})
     train_file: str | None = flag(
         None, "SQuAD JSON, also .gz, for --do_train.", path=True
     )

@@ -27,7 +27,7 @@ class Text:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    text: Text = group(Text, max_seq_length=384)
+    text: Text = group(Text, max_seq_length={"default": 384})
     source: str | None = flag(None, "Format.", name="from")
     labels: tuple[str, ...] | None = flag(None, "Labels.")
     header: bool | None = flag(None, "Names the columns.")
@@ -103,7 +103,7 @@ class Cores:
 class Grouped:
     topic = flags.OUTPUT
     cores: Cores = group(Cores)
-    text: Text = group(Text, max_seq_length=384)
+    text: Text = group(Text, max_seq_length={"default": 384})
     kind: str = flag("any", "Kind.", choices=("any", "entities"))
     header: bool = flag(False, "Names.", topic=flags.RARE)
     labels: tuple[str, ...] = flag(("a", "b"), "Labels.")

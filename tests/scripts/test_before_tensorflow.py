@@ -65,8 +65,6 @@ PRETRAINING = (
 
 
 MISTAKES = [
-    (f"{CLASSIFIER} --use_tpu --tpu_name=", "--tpu_name is empty; "),
-    (f"{PRETRAINING} --use_tpu --tpu_name=", "--tpu_name is empty; "),
     (f"{CLASSIFIER} --init_checkpoint=none", "none: no such checkpoint; "),
     (
         "extract_features --input_file=train.tsv --output_file=v.jsonl "
