@@ -4,7 +4,7 @@ r"""Fine-tunes BERT to label words, such as names or parts of speech.
         --predict_file=test.txt --do_train --do_eval --do_predict \
         --vocab_file=vocab.txt --bert_config_file=bert_config.json \
         --init_checkpoint=bert_model.ckpt --output_dir=ner \
-        --do_lower_case=False --document_context
+        --document_context
 
 Files have one word per line, its label in the last column (--label_column), a
 blank line between sentences and -DOCSTART- between documents.

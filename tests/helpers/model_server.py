@@ -21,8 +21,7 @@ class ModelServer(http.server.ThreadingHTTPServer):
         models: name -> folder.
         files: path, such as "/a.zip" -> bytes.
         faults: part of a path -> status to answer, 401 without a token only;
-            "cut" or "reset": half of the file is sent; "swap": other bytes
-            are.
+            "cut" or "reset": half of the file is sent.
         asked: paths of the requests.
     """
 
@@ -69,8 +68,6 @@ class _Answer(http.server.BaseHTTPRequestHandler):
         if isinstance(fault, int):
             if fault != 401 or not self.headers["Authorization"]:
                 status, headers, content = fault, {}, b""
-        elif fault == "swap":
-            content = content[::-1]
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
