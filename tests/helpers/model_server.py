@@ -65,9 +65,9 @@ class _Answer(http.server.BaseHTTPRequestHandler):
         faults = self.server.faults.items()
         fault = next((x for part, x in faults if part in self.path), None)
         status, headers, content = self._answer(self.path.partition("?")[0])
-        if isinstance(fault, int):
-            if fault != 401 or not self.headers["Authorization"]:
-                status, headers, content = fault, {}, b""
+        is_answer = isinstance(fault, int)
+        if is_answer and (fault != 401 or not self.headers["Authorization"]):
+            status, headers, content = fault, {}, b""
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
