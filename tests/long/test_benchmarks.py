@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -75,6 +77,15 @@ def run_steps_on_a_device(folder):
     return figures
 
 
+def run_in_two_processes(folder):
+    words = [str(folder / "config.json"), *map(str, (2 * B, S, P))]
+    command = [sys.executable, "-m", "benchmarks.gpu_steps", *words]
+    printed = subprocess.check_output([*command, "float32", "resumed"])
+    figures = json.loads(printed)
+    assert figures["bytes_off"] == 0
+    return figures
+
+
 RUNS = {
     "checkpoint_save": lambda folder: checkpoint_save.measure(
         small.config(max_position_embeddings=17), 2, str(folder)
@@ -89,6 +100,7 @@ RUNS = {
         "mrpc", str(folder), str(folder), 1, by_seed.numbers("2-3")
     ),
     "gpu_steps": run_steps_on_a_device,
+    "gpu_steps resumed": run_in_two_processes,
     "guard": lambda folder: guard.measure(small.config(), B, S, P, runs=1),
     "instances": run_instances,
     "long_line": lambda folder: long_line.measure(
@@ -159,16 +171,18 @@ def test_a_benchmark_measures(folder, name, capsys):
 
 
 @pytest.mark.parametrize(
-    ("kind", "device", "parts"), [("gpu", "h100", 1), ("tpu", "v5e", 2)]
+    ("kind", "device", "rows", "parts"),
+    [("gpu", "h100", 256, 1), ("tpu", "v5e", 32, 2)],
 )
 def test_a_step_for_a_device_has_none_of_what_is_counted(
-    tmp_path, kind, device, parts
+    tmp_path, kind, device, rows, parts
 ):
     """Uses the compilers that `make gpu` and `make tpu` install.
 
     The network has two layers, so that attention scores that are kept after
-    their layer are counted twice. A TPU's copies into its fast memory look like
-    copies of weights.
+    their layer are counted twice. For a sum over 32 sequences, not for one over
+    16, XLA would lay out hidden states with that axis last. A TPU's copies into
+    its fast memory look like copies of weights.
     """
     config = small.config(
         vocab_size=1009,
@@ -186,18 +200,18 @@ def test_a_step_for_a_device_has_none_of_what_is_counted(
         device,
         8,
         str(path),
-        (16 * parts, 512, 77),
+        (rows, 512, 77),
         "bfloat16",
         [f"parts={parts}"],
     )
     assert found["float64"] == found["host_transfers"] == 0
     assert found["scores_held"] <= (device == "v5e")
     if device == "h100":
-        assert found["weight_copies"] == 0
+        assert found["weight_copies"] == found["first_axis_last"] == 0
     assert found["all_reduces"] == 1
     assert found["temporary_bytes"] > 0
     # The new weights and moments take the memory of the old ones.
-    assert found["alias_bytes"] > 0.95 * found["argument_bytes"]
+    assert found["alias_bytes"] > 0.8 * found["argument_bytes"]
     assert found["teraflop"] == pytest.approx(
         found["teraflop_by_formula"], rel=0.2
     )
