@@ -157,7 +157,12 @@ class Settings:
                 f"--num_seeds={self.num_seeds}",
                 expected="--do_train --do_eval too",
             )
-        if self.glue_dir and not tuning.do_predict:
-            raise UserError(
-                "--glue_dir without --do_predict", fix="pass --do_predict too"
-            )
+        for flag_name, other in (
+            ("glue_dir", "do_predict"),
+            ("export_lite", "export_dir"),
+        ):
+            if getattr(self, flag_name) and not getattr(tuning, other):
+                raise UserError(
+                    f"--{flag_name} without --{other}",
+                    fix=f"pass --{other} too",
+                )

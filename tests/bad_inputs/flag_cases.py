@@ -48,6 +48,11 @@ FLAGS = (
         {**EVALUATES, "glue_dir": "x"},
         "--glue_dir without --do_predict",
     ),
+    (
+        "run_classifier",
+        {**EVALUATES, "export_lite": "int8"},
+        "--export_lite without --export_dir",
+    ),
     ("run_classifier", {**EVALUATES, "init_checkpoint": None}, "no checkpoint"),
     (
         "run_classifier",
