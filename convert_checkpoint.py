@@ -1,7 +1,7 @@
 r"""Converts BERT weights from one format to another, all heads included.
 
-    python convert_checkpoint.py --from=huggingface --input=minilm \
-        --to=google --output=minilm_google
+    python convert_checkpoint.py --input=minilm --to=google \
+        --output=minilm_google
 
 The outputs of both models are compared before the files get their names. No
 graph is loaded and no pickle is read; doctor.py examines checkpoints and
@@ -22,7 +22,7 @@ def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
     settings.check()
-    model = ModelFolder.open(settings.input, settings.files, settings.source)
+    model = ModelFolder.open(settings.input, settings.files)
 
     from bert.modeling.formats import conversion, extend_embeddings
     from bert.training import distribution

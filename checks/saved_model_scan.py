@@ -100,7 +100,7 @@ def scan(folder: str) -> frozenset[str]:
             "not one graph with objects",
             path=path,
             expected="a SavedModel of TensorFlow 2",
-            fix="convert_checkpoint.py --from=hub reads the weights of "
+            fix="convert_checkpoint.py reads the weights of "
             "a TensorFlow 1 module",
         )
     meta = saved.meta_graphs[0]
@@ -122,7 +122,7 @@ def scan(folder: str) -> frozenset[str]:
         raise UserError(
             f"operations that are not allowed: {', '.join(names[:5])}",
             path=path,
-            fix="convert_checkpoint.py --from=hub reads the weights only",
+            fix="convert_checkpoint.py reads the weights only",
         )
     return frozenset(node.op for node in saved_models.nodes(meta))
 

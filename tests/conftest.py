@@ -106,11 +106,9 @@ def ask(run_script, monkeypatch):
 def convert(run_script):
     """Converts a model; returns the output, or with a code the error."""
 
-    def run(source, path, target, output, code=0, **named):
+    def run(path, target, output, code=0, **named):
         named = {"input": path, "to": target, "output": output, **named}
-        found, out, err = run_script(
-            convert_checkpoint, **{"from": source, **named}
-        )
+        found, out, err = run_script(convert_checkpoint, **named)
         assert found == code, err
         return out if code == 0 else err
 

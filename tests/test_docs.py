@@ -78,7 +78,7 @@ COMMANDS = {
         "--to=huggingface": "",
         "--to=model_garden": "",
         "--to=litert": "",
-        "--from=huggingface": "",
+        "--output=minilm_google": "",
         "--extend_vocab=words.txt": "--extend_positions=137",
         "--export_type=model ": "",
         "--export_type=preprocessing": "",
@@ -257,7 +257,7 @@ def test_commands_run(group, tmp_path, run_script, monkeypatch):
     layers = LAYERS.get(group, 1)
     runner = Runner(tmp_path, layers, run_script, monkeypatch)
     for words, more in COMMANDS[group].items():
-        if words == "--from=huggingface":  # reads another one's output
+        if words == "--output=minilm_google":  # reads another one's output
             use_converted_model(tmp_path)
         runner.run(command_of(words), more)
     for word in SNIPPETS.get(group, ()):

@@ -201,7 +201,7 @@ def convert(bert: Bert, target: str, output: str) -> float:
             inputs = seeded_inputs(bert.config)
             before, after = portable.write(model, target, scratch, inputs)
         else:
-            after = outputs_of(read(ModelFolder.open(scratch, format=target)))
+            after = outputs_of(read(ModelFolder.open(scratch)))
         difference = largest_difference(before, after)
         if not difference <= TOLERANCE:
             raise UserError(

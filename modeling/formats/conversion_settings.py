@@ -4,7 +4,6 @@ import dataclasses
 
 from bert.common import extras, outputs
 from bert.common.flags import flag, group
-from bert.modeling.formats import model_folder
 from bert.modeling.formats.model_folder import ModelFiles
 
 TARGETS = ("google", "huggingface", "model_garden")  # can be read again
@@ -16,13 +15,6 @@ NETWORKS = {"onnx": ("tf2onnx", "onnx", "onnxruntime"), "litert": ()}
 class Settings:
     """Settings of convert_checkpoint.py."""
 
-    source: str | None = flag(
-        None,
-        "Format of the input.",
-        name="from",
-        choices=model_folder.FORMATS,
-        required=True,
-    )
     target: str | None = flag(
         None,
         "Format of the output.",

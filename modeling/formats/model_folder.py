@@ -29,7 +29,6 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import huggingface
 
-FORMATS = ("google", "huggingface", "model_garden", "hub")
 TASK = "task.json"
 _OBJECTS = b"_CHECKPOINTABLE_OBJECT_GRAPH"  # first name of such a checkpoint
 _START = 1 << 10  # bytes of an index
@@ -64,7 +63,7 @@ class ModelFolder:
 
     Attributes:
         path: its folder, or the prefix of its checkpoint; "": flags alone.
-        format: one of `FORMATS`.
+        format: "google", "huggingface", "model_garden" or "hub".
         given: flags, which win over the files beside the checkpoint.
     """
 
@@ -77,7 +76,6 @@ class ModelFolder:
         cls,
         path: str | None,
         given: ModelFiles = ModelFiles(),
-        format: str | None = None,
     ) -> "ModelFolder":
         """Finds a model, without TensorFlow.
 
@@ -86,7 +84,6 @@ class ModelFolder:
                 published one; None: flags alone tell the sizes and the
                 vocabulary.
             given: flags, which win over the files beside the checkpoint.
-            format: one of `FORMATS`; None: found out.
 
         Raises:
             UserError: there is none.
@@ -100,7 +97,7 @@ class ModelFolder:
                 path=path,
                 expected=f"the file {path}.index, or a folder of checkpoints",
             )
-        return cls(path, format or _format_of(path), given)
+        return cls(path, _format_of(path), given)
 
     def _find(self, name: str, flag: str) -> str:
         path = self.path and beside(self.path, name)

@@ -22,9 +22,9 @@ CONFIG = "{folder}/model/bert_config.json"
 VOCABULARY = "{folder}/model/vocab.txt"
 
 
-def _converts(source: str, path: str) -> tuple:
-    flags = {"from": source, "input": path, "to": "google"}
-    return convert_checkpoint, {**flags, "output": "{folder}/out"}
+def _converts(path: str) -> tuple:
+    flags = {"input": path, "to": "google", "output": "{folder}/out"}
+    return convert_checkpoint, flags
 
 
 def _trains(path: str) -> tuple:
@@ -50,8 +50,8 @@ def _tunes(script, **flags) -> tuple:
 
 
 RUNS = {  # name -> script and flags
-    "convert_google": _converts("google", CHECKPOINT),
-    "convert_huggingface": _converts("huggingface", "{folder}/hf"),
+    "convert_google": _converts(CHECKPOINT),
+    "convert_huggingface": _converts("{folder}/hf"),
     "create_pretraining_data": (
         create_pretraining_data,
         {

@@ -214,7 +214,7 @@ def test_the_doctor_says_so_and_does_nothing(make, tmp_path):
     assert finding.level == "wrong"
     assert re.search(BAD[make], finding.message)
     with pytest.raises(UserError):  # there are no weights
-        _ = ModelFolder.open(str(folder), format="hub").config
+        _ = ModelFolder.open(str(folder)).config
     assert not list(tmp_path.glob("marker*"))
 
 

@@ -66,7 +66,7 @@ def test_transformers_loads_a_classifier_and_its_labels(
     model_folder.write_task(str(tmp_path / "google"), task)
     code, _, err = run_script(
         convert_checkpoint,
-        **{"from": "google", "to": "huggingface"},
+        to="huggingface",
         input=tmp_path / "google",
         output=tmp_path / "hf",
     )
@@ -93,7 +93,7 @@ def test_onnx_runtime_gives_the_same_outputs(act, tmp_path):
         [
             PEERS / "onnx" / "bin" / "python",
             ROOT / "convert_checkpoint.py",
-            *("--from=google", f"--input={tmp_path / 'google'}"),
+            f"--input={tmp_path / 'google'}",
             *("--to=onnx", f"--output={tmp_path / 'onnx'}"),
         ],
         check=True,

@@ -30,7 +30,6 @@ def theirs(exports, tmp_path_factory):
     convert_checkpoint.main(
         [
             "",
-            "--from=google",
             "--to=model_garden",
             f"--input={exports.folder}/bert_model.ckpt",
             f"--output={folder}/checkpoint",

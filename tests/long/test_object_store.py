@@ -164,7 +164,7 @@ extract_features {model} --input_file={root}/masks.txt --layers=-1
   --max_seq_length=16 --output_file={root}/vectors.jsonl
 doctor {model} --input_file={root}/records/train.tfrecord
   --output_dir={root}/run
-convert_checkpoint --from=google --to=huggingface --output={root}/theirs
+convert_checkpoint --to=huggingface --output={root}/theirs
   --input={root}/run/model.ckpt-6
 export_hub --model_checkpoint_path={root}/run/model.ckpt-6
   --export_path={root}/hub --vocab_file={root}/vocab.txt

@@ -66,10 +66,10 @@ def our_inputs(theirs):
     }
 
 
-def convert(run_script, source, path, target, output):
+def convert(run_script, path, target, output):
     code, out, err = run_script(
         convert_checkpoint,
-        **{"from": source, "input": path, "to": target, "output": output},
+        **{"input": path, "to": target, "output": output},
     )
     assert code == 0, err
     assert "skipped variables" not in err
@@ -88,7 +88,7 @@ def loaded(build, folder, *sizes):
 
 def test_minilm_gives_what_transformers_gives(run_script, tmp_path, capsys):
     source = next((PEERS / "huggingface").glob(MINILM))
-    convert(run_script, "huggingface", source, "google", tmp_path / "ours")
+    convert(run_script, source, "google", tmp_path / "ours")
     theirs = transformers("BertModel", source, SENTENCES, tmp_path / "out.npz")
     tokenizer = tokenization.FullTokenizer(str(tmp_path / "ours/vocab.txt"))
     for line, ids in zip(
@@ -154,7 +154,7 @@ def test_transformers_loads_what_we_export(
     folder, config, _ = written
     values = model_files.random_values(build(config, *sizes), seed=5)
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
-    convert(run_script, "google", folder, "huggingface", folder / "theirs")
+    convert(run_script, folder, "huggingface", folder / "theirs")
     theirs = transformers(
         name,
         folder / "theirs",
@@ -197,11 +197,11 @@ def test_a_model_exported_for_tf_hub_is_read(run_script, written):
     folder, _, values = written
     config, vocab = folder / "bert_config.json", folder / "vocab.txt"
     tensor_files.write(str(folder / "bert_model.ckpt"), values)
-    convert(run_script, "google", folder, "model_garden", folder / "mg")
+    convert(run_script, folder, "model_garden", folder / "mg")
     prefix = folder / "mg" / "bert_model.ckpt-1"
     model_garden("export", prefix, config, vocab, folder / "hub")
-    convert(run_script, "hub", folder / "hub", "huggingface", folder / "hf")
-    convert(run_script, "huggingface", folder / "hf", "google", folder / "new")
+    convert(run_script, folder / "hub", "huggingface", folder / "hf")
+    convert(run_script, folder / "hf", "google", folder / "new")
     found = tensor_files.read(str(folder / "new" / "bert_model.ckpt"))
     encoder_and_masked_lm = {
         name for name in values if not name.startswith("cls/seq_relationship")
@@ -239,14 +239,14 @@ def test_model_garden_and_we_read_each_other(run_script, written, action):
     np.savez(folder / "io.npz", **inputs)
     if action == "restore":
         tensor_files.write(str(folder / "bert_model.ckpt"), values)
-        convert(run_script, "google", folder, "model_garden", folder / "mg")
+        convert(run_script, folder, "model_garden", folder / "mg")
         prefix, ours = folder / "mg" / "bert_model.ckpt-1", folder
     else:
         prefix, ours = folder / "theirs" / "ckpt", folder / "ours"
     model_garden(action, prefix, config, folder / "io.npz")
     if action == "save":
         (folder / "theirs" / "bert_config.json").write_text(config.read_text())
-        convert(run_script, "model_garden", f"{prefix}-1", "google", ours)
+        convert(run_script, f"{prefix}-1", "google", ours)
     theirs = dict(np.load(folder / "io.npz"))
     model, fresh = loaded(models.build_pretraining_model, ours)
     assert fresh == []

@@ -56,7 +56,6 @@ def good(tmp_path_factory, values):
         convert_checkpoint.main(
             [
                 "convert_checkpoint",
-                "--from=google",
                 f"--input={top / 'google'}",
                 f"--to={target}",
                 f"--output={top / target}",
@@ -79,10 +78,10 @@ def test_google_huggingface_model_garden_google_is_the_identity(
 ):
     """The fixture `good` has converted google to huggingface."""
     output = tmp_path / "model_garden"
-    out = convert("huggingface", good / "huggingface", "model_garden", output)
+    out = convert(good / "huggingface", "model_garden", output)
     assert "encoder, pooler, masked LM, next sentence, classifier" in out
     assert bytes_of(output) == bytes_of(good / "model_garden")
-    convert("model_garden", output, "google", tmp_path / "google")
+    convert(output, "google", tmp_path / "google")
     assert bytes_of(tmp_path / "google") == bytes_of(good / "google")
 
 
@@ -116,12 +115,12 @@ def test_a_token_classifier_survives_with_the_names_of_its_labels(
     task = {"kind": "entities", "labels": ["O", "B-Ö", "I-Ö"]}
     described = json.dumps(task, indent=2, ensure_ascii=False)
     (google / "task.json").write_text(f"{described}\n")
-    out = convert("google", google, "huggingface", tmp_path / "hf")
+    out = convert(google, "huggingface", tmp_path / "hf")
     assert "encoder, pooler, token classifier" in out
-    convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
+    convert(tmp_path / "hf", "google", tmp_path / "new")
     assert bytes_of(tmp_path / "new") == bytes_of(google)
-    convert("google", google, "model_garden", tmp_path / "mg")
-    convert("model_garden", tmp_path / "mg", "google", tmp_path / "again")
+    convert(google, "model_garden", tmp_path / "mg")
+    convert(tmp_path / "mg", "google", tmp_path / "again")
     assert bytes_of(tmp_path / "again") == bytes_of(google)
 
 
@@ -131,11 +130,11 @@ def test_a_multiple_choice_head_gets_a_bias_of_0_in_transformers(
     config = small.config(vocab_size=SIZE)
     values = random_values(task_models.build_choice_model(config))
     google = write_google(tmp_path / "google", values)
-    out = convert("google", google, "huggingface", tmp_path / "hf")
+    out = convert(google, "huggingface", tmp_path / "hf")
     assert "encoder, pooler, multiple choice" in out
-    convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
+    convert(tmp_path / "hf", "google", tmp_path / "new")
     assert bytes_of(tmp_path / "new") == bytes_of(google)
-    err = convert("google", google, "model_garden", tmp_path / "mg", code=2)
+    err = convert(google, "model_garden", tmp_path / "mg", code=2)
     assert "multiple-choice heads are not supported by Model Garden" in err
     assert not (tmp_path / "mg").exists()
 
@@ -149,13 +148,13 @@ def test_our_checkpoint_is_converted_without_slots_and_with_its_casing(
     settings = {"do_lower_case": False, "strip_accents": True}
     recorded = json.dumps({"settings": settings})
     (google / "bert_model.ckpt.json").write_text(recorded)
-    convert("google", prefix, "huggingface", tmp_path / "hf")
+    convert(prefix, "huggingface", tmp_path / "hf")
     tokenizer = json.loads(
         (tmp_path / "hf" / "tokenizer_config.json").read_text()
     )
     assert tokenizer["do_lower_case"] is False
     assert tokenizer["strip_accents"] is True
-    convert("huggingface", tmp_path / "hf", "google", tmp_path / "new")
+    convert(tmp_path / "hf", "google", tmp_path / "new")
     found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
     assert set(found) == set(values)
 
@@ -185,7 +184,7 @@ def test_a_hub_model_is_read_without_its_graph(
     convert, tmp_path, google, values
 ):
     named = export_for_hub(tmp_path / "hub", google, values)
-    convert("hub", tmp_path / "hub", "google", tmp_path / "new")
+    convert(tmp_path / "hub", "google", tmp_path / "new")
     found = tensor_files.read(str(tmp_path / "new" / "bert_model.ckpt"))
     assert set(found) == set(named)
     for name, value in found.items():
@@ -214,7 +213,6 @@ def test_words_are_added_to_unused_slots_and_then_at_the_end(
     words = tmp_path / "words.txt"
     words.write_text("trees\n\ncat\nhouses\n")
     convert(
-        "google",
         google,
         "google",
         tmp_path / "new",
@@ -249,7 +247,7 @@ def test_outputs_that_differ_are_rejected(
         write(bert, target, folder)
 
     monkeypatch.setattr(conversion, "write", write_wrong)
-    err = convert("google", google, "huggingface", tmp_path / "hf", code=2)
+    err = convert(google, "huggingface", tmp_path / "hf", code=2)
     assert "outputs differ by" in err
     assert not (tmp_path / "hf").exists()
 
@@ -315,9 +313,6 @@ BROKEN = {  # format -> message -> damage of a good folder
         ),
     },
     "model_garden": {"lacks bert/": names_of_no_bert},
-    "hub": {
-        "no saved_model.pb; expected a SavedModel's folder": lambda folder: None
-    },
 }
 
 
@@ -327,10 +322,9 @@ BROKEN = {  # format -> message -> damage of a good folder
 )
 def test_a_broken_input_is_one_line(convert, tmp_path, good, source, message):
     folder = tmp_path / "input"
-    start = good / ("google" if source == "hub" else source)
-    shutil.copytree(start, folder)
+    shutil.copytree(good / source, folder)
     BROKEN[source][message](folder)
-    err = convert(source, folder, "google", tmp_path / "out", code=2)
+    err = convert(folder, "google", tmp_path / "out", code=2)
     lines = [x for x in err.splitlines() if x.startswith("error: ")]
     assert len(lines) == 1 and err.endswith(f"{lines[0]}\n")
     assert message in lines[0]
@@ -340,7 +334,7 @@ def test_a_broken_input_is_one_line(convert, tmp_path, good, source, message):
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ({"input": "/none", "from": "huggingface"}, "no such checkpoint"),
+        ({"input": "/none"}, "no such checkpoint"),
         ({"extend_positions": 13}, "expected more than 13"),
         ({"extend_vocab": "/none"}, "No such file"),
         (
@@ -354,9 +348,8 @@ def test_a_wrong_flag_is_one_line(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "words.txt").write_text("tree-house\n")
-    values = {"from": "google", "input": google, "to": "google", **named}
+    values = {"input": google, "to": "google", **named}
     err = convert(
-        values.pop("from"),
         values.pop("input"),
         values.pop("to"),
         tmp_path / "out",
@@ -369,6 +362,6 @@ def test_a_wrong_flag_is_one_line(
 
 def test_a_folder_with_files_is_not_written_to(convert, tmp_path, google):
     before = bytes_of(google)
-    err = convert("google", google, "huggingface", google, code=2)
+    err = convert(google, "huggingface", google, code=2)
     assert "expected a new or empty folder" in err
     assert bytes_of(google) == before

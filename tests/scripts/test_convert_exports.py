@@ -29,7 +29,7 @@ def classifier_folder(folder, size):
 
 def test_tokenizer_json_gives_the_tokens_of_the_vocabulary(convert, tmp_path):
     google = classifier_folder(tmp_path / "google", 2)
-    convert("google", google, "huggingface", tmp_path / "hf")
+    convert(google, "huggingface", tmp_path / "hf")
     path = str(tmp_path / "hf" / "tokenizer.json")
     pipeline = tokenizers.Tokenizer.from_file(path)
     written = json.loads((tmp_path / "hf" / "tokenizer.json").read_text())
@@ -58,7 +58,7 @@ def test_a_file_has_an_output_of_each_part_that_is_there(pooler):
 @pytest.mark.slow
 def test_litert_gives_the_same_outputs(convert, tmp_path):
     google = classifier_folder(tmp_path / "google", 3)
-    out = convert("google", google, "litert", tmp_path / "lite")
+    out = convert(google, "litert", tmp_path / "lite")
     assert "classifier" in out
     assert {p.name for p in (tmp_path / "lite").iterdir()} == {
         "bert_config.json",
@@ -80,6 +80,6 @@ def test_a_missing_extra_is_an_error_before_anything_is_read(
     convert, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    error = convert("google", tmp_path / "nothing", "onnx", tmp_path / "x", 2)
+    error = convert(tmp_path / "nothing", "onnx", tmp_path / "x", 2)
     assert "--to=onnx: missing packages: tf2onnx, onnx, onnxruntime" in error
     assert "requirements/onnx.txt" in error

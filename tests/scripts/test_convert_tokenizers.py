@@ -42,7 +42,7 @@ def test_strip_accents_survives_every_conversion(
     config = json.loads((folder / "tokenizer_config.json").read_text())
     assert config["do_lower_case"] is True
     assert config["strip_accents"] is strip
-    assert ModelFolder.open(str(folder), format=target).casing == (True, strip)
+    assert ModelFolder.open(str(folder)).casing == (True, strip)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_casing_is_guessed_from_the_vocabulary(source, tokens, expected):
 def test_a_flag_overrides_strip_accents(convert, tmp_path, source):
     tokenizer_files.write_config(str(source), True, True)
     output = tmp_path / "out"
-    convert("huggingface", source, "google", output, strip_accents=False)
+    convert(source, "google", output, strip_accents=False)
     assert tokenizer_files.read_casing(str(output)) == (True, False)
 
 
@@ -74,7 +74,7 @@ def test_a_tokenizer_that_cannot_be_kept_is_rejected_first(
     config.write_text('{"tokenize_chinese_chars": false}')
     (source / "model.safetensors").unlink()  # is not read
     output = tmp_path / "out"
-    err = convert("huggingface", source, "google", output, code=2)
+    err = convert(source, "google", output, code=2)
     assert f"{config}: tokenize_chinese_chars is False; expected True" in err
     assert err.count("\n") == 1
     assert not output.exists()

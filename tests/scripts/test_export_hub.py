@@ -161,7 +161,7 @@ def test_an_encoder_for_serving(export, folder, tmp_path):
     with pytest.raises(ValueError, match="Could not find matching"):
         loaded({name: x[:, 1:] for name, x in rows.items()})
     # The weights come back without the graph, as the original's are.
-    values = ModelFolder.open(str(path), format="hub").weights()[0]
+    values = ModelFolder.open(str(path)).weights()[0]
     for name, value in kept.items():
         np.testing.assert_array_equal(values[name], np.float16(value))
     kernel = values["bert/encoder/layer_0/attention/self/query/kernel"]

@@ -92,7 +92,7 @@ def argv_of(script, folder, output, checkpoint, vocab_file):
         f"--input_file={folder}/records/0.tfrecord",  # made with `OTHER`
         export_hub: f"--model_checkpoint_path={checkpoint} "
         f"--vocab_file={vocab_file} --export_path={output}/export",
-        convert_checkpoint: f"--from=google --to=huggingface "
+        convert_checkpoint: f"--to=huggingface "
         f"--input={checkpoint} --vocab_file={vocab_file} "
         f"--output={output}/converted",
     }[script]

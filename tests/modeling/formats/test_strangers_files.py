@@ -100,7 +100,7 @@ def test_weights_that_are_programs_are_not_read(tmp_path, run_script):
         )
         code, _, err = run_script(
             convert_checkpoint,
-            **{"from": "huggingface", "input": folder, "to": "google"},
+            **{"input": folder, "to": "google"},
             output=tmp_path / "out",
         )
         assert code == 2, err
