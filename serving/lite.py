@@ -1,6 +1,6 @@
 """Answers to one or two texts from the LiteRT file of an export.
 
-    texts -> ids, in the graph -> LiteRT -> logits -> answers, in the graph
+    texts -> ids -> LiteRT -> logits -> answers, in the graph
 
 TensorFlow arranges the weights anew for each product, LiteRT once. In larger
 batches texts share rows, which pays more: these are left to TensorFlow.
@@ -19,7 +19,8 @@ import tensorflow as tf
 from bert.common import storage, tensorflow_log
 from bert.common.errors import UserError
 from bert.data import features
-from bert.serving import graphs, known_exports
+from bert.data.text.tokenizer import Tokenizer
+from bert.serving import known_exports
 
 DEFAULT = "serving_default"
 _OPTIONS = {  # of LiteRT's converter, by the precision of the weights
@@ -54,7 +55,7 @@ def open_network(path: str) -> Callable[..., np.ndarray]:
     """
     with storage.open_file(path, "rb") as file:
         content = file.read()
-    threads = min(_MOST_THREADS, os.cpu_count() or 1)
+    threads = min(_MOST_THREADS, len(os.sched_getaffinity(0)))
     quietly = warnings.catch_warnings(action="ignore")  # of its next name
     try:
         with quietly, tensorflow_log.held_back():
@@ -90,12 +91,23 @@ def serving_default(folder: str, loaded) -> Callable:
     path = os.path.join(folder, known_exports.LITE)
     if not (hasattr(loaded, "answer_logits") and storage.exists(path)):
         return signature
-    network = open_network(path)
+    network, specs = open_network(path), signature.structured_input_signature[1]
+    tokenizer = Tokenizer(
+        loaded.vocab_file.asset_path.numpy().decode(),
+        bool(loaded.do_lower_case.numpy()),
+        bool(loaded.strip_accents.numpy()),
+    )
+    nothing = dict.fromkeys(specs, tf.constant([], tf.string))
+    limit = int(loaded.count_tokens(**nothing)["max_seq_length"])
+
+    def logits_of(*columns):
+        columns = [[x.decode(errors="replace") for x in y] for y in columns]
+        inputs = tokenizer(*columns, max_length=limit)
+        return network(*(inputs[name] for name in features.ENCODER_INPUTS))
 
     def of_few(texts):
-        inputs = loaded.pack_texts(**texts)
-        inputs = [inputs[name] for name in features.ENCODER_INPUTS]
-        logits = tf.numpy_function(network, inputs, tf.float32)
+        columns = [texts[name] for name in sorted(specs)]
+        logits = tf.numpy_function(logits_of, columns, tf.float32)
         return loaded.answer_logits(logits=logits)
 
     def answer(**texts):
@@ -105,4 +117,4 @@ def serving_default(folder: str, loaded) -> Callable:
             lambda: signature(**texts),
         )
 
-    return graphs.signature(answer, signature.structured_input_signature[1])
+    return answer

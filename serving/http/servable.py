@@ -58,7 +58,13 @@ class Servable:
             for name in self.signatures
         }
         self._batched = {
-            name: _batched(self._functions[name], specs, settings, on_batch)
+            name: _batched(
+                self._functions[name],
+                specs,
+                list(self._loaded.signatures[name].structured_outputs),
+                settings,
+                on_batch,
+            )
             for name, specs in self.signatures.items()
         }
         self._one_at_a_time = threading.Lock()
@@ -110,7 +116,13 @@ class Servable:
         return {name: value.numpy() for name, value in outputs.items()}
 
 
-def _batched(function, specs: dict, settings: Settings, on_batch: Callable):
+def _batched(
+    function,
+    specs: dict,
+    names: list[str],
+    settings: Settings,
+    on_batch: Callable,
+):
     """The function of a signature, behind a queue of TensorFlow's own."""
 
     @tf.nondifferentiable_batch_function(
@@ -126,8 +138,6 @@ def _batched(function, specs: dict, settings: Settings, on_batch: Callable):
         tf.numpy_function(on_batch, [size], [])
         outputs = function(**dict(zip(specs, tensors, strict=True)))
         return [outputs[name] for name in names]
-
-    names = list(function.structured_outputs)
 
     queue = f"queue_{uuid.uuid4().hex}"  # equal names would share a queue
 

@@ -37,8 +37,8 @@ class Classifier(tf.train.Checkpoint):
         count_tokens: text, and text_b -> `graphs.lengths_before_packing`.
         tokens: the encoder's inputs, int32 [B, S] -> outputs.
         examples: serialized records, string [B] -> outputs.
-        pack_texts, answer_logits: with --export_lite, the parts of `serve`
-            before and after the network.
+        answer_logits: with --export_lite, the part of `serve` after the
+            network.
         vocab_file: the vocabulary, as an asset.
         do_lower_case, strip_accents: the casing of the vocabulary.
 
@@ -92,10 +92,6 @@ class Classifier(tf.train.Checkpoint):
             {"examples": tf.TensorSpec([None], tf.string)},
         )
         if settings.export_lite:
-            self.pack_texts = graphs.signature(
-                lambda **strings: self._pack([strings[name] for name in texts]),
-                {name: tf.TensorSpec([None], tf.string) for name in texts},
-            )
             self.answer_logits = graphs.signature(
                 self._answer_logits,
                 {"logits": tf.TensorSpec([None, labels.size], tf.float32)},

@@ -24,6 +24,7 @@ def test_few_texts_are_answered_from_the_file(
     classifier_files.write_task(tmp_path)
     named = classifier_files.flags_of(tmp_path)
     named |= {"output_dir": tmp_path / "run", "num_train_epochs": 3}
+    named |= {"do_lower_case": False}  # "Cat" is unknown
     open_network, export = lite.open_network, keras.Model.export
     folder, sizes, options = tmp_path / "export", [], []
 
@@ -49,7 +50,7 @@ def test_few_texts_are_answered_from_the_file(
 
     monkeypatch.setattr(lite, "open_network", watch_network)
     rows = [row[3:] for row in rows_of(tmp_path / "dev.tsv")[1:]]
-    rows[:2] = [["the cat", ""], ["cat dog tree " * 9, "a bird"]]
+    rows[:2] = [["the Cat", ""], ["cat dog tree " * 9, "a bird"]]
     model = asking.load(asking.Settings(model=str(folder)))
     expected = asking.answer(model, rows, 3)
     assert sizes == [1]  # the last batch
