@@ -8,6 +8,7 @@ over the lines, and the numbers of the labels. Runs in the environment of
 """
 
 import functools
+import os
 import sys
 
 import onnxruntime
@@ -19,8 +20,10 @@ from benchmarks.peers import second_pass
 def main(folder: str, path: str, batch_size: str) -> None:
     """Prints one JSON line."""
     tokenizer = bert.Tokenizer(f"{folder}/vocab.txt")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = len(os.sched_getaffinity(0))
     session = onnxruntime.InferenceSession(
-        f"{folder}/model.onnx", providers=["CPUExecutionProvider"]
+        f"{folder}/model.onnx", options, providers=["CPUExecutionProvider"]
     )
     size = int(batch_size)
 

@@ -9,7 +9,8 @@ convert_checkpoint.py --to=huggingface, ONNX_FOLDER by --to=onnx, which is run
 with our tokenizer. Batches are 32 lines, or BATCH_SIZE of the environment, in
 the order of the file, each padded to its longest, on all cores. Loading is not
 counted, and each side classifies all lines once before it is timed. The labels
-of the others are compared with those of EXPORT.
+of the others are compared with those of EXPORT. With --export_lite, one or two
+lines are also answered from its LiteRT file, as predict.py does.
 """
 
 import json
@@ -17,24 +18,26 @@ import os
 import statistics
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
 
+from benchmarks.peers import second_pass
 from bert.modeling import hub
+from bert.serving import lite
 
 BATCH_SIZE = int(os.environ.get("BATCH_SIZE", "32"))
-RUNS = 3
+RUNS = int(os.environ.get("RUNS", "3"))
 PEERS = ("pipeline", "pipeline in bfloat16", "onnx")
 _PEERS = Path(__file__).parent / "peers"
 
 
 class ExportedClassifier:
-    """A SavedModel from text to label.
+    """A function from text to label.
 
     Args:
-        export: folder of the SavedModel.
+        answer: the signature of a SavedModel, or `lite.serving_default`.
         lines: texts.
 
     Attributes:
@@ -42,21 +45,14 @@ class ExportedClassifier:
         labels: the label of each text.
     """
 
-    def __init__(self, export: str, lines: list[str]):
-        loaded = hub.load(export, trust_model=True)
-        self._answer = loaded.signatures["serving_default"]
-        self._lines = lines
-        names = self._answer(text=tf.constant(lines[:1]))["label_names"]
+    def __init__(self, answer: Callable, lines: list[str]):
+        self._answer, self._lines = answer, lines
+        names = answer(text=tf.constant(lines[:1]))["label_names"]
         self.names = [name.decode() for name in names.numpy()[0]]
-        self.labels = self._run()
+        self.labels = self.run()
 
-    def seconds(self) -> float:
-        """Times a pass over all lines."""
-        start = time.perf_counter()
-        self._run()
-        return time.perf_counter() - start
-
-    def _run(self) -> list[str]:
+    def run(self) -> list[str]:
+        """Classifies all lines."""
         labels = []
         for i in range(0, len(self._lines), BATCH_SIZE):
             texts = tf.constant(self._lines[i : i + BATCH_SIZE])
@@ -105,26 +101,40 @@ def measure(
         onnx: Python of ONNX Runtime and folder of the same weights, or None.
         runs: number of runs of each side.
     """
+    loaded = hub.load(export, trust_model=True)
     with open(lines, encoding="utf-8") as file:
-        own = ExportedClassifier(export, file.read().splitlines())
+        texts = file.read().splitlines()
+    signature = loaded.signatures["serving_default"]
+    own = {"ours": ExportedClassifier(signature, texts)}
+    answer = lite.serving_default(export, loaded)
+    if BATCH_SIZE <= 2 and answer is not signature:
+        own["our LiteRT"] = ExportedClassifier(answer, texts)
+    expected, names = own["ours"].labels, own["ours"].names
     others = commands(lines, peers, onnx)
-    seconds, agree = {"ours": []}, {}
+    seconds, cpu_seconds, agree = {}, {}, {}
     for _ in range(runs):
-        seconds["ours"].append(own.seconds())
+        turn = {side: second_pass.timed(x.run) for side, x in own.items()}
         for side, command in others.items():
-            found = timed(command)
+            turn[side] = timed(command)
+            turn[side]["labels"] = [names[i] for i in turn[side]["labels"]]
+        for side, found in turn.items():
             seconds.setdefault(side, []).append(found["seconds"])
-            pairs = zip(own.labels, found["labels"], strict=True)
-            agree[side] = sum(own.names[b] == a for a, b in pairs)
+            cpu_seconds.setdefault(side, []).append(found["cpu_seconds"])
+            pairs = zip(expected, found["labels"], strict=True)
+            agree[side] = sum(a == b for a, b in pairs)
     ours = statistics.median(seconds["ours"])
     return {
         "what": f"text to label, batches of {BATCH_SIZE}",
         "export": os.path.basename(export),
         "lines": os.path.basename(lines),
-        "texts": len(own.labels),
+        "texts": len(texts),
         "seconds": {
             side: round(statistics.median(some), 3)
             for side, some in seconds.items()
+        },
+        "cpu_seconds": {
+            side: round(statistics.median(some), 3)
+            for side, some in cpu_seconds.items()
         },
         "spread": {
             side: [round(min(some), 3), round(max(some), 3)]
