@@ -142,7 +142,8 @@ class TextClassifier(keras.Model):
         Args:
             x: the texts.
             y: the labels; None if `x` is a dataset.
-            batch_size: B; a dataset has its own.
+            batch_size: B; a dataset has its own. Every batch is full: the last
+                one of an epoch takes the first texts of the next.
             epochs: passes over the texts.
             learning_rate: peak of the schedule, without `compile`; default:
                 5e-5, as in the original.

@@ -4,7 +4,8 @@
 #
 #     examples/domain.sh PYTHON FOLDER
 set -euo pipefail
-python=$1 out=$2
+usage="usage: $0 PYTHON FOLDER"
+python=${1:?$usage} out=${2:?$usage}
 cd "$(dirname "$0")/.."
 : "${WORDS:=500}" "${STEPS:=400}" "${EPOCHS:=5}" "${SEEDS:=3}" "${EVERY:=40}"
 : "${NAMES:=Bio astropy dask django keras matplotlib networkx nltk pandas}"

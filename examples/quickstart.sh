@@ -6,8 +6,8 @@
 #
 # Every command can be copied. A second run resumes from the newest checkpoint.
 set -euo pipefail
-python=$1
-out=$2
+usage="usage: $0 PYTHON FOLDER"
+python=${1:?$usage} out=${2:?$usage}
 from=$PWD
 cd "$(dirname "$0")/.."
 # Paths are relative to the folder of the call; a bare name is in PATH.
