@@ -10,6 +10,8 @@ import sys
 gc.disable()  # while the libraries are loaded, and for their objects later
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")  # also where GPUs are
+# XLA's programs run for milliseconds, and compile for seconds.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import hypothesis
 import pytest
