@@ -63,7 +63,10 @@ def test_remat_on_replicas_in_parts_equals_a_plain_step():
     assert_equal(take("float16", True, 2, 2), take("float16", False), 2e-3)
 
 
-def test_remat_repeats_the_dropout_masks():
+@pytest.mark.parametrize(
+    "replicas", [1, pytest.param(2, marks=pytest.mark.long)]
+)
+def test_remat_repeats_the_dropout_masks(replicas):
     """On each replica, in each part: the masks are those of the forward."""
-    ours = take("float16", True, 2, 2, rate=0.3)
-    assert_equal(ours, take("float16", False, 2, 2, rate=0.3), 1e-3)
+    ours = take("float16", True, replicas, 2, rate=0.3)
+    assert_equal(ours, take("float16", False, replicas, 2, rate=0.3), 1e-3)
