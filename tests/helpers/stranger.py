@@ -1,5 +1,6 @@
-"""Asks an export in a process that knows nothing of this project."""
+"""Asks exports in a process that knows nothing of this project."""
 
+import functools
 import json
 import os
 import pathlib
@@ -16,16 +17,31 @@ def plain(value):
         return [plain(x) for x in value]
     return value.decode() if isinstance(value, bytes) else value
 
-inputs = {k: tf.constant(x) for k, x in json.load(sys.stdin).items()}
-found = {}
-for name, signature in tf.saved_model.load(sys.argv[1]).signatures.items():
-    if signature.structured_input_signature[1].keys() == inputs.keys():
-        answer = signature(**inputs)
-        found[name] = {k: plain(x.numpy().tolist()) for k, x in answer.items()}
-ours = {"common", "data", "modeling", "serving", "tasks"}
-assert not ours & {name.split(".")[0] for name in sys.modules}
-json.dump(found, sys.stdout)
+for line in sys.stdin:
+    export, inputs = json.loads(line)
+    inputs = {k: tf.constant(x) for k, x in inputs.items()}
+    found = {}
+    for name, call in tf.saved_model.load(export).signatures.items():
+        if call.structured_input_signature[1].keys() == inputs.keys():
+            answer = call(**inputs).items()
+            found[name] = {k: plain(x.numpy().tolist()) for k, x in answer}
+    ours = {"bert", "common", "data", "modeling", "serving", "tasks"}
+    assert not ours & {name.split(".")[0] for name in sys.modules}
+    print(json.dumps(found), flush=True)
 """
+
+
+@functools.cache
+def _process() -> subprocess.Popen:
+    """The process, which ends with this one's standard input for it."""
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": ""},
+    )
 
 
 def ask(export: str | pathlib.Path, **inputs: list) -> dict[str, dict]:
@@ -38,13 +54,7 @@ def ask(export: str | pathlib.Path, **inputs: list) -> dict[str, dict]:
     Returns:
         name of each such signature -> name -> output, as lists.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(export)],
-        input=json.dumps(inputs),
-        capture_output=True,
-        text=True,
-        cwd="/",
-        env={**os.environ, "PYTHONPATH": ""},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    process = _process()
+    process.stdin.write(json.dumps([str(export), inputs]) + "\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
