@@ -11,7 +11,7 @@ from bert.serving import graphs
 from bert.tasks.classification import export
 from bert.tasks.classification.examples import CLASSES, Labels
 from bert.tasks.classification.settings import Settings
-from tests.helpers import model_files, small
+from tests.helpers import model_files, once, small
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 TRAIN, DEV, TEST, EPOCHS = 61, 19, 11, 10
@@ -84,3 +84,12 @@ def write_export(
     classifier = export.Classifier(source, run, labels, pairs, weights)
     graphs.save(classifier, str(folder / "export"), "tokens", "examples")
     return str(folder / "export")
+
+
+def shared_export(factory) -> str:
+    """Folder of an export of one text, which tests do not change.
+
+    Args:
+        factory: `tmp_path_factory`.
+    """
+    return str(once.written(factory, "classifier", write_export) / "export")

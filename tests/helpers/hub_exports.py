@@ -1,8 +1,6 @@
 """SavedModels that `export_hub.py` made, once in a session."""
 
 import dataclasses
-import fcntl
-import os
 import pathlib
 
 import keras
@@ -13,7 +11,7 @@ from bert.common import main as main_lib
 from bert.common import tensor_files
 from bert.modeling import models
 from bert.modeling.config import BertConfig
-from tests.helpers import model_files, small, text
+from tests.helpers import model_files, once, small, text
 
 V = len(text.VOCABULARY)
 HEAD = 5  # variables of the masked-LM head
@@ -70,15 +68,10 @@ def theirs(rows: dict) -> dict[str, np.ndarray]:
 def made(factory) -> Exports:
     """Writes a checkpoint with random weights and exports it.
 
-    Processes that share the tests share what was exported.
-
     Args:
         factory: `tmp_path_factory`.
     """
     if not _made:
-        base = factory.getbasetemp()
-        if "PYTEST_XDIST_WORKER" in os.environ:
-            base = base.parent
         config = small.config(
             vocab_size=V,
             hidden_dropout_prob=0.1,
@@ -91,18 +84,17 @@ def made(factory) -> Exports:
             # a consumer's fine-tuning fails now and then.
             mean = 1.0 if variable.path.endswith("gamma") else 0.1
             variable.assign(rng.normal(mean, 0.3, variable.shape))
-        exports = Exports(base / "hub_exports", config, model)
-        with open(base / "hub_exports.lock", "wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not exports.folder.is_dir():
-                _write(exports)
-        _made.append(exports)
+        folder = once.written(
+            factory,
+            "hub_exports",
+            lambda folder: _write(Exports(folder, config, model)),
+        )
+        _made.append(Exports(folder, config, model))
     return _made[0]
 
 
 def _write(exports: Exports) -> None:
     folder = exports.folder
-    folder.mkdir()
     text.write_vocabulary(folder / "vocab.txt")
     (folder / "bert_config.json").write_text(exports.config.to_json())
     values = model_files.values_of(exports.model)

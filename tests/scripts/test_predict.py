@@ -15,7 +15,7 @@ import predict
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.serving import answer_lines, asking, known_exports
-from tests.helpers.classifier_files import write_export
+from tests.helpers.classifier_files import shared_export, write_export
 
 LINES = [
     "the cat sees a dog",
@@ -31,7 +31,7 @@ LONG = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
-    return write_export(tmp_path_factory.mktemp("single"))
+    return shared_export(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -251,20 +251,25 @@ def test_lines_arrive_as_they_come_and_giant_ones_are_cut(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_program_can_ask_line_by_line(single):
+def test_a_program_can_ask_line_by_line_without_a_line_of_tensorflow(single):
+    """Of all commands it loads most: TensorFlow, Keras, TensorFlow Text."""
     script = os.path.join(os.path.dirname(predict.__file__), "predict.py")
-    command = [sys.executable, script, f"--model={single}", "--trust_model"]
     with subprocess.Popen(
-        command,
+        [sys.executable, script, f"--model={single}", "--trust_model"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
-        for line in LINES[:3]:
-            process.stdin.write(line.encode() + b"\n")
+        for line in LINES[:2]:
+            process.stdin.write(f"{line}\n")
             process.stdin.flush()
             # Blocks for ever if answers waited for a whole batch.
             assert "label" in json.loads(process.stdout.readline())
         process.stdin.close()
-        assert process.stdout.read() == b""
+        assert process.stdout.read() == ""
+        first, second, third = process.stderr.read().splitlines()
+    assert first == "loading TensorFlow ..."
+    assert second == f"loading {single} ..."
+    assert third.startswith("device: CPU, ")
     assert process.returncode == 0

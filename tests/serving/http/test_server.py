@@ -17,7 +17,7 @@ from bert.common import flags
 from bert.serving.http import rest, servable, server
 from bert.serving.http.settings import Settings
 from tests.helpers import http_server
-from tests.helpers.classifier_files import write_export
+from tests.helpers.classifier_files import shared_export
 
 pytestmark = pytest.mark.slow
 TEXTS = [f"the {x} sees a dog" for x in ("cat", "bird", "fish", "old tree")]
@@ -38,7 +38,7 @@ def settings_of(**changes) -> Settings:
 
 @pytest.fixture(scope="module")
 def export(tmp_path_factory):
-    return write_export(tmp_path_factory.mktemp("export"))
+    return shared_export(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
