@@ -4,13 +4,15 @@ import os
 import shutil
 import signal
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 import run_pretraining
 from bert.data.records import records
-from bert.training import logs, loop, steps
+from bert.training import logs, loop, optimization, steps
 from bert.training.saver import Saver
-from tests.helpers import killed_runs, small, training_loop
+from tests.helpers import killed_runs, small, tiny, training_loop
 from tests.helpers.pretraining_files import write_records
 
 pytestmark = pytest.mark.slow
@@ -151,8 +153,17 @@ def test_a_shard_that_is_damaged_while_it_is_read_is_named(
 
 def test_a_dropped_part_of_the_state_is_detected(tmp_path):
     """The comparison of runs must be able to fail."""
-    made = training_loop.make_steps(hidden_dropout_prob=0.1)
+    made = tiny.make_steps(rate=0.1)
     optimizer = made.optimizer
+    optimizer.learning_rate = optimization.WarmupLinearDecay(0.01, 7, 2)
+    rows = [tiny.batch(seed) for seed in range(6)]
+    rows = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    dataset = tf.data.Dataset.from_tensor_slices(rows).repeat()
+
+    def plan(steps, skip=0):
+        return training_loop.schedule(
+            lambda: dataset.skip(optimizer.step - skip), num_train_steps=steps
+        )
 
     def end(change=lambda: None, skip=0, made=made):
         """Bits of weights and slots at step 6, resumed from step 3."""
@@ -161,11 +172,7 @@ def test_a_dropped_part_of_the_state_is_detected(tmp_path):
         run = training_loop.make_trainer(made, folder)
         run.resume(will_train=True)
         change()
-        plan = training_loop.schedule(
-            lambda: training_loop.batches(optimizer.step - skip),
-            num_train_steps=6,
-        )
-        run.train([plan])
+        run.train([plan(6, skip)])
         return [value.numpy().tobytes() for value in run._variables.values()]
 
     def seeded(seed):
@@ -176,7 +183,7 @@ def test_a_dropped_part_of_the_state_is_detected(tmp_path):
             slot.assign(slot * 0)
 
     (tmp_path / "start").mkdir()
-    training_loop.train(made, tmp_path / "start", num_train_steps=3)
+    training_loop.make_trainer(made, tmp_path / "start").train([plan(3)])
     expected = end()
     assert end() == expected
     assert end(drop_slots) != expected
