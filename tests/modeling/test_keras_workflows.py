@@ -171,6 +171,7 @@ print(float(loss), int(model.optimizer.iterations.numpy()))
 """
 
 
+@pytest.mark.long
 def test_another_process_continues_the_training(tmp_path):
     model = compiled(built("own_head"))
     model.fit(dataset(model), verbose=0)
@@ -212,7 +213,9 @@ def test_an_exported_model_gives_the_same_outputs(tmp_path):
         np.testing.assert_allclose(value, expected[name], atol=1e-5)
 
 
-@pytest.mark.parametrize("use", ["call", "fit", "predict"])
+@pytest.mark.parametrize(
+    "use", ["call", "predict", pytest.param("fit", marks=pytest.mark.long)]
+)
 def test_a_negative_id_is_an_error(use):
     """Not the token that many from the end."""
     model = compiled(built("own_head"))
@@ -269,9 +272,12 @@ def test_a_classifier_is_trained_on_logits_by_default(tmp_path):
     for _ in range(2):
         found = model.evaluate(inputs, labels, verbose=0)
         np.testing.assert_allclose(found, expected, rtol=1e-5)
+        slots = [variable.numpy() for variable in model.optimizer.variables]
         model.save(tmp_path / "model.keras")
         model = keras.saving.load_model(tmp_path / "model.keras")
         assert int(model.optimizer.iterations) == 1
+        for x, y in zip(slots, model.optimizer.variables, strict=True):
+            np.testing.assert_array_equal(x, y)
     regression = task_models.build_classifier(small.config(), 1)
     regression.compile("sgd", jit_compile=False)
     scores = regression(inputs)["logits"].numpy()[:, 0]
