@@ -11,7 +11,7 @@ import pytest
 
 import bert
 from bert import library
-from tests.helpers import library_files, pretraining_files
+from tests.helpers import library_files, pretraining_files, small
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -50,7 +50,7 @@ def test_the_example_of_the_docstring_runs(name, folder, tmp_path, monkeypatch):
         (tmp_path / part).symlink_to(folder / part)
     encoder, tokenizer = bert.load_encoder("model")
     if name == "pretraining_dataset":  # of the records' vocabulary
-        encoder = bert.new_encoder(pretraining_files.small.config())
+        encoder = bert.new_encoder(small.config(num_hidden_layers=1))
     inputs = tokenizer(["the cat sees", "a dog"])
     given = {"encoder": encoder, "tokenizer": tokenizer, "inputs": inputs}
     (tmp_path / "example.py").write_text(code)
