@@ -17,6 +17,7 @@ from bert.data.text import tokenization
 from bert.modeling import checkpoints, task_models
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import huggingface, model_garden
+from bert.training import loop
 from tests.helpers import classifier_files, run_folders, small, stranger
 from tests.helpers.classifier_files import DEV, EPOCHS, TEST, TRAIN, rows_of
 
@@ -58,6 +59,12 @@ def classify(made, run_script, tmp_path):
         return out, err
 
     return run
+
+
+@pytest.fixture
+def no_steps(monkeypatch):
+    """A run is prepared and ends; its weights are those at first."""
+    monkeypatch.setattr(loop.Trainer, "train", lambda *_: None)
 
 
 def numpy_logits(folder, prefix, rows):
@@ -189,11 +196,9 @@ def test_the_report_has_references_classes_and_errors(made):
 
 
 def test_cut_texts_and_a_model_that_learned_nothing_are_reported(
-    classify, tmp_path
+    classify, no_steps, tmp_path
 ):
-    words = ("--do_train", "--do_eval")
-    flags = {"max_seq_length": 9, "num_train_epochs": 1, "learning_rate": 0}
-    out, err = classify(*words, **flags)
+    out, err = classify("--do_train", "--do_eval", max_seq_length=9)
     report = json.loads((tmp_path / "run/eval_report.json").read_text())
     found = re.search(
         r"dev.tsv: texts longer than 9 tokens, which were cut: (\d+) of "
@@ -341,7 +346,7 @@ def test_seeds_have_folders_means_and_deviations(classify, tmp_path):
 
 @pytest.mark.slow
 def test_a_new_head_starts_fresh_and_the_same_folder_rejects_it(
-    made, classify, tmp_path
+    made, classify, no_steps, tmp_path
 ):
     path = tmp_path / "own.csv"
     path.write_text("t,l\n" + "the cat,a\nthe dog,b\na tree,c\n" * 3)
@@ -351,7 +356,6 @@ def test_a_new_head_starts_fresh_and_the_same_folder_rejects_it(
         "text_column": "t",
         "label_column": "l",
         "init_checkpoint": made / "run" / "best",
-        "num_train_epochs": 1,
     }
     out, err = classify("--do_train", **named)
     assert "fresh: output_weights, output_bias" in err
@@ -364,7 +368,7 @@ def test_a_new_head_starts_fresh_and_the_same_folder_rejects_it(
 
 @pytest.mark.slow
 def test_a_hub_modules_weights_vocabulary_and_casing_are_used(
-    made, classify, tmp_path
+    made, classify, no_steps, tmp_path
 ):
     module = tf.train.Checkpoint()
     config = BertConfig.from_json_file(f"{made}/bert_config.json")
@@ -383,8 +387,6 @@ def test_a_hub_modules_weights_vocabulary_and_casing_are_used(
         bert_hub_module_handle=tmp_path / "hub",
         vocab_file=None,
         init_checkpoint=None,
-        num_train_epochs=0.3,
-        train_batch_size=1,
     )
     assert f"starting from {tmp_path / 'hub'}" in err
     described = (tmp_path / "run" / "train.tf_record.json").read_text()
@@ -394,7 +396,9 @@ def test_a_hub_modules_weights_vocabulary_and_casing_are_used(
     ).read_bytes()
 
 
-def test_a_folder_of_transformers_needs_no_conversion(made, classify, tmp_path):
+def test_a_folder_of_transformers_needs_no_conversion(
+    made, classify, no_steps, tmp_path
+):
     folder = tmp_path / "hf"
     folder.mkdir()
     config = BertConfig.from_json_file(f"{made}/bert_config.json")
@@ -406,8 +410,6 @@ def test_a_folder_of_transformers_needs_no_conversion(made, classify, tmp_path):
         vocab_file=None,
         bert_config_file=None,
         init_checkpoint=folder,
-        num_train_epochs=0.3,
-        train_batch_size=1,
     )
     fresh = "fresh: output_weights, output_bias\n"
     assert f"starting from {folder}; {fresh}" in err
