@@ -38,10 +38,13 @@ tf.config.set_logical_device_configuration(
 @pytest.fixture(autouse=True)
 def no_determinism_and_no_seed():
     """A test does not depend on the runs of those before."""
+    from tensorflow.python.eager import context
     from tensorflow.python.framework import config
 
-    config.disable_op_determinism()
-    tf.random.set_seed(None)
+    # Only then: functions that are kept would be optimized again.
+    if config.is_op_determinism_enabled() or context.global_seed() is not None:
+        config.disable_op_determinism()
+        tf.random.set_seed(None)
 
 
 @pytest.fixture(autouse=True)
