@@ -65,6 +65,7 @@ def settings(vocab_file, threshold, **changed):
     return flags.replace(
         Settings(),
         vocab_file=vocab_file,
+        do_lower_case=True,
         version_2_with_negative=threshold is not None,
         null_score_diff_threshold=threshold or 0.0,
         **values,
