@@ -7,8 +7,7 @@ TensorFlow makes one program of the whole step of a replica: forward, backward,
 dropout, all-reduce, clipping, update. PYTHON belongs to the environment that
 `make tpu` or `make gpu` installs, whose compiler compiles it for one of COUNT
 devices, `v5e` or `h100`; B is the batch of all of them. Prints one JSON line
-for each step, by default for those of docs/distributed.md. Nothing runs on
-such a device.
+for each step, by default for `STEPS`. Nothing runs on such a device.
 """
 
 import json

@@ -193,6 +193,7 @@ def check_sets(
             records.max_seq_length, "max_seq_length", config_file
         )
     pairs = [pair for x in sets for pair in zip(x.files, x.runs)]
+    # The first one is compared with all others, so it has a manifest.
     pairs.sort(key=lambda pair: pair[1] is None)
     check_alike(
         [
