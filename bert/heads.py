@@ -104,9 +104,8 @@ def next_sentence(encoder: Encoder, seed: int = 12345) -> keras.Model:
     pooled = encoder(encoder.input, positions=first)["pooled_output"]
     head = heads.OutputHead(config, seed, 2, "seq_relationship")
     outputs = {"next_sentence_logits": head(pooled)}
-    return _with_heads(
-        keras.Model(encoder.input, outputs, name="next_sentence"), encoder
-    )
+    model = keras.Model(encoder.input, outputs, name="next_sentence")
+    return _with_heads(model, encoder, may_be_new=False)
 
 
 def masked_lm(
@@ -137,7 +136,7 @@ def masked_lm(
     if not next_sentence:
         outputs = {"masked_lm_logits": model.output["masked_lm_logits"]}
         model = keras.Model(model.input, outputs, name=model.name)
-    return _with_heads(model, encoder)
+    return _with_heads(model, encoder, may_be_new=False)
 
 
 def _thaw_pooler(encoder: Encoder) -> None:
@@ -147,8 +146,13 @@ def _thaw_pooler(encoder: Encoder) -> None:
         pooler.trainable, pooler.is_unread = encoder.trainable, False
 
 
-def _with_heads(model: keras.Model, encoder: Encoder) -> keras.Model:
-    """Assigns the weights of the checkpoint's heads; reports new ones."""
+def _with_heads(
+    model: keras.Model, encoder: Encoder, may_be_new: bool = True
+) -> keras.Model:
+    """Assigns the weights of the checkpoint's heads; reports new ones.
+
+    Where a head may be new, only if the checkpoint has one of another shape.
+    """
     checkpoint = getattr(encoder, "checkpoint", None)
     if checkpoint is None:
         return model
@@ -159,6 +163,8 @@ def _with_heads(model: keras.Model, encoder: Encoder) -> keras.Model:
     }
     values = checkpoints.without_other_heads(checkpoint.values, named)
     new = checkpoints.assign(named, values, checkpoint.path, required=())
+    if may_be_new:
+        new = [name for name in new if name in checkpoint.values]
     if new:
         say(
             f"initial weights, none of this shape in {checkpoint.path}: "

@@ -58,12 +58,14 @@ def test_a_classifier_starts_from_the_head_of_a_run(folder, capsys):
     np.testing.assert_array_equal(head.output_weights.numpy(), saved)
     assert "initial weights" not in capsys.readouterr().err
     bert.classifier(encoder, 5)  # another number of labels
-    bert.span_model(encoder)
+    bert.span_model(encoder)  # no such head was there
+    bert.next_sentence(encoder)  # nobody means a new one
     lines = capsys.readouterr().err.splitlines()
     start = f"initial weights, none of this shape in {encoder.checkpoint.path}"
     assert lines == [
         f"{start}: output_weights, output_bias",
-        f"{start}: cls/squad/output_weights, cls/squad/output_bias",
+        f"{start}: cls/seq_relationship/output_weights, "
+        "cls/seq_relationship/output_bias",
     ]
 
 
