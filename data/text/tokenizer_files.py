@@ -67,6 +67,7 @@ class _Config(TypedDict, total=False):
     do_basic_tokenize: bool
     tokenize_chinese_chars: bool
     never_split: list | None
+    truncation_side: str
     do_lower_case: bool
     strip_accents: bool | None
 
@@ -83,6 +84,25 @@ class _PreTokenizer(msgspec.Struct):
     type: Literal["BertPreTokenizer"] = "BertPreTokenizer"
 
 
+class _Ends(msgspec.Struct, tag_field="type", tag="BertProcessing"):
+    cls: tuple[Literal["[CLS]"], int]
+    sep: tuple[Literal["[SEP]"], int]
+
+
+class _Piece(msgspec.Struct):
+    id: str
+    type_id: int = 0
+
+
+class _Template(msgspec.Struct, tag_field="type", tag="TemplateProcessing"):
+    single: list[dict[str, _Piece]]
+    pair: list[dict[str, _Piece]]
+
+
+class _Truncation(msgspec.Struct):
+    direction: Literal["Right"] = "Right"
+
+
 class _Model(msgspec.Struct):
     type: Literal["WordPiece"] = "WordPiece"
     vocab: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}
@@ -96,6 +116,8 @@ class _Pipeline(msgspec.Struct):
     normalizer: _Normalizer
     pre_tokenizer: _PreTokenizer
     model: _Model
+    post_processor: _Ends | _Template
+    truncation: _Truncation | None = None
     added_tokens: list[_Added] | None = None
 
 
@@ -238,6 +260,7 @@ def _read_pipeline(path: str) -> tuple:
     normalizer, ids = pipeline.normalizer, pipeline.model.vocab
     for name in ("clean_text", "handle_chinese_chars"):
         _check(path, name, getattr(normalizer, name), [True])
+    _check_template(path, pipeline.post_processor)
     tokens = sorted(ids, key=ids.get)
     if sorted(ids.values()) != list(range(len(ids))):
         raise UserError("ids with gaps", path=path, expected="0, 1, 2, ...")
@@ -267,6 +290,7 @@ def _read_config(path: str, has_pipeline: bool) -> dict:
         ("do_basic_tokenize", [True]),
         ("tokenize_chinese_chars", [True]),
         ("never_split", [None, []]),
+        ("truncation_side", ["right"]),
     ):
         if name in config:
             _check(path, name, config[name], expected)
@@ -284,6 +308,22 @@ def _check_special(path: str) -> dict:
         for token in added.values() if isinstance(added, dict) else added:
             _check_added(path, _content(token))
     return values
+
+
+def _check_template(path: str, processor: _Ends | _Template) -> None:
+    """Rejects other special tokens or segments than those of BERT."""
+    if isinstance(processor, _Ends):
+        return
+    for name, template in (
+        ("single", "[CLS]:0 A:0 [SEP]:0"),
+        ("pair", "[CLS]:0 A:0 [SEP]:0 B:1 [SEP]:1"),
+    ):
+        pieces = [
+            f"{piece.id}:{piece.type_id}"
+            for part in getattr(processor, name)
+            for piece in part.values()
+        ]
+        _check(path, f"post_processor.{name}", " ".join(pieces), [template])
 
 
 def _check(path: str, name: str, found, expected) -> None:

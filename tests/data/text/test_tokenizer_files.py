@@ -4,7 +4,7 @@ import json
 
 import pytest
 import tokenizers
-from tokenizers import models, normalizers, pre_tokenizers
+from tokenizers import models, normalizers, pre_tokenizers, processors
 
 from bert.common.errors import UserError
 from bert.data.text import tokenization, tokenizer_files, vocabulary
@@ -32,6 +32,11 @@ def write_pipeline(folder, lower=True, strip=None, **changed):
     )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.add_special_tokens(list(vocabulary.SPECIAL_TOKENS))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
     pipeline = json.loads(tokenizer.to_str())
     for name, part in changed.items():
         merge = isinstance(part, dict) and isinstance(pipeline[name], dict)
@@ -53,7 +58,8 @@ def test_a_pipeline_gives_tokens_and_casing(tmp_path, lower, strip):
     vocabulary.write_vocabulary(str(tmp_path / "vocab.txt"), found.tokens)
     ours = tokenization.FullTokenizer(str(tmp_path / "vocab.txt"), *found[1:])
     text = "Élan élan Elan elan ab A"
-    assert ours.tokenize(text) == theirs.encode(text).tokens
+    tokens = theirs.encode(text).tokens
+    assert ["[CLS]", *ours.tokenize(text), "[SEP]"] == tokens
 
 
 @pytest.mark.parametrize("strip", VALUES)
@@ -93,7 +99,28 @@ def test_none_agrees_with_what_it_means(tmp_path):
     assert tokenizer_files.read(str(tmp_path)) == (TOKENS, True, True)
 
 
+def test_tokens_are_in_the_order_of_their_ids(tmp_path):
+    ids = {token: i for i, token in enumerate(TOKENS)}
+    reverse = dict(reversed(ids.items()))
+    write_pipeline(tmp_path, model={"vocab": reverse})
+    assert tokenizer_files.read(str(tmp_path)).tokens == TOKENS
+
+
+def pieces(*named):
+    """A template of special tokens and sequences, as `[CLS]:0`."""
+    pairs = [name.split(":") for name in named]
+    return [{"Piece": {"id": x, "type_id": int(i)}} for x, i in pairs]
+
+
 ADDED = [{"id": 5, "content": "<ent>", "special": True}]
+WITHOUT_SEP = {"single": pieces("[CLS]:0", "A:0")}
+ONE_SEGMENT = {"pair": pieces(*"[CLS]:0 A:0 [SEP]:0 B:0 [SEP]:0".split())}
+OTHER_ENDS = {
+    "type": "BertProcessing",
+    "cls": ["<s>", 2],
+    "sep": ["[SEP]", 3],
+}
+LEFT = {"direction": "Left", "max_length": 7}
 
 
 @pytest.mark.parametrize(
@@ -115,6 +142,12 @@ ADDED = [{"id": 5, "content": "<ent>", "special": True}]
             for token in ("a\nb", "a\r", "", " a")
         ),
         ({"added_tokens": ADDED}, "the added token '<ent>'"),
+        ({"post_processor": None}, "got `null` - at `$.post_processor`"),
+        ({"post_processor": {"type": "ByteLevel"}}, "value 'ByteLevel' - at"),
+        ({"post_processor": WITHOUT_SEP}, "single is '[CLS]:0 A:0'; expected"),
+        ({"post_processor": ONE_SEGMENT}, "post_processor.pair is '[CLS]:0 A"),
+        ({"post_processor": OTHER_ENDS}, "'<s>' - at `$.post_processor.cls[0]"),
+        ({"truncation": LEFT}, "value 'Left' - at `$.truncation.direction`"),
     ],
 )
 def test_unsupported_pipelines_are_rejected_by_name(tmp_path, changed, named):
@@ -131,6 +164,7 @@ def test_unsupported_pipelines_are_rejected_by_name(tmp_path, changed, named):
         ({"tokenize_chinese_chars": False}, "tokenize_chinese_chars is False"),
         ({"do_basic_tokenize": False}, "do_basic_tokenize is False"),
         ({"never_split": ["a"]}, "never_split is ['a']"),
+        ({"truncation_side": "left"}, "truncation_side is 'left'"),
         ({"tokenizer_class": "BertJapaneseTokenizer"}, "BertJapaneseTokenizer"),
         # Without a pipeline it defines nothing.
         ({"tokenizer_class": "PreTrainedTokenizerFast"}, "PreTrainedTokeni"),
