@@ -5,11 +5,9 @@ import os
 import pathlib
 
 import keras
-import msgspec
 
 from bert.common import outputs, storage
 from bert.common.errors import UserError
-from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling import checkpoints, precision
@@ -20,10 +18,6 @@ from bert.modeling.formats.conversion_settings import TARGETS
 from bert.modeling.formats.model_folder import ModelFiles, ModelFolder
 
 _CONFIGS = pathlib.Path(__file__).parent / "configs"
-
-
-class _SentenceTransformer(msgspec.Struct):
-    max_seq_length: int | None = None
 
 
 def new_encoder(
@@ -96,9 +90,6 @@ def load_encoder(
         if not name.startswith(checkpoints.ENCODER)
     }
     encoder.checkpoint = dataclasses.replace(bert, values=heads)
-    if bert.tokenizer is not None:
-        longest = _longest(model.path, bert.config.max_position_embeddings)
-        bert.tokenizer.max_length = longest
     return encoder, bert.tokenizer
 
 
@@ -176,15 +167,6 @@ def config_of(model: keras.Model) -> BertConfig:
     names = {layer.name for layer in model.layers}
     encoder = model.get_layer("bert") if "bert" in names else model
     return encoder.get_layer("embeddings").config
-
-
-def _longest(path: str, positions: int) -> int:
-    """Longest sequence of a model: of sentence-transformers, as it says."""
-    file = os.path.join(path, "sentence_bert_config.json")
-    if not storage.is_file(file):
-        return positions
-    longest = json_files.read(file, _SentenceTransformer).max_seq_length
-    return min(longest or positions, positions)
 
 
 def _variables(model: keras.Model) -> dict[str, keras.Variable]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bert.common.errors import UserError
 from bert.common.formats import published
+from bert.common.progress import say
 from bert.data import features, sequences
 from bert.data.text import (
     fast_tokenization,
@@ -54,10 +55,13 @@ class Tokenizer:
     Args:
         vocab_file: path of the vocabulary, or the name of a published model,
             such as "hf://google-bert/bert-base-uncased".
-        do_lower_case: lower-case the text.
-        strip_accents: strip accents; None: as `do_lower_case`.
-        max_length: maximum number of tokens of a sequence, as the encoder's
-            `max_position_embeddings`.
+        do_lower_case: lower-case the text; None: as recorded in a published
+            model or in `tokenizer_config.json` beside the file, else guessed
+            from the vocabulary, which is logged.
+        strip_accents: strip accents; None: as recorded, else as
+            `do_lower_case`.
+        max_length: maximum number of tokens of a sequence; None: that of a
+            published model, else 512.
         tokens: tokens of the vocabulary, if the file is of another format.
 
     Attributes:
@@ -65,7 +69,7 @@ class Tokenizer:
         content: bytes of a vocabulary file.
         vocab: token -> id.
         tokens: tokens of the vocabulary in the order of their ids.
-        do_lower_case, strip_accents, max_length: the arguments.
+        strip_accents, max_length: the arguments, or what is recorded.
 
     Raises:
         UserError: the file is not a vocabulary (`vocabulary.parse`), or a
@@ -75,30 +79,48 @@ class Tokenizer:
     def __init__(
         self,
         vocab_file: str,
-        do_lower_case: bool = True,
+        do_lower_case: bool | None = None,
         strip_accents: bool | None = None,
-        max_length: int = 512,
+        max_length: int | None = None,
         tokens: list[str] | None = None,
     ):
+        lower = strip = None
         folder = published.fetch(vocab_file, weights=False)
         if folder != vocab_file:
             vocab_file = os.path.join(folder, "vocab.txt")
             tokens, lower, strip = tokenizer_files.read(folder)
-            if lower not in (None, do_lower_case):
+            max_length = max_length or tokenizer_files.read_length(folder)
+            if None not in (lower, do_lower_case) and lower != do_lower_case:
                 raise UserError(
                     f"do_lower_case={do_lower_case}",
                     path=folder,
                     expected=f"{lower}, which it was trained with",
                 )
-            strip_accents = strip if strip_accents is None else strip_accents
-        self.path, self.max_length = vocab_file, max_length
-        self.do_lower_case, self.strip_accents = do_lower_case, strip_accents
+        elif tokens is None and do_lower_case is None:
+            folder = os.path.dirname(vocab_file)
+            lower, strip = tokenizer_files.read_casing(folder)
+
+        lower = lower if do_lower_case is None else do_lower_case
+        if lower is not None:
+            self.do_lower_case = lower
+        self.strip_accents = strip if strip_accents is None else strip_accents
+        self.path, self.max_length = vocab_file, max_length or 512
         if tokens is None:
             self.content = vocabulary.read_bytes(vocab_file)
         else:
             self.content = "".join(f"{x}\n" for x in tokens).encode()
         self.vocab = vocabulary.parse(self.content, vocab_file)
         self.tokens = list(self.vocab)
+
+    @functools.cached_property
+    def do_lower_case(self) -> bool:
+        """Whether text is lower-cased: as given or recorded, else a guess."""
+        guess = tokenization.looks_lower_case(self.tokens)
+        say(
+            f"guessed do_lower_case={guess} from the vocabulary; pass "
+            "--do_lower_case, or do_lower_case=, if that is wrong"
+        )
+        return guess
 
     @functools.cached_property
     def sha256(self) -> str:

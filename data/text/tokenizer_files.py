@@ -22,6 +22,8 @@ from bert.data.text import vocabulary
 CONFIG, PIPELINE = "tokenizer_config.json", "tokenizer.json"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
 _MODEL = "config.json"  # may name the tokenizer's class
+_SENTENCE = "sentence_bert_config.json"  # of sentence-transformers
+_SIZES = (_MODEL, "bert_config.json")
 
 # The pipeline alone defines the behaviour of the generic classes.
 _CLASSES = (None, "BertTokenizer", "BertTokenizerFast")
@@ -45,6 +47,12 @@ class Casing(msgspec.Struct):
 
     do_lower_case: bool | None = None
     strip_accents: bool | None = None
+
+
+class _Lengths(msgspec.Struct):
+    max_seq_length: int | None = None
+    model_max_length: int | float | None = None  # 1e30 where none is meant
+    max_position_embeddings: int | None = None
 
 
 class _Added(msgspec.Struct):
@@ -176,6 +184,32 @@ def read_casing(folder: str) -> tuple[bool | None, bool | None]:
     return casing.do_lower_case, casing.strip_accents
 
 
+def read_length(folder: str) -> int | None:
+    """Reads the longest sequence of a model, in tokens; None if unknown.
+
+    That of sentence-transformers, else that of the tokenizer; at most the
+    positions of the network.
+
+    Args:
+        folder: the model's folder.
+
+    Raises:
+        UserError: a file is damaged.
+    """
+
+    def lengths(name: str) -> _Lengths:
+        path = os.path.join(folder, name)
+        if not storage.exists(path):
+            return _Lengths()
+        return json_files.read(path, _Lengths)
+
+    sentence, config = lengths(_SENTENCE), lengths(CONFIG)
+    recorded = sentence.max_seq_length or config.model_max_length
+    positions = [lengths(name).max_position_embeddings for name in _SIZES]
+    known = [length for length in (recorded, *positions) if length]
+    return int(min(known)) if known else None
+
+
 def write_config(
     folder: str,
     do_lower_case: bool,
@@ -187,7 +221,7 @@ def write_config(
     Args:
         folder: where to write it.
         do_lower_case, strip_accents: the casing.
-        max_length: positions of the network; without it transformers does not
+        max_length: longest sequence; without it transformers does not
             truncate.
     """
     values = {

@@ -81,6 +81,7 @@ def read(model: ModelFolder) -> Bert:
         say("warning: no vocabulary beside the input, so none is written")
         return bert
     bert.tokenizer = model.tokenizer
+    bert.tokenizer.max_length = model.max_length
     bert.config.check_vocabulary(
         model.tokenizer.tokens, model.tokenizer.path, model.config_file
     )
@@ -168,8 +169,12 @@ def write(bert: Bert, target: str, folder: str) -> None:
         vocabulary.write_vocabulary(os.path.join(folder, "vocab.txt"), tokens)
         casing = bert.tokenizer.do_lower_case, bert.tokenizer.strip_accents
         is_theirs = target == "huggingface"
-        most = bert.config.max_position_embeddings if is_theirs else None
-        tokenizer_files.write_config(folder, *casing, most)
+        positions = bert.config.max_position_embeddings
+        longest = min(bert.tokenizer.max_length, positions)
+        is_recorded = is_theirs or longest < positions
+        tokenizer_files.write_config(
+            folder, *casing, longest if is_recorded else None
+        )
         if is_theirs:
             tokenizer_files.write_pipeline(folder, tokens, *casing)
 

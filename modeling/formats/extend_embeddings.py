@@ -96,8 +96,13 @@ def add_words(bert: conversion.Bert, path: str) -> None:
     bert.values = extend_vocabulary(bert.values, rows, parts)
     size = len(bert.values[_WORDS])
     bert.config = dataclasses.replace(bert.config, vocab_size=size)
-    casing = tokenizer.do_lower_case, tokenizer.strip_accents
-    bert.tokenizer = Tokenizer(tokenizer.path, *casing, tokens=tokens)
+    bert.tokenizer = Tokenizer(
+        tokenizer.path,
+        tokenizer.do_lower_case,
+        tokenizer.strip_accents,
+        tokenizer.max_length,
+        tokens,
+    )
     say(
         f"added {len(new)} words: {reused} in unused slots, "
         f"{len(new) - reused} at the end; {len(words) - len(new)} words were "
@@ -120,3 +125,5 @@ def add_positions(bert: conversion.Bert, length: int) -> None:
     bert.config = dataclasses.replace(
         bert.config, max_position_embeddings=length
     )
+    if bert.tokenizer is not None:
+        bert.tokenizer.max_length = length

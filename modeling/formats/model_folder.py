@@ -22,7 +22,6 @@ from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.flags import flag
 from bert.common.formats import json_files, published
-from bert.common.progress import say
 from bert.data.text import tokenization, tokenizer_files
 from bert.data.text.settings import CASING_OF_MODEL
 from bert.data.text.tokenizer import Tokenizer
@@ -172,21 +171,22 @@ class ModelFolder:
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
-        """The first of `tokenizers`; without any record a casing is guessed.
+        """The first of `tokenizers`.
 
         Raises:
             UserError: there is no vocabulary, or another has other ids.
         """
         self.check_vocabulary()
-        tokenizer = self.tokenizers[0]
-        if tokenizer.do_lower_case is None:
-            tokens = tokenizer.tokens
-            tokenizer.do_lower_case = tokenization.looks_lower_case(tokens)
-            say(
-                f"guessed do_lower_case={tokenizer.do_lower_case} from the "
-                "vocabulary; pass --do_lower_case if that is wrong"
-            )
-        return tokenizer
+        return self.tokenizers[0]
+
+    @functools.cached_property
+    def max_length(self) -> int:
+        """Longest sequence in tokens: as recorded, else all positions."""
+        positions = self.config.max_position_embeddings
+        if not self.path:
+            return positions
+        recorded = tokenizer_files.read_length(folder_of(self.path))
+        return min(recorded or positions, positions)
 
     def check_vocabulary(self, tokenizer: Tokenizer | None = None) -> None:
         """Rejects a vocabulary with other ids than the model's.

@@ -48,11 +48,13 @@ def test_encoders_of_the_original_and_of_hugging_face(path, folder, values):
 def test_the_longest_sequence_of_sentence_transformers(tmp_path):
     values = library_files.pretrained(tmp_path / "model")
     library_files.huggingface(tmp_path / "theirs", values)
-    for value, expected in ((5, 5), (512, 13), ("null", 13)):
-        file = tmp_path / "theirs" / "sentence_bert_config.json"
-        file.write_text(f'{{"max_seq_length": {value}}}')
-        _, tokenizer = bert.load_encoder(str(tmp_path / "theirs"))
-        assert tokenizer.max_length == expected
+    file = tmp_path / "theirs" / "sentence_bert_config.json"
+    file.write_text('{"max_seq_length": 5}')
+    encoder, tokenizer = bert.load_encoder(str(tmp_path / "theirs"))
+    assert tokenizer.max_length == 5
+    for to in ("google", "huggingface"):
+        bert.save(encoder, str(tmp_path / to), tokenizer, to)
+        assert bert.load_encoder(str(tmp_path / to))[1].max_length == 5
 
 
 def test_the_folder_of_a_run(tmp_path):

@@ -1,3 +1,4 @@
+import copy
 import random
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 
 import bert
 from bert.common.errors import UserError
-from bert.data.text import tokenization
+from bert.data.text import tokenization, tokenizer_files
 from tests.helpers import hard_texts, text
 
 CLS, SEP = 2, 3
@@ -97,6 +98,34 @@ def test_offsets_are_truncated_with_the_tokens(tokenizer):
     assert batch["offsets"].tolist() == [
         [[0, 0], [0, 3], [4, 7], [0, 0], [0, 1], [0, 0]]
     ]
+
+
+@pytest.mark.parametrize(
+    ("last", "recorded", "given", "expected"),
+    [
+        ("the", None, (), (True, None, "guessed")),
+        ("The", None, (), (False, None, "guessed")),
+        ("The", None, (True,), (True, None, "")),
+        ("The", (True, False), (), (True, False, "")),
+        ("the", (False, None), (), (False, None, "")),
+        ("the", (False, True), (True,), (True, None, "")),
+        ("the", (True, True), (None, False), (True, False, "")),
+    ],
+)
+def test_the_casing_is_recorded_or_guessed(
+    tmp_path, capsys, last, recorded, given, expected
+):
+    path = tmp_path / "vocab.txt"
+    text.write_vocabulary(path, [*text.VOCABULARY[:5], last])
+    if recorded:
+        tokenizer_files.write_config(str(tmp_path), *recorded)
+    tokenizer = bert.Tokenizer(str(path), *given)
+    copied = copy.deepcopy(tokenizer)  # as pickle does
+    for one in (tokenizer, copied):
+        assert (one.do_lower_case, one.strip_accents) == expected[:2]
+        logged = capsys.readouterr().err
+        assert logged.partition(" ")[0] == expected[2]
+    assert copied.max_length == 512
 
 
 def test_one_text_is_decoded_to_a_string(tokenizer):

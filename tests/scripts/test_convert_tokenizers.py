@@ -31,10 +31,10 @@ def source(tmp_path, values):
 
 @pytest.mark.parametrize("strip", [None, True, False])
 @pytest.mark.parametrize("target", TARGETS)
-def test_strip_accents_survives_every_conversion(
+def test_casing_and_length_survive_every_conversion(
     tmp_path, source, target, strip
 ):
-    tokenizer_files.write_config(str(source), True, strip)
+    tokenizer_files.write_config(str(source), True, strip, 7)
     bert = conversion.read(ModelFolder.open(str(source)))
     folder = tmp_path / target
     folder.mkdir()
@@ -42,7 +42,8 @@ def test_strip_accents_survives_every_conversion(
     config = json.loads((folder / "tokenizer_config.json").read_text())
     assert config["do_lower_case"] is True
     assert config["strip_accents"] is strip
-    assert ModelFolder.open(str(folder)).casing == (True, strip)
+    model = ModelFolder.open(str(folder))
+    assert (model.casing, model.max_length) == ((True, strip), 7)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,16 @@ def test_a_flag_overrides_strip_accents(convert, tmp_path, source):
     output = tmp_path / "out"
     convert(source, "google", output, strip_accents=False)
     assert tokenizer_files.read_casing(str(output)) == (True, False)
+
+
+def test_more_positions_are_for_longer_sequences(convert, tmp_path, source):
+    tokenizer_files.write_config(str(source), True, None, 7)
+    (tmp_path / "words").write_text("sky\n")
+    output = tmp_path / "out"
+    convert(source, "google", output, extend_vocab=tmp_path / "words")
+    assert ModelFolder.open(str(output)).max_length == 7
+    convert(output, "google", tmp_path / "longer", extend_positions=17)
+    assert ModelFolder.open(str(tmp_path / "longer")).max_length == 17
 
 
 def test_a_tokenizer_that_cannot_be_kept_is_rejected_first(

@@ -106,6 +106,35 @@ def test_tokens_are_in_the_order_of_their_ids(tmp_path):
     assert tokenizer_files.read(str(tmp_path)).tokens == TOKENS
 
 
+@pytest.mark.parametrize(
+    ("sentence", "config", "positions", "expected"),
+    [
+        ({}, {}, None, None),
+        ({}, {}, 13, 13),
+        ({}, {"model_max_length": 7}, 13, 7),  # of today's library
+        ({"max_seq_length": 5}, {"model_max_length": 7}, 13, 5),
+        ({"max_seq_length": 11}, {"model_max_length": 7}, 13, 11),
+        ({"max_seq_length": None}, {"model_max_length": 7}, 13, 7),
+        ({"max_seq_length": 512}, {}, 13, 13),
+        ({}, {"model_max_length": 512}, 13, 13),
+        ({}, {"model_max_length": int(1e30)}, 13, 13),  # of transformers
+        ({}, {"model_max_length": 1e30}, 13, 13),
+    ],
+)
+@pytest.mark.parametrize("sizes", ["config.json", "bert_config.json"])
+def test_the_longest_sequence(
+    tmp_path, sentence, config, positions, expected, sizes
+):
+    for name, values in (
+        ("sentence_bert_config.json", sentence),
+        ("tokenizer_config.json", config),
+        (sizes, {"max_position_embeddings": positions}),
+    ):
+        if values:
+            (tmp_path / name).write_text(json.dumps(values))
+    assert tokenizer_files.read_length(str(tmp_path)) == expected
+
+
 def pieces(*named):
     """A template of special tokens and sequences, as `[CLS]:0`."""
     pairs = [name.split(":") for name in named]
