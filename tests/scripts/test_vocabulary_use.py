@@ -155,17 +155,21 @@ def test_doctor_finds_it(folder, tmp_path, run_script):
     assert f"wrong: {path}:{LINE}: token 'house'; expected 'tree'" in out
 
 
-def test_a_run_goes_on_with_its_own_vocabulary_alone(fail, folder, tmp_path):
-    """No vocabulary is beside the checkpoint."""
+@pytest.mark.parametrize("slot", ["house", "[unused7]"])
+def test_a_run_goes_on_with_its_own_vocabulary_alone(
+    fail, folder, tmp_path, slot
+):
+    """No vocabulary is beside the checkpoint; a word in a slot is another."""
     (tmp_path / "run").mkdir()
-    path = write_tokens(tmp_path / "run" / "vocab.txt", OTHER)
+    tokens = changed(tree=slot, house="tree")
+    path = write_tokens(tmp_path / "run" / "vocab.txt", tokens)
     shutil.copy(folder / "bert_config.json", tmp_path / "run")
     error, _ = fail(run_classifier, None, folder / "vocab.txt")
     assert error == (
-        f"error: {folder}/vocab.txt:{LINE}: token 'tree'; expected 'house', "
+        f"error: {folder}/vocab.txt:{LINE}: token 'tree'; expected {slot!r}, "
         f"as in {path}; pass another --output_dir, or the run's vocabulary"
     )
-    assert path.read_text().splitlines() == OTHER
+    assert path.read_text().splitlines() == tokens
 
 
 @pytest.mark.parametrize("script", TASKS)

@@ -114,13 +114,14 @@ def test_written_vocabulary_is_read_back(tmp_path):
 @pytest.mark.parametrize(
     ("given", "same", "extends"),
     [
-        ("a\n[unused7]\nb\n", True, True),
-        ("a\r\n[unused7]\r\nb", True, True),
-        ("a\nnew\nb\n", False, True),
-        ("a\n[unused7]\nb\nnew\n", False, True),
-        ("a\n[unused8]\nb\n", False, True),
-        ("a\n[unused7]\nc\n", False, False),
-        ("b\n[unused7]\na\n", False, False),
+        ("a\n[unused7]\nb\n[unused9]\n", True, True),
+        ("a\r\n[unused7]\r\nb\r\n[unused9]", True, True),
+        ("a\nnew\nb\n[unused9]\n", False, True),
+        ("a\n[unused7]\nb\n[unused9]\nnew\n", False, True),
+        ("a\n[unused8]\nb\n[unused9]\n", False, True),
+        ("a\n[unused7]\nc\n[unused9]\n", False, False),
+        ("b\n[unused7]\na\n[unused9]\n", False, False),
+        ("a\n[unused7]\nb\n", False, False),
         ("a\n[unused7]\n", False, False),
         ("a\n", False, False),
         ("a\n[unused7]\n[unused8]\n", False, False),
@@ -129,7 +130,7 @@ def test_written_vocabulary_is_read_back(tmp_path):
 def test_ids_are_those_of_a_known_vocabulary(tmp_path, given, same, extends):
     path = tmp_path / "given.txt"
     path.write_bytes((SPECIAL + given).encode())
-    tokens = [*vocabulary.SPECIAL_TOKENS, "a", "[unused7]", "b"]
+    tokens = [*vocabulary.SPECIAL_TOKENS, "a", "[unused7]", "b", "[unused9]"]
     tokenizer, other = Tokenizer(str(path)), Tokenizer("old", tokens=tokens)
     for may_extend, fits in ((False, same), (True, extends)):
         if fits:
