@@ -19,6 +19,7 @@ HIGHEST_RATIO = 200
 _RATIO_FROM = 1 << 26
 _SAVE_AS = "save it as text: in a spreadsheet program, as CSV with UTF-8"
 _ICONV = "convert the file, for example with `iconv -f {} -t utf-8`"
+_NOT_WINDOWS = frozenset(b"\0\x81\x8d\x8f\x90\x9d")  # of cp1252
 _UNPACK = "decompress it, for example with `{}`, or compress it with gzip"
 _OTHER_KINDS = {  # first bytes -> kind, and what to do
     b"\xff\xfe": ("UTF-16", _ICONV.format("utf-16")),
@@ -102,12 +103,16 @@ def decode(raw: bytes, path: str, line: int) -> str:
     try:
         return raw.decode("utf-8-sig" if line == 1 else "utf-8")
     except UnicodeDecodeError as error:
+        fix = "convert the file to UTF-8"
+        # Damaged UTF-8 mostly has whole characters before the damage.
+        if raw[: error.start].isascii() and not _NOT_WINDOWS.intersection(raw):
+            fix += ", for example with `iconv -f cp1252 -t utf-8`"
         raise UserError(
             f"invalid UTF-8 byte {error.object[error.start]:#04x} at column "
             f"{error.start + 1}",
             path=path,
             line=line,
-            fix="convert the file to UTF-8",
+            fix=fix,
         ) from None
 
 

@@ -28,7 +28,9 @@ def write(request, tmp_path, monkeypatch):
 
 
 def test_lines_have_numbers_and_ends(write):
-    content = b"\xef\xbb\xbfa\r\n\n \xe2\x80\xa8\r" + b"b" * 1000 + b"\n\xf0"
+    content = (
+        b"\xef\xbb\xbfa\r\n\n \xe2\x80\xa8\r" + b"b" * 1000 + b"\n\xf0\x9d"
+    )
     bad, positions = [], []
     path = write(content + b"\n" + b"c\n" * 996 + b"d")
     found = dict(text_lines.lines(path, positions.append, bad.append))
@@ -81,6 +83,20 @@ def test_what_is_no_text_is_rejected(write, scheme, content, message):
     with pytest.raises(UserError) as error:
         list(text_lines.lines(path))
     assert str(error.value).startswith(f"{path}:{message}")
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_windows"),
+    [
+        ("a “café”\n".encode("cp1252"), True),
+        ("é caf".encode() + b"\xe9", False),  # damaged UTF-8
+        (b"caf\xe9 \x81", False),
+    ],
+)
+def test_how_to_convert_texts_of_windows(raw, is_windows):
+    with pytest.raises(UserError) as error:
+        text_lines.decode(raw, "a.txt", 1)
+    assert ("`iconv -f cp1252 -t utf-8`" in str(error.value)) == is_windows
 
 
 @pytest.mark.parametrize(

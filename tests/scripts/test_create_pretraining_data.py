@@ -192,7 +192,7 @@ def test_an_error_leaves_earlier_records_alone(create, folder):
     _, _, err = create("out", code=2)
     assert err.splitlines()[-1] == (
         f"error: {folder}/corpus.txt:3: invalid UTF-8 byte 0xff at column 5; "
-        "convert the file to UTF-8"
+        "convert the file to UTF-8, for example with `iconv -f cp1252 -t utf-8`"
     )
     assert digests(files) == before
 
