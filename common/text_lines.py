@@ -144,13 +144,16 @@ def decode_block(raw: bytes, path: str, first: int = 1) -> list[str]:
 
 
 def unreadable(
-    path: str, error: Exception, expected: str = "a text file"
+    path: str,
+    error: Exception,
+    expected: str = "a text file",
+    fix: str | None = None,
 ) -> UserError:
     """Converts an error of the system or of gzip about a file."""
     cause = getattr(error, "strerror", None) or f"cannot be read: {error}"
     if isinstance(error, IsADirectoryError):
         cause = "is a folder"
-    return UserError(cause, path=path, expected=expected)
+    return UserError(cause, path=path, expected=expected, fix=fix)
 
 
 def check(raw: bytes, path: str, line: int) -> None:

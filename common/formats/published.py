@@ -11,11 +11,14 @@ the sha256 of the archive.
 
 import contextlib
 import hashlib
+import http.client
 import io
 import os
 import re
 import sys
 import warnings
+import zipfile
+import zlib
 
 import filelock
 
@@ -25,6 +28,11 @@ from bert.common.progress import on_terminal, say
 
 _HUGGING_FACE, _WEB = "hf://", ("http://", "https://")
 _REPOSITORY = re.compile(r"hf://([\w.-]+(?:/[\w.-]+)?)(?:@(.+))?")
+_PAGE = re.compile(
+    r"https?://(?:www\.)?(?:huggingface|hf)\.co/([\w.-]+(?:/[\w.-]+)?)"
+)
+_NAME = re.compile(r"\w[\w.-]*/[\w.-]+(?<!\.ckpt)(?<!\.txt)")
+_DIGEST = re.compile("sha256=([0-9a-f]{64})", re.IGNORECASE)
 _FILES = (  # no pickle
     "config.json",
     "vocab.txt",
@@ -58,14 +66,33 @@ def fetch(name: str | None, weights: bool = True) -> str | None:
     return name
 
 
+def advice(path: str) -> str | None:
+    """Returns the name that may be meant by a path where nothing is."""
+    name = f"google-bert/{path}" if path.startswith("bert-") else path
+    is_local = storage.exists(os.path.dirname(path) or path)
+    if is_local or not _NAME.fullmatch(name):
+        return None
+    return f"for the model of Hugging Face pass {_HUGGING_FACE}{name}"
+
+
 def _fetch(name: str, weights: bool) -> str:
     bars = sys.stderr if on_terminal() else io.StringIO()
     try:
         with contextlib.redirect_stdout(bars):
+            url, sign, fragment = name.partition("#")
+            is_archive = url.endswith(".zip")
+            digest = _DIGEST.fullmatch(fragment)
             if name.startswith(_HUGGING_FACE):
                 folder, version = _fetch_repository(name, weights)
-            elif name.partition("#")[0].endswith(".zip"):
-                folder, version = _fetch_archive(name)
+            elif sign and not (is_archive and digest):
+                raise UserError(
+                    f"ends in #{fragment}",
+                    path=url,
+                    expected="a .zip, #sha256= and 64 hexadecimal digits",
+                )
+            elif is_archive:
+                expected = digest and digest[1].lower()
+                folder, version = _fetch_archive(url, expected)
             else:
                 folder, version = _fetch_module(name)
     except (UserError, StorageError, ImportError):
@@ -105,9 +132,8 @@ def _fetch_repository(name: str, weights: bool) -> tuple[str, str]:
     return folder, f"revision {os.path.basename(folder)}"
 
 
-def _fetch_archive(name: str) -> tuple[str, str]:
-    """Folder and sha256 of a zip, which `#sha256=...` after its name checks."""
-    url, _, expected = name.partition("#sha256=")
+def _fetch_archive(url: str, expected: str | None) -> tuple[str, str]:
+    """Folder and sha256 of a zip, which must be the expected one."""
     home = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
     stem = os.path.basename(url).removesuffix(".zip")
     cache = hashlib.sha256(url.encode()).hexdigest()[:8]
@@ -117,17 +143,29 @@ def _fetch_archive(name: str) -> tuple[str, str]:
         if not storage.is_folder(cache):
             _unpack(url, cache)
     (digest,) = storage.list_folder(cache)
-    if expected not in ("", digest):
+    if expected not in (None, digest):
         raise UserError(
             f"has sha256 {digest}",
             path=url,
             expected=expected,
             fix=f"if it was changed or damaged, remove {cache}",
         )
-    for path in storage.files_below(cache):
-        if os.path.basename(path) == "bert_config.json":
-            return os.path.dirname(path), f"sha256 {digest}"
-    raise UserError("no bert_config.json in this archive", path=name)
+    content = os.path.join(cache, digest)
+    folders = [
+        where
+        for where, _, names in storage.walk(content)
+        if "bert_config.json" in names
+    ]
+    if len(folders) != 1:
+        names = sorted(os.path.relpath(x, content) for x in folders)
+        models = f"{len(names)} models: {', '.join(names)}"
+        raise UserError(
+            models if names else "no bert_config.json",
+            path=url,
+            expected="an archive of one model",
+            fix=names and f"pass the folder of one of them in {content}",
+        )
+    return folders[0], f"sha256 {digest}"
 
 
 def _unpack(url: str, cache: str) -> None:
@@ -143,6 +181,8 @@ def _unpack(url: str, cache: str) -> None:
             )
         except OSError as error:  # else it were one of writing
             raise _as_one_line(url, error) from None
+        except (RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+            raise ValueError(error) from None  # encrypted, or damaged
         archive = f"{content}_archive"
         digest = storage.hash_file(archive)
         storage.remove(archive)
@@ -151,6 +191,10 @@ def _unpack(url: str, cache: str) -> None:
 
 def _fetch_module(name: str) -> tuple[str, str]:
     """Folder of a handle of TF-Hub or Kaggle, whose name has its version."""
+    if page := _PAGE.match(name):
+        raise UserError(
+            "a page", path=name, expected=f"the model's name, hf://{page[1]}"
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its imports
         import tensorflow_hub
@@ -169,12 +213,22 @@ def _as_one_line(name: str, error: Exception) -> Exception:
         status = getattr(response, "status_code", getattr(cause, "code", None))
         if status in _TEMPORARY or (status or 0) >= 500:
             return StorageError(f"{name}: HTTP status {status}")
+        is_hub = name.startswith(_HUGGING_FACE)
+        if status == 403 and is_hub:
+            return UserError(
+                "HTTP 403",
+                path=name,
+                expected="a model that the owner of HF_TOKEN may read",
+                fix="accept its terms on its page",
+            )
         if status:
-            token = "; a private model needs HF_TOKEN"
+            fix = "check the name"
+            if is_hub:
+                fix += "; a private or gated model needs HF_TOKEN"
             return UserError(
                 f"no such model or revision, or a private one: HTTP {status}",
                 path=name,
-                fix=f"check the name{token * name.startswith(_HUGGING_FACE)}",
+                fix=fix,
             )
         if type(cause).__name__ == "OfflineModeIsEnabled":
             return UserError(
@@ -182,7 +236,7 @@ def _as_one_line(name: str, error: Exception) -> Exception:
             )
         if other := storage.as_user_error(cause):
             return other
-        if isinstance(cause, UserWarning | ValueError):
+        if isinstance(cause, UserWarning | ValueError | http.client.InvalidURL):
             return UserError(
                 f"no model here: {cause}",
                 path=name,

@@ -4,6 +4,7 @@ import os
 
 from bert.common import storage, text_lines
 from bert.common.errors import UserError
+from bert.common.formats import published
 from bert.common.storage import write_whole
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
@@ -84,7 +85,9 @@ def read_bytes(path: str) -> bytes:
         with storage.open_file(path, "rb") as file:
             raw = file.read()
     except OSError as error:
-        raise text_lines.unreadable(path, error, "a vocabulary file") from None
+        raise text_lines.unreadable(
+            path, error, "a vocabulary file", published.advice(path)
+        ) from None
     if raw.startswith(b"\xef\xbb\xbf"):
         raise UserError(
             "starts with a UTF-8 byte order mark",

@@ -95,6 +95,7 @@ class ModelFolder:
                 "no such checkpoint",
                 path=path,
                 expected=f"the file {path}.index, or a folder of checkpoints",
+                fix=published.advice(path),
             )
         return cls(path, _format_of(path), given)
 

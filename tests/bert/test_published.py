@@ -1,6 +1,7 @@
 """Models by name, fetched by the real clients from a server on localhost."""
 
 import functools
+import json
 import re
 import shutil
 import time
@@ -45,6 +46,15 @@ def models(tmp_path_factory):
     shutil.make_archive(str(folder / "nested"), "zip", folder, "google")
     with zipfile.ZipFile(folder / "unsafe.zip", "w") as archive:
         archive.writestr("../vocab.txt", "")
+    with zipfile.ZipFile(folder / "two.zip", "w") as archive:
+        for name in ("b", "a/bert", "c"):
+            archive.writestr(f"{name}/bert_config.json", "")
+    flat = (folder / "flat.zip").read_bytes()
+    encrypted, damaged = bytearray(flat), bytearray(flat)
+    encrypted[flat.find(b"PK\1\2") + 8] |= 1  # its flag of the first file
+    damaged[flat.find(b"PK\1\2") - 9] ^= 1  # in the content of the last
+    (folder / "encrypted.zip").write_bytes(encrypted)
+    (folder / "damaged.zip").write_bytes(damaged)
     return folder, values
 
 
@@ -86,12 +96,116 @@ def test_the_library_loads_a_model_by_name(
 
 
 def test_a_tokenizer_by_name_fetches_no_weights(server):
-    tokenizer = bert.Tokenizer(HUB)
-    assert tokenizer.tokens == text.VOCABULARY
+    assert bert.Tokenizer(HUB).tokens == text.VOCABULARY
     assert not any("safetensors" in path for path in server.asked)
     with pytest.raises(UserError, match="do_lower_case=False; expected True"):
         bert.Tokenizer(HUB, do_lower_case=False)
     bert.load_encoder(HUB)  # the weights are fetched now
+
+
+def publish(server, models, folder, **contents):
+    """Another model of Hugging Face, with other files; returns its name."""
+    shutil.copytree(models[0] / "huggingface", folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    for name, content in contents.items():
+        end = ".txt" if isinstance(content, str) else ".json"
+        content = content if end == ".txt" else json.dumps(content)
+        (folder / f"{name}{end}").write_text(content)
+    server.models["org/other"] = folder
+    return "hf://org/other"
+
+
+CASED = "".join(f"{x}\n" for x in [*text.VOCABULARY[:-1], "The"])
+
+
+@pytest.mark.parametrize(
+    ("contents", "expected", "logged"),
+    [
+        ({"vocab": CASED}, (False, None, 13), "guessed do_lower_case=False "),
+        (
+            {"tokenizer_config": {"do_lower_case": False}},
+            (False, None, 13),
+            "",
+        ),
+        (
+            {
+                "tokenizer_config": {
+                    "do_lower_case": True,
+                    "strip_accents": False,
+                }
+            }
+            | {"sentence_bert_config": {"max_seq_length": 7}},
+            (True, False, 7),
+            "",
+        ),
+        (
+            {
+                "tokenizer_config": {
+                    "do_lower_case": True,
+                    "model_max_length": 5,
+                }
+            },
+            (True, None, 5),
+            "",
+        ),
+    ],
+)
+def test_a_tokenizer_by_name_is_that_of_the_encoder(
+    server, models, tmp_path, capsys, contents, expected, logged
+):
+    name = publish(server, models, tmp_path / "other", **contents)
+    both = bert.Tokenizer(name), bert.load_encoder(name)[1]
+    capsys.readouterr()
+    for one in both:
+        casing = one.do_lower_case, one.strip_accents
+        assert (*casing, one.max_length) == expected
+        assert capsys.readouterr().err.startswith(logged)
+    assert both[0].tokens == both[1].tokens
+
+
+def test_added_tokens_are_fetched_and_refused(server, models, tmp_path):
+    added = {"<e>": 5}
+    name = publish(server, models, tmp_path / "other", added_tokens=added)
+    with pytest.raises(UserError, match="the added token '<e>'"):
+        bert.Tokenizer(name)
+
+
+def test_two_hosts_have_archives_of_one_name(server, models):
+    other = {"/flat.zip": (models[0] / "nested.zip").read_bytes()}
+    with model_server.serve(files=other) as second:
+        folders = [
+            published.fetch(f"{x.url}/flat.zip") for x in (server, second)
+        ]
+    assert folders[0] != folders[1]
+    assert folders[1].endswith("/google")
+
+
+def test_a_digest_may_have_capitals(server):
+    folder = published.fetch(f"{server.url}/flat.zip")
+    digest = folder.rpartition("/")[2].upper()
+    assert published.fetch(f"{server.url}/flat.zip#SHA256={digest}") == folder
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("bert-base-uncased", "hf://google-bert/bert-base-uncased"),
+        ("org/name", "hf://org/name"),
+        ("here/name", None),
+        ("gone/vocab.txt", None),
+        ("gone/bert_model.ckpt", None),
+        ("/gone/name", None),
+    ],
+)
+def test_a_path_of_nothing_may_be_a_name(tmp_path, monkeypatch, path, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    advice = f"for the model of Hugging Face pass {name}"
+    for load in (bert.load_encoder, bert.Tokenizer):
+        with pytest.raises(UserError) as error:
+            load(path)
+        assert (advice in str(error.value)) == bool(name)
 
 
 @pytest.mark.slow
@@ -117,19 +231,38 @@ def test_a_run_from_a_name_records_the_revision(server, tmp_path, run_script):
         (HUB, {"/resolve/": "reset"}, 75, "Connection reset by peer; run the"),
         (HUB, {"/revision/": 503}, 75, "HUB: HTTP status 503; run the same"),
         (HUB, {"safetensors": 404}, 2, "HTTP 404; check the name; a private "),
+        (HUB, {"/resolve/": 403}, 2, "may read; accept its terms on its page"),
         (f"{HUB}@v9", {}, 2, "HUB@v9: no such model or revision, or a priva"),
         ("hf://org/pickles", {}, 2, "/pickles: no safetensors; expected mod"),
         ("hf://a/b/c", {}, 2, "expected hf://organization/name"),
         ("URL/flat.zip", {"": "cut"}, 75, "URL/flat.zip: <urlopen error retr"),
         ("URL/flat.zip", {"": "reset"}, 75, "/flat.zip: [Errno 104] Connecti"),
         ("URL/flat.zip", {"": 404}, 2, "no such model or revision, or a pri"),
-        ("URL/flat.zip#sha256=0", {}, 2, "; expected 0; if it was changed or"),
+        (f"URL/flat.zip#sha256={0:064}", {}, 2, "0; if it was changed or"),
+        (
+            "URL/flat.zip#sha256=0",
+            {},
+            2,
+            "ends in #sha256=0; expected a .zip, ",
+        ),
+        (
+            "URL/flat.zip#sha1=0",
+            {},
+            2,
+            "ends in #sha1=0; expected a .zip, #sha",
+        ),
+        ("URL/page#sha256=0", {}, 2, "ends in #sha256=0; expected a .zip, #sh"),
+        ("URL/a flat.zip", {}, 2, " can't contain control characters. '/a fl"),
+        ("URL/two.zip", {}, 2, "two.zip: 3 models: a/bert, b, c; expected an"),
+        ("URL/encrypted.zip", {}, 2, "is encrypted, password required for"),
+        ("URL/damaged.zip", {}, 2, "no model here: "),
+        ("https://huggingface.co/o/m/tree/v", {}, 2, "name, hf://o/m"),
         ("URL/page.zip", {}, 2, "no model here: Could not extract archive.; "),
         ("URL/unsafe.zip", {}, 2, "no model here: Skipping invalid path durin"),
         ("URL/google/bert/4", {"": "cut"}, 75, "unexpected end of data; run "),
         ("URL/google/bert/5", {}, 2, "/5: no such model or revision, or a "),
         ("URL/page", {}, 2, "URL/page: no model here: "),
-        ("http://nowhere.invalid/a.zip", {}, 75, "not known; run the same"),
+        ("http://127.0.0.1:1/a.zip", {}, 75, "Connection refused; run the"),
     ],
 )
 def test_a_fault_is_one_line_and_leaves_nothing(
@@ -154,7 +287,7 @@ def test_what_the_user_sets_for_hugging_face_counts(
     server, monkeypatch, tmp_path, hide_package
 ):
     server.faults = {"": 401}
-    with pytest.raises(UserError, match="HTTP 401; .* needs HF_TOKEN"):
+    with pytest.raises(UserError, match="HTTP 401; .* gated model needs HF"):
         published.fetch(HUB)
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     folder = published.fetch(HUB)

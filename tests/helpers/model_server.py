@@ -40,12 +40,19 @@ class ModelServer(http.server.ThreadingHTTPServer):
 @contextlib.contextmanager
 def serving(monkeypatch, caches: pathlib.Path, models=(), files=()):
     """Serves; the clients of this process fetch from here into `caches`."""
-    with ModelServer(models, files) as server:
+    with serve(models, files) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         for name in ("HF_HOME", "KERAS_HOME", "TFHUB_CACHE_DIR"):
             monkeypatch.setenv(name, str(caches / name))
         forget_settings(monkeypatch)
+        yield server
+
+
+@contextlib.contextmanager
+def serve(models=(), files=()):
+    """Serves folders by the names of models, and bytes by their paths."""
+    with ModelServer(models, files) as server:
         threading.Thread(target=server.serve_forever, args=[0.01]).start()
         try:
             yield server
