@@ -121,7 +121,7 @@ def test_padding_changes_nothing(model):
 )
 def test_activations(name, expected):
     x = np.array([-1.0, 0.0, 1.0], np.float32)
-    np.testing.assert_allclose(layers.activation(name)(x), expected, atol=1e-6)
+    np.testing.assert_allclose(layers.activation(name)(x), expected, atol=1e-5)
 
 
 def test_kernels_start_as_a_truncated_normal():

@@ -42,7 +42,7 @@ def test_sums_equal_numpy_with_any_padding(padding):
             loss -= log_softmax(logits.astype("f8"))[label] / 2
             right.append(logits.argmax() == label)
         hits += all(right)
-    assert float(sums["span_loss"]) == pytest.approx(loss, rel=1e-6)
+    assert float(sums["span_loss"]) == pytest.approx(loss, rel=1e-5)
     assert float(sums["span_accuracy"]) == hits
     assert float(sums["span_weight"]) == B
     assert float(task_losses.span_weights(batch)["span"]) == B

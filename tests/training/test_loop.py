@@ -66,7 +66,7 @@ def test_the_first_loss_is_the_models(one_device):
         float(sums[f"{name}_loss"] / sums[f"{name}_weight"])
         for name in losses.OBJECTIVES
     )
-    assert one_device[2][0]["loss"] == pytest.approx(expected, abs=1e-6)
+    assert one_device[2][0]["loss"] == pytest.approx(expected, rel=1e-5)
 
 
 def plain_loss(model, batch):

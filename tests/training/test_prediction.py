@@ -23,7 +23,7 @@ def test_outputs_are_in_the_order_of_the_examples(kind, count):
     y = rng.normal(size=count).astype("f4")
     found = predictor({"x": x, "y": y})
     np.testing.assert_array_equal(found["x"], x)
-    np.testing.assert_allclose(found["sum"], x.sum(1) + y, rtol=1e-6)
+    np.testing.assert_allclose(found["sum"], x.sum(1) + y, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_tpu", [True, False])
