@@ -13,7 +13,7 @@ import run_pretraining
 from bert.training.saver import Saver
 from tests.helpers import small
 from tests.helpers.pretraining_files import write_records
-from tests.helpers.small import S
+from tests.helpers.small import P, S
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +24,9 @@ def folder(tmp_path_factory):
     write_records(folder / "cased" / "0.tfrecord", 5, do_lower_case=True)
     write_records(folder / "long" / "0.tfrecord", 5, length=13)
     write_records(folder / "longer" / "0.tfrecord", 5, length=17)
+    write_records(folder / "accents" / "0.tfrecord", 5, strip_accents=True)
+    more = {"max_predictions_per_seq": P + 1}
+    write_records(folder / "more" / "0.tfrecord", 5, **more)
     write_records(folder / "other" / "0.tfrecord", 5)
     path = folder / "other" / "_0.manifest.json"
     manifest = json.loads(path.read_text())
@@ -70,6 +73,14 @@ GOOD = "--input_file={0}/good/0.tfrecord"
         (
             f"{GOOD},{{0}}/long/0.tfrecord",
             f"max_seq_length is 13; expected {S}, as of {{0}}/good/0",
+        ),
+        (
+            f"{GOOD},{{0}}/more/0.tfrecord",
+            f"max_predictions_per_seq is {P + 1}; expected {P}, as of {{0}}/go",
+        ),
+        (
+            f"{GOOD},{{0}}/accents/0.tfrecord",
+            "strip_accents is True; expected False, as of {0}/good/0.tfrecord",
         ),
         (
             "--input_file={0}/longer/0.tfrecord",
