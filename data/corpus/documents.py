@@ -26,6 +26,8 @@ _SMALLER = 4  # times at most
 MAX_DOCUMENT_MB = 64
 _FLUSH_BYTES = 128_000_000  # text that is buffered in memory
 _BLOCK = 1 << 20  # bytes that are read at once
+_SAMPLED_FILES = 10
+_SAMPLED_BYTES = 50_000  # of each of them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,6 +215,30 @@ def documents(
                 yield text.encode()
     except (OSError, EOFError, zlib.error) as error:
         raise text_lines.unreadable(path, error) from None
+
+
+def sample_lines(files: list[str]) -> list[str]:
+    """Reads the first lines of some files, to look at.
+
+    Args:
+        files: paths, `.gz` or plain. A pipe is not read, as that would
+            take the lines away.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
+    lines: list[str] = []
+    regular = list(filter(storage.is_file, files))
+    for path in regular[:: len(regular) // _SAMPLED_FILES + 1]:
+        try:
+            with storage.open_file(path, "rb") as file:
+                is_packed = path.endswith(".gz")
+                text = gzip.GzipFile(fileobj=file) if is_packed else file
+                raw = text.read(_SAMPLED_BYTES)
+        except (OSError, EOFError, zlib.error) as error:
+            raise text_lines.unreadable(path, error) from None
+        lines += filter(None, raw.decode(errors="ignore").split("\n"))
+    return lines
 
 
 def _split(

@@ -13,7 +13,12 @@ from bert.data.corpus import (
     vocabulary_learner,
     word_counts,
 )
-from bert.data.text import vocabulary, vocabulary_checks, vocabulary_slots
+from bert.data.text import (
+    tokenization,
+    vocabulary,
+    vocabulary_checks,
+    vocabulary_slots,
+)
 from bert.data.text.settings import Casing
 
 _SAMPLE = 20  # words, printed for a look at what was learned
@@ -131,13 +136,23 @@ def read_base(settings: Settings) -> list[str] | None:
 
 
 def count_words(settings: Settings, files: list[str]) -> word_counts.WordCounts:
-    """Counts the words of the corpus; logs if rare words were dropped."""
+    """Counts the words of the corpus.
+
+    Warns if the accents that are stripped are many, or if rare words were
+    dropped.
+    """
+    casing = settings.casing
+    vocabulary_checks.warn_of_accents(
+        tokenization.strips_accents(casing.do_lower_case, casing.strip_accents),
+        settings.input_file,
+        documents.sample_lines(files),
+    )
     say(f"counting the words of {documents.number_of(files)}")
     counts = word_counts.count_corpus(
         files,
-        settings.casing.do_lower_case,
+        casing.do_lower_case,
         settings.num_processes or os.cpu_count() or 1,
-        settings.casing.strip_accents,
+        casing.strip_accents,
     )
     if counts.dropped_below:
         say(

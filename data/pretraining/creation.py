@@ -185,7 +185,14 @@ def open_job(settings: Settings) -> partitions.Job:
         settings.output_files, [*files, settings.text.vocab_file]
     )
     tokenizer = settings.text.tokenizer()
+    # Of each language, as one of them may need its accents.
+    lines = [
+        x for group in inputs.values() for x in corpus_lib.sample_lines(group)
+    ]
     vocabulary_checks.warn(tokenizer)
+    vocabulary_checks.warn_of_accents(
+        tokenizer.strips_accents, tokenizer.path, lines
+    )
     # Of unfinished files: their format, and all that they depend on.
     identity = [
         3,

@@ -1,6 +1,7 @@
 """Checks of a vocabulary, and of its use."""
 
 import itertools
+import unicodedata
 from collections.abc import Iterable
 
 from bert.common.errors import UserError
@@ -10,7 +11,9 @@ from bert.data.text import tokenization, vocabulary
 from bert.data.text.tokenizer import Tokenizer
 
 _TEXTS = 1000
+_FIRST = 1000  # characters of a text
 _MOST_UNKNOWN = 0.01  # share of the tokens
+_MOST_STRIPPED = 0.003  # share of the characters; in English 0.0005
 _LONGEST_TOKEN = 256  # bytes without `##`; limit of TensorFlow Text
 
 
@@ -117,9 +120,8 @@ def check_hash(tokenizer: Tokenizer, runs: list[dict]) -> list[Finding]:
     ]
 
 
-def check_texts(tokenizer: Tokenizer, texts: Iterable[str]) -> list[Finding]:
-    """Checks the share of [UNK] in the first thousand texts."""
-    texts = itertools.islice(texts, _TEXTS)
+def check_texts(tokenizer: Tokenizer, texts: list[str]) -> list[Finding]:
+    """Checks the share of [UNK] in some texts."""
     first = [tokenizer.exact.tokenize(text) for text in texts]
     total = sum(map(len, first))
     unknown = sum(tokens.count(vocabulary.UNK) for tokens in first)
@@ -146,12 +148,46 @@ def warn(
 
     Args:
         tokenizer, vocab_size, config_file: see `check_use`.
-        texts: texts, of which the first thousand are tokenized.
+        texts: texts, of which the first thousand are looked at.
     """
+    texts = list(itertools.islice(texts, _TEXTS))
     findings = check_use(tokenizer, vocab_size, config_file)
-    for finding in [*findings, *check_texts(tokenizer, texts)]:
+    findings += check_texts(tokenizer, texts)
+    for finding in findings:
         if finding.level == SUSPICIOUS:
             say(f"warning: {finding.message}")
+
+    warn_of_accents(tokenizer.strips_accents, tokenizer.path, texts)
+
+
+def warn_of_accents(strips: bool, path: str, texts: list[str]) -> None:
+    """Warns if too many characters of texts are lost with the accents.
+
+    In Hindi and Thai these are vowels; in German they make another word.
+
+    Args:
+        strips: whether accents are stripped.
+        path: the vocabulary or the corpus, for the message.
+        texts: a sample.
+    """
+    if not strips:
+        return
+    sample = "".join(text[:_FIRST] for text in texts)
+    kinds = map(unicodedata.category, unicodedata.normalize("NFD", sample))
+    stripped = list(kinds).count("Mn")
+    if stripped <= _MOST_STRIPPED * len(sample):
+        return
+
+    warning = UserError(
+        f"in a sample of {len(texts):,} texts, "
+        f"{stripped / len(sample):.1%} of the characters are vowel signs, "
+        "umlauts or accents that are stripped",
+        path=path,
+        expected=f"at most {_MOST_STRIPPED:.1%}",
+        fix="pass --nostrip_accents, from create_vocab.py on; or use a cased "
+        "model",
+    )
+    say(f"warning: {warning}")
 
 
 def is_too_long(token: str) -> bool:

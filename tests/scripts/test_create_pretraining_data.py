@@ -1,5 +1,6 @@
 """create_pretraining_data from text to shards."""
 
+import gzip
 import hashlib
 import json
 import os
@@ -253,6 +254,18 @@ def test_a_corpus_that_looks_wrong_is_reported(create, folder):
     warning = "warning: 1.0 lines per document, 100% of the pairs are random "
     assert warning in err and "run prepare_corpus.py first" in err
     assert "100.0% random next" in out
+
+
+@pytest.mark.parametrize(
+    ("flag", "count"), [("--strip_accents", 1), ("--nostrip_accents", 0)]
+)
+def test_accents_that_are_stripped_are_warned_of(create, folder, flag, count):
+    """Of two languages, only the second has them."""
+    hindi = "हिन्दी में\nthe cat .\n\n" * 13
+    (folder / "hindi.gz").write_bytes(gzip.compress(hindi.encode()))
+    files = f"en={folder}/corpus.txt,hi={folder}/hindi.gz"
+    _, _, err = create("out", flag, input_file=files)
+    assert err.count("vowel signs") == err.count("--nostrip_acc") == count
 
 
 def test_statistics_stand_in_the_manifest(create):

@@ -58,6 +58,7 @@ def test_casing(run_script, tmp_path, flag, word):
     vocab = vocabulary.read_vocabulary(str(output))
     assert word in vocab
     assert "[unused98]" in vocab
+    assert err.count("--nostrip_accents") == (word == "uber")
 
 
 @pytest.fixture

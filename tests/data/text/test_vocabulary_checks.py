@@ -98,6 +98,39 @@ def test_the_vocabulary_of_the_records_is_another(tmp_path):
     )
 
 
+STRIPPED = (
+    "warning: v: in a sample of {} texts, {} of the characters are vowel "
+    "signs, umlauts or accents that are stripped; expected at most 0.3%; pass "
+    "--nostrip_accents, from create_vocab.py on; or use a cased model"
+)
+
+
+@pytest.mark.parametrize(
+    ("casing", "texts", "line"),
+    [
+        ((True, None), ["हिन्दी में"] * 3, STRIPPED.format(3, "30.0%")),
+        ((True, None), ["ที่นี่ยังมี"], STRIPPED.format(1, "54.5%")),
+        ((True, None), ["Über", "schöne T"], STRIPPED.format(2, "16.7%")),
+        ((False, True), ["U\u0308ber schone"], STRIPPED.format(1, "8.3%")),
+        ((True, None), ["café " + 395 * "a"], None),
+        ((True, None), ["的 the 한국어"], None),
+        ((True, None), [*["the"] * 1000, "हिन्दी"], None),
+        ((True, None), ["the" * 1000 + "हिन्दी"], None),
+        ((True, False), ["हिन्दी में"], None),
+        ((False, None), ["हिन्दी में"], None),
+    ],
+)
+def test_characters_that_are_stripped_are_warned_of(
+    monkeypatch, casing, texts, line
+):
+    tokenizer = Tokenizer("v", *casing, tokens=LOWER)
+    logged = []
+    monkeypatch.setattr(vocabulary_checks, "say", logged.append)
+    vocabulary_checks.warn(tokenizer, texts=iter(texts))
+    found = [text for text in logged if "accents" in text]
+    assert found == ([line] if line else [])
+
+
 @pytest.mark.parametrize(
     ("token", "message"),
     [
