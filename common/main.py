@@ -1,12 +1,16 @@
 """Entry point of scripts: one-line error messages and exit codes."""
 
+import errno
 import os
 import select
 import sys
 from collections.abc import Callable
 
 from bert.common import packages, storage, tensorflow_log
-from bert.common.progress import say
+from bert.common.errors import UserError
+from bert.common.progress import drop_writes, say
+
+_STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error"}
 
 
 def run(
@@ -31,17 +35,17 @@ def run(
         if a package that the script needs is missing; 75 if shared storage
         does not answer, 130 after Ctrl-C.
     """
+    closed = _open_closed()
     # Else TensorFlow's notes on missing devices would bury our messages.
     tensorflow_log.hold_back_import(lambda: say("loading TensorFlow ..."))
     try:
-        code = main(argv) or 0
-        if sys.stdout:
-            sys.stdout.flush()
+        code = _exit_code(main, argv)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         code = 130
-    except SystemExit as end:
-        code = end.code or 0
     except Exception as error:
+        if closed and getattr(error, "errno", None) == errno.EBADF:
+            error = UserError(f"standard {' and '.join(closed)} closed")
         error = (
             storage.as_storage_error(error)
             or storage.as_user_error(error)
@@ -55,11 +59,38 @@ def run(
             output = select.poll()
             output.register(1, 0)  # for errors only
             if output.poll(0):  # its reader has gone, as that of `| head`
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                drop_writes(1)
                 return leave(0)
         if code is None:
             raise
+        try:
+            sys.stdout.flush()
+        except OSError:  # at its end Python would fail again, with its own code
+            drop_writes(1)
         say(f"error: {error}")
         # Before the error's objects are freed, for which TensorFlow would wait.
         return leave(code)
     return leave(code)
+
+
+def _exit_code(main: Callable[[list[str]], int | None], argv: list[str]) -> int:
+    try:
+        return main(argv) or 0
+    except SystemExit as end:
+        return end.code or 0
+
+
+def _open_closed() -> list[str]:
+    """Opens the standard streams that are closed, and returns their names.
+
+    Else the next file would take the number of one, and what is printed would
+    end in that file. To read the input or to print is still an error; what is
+    said gets lost.
+    """
+    closed = [name for name in _STREAMS if getattr(sys, name) is None]
+    for name in closed:  # each gets the lowest number that is free: its own
+        access = os.O_RDONLY if name == "stdout" else os.O_WRONLY
+        handle = os.open(os.devnull, access)
+        os.set_inheritable(handle, True)
+        setattr(sys, name, os.fdopen(handle, "r" if name == "stdin" else "w"))
+    return [_STREAMS[name] for name in closed]

@@ -1,5 +1,6 @@
 """Progress of work: a bar on a terminal, else a line every ten seconds."""
 
+import os
 import shutil
 import sys
 import time
@@ -93,4 +94,14 @@ def say(message: str) -> None:
     """Prints one line to standard error, over a bar if there is one."""
     message = "\n".join(map(printable, message.split("\n")))
     line = f"{_CLEAR * on_terminal()}{message}\n"  # whole, also of a thread
-    print(line, end="", file=sys.stderr, flush=True)
+    try:
+        print(line, end="", file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError:  # a full disk: the work goes on without its log
+        drop_writes(2)
+
+
+def drop_writes(stream: int) -> None:
+    """Drops all that is written to a stream, 1 or 2, from now on."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

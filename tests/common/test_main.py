@@ -41,3 +41,57 @@ def test_another_pipe_that_breaks_is_an_error():
 
     with pytest.raises(BrokenPipeError):
         main.run(fail, [])
+
+
+READING = """
+import os, sys
+from bert.common import errors, main, tensorflow_log
+from bert.common.progress import say
+
+def run(argv):
+    say("starts")
+    assert os.open(os.devnull, os.O_RDONLY) > 2
+    with tensorflow_log.held_back():
+        print(sys.stdin.buffer.read1(9))
+    if "--help" in argv:
+        sys.exit()
+    if argv:
+        raise errors.UserError("a mistake")
+
+sys.exit(main.run(run, sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("streams", "code", "out", "err"),
+    [
+        ("<&-", 2, "", "starts\nerror: standard input closed\n"),
+        (">&-", 2, "", "starts\nerror: standard output closed\n"),
+        ("--help >&-", 2, "", "starts\nerror: standard output closed\n"),
+        ("<&- >&-", 2, "", "starts\nerror: standard input and output closed\n"),
+        ("2>&-", 0, "b'a'\n", ""),
+        ("mistake 2>&-", 2, "b'a'\n", ""),
+        ("2>/dev/full", 0, "b'a'\n", ""),
+        ("mistake 2>/dev/full", 2, "b'a'\n", ""),
+        (
+            ">/dev/full",
+            2,
+            "",
+            "starts\nerror: cannot be read or written: No space",
+        ),
+        ("<&- >&- 2>&-", 2, "", ""),
+    ],
+)
+def test_streams_that_are_closed_or_full_end_in_one_line(
+    streams, code, out, err
+):
+    shell = f'printf a | {{ "$0" -c "$1" {streams}; }}'
+    found = subprocess.run(
+        ["sh", "-c", shell, sys.executable, READING],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert (found.returncode, found.stdout) == (code, out)
+    assert found.stderr.startswith(err)
+    assert found.stderr.count("\n") == err.rstrip("\n").count("\n") + bool(err)
