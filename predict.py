@@ -2,6 +2,11 @@
 
     python predict.py --model=export --input_file=lines.txt
     python predict.py --model=export < lines.txt
+    python predict.py --model=export --input_file=table.csv \\
+        --text_column=subject --id_column=id
+
+A table is .csv, .tsv or .parquet: an answer for each row, with its id. Of lines
+of JSON, in .jsonl or with --json, an answer repeats the keys that are no text.
 
 Tabs separate the texts of a line, including each choice:
 
@@ -19,9 +24,11 @@ another program can keep this one open and send it one line at a time.
 """
 
 import sys
+from collections.abc import Iterator
 
 from bert.common import flags, storage
 from bert.common import main as common_main
+from bert.common.formats import json_files
 from bert.common.progress import say
 from bert.serving import answer_lines, asking
 from bert.serving.asking import Settings
@@ -35,22 +42,29 @@ def main(argv: list[str]) -> None:
     from bert.training import distribution
 
     say(distribution.describe(distribution.make_strategy("one_device")))
-    path = settings.input_file
+    source = settings.input_file or answer_lines.STDIN
     printer = answer_lines.AnswerPrinter(
-        model,
-        settings.json,
-        settings.batch_size,
-        settings.strict,
-        path or answer_lines.STDIN,
+        model, settings.batch_size, settings.strict, source
     )
-    if not path and sys.stdin.isatty():
+    if not settings.input_file and sys.stdin.isatty():
         say(f"reading {', '.join(model.inputs)}, separated by tabs; ^D ends")
-    opened = storage.open_file(path, "rb") if path else sys.stdin.buffer
-    with opened as stream:
-        for lines in answer_lines.read_lines(stream):
-            printer.print_answers(lines)
+    for examples in _read(settings, model, source):
+        printer.print_answers(examples)
     for line in printer.notes():
         say(line)
+
+
+def _read(
+    settings: Settings, model: asking.ServedModel, source: str
+) -> Iterator[list[answer_lines.Example]]:
+    if settings.reads_table:
+        yield from answer_lines.read_table(settings, model)
+        return
+    path = settings.input_file
+    is_json = settings.json or json_files.is_json(path or "")
+    opened = storage.open_file(path, "rb") if path else sys.stdin.buffer
+    with opened as stream:
+        yield from answer_lines.read_examples(stream, model, is_json, source)
 
 
 if __name__ == "__main__":

@@ -100,6 +100,51 @@ def is_csv(path: str) -> bool:
     return path.removesuffix(".gz").endswith(".csv")
 
 
+def is_table(path: str) -> bool:
+    """Returns whether the rows of a file have columns, by its name."""
+    is_text = path.removesuffix(".gz").endswith((".csv", ".tsv"))
+    return is_text or parquet_files.is_parquet(path)
+
+
+def column_of(given: str | None) -> Column | None:
+    """The value of a flag as a column: digits are its number."""
+    if given is None or not given.removeprefix("-").isdecimal():
+        return given
+    return int(given)
+
+
+def delimiter_of(given: str | None) -> str | None:
+    """The delimiter of fields; `\\t` means a tab, which is hard to type.
+
+    Raises:
+        UserError: it cannot stand between two fields.
+    """
+    if given is None:
+        return None
+    delimiter = given.replace("\\t", "\t")
+    if not delimiter or set(delimiter) & set('"\r\n'):
+        raise UserError(
+            f"--delimiter={given!r}",
+            expected="characters between two fields, such as ';'",
+        )
+    return delimiter
+
+
+def text_of(value, what: str) -> str:
+    """A value of a row as text; also a number of a file with types.
+
+    Raises:
+        UserError: it is neither, or NaN, as pandas writes a missing cell.
+    """
+    if isinstance(value, str):
+        return value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and value == value:
+        return str(value)
+    shown = "null" if value is None else repr(value)
+    raise UserError(f"the {what} is {shown}", expected="a string")
+
+
 def first_few(lines: list[int]) -> str:
     """Formats line numbers for a message."""
     return ", ".join(map(str, lines[:5])) + ", ..." * (len(lines) > 5)
@@ -165,6 +210,10 @@ def _split(path: str, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
 
 def _csv_rows(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yields the rows of a CSV file; quoted fields may span lines."""
+    if len(delimiter) > 1:
+        raise UserError(
+            f"--delimiter={delimiter!r}", expected=f"one character for {path}"
+        )
     csv.field_size_limit(_MAX_CHARACTERS)
     texts = (text for _, text in _lines(path))
     reader = csv.reader(texts, delimiter=delimiter, strict=True)

@@ -1,23 +1,41 @@
-"""Answers to lines of text or JSON, as lines of JSON.
+"""Answers to lines of text or JSON, or rows of a table, as lines of JSON.
 
-read_lines -> lines -> AnswerPrinter.print_answers
+read_examples or read_table -> examples -> AnswerPrinter.print_answers
 """
 
 import functools
+import itertools
 import json
 import sys
 from collections.abc import Iterator
-from typing import Annotated, TypedDict
+from typing import Annotated, NamedTuple, TypedDict
 
 import msgspec
 
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.common.formats import json_files
+from bert.data import tables
 from bert.serving import asking
 
 STDIN = "stdin"  # in messages
 _CHUNK = 1 << 18  # maximum number of bytes read at once
+_ROWS = 1024  # of a table, likewise
+
+
+class Example(NamedTuple):
+    """A line, or a row, to answer.
+
+    Attributes:
+        line: line number, from 1.
+        fields: a text for each input of the model, a list of texts for
+            choices; or the error in the line.
+        kept: name -> value of what its answer repeats.
+    """
+
+    line: int
+    fields: list | UserError
+    kept: dict
 
 
 def read_lines(stream) -> Iterator[list[bytes]]:
@@ -43,13 +61,101 @@ def read_lines(stream) -> Iterator[list[bytes]]:
         yield [rest]
 
 
+def read_examples(
+    stream, model: asking.ServedModel, is_json: bool, source: str = STDIN
+) -> Iterator[list[Example]]:
+    """Yields all available lines as examples, as soon as there are any.
+
+    Args:
+        stream: of bytes.
+        model, is_json, source: as for `fields_of`.
+    """
+    numbers = itertools.count(1)
+    for lines in read_lines(stream):
+        examples = []
+        for line, number in zip(lines, numbers):
+            try:
+                parsed = fields_of(line, number, model, is_json, source)
+                examples.append(Example(number, *parsed))
+            except UserError as error:
+                examples.append(Example(number, error, {}))
+        yield examples
+
+
+def read_table(
+    settings: asking.Settings, model: asking.ServedModel
+) -> Iterator[list[Example]]:
+    """Yields the rows of a table as examples, many at a time.
+
+    Raises:
+        UserError: the columns of the texts are unknown, or the file is
+            damaged.
+    """
+    rows = _rows(settings, model)
+    while examples := [*itertools.islice(rows, _ROWS)]:
+        yield examples
+
+
+def _rows(
+    settings: asking.Settings, model: asking.ServedModel
+) -> Iterator[Example]:
+    path, inputs = settings.input_file, model.inputs
+    if model.has_choices:
+        raise UserError(
+            "choices in a table", path=path, fix="pass lines of JSON, by --json"
+        )
+    given = settings.text_column, settings.text_b_column
+    texts = [tables.column_of(x) for x in given if x is not None]
+    if texts and len(texts) != len(inputs):
+        raise UserError(
+            f"{len(texts)} columns of texts",
+            expected=f"{len(inputs)}, for {', '.join(inputs)}",
+            fix="pass --text_column, and --text_b_column for the second",
+        )
+    ids = [tables.column_of(x) for x in [settings.id_column] if x is not None]
+
+    def choose(names: list[str]) -> list[tables.Column]:
+        if not texts and not set(inputs) <= set(names):
+            raise UserError(
+                f"no columns of these names: {', '.join(inputs)}",
+                path=path,
+                expected=f"some of {', '.join(names[:20])}",
+                fix="pass --text_column, by name or number from 0, or "
+                "--delimiter",
+            )
+        return (texts or inputs) + ids
+
+    header = any(isinstance(x, str) for x in (texts or inputs) + ids)
+    delimiter, broken = tables.delimiter_of(settings.delimiter), []
+    for row in tables.rows(path, choose, header, broken, delimiter):
+        yield from _broken(broken, path)
+        try:
+            with json_files.reported(path, line=row.line):
+                fields = [*map(tables.text_of, row.values, inputs)]
+        except UserError as error:
+            fields = error
+        names = row.values[len(inputs) :]
+        is_plain = (str, int, type(None))
+        names = [x if isinstance(x, is_plain) else str(x) for x in names]
+        yield Example(row.line, fields, dict(zip(["id"], names)))
+    yield from _broken(broken, path)
+
+
+def _broken(lines: list[int], path: str) -> Iterator[Example]:
+    """Examples of rows without columns; empties the list of them."""
+    while lines:
+        line = lines.pop(0)
+        found = "too few or too many columns"
+        yield Example(line, UserError(found, path=path, line=line), {})
+
+
 def fields_of(
     line: bytes,
     number: int,
     model: asking.ServedModel,
     is_json: bool,
     source: str = STDIN,
-) -> list:
+) -> tuple[list, dict]:
     """Parses the texts of a line.
 
     Args:
@@ -60,7 +166,8 @@ def fields_of(
         source: name of the input, for messages.
 
     Returns:
-        a text for each input of the model; a list of texts for choices.
+        a text for each input of the model, a list of texts for choices; and
+        what a JSON object has besides.
 
     Raises:
         UserError: if the line is not valid.
@@ -82,15 +189,16 @@ def fields_of(
             )
         if model.has_choices:
             fields[count - 1 :] = [fields[count - 1 :]]
-        return fields
+        return fields, {}
     expected = f"an object with strings: {', '.join(model.inputs)}"
     if model.has_choices:
         expected += ", the last a list of strings"
     with json_files.reported(source, expected, line=number):
-        found = json_files.decode(
-            text, _line_type(tuple(model.inputs), model.has_choices)
-        )
-    return [found[name] for name in model.inputs]
+        found = json_files.decode(text, dict)
+        kind = _line_type(tuple(model.inputs), model.has_choices)
+        texts = msgspec.convert(found, kind)
+    kept = {name: x for name, x in found.items() if name not in texts}
+    return [texts[name] for name in model.inputs], kept
 
 
 @functools.cache
@@ -102,14 +210,19 @@ def _line_type(names: tuple[str, ...], has_choices: bool) -> type:
     return TypedDict("Line", kinds)
 
 
-def to_json(found: dict, number: int, source: str = STDIN) -> str:
+def to_json(
+    found: dict, number: int, source: str = STDIN, kept: dict | None = None
+) -> str:
     """Formats an answer, to line `number` of `source`, as JSON.
+
+    What is `kept` of the line stands before it.
 
     Raises:
         UserError: if it contains a number that is not finite.
     """
     try:
-        return json.dumps(found, ensure_ascii=False, allow_nan=False)
+        whole = (kept or {}) | found
+        return json.dumps(whole, ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError):
         raise UserError(
             f"the answer is {json.dumps(found, default=str)[:60]}",
@@ -121,11 +234,10 @@ def to_json(found: dict, number: int, source: str = STDIN) -> str:
 
 
 class AnswerPrinter:
-    """Prints the answer to each line, or the error in the line.
+    """Prints the answer to each example, or the error in its line.
 
     Args:
         model: the model to call.
-        is_json: whether lines are JSON objects.
         batch_size: maximum number of lines of a batch.
         strict: whether to raise the first error instead of printing it.
         source: name of the input, for messages.
@@ -136,54 +248,49 @@ class AnswerPrinter:
         empty: number of lines without a text.
         cut: number of lines that are longer than the model's sequences.
         max_seq_length: maximum number of tokens of these; 0 if unknown.
+        replaced: names of what lines and their answers have, in order.
     """
 
     def __init__(
         self,
         model: asking.ServedModel,
-        is_json: bool,
         batch_size: int,
         strict: bool,
         source: str = STDIN,
     ):
-        self._model, self._is_json, self._source = model, is_json, source
+        self._model, self._source = model, source
         self._batch_size, self._strict = batch_size, strict
         self.count = self.errors = self.empty = self.cut = 0
         self.max_seq_length = 0
+        self.replaced: dict[str, None] = {}
 
-    def print_answers(self, lines: list[bytes]) -> None:
-        """Answers the next lines.
+    def print_answers(self, examples: list[Example]) -> None:
+        """Answers the next examples.
 
         Raises:
             UserError: with `strict`, after the answers to the lines before.
         """
-        found: list = []  # fields or error of each line
-        first = self.count + 1
-        for number, line in enumerate(lines, first):
-            try:
-                fields = fields_of(
-                    line, number, self._model, self._is_json, self._source
-                )
-                found.append(fields)
-            except UserError as error:
-                found.append(error)
-                if self._strict:
-                    break
-        self.count += len(found)
-        valid = [x for x in found if not isinstance(x, UserError)]
+        self.count += len(examples)
+        is_error = [isinstance(x.fields, UserError) for x in examples]
+        if self._strict and any(is_error):
+            examples = examples[: is_error.index(True) + 1]
+        fields = [x.fields for x in examples]
+        valid = [x for x in fields if not isinstance(x, UserError)]
         self._count_lengths(valid)
         answers = iter(asking.answer(self._model, valid, self._batch_size))
-        for number, fields in enumerate(found, first):
+        for number, fields, kept in examples:
             try:
                 if isinstance(fields, UserError):
                     raise fields
-                print(to_json(next(answers), number, self._source))
+                answer = next(answers)
+                self.replaced |= dict.fromkeys(x for x in kept if x in answer)
+                print(to_json(answer, number, self._source, kept))
             except UserError as error:
                 if self._strict:
                     raise
                 self.errors += 1
                 message = str(error).removeprefix(f"{self._source}:{number}: ")
-                failure = {"error": message, "line": number}
+                failure = kept | {"error": message, "line": number}
                 print(json.dumps(failure, ensure_ascii=False))
         sys.stdout.flush()
 
@@ -204,6 +311,11 @@ class AnswerPrinter:
             found.append(
                 f"note: lines longer than the model's {self.max_seq_length:,} "
                 f"tokens, which were cut: {self.cut:,} of {self.count:,}"
+            )
+        if self.replaced:
+            found.append(
+                "note: of the lines, what the answers have by the same name "
+                f"is not repeated: {', '.join(self.replaced)}"
             )
         return found
 

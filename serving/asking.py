@@ -12,8 +12,9 @@ import numpy as np
 
 from bert.common import storage, tensorflow_log
 from bert.common.errors import UserError
-from bert.common.flags import flag
+from bert.common.flags import RARE, flag
 from bert.common.progress import say
+from bert.data import tables
 from bert.serving import known_exports
 
 _RECORDS = "examples"  # an input of serialized records, not of text
@@ -51,7 +52,24 @@ class Settings:
         "runs it as a program.",
     )
     input_file: str | None = flag(
-        None, "One text per line. Default: standard input.", path=True
+        None,
+        "One text per line, JSON lines (.jsonl) or a table (.csv, .tsv, "
+        ".parquet). Default: standard input.",
+        path=True,
+    )
+    text_column: str | None = flag(
+        None,
+        "Table: column of the text, by name or number from 0; default: named "
+        "like the input of the model.",
+    )
+    text_b_column: str | None = flag(None, "Table: column of the second text.")
+    id_column: str | None = flag(
+        None, "Table: column of the ids in the answers."
+    )
+    delimiter: str | None = flag(
+        None,
+        "Table: delimiter of fields; default: .csv a comma, else tabs.",
+        topic=RARE,
     )
     signature: str = flag(
         "serving_default", "Signature to call; all its inputs must be text."
@@ -68,6 +86,14 @@ class Settings:
     strict: bool = flag(
         False, "Exit with code 2 at the first line that cannot be answered."
     )
+
+    @property
+    def reads_table(self) -> bool:
+        """Whether the input has columns; one of JSON lines may have them."""
+        names = self.text_column, self.text_b_column, self.id_column
+        return names != (None, None, None) or tables.is_table(
+            self.input_file or ""
+        )
 
     def check(self) -> None:
         """Checks the folder of the model, and the input file.
@@ -90,6 +116,10 @@ class Settings:
                 path=self.model,
                 fix="loading a SavedModel runs it as a program: if you trust "
                 "its source, pass --trust_model; doctor.py --model examines it",
+            )
+        if self.reads_table and not self.input_file:
+            raise UserError(
+                "columns of standard input", fix="pass --input_file"
             )
         if self.input_file and not storage.is_file(
             storage.regular(self.input_file)

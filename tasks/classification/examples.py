@@ -152,9 +152,9 @@ def read(file: File) -> Table:
             continue
         with json_files.reported(file.path, line=line):
             example = TextExample(
-                _text(fields.get("id", len(examples)), "id"),
-                _text(fields["text"], "text"),
-                _text(fields.get("text_b", ""), "text_b"),
+                tables.text_of(fields.get("id", len(examples)), "id"),
+                tables.text_of(fields["text"], "text"),
+                tables.text_of(fields.get("text_b", ""), "text_b"),
                 fields.get("label"),
                 line,
             )
@@ -373,16 +373,6 @@ def _each(table: Table, function: Callable[[TextExample], list]) -> list:
     return results
 
 
-def _text(value, what: str) -> str:
-    """A field as text; also a number of a file with types."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    shown = "null" if value is None else repr(value)
-    raise UserError(f"the {what} is {shown}", expected="a string")
-
-
 def _names(field, labels: Labels) -> list[str]:
     """Names of the labels in a field."""
     values = [field]
@@ -400,7 +390,7 @@ def _names(field, labels: Labels) -> list[str]:
     names = []
     for value in values:
         name = str(value).lower() if isinstance(value, bool) else value
-        name = _text(name, "label").strip()
+        name = tables.text_of(name, "label").strip()
         if not name:
             raise UserError("no label")
         names.append(dict(labels.aliases).get(name, name))

@@ -200,7 +200,7 @@ def _own_task(settings: Settings) -> ClassificationTask:
     if len(set(names)) != len(names):
         raise UserError("duplicate label in --labels", expected="each one once")
     text, text_b, label, key = map(
-        _column,
+        tables.column_of,
         (own.text_column, own.text_b_column, own.label_column, own.id_column),
     )
     header = own.header
@@ -209,7 +209,7 @@ def _own_task(settings: Settings) -> ClassificationTask:
     kind = CLASSES
     if own.multi_label or own.regression:
         kind = MULTI_LABEL if own.multi_label else REGRESSION
-    delimiter = _delimiter(own.delimiter)
+    delimiter = tables.delimiter_of(own.delimiter)
     paths = {split: _own_path(settings, split) for split in _splits(settings)}
     labelled = {path for split, path in paths.items() if split != TEST}
     if labelled and label is None:
@@ -218,11 +218,6 @@ def _own_task(settings: Settings) -> ClassificationTask:
         )
     files = {}
     for split, path in paths.items():
-        if tables.is_csv(path) and len(delimiter or ",") > 1:
-            raise UserError(
-                f"--delimiter={delimiter!r}",
-                expected=f"one character for {path}",
-            )
         file = File(
             path,
             text,
@@ -256,25 +251,6 @@ def _lines(file: File) -> File:
         return file
     say(f"{file.path}: each line is a text")
     return File(file.path, 0, header=False, delimiter="\n")
-
-
-def _delimiter(given: str | None) -> str | None:
-    """The delimiter of fields; `\\t` means a tab, which is hard to type."""
-    if given is None:
-        return None
-    delimiter = given.replace("\\t", "\t")
-    if not delimiter or set(delimiter) & set('"\r\n'):
-        raise UserError(
-            f"--delimiter={given!r}",
-            expected="characters between two fields, such as ';'",
-        )
-    return delimiter
-
-
-def _column(text: str | None) -> tables.Column | None:
-    if text is None or not text.removeprefix("-").isdecimal():
-        return text
-    return int(text)
 
 
 def _own_path(settings: Settings, split: str) -> str:

@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow
 import pytest
 import tensorflow as tf
+from pyarrow import parquet
 
 import predict
 from bert.common import text_lines
@@ -56,7 +58,7 @@ def test_each_line_has_its_answer_at_any_batch_size(single, ask, batch_size):
         np.testing.assert_allclose(
             list(found["probabilities"].values()),
             expected["probabilities"].numpy()[0],
-            atol=2e-6,
+            atol=1e-5,
         )
     assert len({tuple(x["probabilities"].values()) for x in answers}) > 4
 
@@ -98,14 +100,19 @@ MIXED += [b'{"text": "333"}', b'{"text": "\xe9"}', b'{"text": "55555"}']
 MIXED += [b'{"text": "\\ud83d\\ude00"}', b'{"text": "' + b"4" * 97 + b'"}']
 
 
+def examples_of(lines: list[bytes]) -> list[answer_lines.Example]:
+    stream = io.BytesIO(b"\n".join(lines))
+    read = answer_lines.read_examples(stream, LENGTHS, is_json=True)
+    return [example for some in read for example in some]
+
+
 def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
     monkeypatch.setattr(asking, "answer", half)
     monkeypatch.setattr(text_lines, "LONGEST_LINE", 89)
-    printer = answer_lines.AnswerPrinter(
-        LENGTHS, is_json=True, batch_size=2, strict=False
-    )
-    printer.print_answers(MIXED[:2])
-    printer.print_answers(MIXED[2:])
+    printer = answer_lines.AnswerPrinter(LENGTHS, batch_size=2, strict=False)
+    examples = examples_of(MIXED)
+    printer.print_answers(examples[:2])
+    printer.print_answers(examples[2:])
     lines = capsys.readouterr().out.splitlines()
     found = [json.loads(x, parse_constant=pytest.fail) for x in lines]
     wrong = {
@@ -129,12 +136,10 @@ def test_a_bad_line_is_answered_by_its_error(monkeypatch, capsys):
 @pytest.mark.parametrize("bad", [1, 3, 4])
 def test_strict_ends_at_the_first_bad_line(monkeypatch, capsys, bad):
     monkeypatch.setattr(asking, "answer", half)
-    printer = answer_lines.AnswerPrinter(
-        LENGTHS, is_json=True, batch_size=2, strict=True
-    )
+    printer = answer_lines.AnswerPrinter(LENGTHS, batch_size=2, strict=True)
     lines = [MIXED[0], MIXED[2], MIXED[bad], MIXED[1]]
     with pytest.raises(UserError, match="^stdin:3: "):
-        printer.print_answers(lines)
+        printer.print_answers(examples_of(lines))
     assert capsys.readouterr().out == '{"value": [1.0]}\n{"value": [2.0]}\n'
 
 
@@ -182,6 +187,114 @@ def test_a_file_is_read_instead_of_standard_input(single, ask, tmp_path):
     assert f"{tmp_path}: is a folder; check --input_file" in err
 
 
+TABLE = "id,subject,label,text\n"
+TABLE += 'm1,a tree,ham,"the cat\nsees, a dog"\nm2,zzz,spam\nm3,bird,ham,zzz\n'
+COLUMNS = ["--text_column=subject", "--id_column=id"]
+NAMED = "no columns of these names: text; expected some of "
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "found"),
+    [
+        ("t.csv", [], [("the cat\nsees, a dog", None), 4, ("zzz", None)]),
+        ("t.csv", COLUMNS, [("a tree", "m1"), 4, ("bird", "m3")]),
+        ("t.tsv", COLUMNS, [("a tree", "m1"), 4, ("bird", "m3")]),
+        (
+            "t.csv",
+            ["--text_column=-1", "--id_column=0"],
+            [("text", "id"), ("the cat\nsees, a dog", "m1"), 4, ("zzz", "m3")],
+        ),
+        (
+            "t.txt",
+            ["--delimiter=,", "--text_column=subject"],
+            [("a tree", None)],
+        ),
+        ("t.jsonl", COLUMNS, [("a tree", "m1"), ("bird", 3)]),
+        ("t.parquet", COLUMNS, [("a tree", "m1"), 2, ("bird", "m3")]),
+    ],
+)
+def test_a_row_of_a_table_is_one_answer_with_its_id(
+    single, ask, tmp_path, name, words, found
+):
+    """None is a text without an id; a number, the line of an error."""
+    path = tmp_path / name
+    text = TABLE
+    if name == "t.tsv":
+        text = text.replace('"the cat\nsees, a dog"', "x").replace(",", "\t")
+        found = [3 if x == 4 else x for x in found]
+    if name == "t.txt":
+        text = "subject,text\na tree,b\n"
+    if name == "t.jsonl":
+        rows = [{"subject": "a tree", "id": "m1"}, {"subject": "bird", "id": 3}]
+        text = "\n".join(map(json.dumps, rows))
+    path.write_text(text)
+    if name == "t.parquet":
+        parquet.write_table(
+            pyarrow.table(
+                {"id": ["m1", "m2", "m3"], "subject": ["a tree", None, "bird"]}
+            ),
+            path,
+        )
+    code, answers, _ = ask(single, b"no", *words, input_file=path)
+    lines = [json.dumps({"text": x[0]}) for x in found if isinstance(x, tuple)]
+    _, bare, _ = ask(single, "\n".join(lines).encode(), "--json")
+    bare = iter(bare)
+    assert code == 0 and len(answers) == len(found)
+    for answer, expected in zip(answers, found):
+        if isinstance(expected, int):
+            assert answer["line"] == expected and "error" in answer
+            continue
+        assert answer.get("id") == expected[1]
+        assert answer["label"] == next(bare)["label"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words", "found"),
+    [
+        ("t.csv", "id,body\n1,a\n", [], f"{NAMED}id, body; pass --text_column"),
+        ("t.tsv", "a tree\n", [], f"{NAMED}a tree; pass --text_column"),
+        ("t.csv", "id;text\n", [], f"{NAMED}id;text; pass --text_column"),
+        ("t.csv", "a\n", ["--text_column=b"], "no column 'b'"),
+        ("t.csv", "a\n", ["--delimiter=ab"], "expected one character"),
+        (
+            "t.csv",
+            "a\n",
+            ["--text_column=0", "--text_b_column=0"],
+            "expected 1",
+        ),
+        ("", "", ["--text_column=0"], "columns of standard input"),
+    ],
+)
+def test_a_table_of_unknown_columns_is_one_line(
+    single, ask, tmp_path, name, content, words, found
+):
+    path = tmp_path / name
+    named = {"input_file": path} if name else {}
+    if name:
+        path.write_text(content)
+    code, answers, err = ask(single, b"", *words, **named)
+    assert (code, answers) == (2, [])
+    assert found in err.splitlines()[-1]
+
+
+def test_a_table_of_pairs_and_json_with_other_keys(pair, ask, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("text_b,text,n\nfish,a tree,7\n")
+    _, by_name, _ = ask(pair, b"no", input_file=path)
+    words = ["--text_column=1", "--text_b_column=0", "--id_column=n"]
+    _, by_number, _ = ask(pair, b"no", *words, input_file=path)
+    path = tmp_path / "t.jsonl"
+    row = {"n": [7], "label": "x", "text": "a tree", "text_b": "fish"}
+    path.write_text(json.dumps(row) + '\n{"n": 8}')
+    code, (answer, error), err = ask(pair, b"no", input_file=path)
+    assert code == 0
+    assert list(answer) == ["n", "label", "probabilities"]
+    assert answer == {"n": [7]} | by_name[0]
+    assert by_number == [{"id": "7"} | by_name[0]]
+    assert "required field `text`" in error["error"] and error["line"] == 2
+    assert "by the same name is not repeated: label" in err
+
+
 CHOOSER = asking.ServedModel(lambda x: {}, ["context", "choices"], True)
 
 
@@ -193,7 +306,7 @@ CHOOSER = asking.ServedModel(lambda x: {}, ["context", "choices"], True)
     ],
 )
 def test_choices_are_all_fields_that_are_left(line, is_json, fields):
-    assert answer_lines.fields_of(line, 1, CHOOSER, is_json) == fields
+    assert answer_lines.fields_of(line, 1, CHOOSER, is_json) == (fields, {})
 
 
 @pytest.mark.parametrize(
