@@ -3,7 +3,8 @@
     python serve.py --model=mails
     curl localhost:8501/v1/models/mails:predict -d '{"instances": ["a text"]}'
 
---model is the folder around the versions: of mails/1 and mails/2, 2 is served.
+--model is the folder around the versions: of mails/1 and mails/2, 2 is served,
+or 1 if 2 is damaged.
 Requests that arrive together share a batch; one that fails, fails alone. Limits
 end in an answer with status 413 or 503. /healthz and /metrics describe the
 server. SIGTERM ends it after the answers to all requests that it has; a second
@@ -14,6 +15,7 @@ import sys
 
 from bert.common import flags
 from bert.common import main as common_main
+from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.serving.http.settings import Settings
 
@@ -21,13 +23,22 @@ from bert.serving.http.settings import Settings
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    folder, version = settings.find()
+    versions = settings.find()
+    folder, version = next(versions)
     with settings.listen() as opened:
         from bert.serving.http import servable, server
 
-        say(f"loading {folder} ...")
-        metrics = server.Metrics()
-        model = servable.Servable(folder, settings, metrics.batches.observe)
+        metrics, model = server.Metrics(), None
+        while not model:
+            say(f"loading {folder} ...")
+            try:
+                observe = metrics.batches.observe
+                model = servable.Servable(folder, settings, observe)
+            except UserError as error:
+                folder, version = next(versions, ("", 0))
+                if not folder:
+                    raise
+                say(f"warning: {error}")
         app = server.make_app(model, version, settings, metrics)
         host, port, *_ = opened.getsockname()
         say(

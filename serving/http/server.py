@@ -118,7 +118,11 @@ def make_app(
 
     @app.after_request
     def count(response):
-        metrics.answers.labels(response.status_code).inc()
+        code, request = response.status_code, flask.request
+        metrics.answers.labels(code).inc()
+        if code >= 400:
+            error = response.json["error"]
+            say(f"{request.method} {request.path:.100}: {code} {error:.200}")
         return response
 
     return app
@@ -155,6 +159,15 @@ def _describe(error: Exception) -> tuple[int, str]:
     return 500, "the model failed; see the log of the server"
 
 
+class _Answer(task.WSGITask):
+    """The answer to a request; at the end of the server the last."""
+
+    def build_response_header(self):
+        if self.channel.server.is_over:
+            self.request.headers["CONNECTION"] = "close"
+        return super().build_response_header()
+
+
 class _Refusal(task.ErrorTask):
     """The answer to what is no request, or too large, as JSON."""
 
@@ -164,6 +177,7 @@ class _Refusal(task.ErrorTask):
         self.response_headers.append(("Content-Type", "application/json"))
         self.set_close_on_finish()
         message = error.body if error.code == 400 else error.reason
+        say(f"a request failed: {self.status}")
         body = json.dumps({"error": message}).encode()
         self.content_length = len(body)
         self.write(body)
@@ -178,7 +192,7 @@ class _Connection(channel.HTTPChannel):
             would reset it, and the answer be lost.
     """
 
-    error_task_class = _Refusal
+    task_class, error_task_class = _Answer, _Refusal
     is_ending = False
 
     def handle_read(self):
@@ -198,6 +212,11 @@ class _Connection(channel.HTTPChannel):
         with contextlib.suppress(OSError):  # it may have gone already
             self.socket.shutdown(socket.SHUT_WR)
 
+    def drop(self):
+        """Closes it, with all that it holds."""
+        self.is_ending = True
+        self.handle_close()
+
     def is_used(self) -> bool:
         """Whether it has a request, or an answer that is not sent."""
         return bool(self.request or self.requests or self.total_outbufs_len)
@@ -207,6 +226,8 @@ def run(
     app, opened: socket.socket, settings: Settings, end: threading.Event
 ) -> None:
     """Serves until `end` is set, then answers the requests that have come.
+
+    The end takes no longer than the deadline, whatever the clients do.
 
     Args:
         app: the application.
@@ -228,19 +249,32 @@ def run(
         cleanup_interval=1,
         max_request_body_size=settings.max_request_bytes + 1,
     )
-    server.channel_class = _Connection
+    server.channel_class, server.is_over = _Connection, False
+    connections = server.active_channels
 
     def answer():
         wasyncore.loop(0.1, use_poll=True, map=sockets, count=1)
+        limit = time.time() - _DEADLINE
+        for x in [*connections.values()]:
+            if x.total_outbufs_len and x.last_activity < limit:
+                x.drop()  # its client does not read
 
     while not end.is_set():
         answer()
     wasyncore.dispatcher.close(server)  # the port only
-    connections = server.active_channels
-    while any(x.is_used() for x in connections.values()):
+    answer()  # reads what has come before the end
+    server.is_over = True
+    limit = time.monotonic() + _DEADLINE
+    while time.monotonic() < limit and any(
+        x.is_used() for x in connections.values()
+    ):
+        for x in connections.values():
+            x.will_close |= not (x.is_used() or x.is_ending)
         server.maintenance(time.time())
         answer()
-    server.task_dispatcher.shutdown()
+    for x in [*connections.values()]:
+        x.drop()
+    server.task_dispatcher.shutdown(timeout=1)  # of threads that compute
     wasyncore.close_all(sockets)
 
 

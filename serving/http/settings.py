@@ -3,10 +3,12 @@
 import dataclasses
 import os
 import socket
+from collections.abc import Iterator
 
 from bert.common import extras, storage
 from bert.common.errors import UserError
 from bert.common.flags import flag
+from bert.common.progress import say
 from bert.serving import asking
 
 _NEEDED = ("flask", "prometheus_client", "waitress")
@@ -54,10 +56,13 @@ class Settings:
         """Name of the model in the paths."""
         return os.path.basename(storage.absolute(self.model))
 
-    def find(self) -> tuple[str, int]:
-        """Finds the version to serve.
+    def find(self) -> Iterator[tuple[str, int]]:
+        """Finds the versions to serve, the newest first.
 
-        Returns:
+        Warns of a version that cannot be served, such as one that is being
+        copied, if there are others.
+
+        Yields:
             its folder and number.
 
         Raises:
@@ -68,12 +73,21 @@ class Settings:
             if storage.is_folder(self.model)
             else []
         )
-        versions = [x for x in names if x.isascii() and x.isdecimal()]
-        name = max(versions, key=int, default="")  # zeros may come first
-        folder = os.path.join(self.model, name)
-        asking.Settings(model=folder, trust_model=self.trust_model).check()
-        extras.check("serve", *_NEEDED)
-        return folder, int(name or 1)
+        versions = [x for x in names if x.isascii() and x.isdecimal()] or [""]
+        # Zeros may come first.
+        versions.sort(key=lambda name: int(name or 1), reverse=True)
+        for name in versions:
+            folder = os.path.join(self.model, name)
+            model = asking.Settings(model=folder, trust_model=self.trust_model)
+            try:
+                model.check()
+            except UserError as error:
+                if name == versions[-1]:
+                    raise
+                say(f"warning: {error}; trying the version before it")
+                continue
+            extras.check("serve", *_NEEDED)
+            yield folder, int(name or 1)
 
     def listen(self) -> socket.socket:
         """Opens the port.

@@ -14,9 +14,11 @@ import pytest
 
 import serve
 from bert.common import flags
+from bert.serving import known_exports
+from bert.serving.http import server
 from bert.serving.http.settings import Settings
 from tests.helpers import http_server
-from tests.helpers.classifier_files import write_export
+from tests.helpers.classifier_files import shared_export, write_export
 
 
 def test_a_folder_without_versions_is_named(run_script, tmp_path):
@@ -67,9 +69,33 @@ def test_the_newest_version_is_the_greatest_number(tmp_path):
     for name in ("9", "10", "x11", "12.partial"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "saved_model.pb").touch()
-    assert settings.find() == (str(tmp_path / "10"), 10)
+    assert next(settings.find()) == (str(tmp_path / "10"), 10)
     (tmp_path / "10").rename(tmp_path / "0011")
-    assert settings.find() == (str(tmp_path / "0011"), 11)
+    assert next(settings.find()) == (str(tmp_path / "0011"), 11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "part", ["", "saved_model.pb", "variables/variables.data-00000-of-00001"]
+)
+def test_an_older_version_is_served_where_the_newest_is_half_copied(
+    run_script, tmp_path_factory, tmp_path, monkeypatch, part
+):
+    """The part is copied by half, all but it whole."""
+    export = shared_export(tmp_path_factory)
+    shutil.copytree(export, tmp_path / "mails/3")
+    if part:
+        shutil.copytree(export, tmp_path / "mails/12")
+        os.truncate(tmp_path / "mails/12" / part, 97)
+    else:
+        (tmp_path / "mails/12").mkdir()
+    monkeypatch.setattr(server, "serve", lambda *_: None)
+    monkeypatch.setattr(known_exports, "is_known", lambda _: True)
+    code, _, err = run_script(serve, model=tmp_path / "mails", port=0)
+    assert code == 0
+    (line,) = [x for x in err.splitlines() if x.startswith("warning")]
+    assert line.startswith(f"warning: {tmp_path / 'mails/12'}: ")
+    assert "serving version 3 on" in err.splitlines()[-1]
 
 
 @pytest.mark.long

@@ -74,6 +74,69 @@ def test_the_second_signal_has_its_default_handler(monkeypatch):
     assert handlers == [signal.SIG_DFL] * 2
 
 
+def test_the_end_is_the_last_answer_of_a_connection():
+    """Else clients that keep theirs busy would have answers for ever."""
+    model, has_begun = Stalled(), threading.Event()
+
+    def ask_until_the_end(port):
+        answers = 0
+        client = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            while answers < 20_000:
+                client.request("GET", "/healthz")
+                client.auto_open = 0  # it must not connect again
+                answer = client.getresponse()
+                answer.read()
+                has_begun.set()
+                answers += 1
+        model.may_end.set()
+        return answers
+
+    def ask_once(port):
+        client = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+        client.request("POST", PREDICT, b'{"instances": ["a"]}')
+        answer = client.getresponse()
+        return answer.read(), answer.headers["Connection"]
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        with http_server.running(app_of(model)) as port:
+            answer = pool.submit(ask_once, port)
+            model.started.acquire()
+            answers = pool.submit(ask_until_the_end, port)
+            has_begun.wait()
+        assert answers.result() < 20_000
+        assert answer.result() == (b'{"predictions": ["a"]}', "close")
+
+
+def test_the_end_does_not_wait_for_ever(monkeypatch):
+    monkeypatch.setattr(server, "_DEADLINE", 1)
+    model = Stalled()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with http_server.running(app_of(model)) as port:
+            body = {"instances": ["a"]}
+            answer = pool.submit(http_server.ask, port, PREDICT, body)
+            model.started.acquire()
+        assert isinstance(answer.exception(), http.client.RemoteDisconnected)
+        model.may_end.set()
+
+
+def test_a_client_that_does_not_read_is_disconnected(monkeypatch):
+    monkeypatch.setattr(server, "_DEADLINE", 1)
+    with (
+        socket.socket() as client,
+        http_server.running(app_of(Stalled())) as port,
+    ):
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", port))
+        client.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            while True:
+                client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n" * 1000)
+        end = select.poll()
+        end.register(client, 0)  # for errors only
+        assert end.poll(30_000)
+
+
 @pytest.mark.parametrize(
     ("request_", "code"),
     [
@@ -94,7 +157,7 @@ def test_the_second_signal_has_its_default_handler(monkeypatch):
     ],
 )
 def test_what_is_no_request_is_answered_in_json_and_disconnected(
-    request_, code
+    request_, code, capsys
 ):
     with (
         http_server.running(app_of(Stalled())) as port,
@@ -105,6 +168,7 @@ def test_what_is_no_request_is_answered_in_json_and_disconnected(
     head, _, body = answer.partition(b"\r\n\r\n")
     assert re.match(rb"HTTP/1.. %d " % code, head)
     assert list(json.loads(body)) == ["error"]
+    assert f"a request failed: {code} " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
