@@ -150,7 +150,7 @@ def test_bad_lines_are_counted_and_are_no_failure(single, ask):
     assert ["label" in x for x in answers] == [True] * 3 + [False, True]
     assert answers[3] == {
         "error": "invalid UTF-8 byte 0xe9 at column 1; convert the file to "
-        "UTF-8",
+        "UTF-8, for example with `iconv -f cp1252 -t utf-8`",
         "line": 4,
     }
     assert err.splitlines()[2:] == [
