@@ -25,6 +25,8 @@ def view(answer: dict, texts: dict) -> dict:
     probabilities = answer.get("probabilities")
     if isinstance(probabilities, dict):
         best = answer.get("label", "")
+        if isinstance(best, list):  # of several labels
+            best = ", ".join(best)
         return {
             "kind": "bars",
             "title": best or "no label",

@@ -313,6 +313,8 @@ def _grouped(values: dict) -> dict:
     if isinstance(names, list) and "probabilities" in values:
         pairs = zip(values.pop("label_names"), values["probabilities"])
         values["probabilities"] = dict(pairs)
+        if isinstance(values.get("label"), list):  # of several labels, padded
+            values["label"] = [x for x in values["label"] if x]
     for name, parts in LISTS.items():
         if parts.keys() <= values.keys():
             entries = zip(*[values.pop(part) for part in parts])

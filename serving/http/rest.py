@@ -161,6 +161,9 @@ def to_json(outputs: dict[str, np.ndarray], form: str) -> str:
         ValueError: a number is not finite.
     """
     values = {k: v.tolist() for k, v in _trimmed(outputs).items()}
+    if "label_names" in values and outputs["label"].ndim == 2:
+        # Of several labels, without the padding.
+        values["label"] = [[x for x in row if x] for row in values["label"]]
     if len(values) == 1:
         (found,) = values.values()
     elif form == "instances":

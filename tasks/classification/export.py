@@ -43,8 +43,9 @@ class Classifier(tf.train.Checkpoint):
         do_lower_case, strip_accents: the casing of the vocabulary.
 
     Outputs are a dict: label, string [B]; probabilities, float32 [B, C];
-    label_names, string [B, C]. For MULTI_LABEL, `label` joins the labels with
-    a probability of at least one half. For REGRESSION, the only output is
+    label_names, string [B, C]. For MULTI_LABEL, `label` is string [B, C]: the
+    labels with a probability of at least one half, padded with "". For
+    REGRESSION, the only output is
     `value`, float32 [B].
     """
 
@@ -156,9 +157,7 @@ class Classifier(tf.train.Checkpoint):
                 tf.gather(names, tf.where(logits >= 0)[:, 1]),
                 tf.reduce_sum(tf.cast(logits >= 0, tf.int64), -1),
             )
-            label = tf.strings.reduce_join(
-                chosen, axis=-1, separator=labels.separator
-            )
+            label = chosen.to_tensor(shape=[None, labels.size])
         else:
             return {VALUE: logits[:, 0]}
         size = tf.shape(logits)[0]

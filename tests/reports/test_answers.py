@@ -9,6 +9,9 @@ def test_labels_are_bars_from_the_most_probable():
     )
     rows = [("b", 0.75, 75.0), ("a", 0.25, 25.0)]
     assert found == {"kind": "bars", "title": "b", "rows": rows}
+    for labels, title in (([], "no label"), (["b", "a"], "b, a")):
+        answer = {"label": labels, "probabilities": {"a": 0.5, "b": 0.75}}
+        assert answers.view(answer, {"text": "x"})["title"] == title
 
 
 def test_choices_are_bars_with_their_texts():

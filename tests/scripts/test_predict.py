@@ -17,6 +17,8 @@ import predict
 from bert.common import text_lines
 from bert.common.errors import UserError
 from bert.serving import answer_lines, asking, known_exports
+from bert.serving.http import rest
+from bert.tasks.classification.examples import MULTI_LABEL
 from tests.helpers.classifier_files import shared_export, write_export
 
 LINES = [
@@ -61,6 +63,23 @@ def test_each_line_has_its_answer_at_any_batch_size(single, ask, batch_size):
             atol=1e-5,
         )
     assert len({tuple(x["probabilities"].values()) for x in answers}) > 4
+
+
+@pytest.mark.slow
+def test_several_labels_are_a_list_also_over_http(ask, tmp_path):
+    names = ("no, never", *"abcdef")
+    model = write_export(tmp_path, MULTI_LABEL, names)
+    _, answers, _ = ask(model, "\n".join(LINES).encode())
+    expected = [
+        [name for name, p in x["probabilities"].items() if p >= 0.5]
+        for x in answers
+    ]
+    assert all(0 < len(chosen) < len(names) for chosen in expected)
+    assert [x["label"] for x in answers] == expected
+    serve = tf.saved_model.load(model).signatures["serving_default"]
+    outputs = {k: v.numpy() for k, v in serve(text=LINES).items()}
+    rows = json.loads(rest.to_json(outputs, "instances"))["predictions"]
+    assert [x["label"] for x in rows] == expected
 
 
 @pytest.mark.parametrize(

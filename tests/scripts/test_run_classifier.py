@@ -459,7 +459,7 @@ def test_several_labels_and_numbers_from_training_to_predictions(
     if kind == "multi_label":
         assert table[0] == ["id", "predicted", "label", "x", "y", "z", "text"]
         assert [row[2] for row in table[1:]] == labels * 3
-        assert answers[0]["label"] == table[1][1]
+        assert ",".join(answers[0]["label"]) == table[1][1]
         assert {"eval_micro_f1", "eval_accuracy"} < result.keys()
     else:
         assert table[0] == ["id", "predicted", "label", "text"]
