@@ -7,7 +7,8 @@ from bert import heads
 from bert.common.errors import UserError
 from bert.data import batching, features
 from bert.data.text import vocabulary
-from bert.data.text.tokenizer import Tokenizer, strings
+from bert.data.text.columns import strings
+from bert.data.text.tokenizer import Tokenizer
 from bert.encoders import Encoder, config_of, load_pair
 
 Loaded = tuple[Encoder, Tokenizer]
@@ -86,7 +87,7 @@ def embed(
         similarities = vectors @ vectors.T
 
     Args:
-        texts: one text or a list.
+        texts: one text, a list, an array or a column of a table.
         model: path of a model, as for `load_encoder`; or its encoder and
             tokenizer, which are not loaded again then.
         layer: -1 is the last layer, -2 the one below, to -L.
@@ -115,9 +116,8 @@ def embed(
     most = config.max_position_embeddings
     if max_length is None:
         max_length = min(tokenizer.max_length, most)
-    if batch_size < 1:
-        raise UserError(f"batch_size={batch_size}", expected="1 or more")
-    if not 3 <= max_length <= most:
+    batching.check_size(batch_size)
+    if max_length not in range(3, most + 1):
         raise UserError(f"max_length={max_length}", expected=f"3 to {most}")
 
     def run(batch):

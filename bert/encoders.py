@@ -76,6 +76,10 @@ def load_encoder(
     Raises:
         UserError: a file is missing, damaged or not supported.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise UserError(
+            f"path={path!r:.60}", expected="a path, or a model's name"
+        )
     model = ModelFolder.open(os.fspath(path), ModelFiles(vocab_file=vocab_file))
     bert = conversion.read(model)
     encoder = new_encoder(bert.config)
@@ -150,15 +154,18 @@ def load_pair(
     """Loads an encoder and its tokenizer, if only their path is given.
 
     Raises:
-        UserError: there is no vocabulary.
+        UserError: there is no vocabulary, or a larger one than the encoder's.
     """
     encoder, tokenizer = (
-        load_encoder(model) if isinstance(model, str | os.PathLike) else model
+        model if isinstance(model, tuple | list) else load_encoder(model)
     )
     if tokenizer is None:
         raise UserError(
             "no vocabulary", fix="pass load_encoder(path, vocab_file)"
         )
+    config_of(encoder).check_vocabulary(
+        tokenizer.tokens, tokenizer.path, "the encoder"
+    )
     return encoder, tokenizer
 
 

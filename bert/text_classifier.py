@@ -1,19 +1,16 @@
 """A classifier of texts: strings in, labels out, as a Keras model."""
 
-import itertools
-import math
 import os
 import tempfile
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from bert import encoders, heads
-from bert.common import flags, storage
+from bert.common import flags, outputs, storage
 from bert.common.errors import UserError
-from bert.data import batching, features
-from bert.data.text.tokenizer import Tokenizer, strings
+from bert.data.text.columns import elements, finite, lists
+from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.task_models import Classifier
 from bert.serving import export_folder, graphs
 from bert.tasks.classification import answers, export, metrics
@@ -24,6 +21,7 @@ from bert.tasks.classification.examples import (
     Labels,
 )
 from bert.tasks.classification.settings import Settings
+from bert.text_batches import TextBatches
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay
 
 _RATE, _WARMUP = 5e-5, 0.1  # of the original; warm-up as a share of the steps
@@ -37,8 +35,8 @@ class TextClassifier(keras.Model):
         model.fit(["you won", "see you"], ["spam", "ham"], epochs=3)
         model.predict(["win a prize now"])["label"]  # ["spam"]
 
-    Texts are strings in a list, an array or a column of a table; or a tuple
-    of two such columns, for pairs of texts. Labels are names or numbers from
+    Texts are strings in a list, an array, a column or a table of one column;
+    or a tuple of two of them, for pairs. Labels are names or numbers from
     0; for `multi_label`, a list of names or a row of 0 and 1 for each text;
     for `regression`, any numbers. A `tf.data.Dataset` holds batches of
     `(texts, labels)` or `((texts, second_texts), labels)`.
@@ -91,6 +89,9 @@ class TextClassifier(keras.Model):
                 f"max_length={max_length}", expected=f"3 to {longest}"
             )
         self._has_schedule = True  # until `compile` is called
+        self._texts = TextBatches(
+            self.tokenizer, self.max_length, self.labels, self._ids, seed
+        )
         self.jit_compile = False  # else each length is compiled
         self.built = True
 
@@ -162,15 +163,17 @@ class TextClassifier(keras.Model):
         Raises:
             UserError: a text, a label or an argument is invalid.
         """
+        given = x, y, sample_weight
         if validation_split:
-            (x, y, sample_weight), validation_data = _split(
-                (x, y, sample_weight), validation_split
+            batches, validation_data = self._texts.split(
+                *given, validation_split, batch_size, shuffle
             )
-        batches = self._batches(x, y, sample_weight, batch_size, shuffle)
+        else:
+            batches = self._texts.labeled(*given, batch_size, shuffle)
         if validation_data is not None:
             if not isinstance(validation_data, tuple):
                 validation_data = (validation_data,)
-            validation_data = self._batches(
+            validation_data = self._texts.labeled(
                 *validation_data, batch_size=batch_size
             )
         if class_weight:
@@ -179,8 +182,9 @@ class TextClassifier(keras.Model):
                 raise UserError(
                     f"class_weight for {kind}", fix="pass sample_weight"
                 )
-            ids = self._ids(class_weight).tolist()
-            class_weight = dict(zip(ids, class_weight.values()))
+            ids = self._ids(list(class_weight)).tolist()
+            weights = finite(class_weight.values(), "class_weight")
+            class_weight = dict(zip(ids, weights.tolist()))
         if self._has_schedule:
             steps = kwargs.get("steps_per_epoch") or int(batches.cardinality())
             if steps < 1:
@@ -190,14 +194,15 @@ class TextClassifier(keras.Model):
             self._compile(learning_rate or _RATE, epochs * steps)
         elif learning_rate:
             raise UserError("learning_rate", fix="pass it to the optimizer")
-        return super().fit(
-            batches,
-            epochs=epochs,
-            validation_data=validation_data,
-            class_weight=class_weight,
-            shuffle=False,  # the batches are
-            **kwargs,
-        )
+        with self._texts.errors():
+            return super().fit(
+                batches,
+                epochs=epochs,
+                validation_data=validation_data,
+                class_weight=class_weight,
+                shuffle=False,  # the batches are
+                **kwargs,
+            )
 
     def evaluate(
         self, x, y=None, batch_size: int = 32, sample_weight=None, **kwargs
@@ -205,8 +210,9 @@ class TextClassifier(keras.Model):
         """Loss and metrics of labeled texts; see `fit` for the arguments."""
         if not self.compiled:
             self._compile(_RATE, 1)
-        batches = self._batches(x, y, sample_weight, batch_size)
-        return super().evaluate(batches, **kwargs)
+        batches = self._texts.labeled(x, y, sample_weight, batch_size)
+        with self._texts.errors():
+            return super().evaluate(batches, **kwargs)
 
     def predict(self, x, batch_size: int = 32, **kwargs) -> dict:
         """Predicts the labels of texts.
@@ -224,16 +230,11 @@ class TextClassifier(keras.Model):
         Raises:
             UserError: a text is invalid.
         """
-        if isinstance(x, tf.data.Dataset):
-            logits = super().predict(self._batches(x), **kwargs)
-        else:
-            (rows,) = self._columns(x)
-            order = np.argsort([len(ids) for ids, _ in rows])
-            chosen = np.split(order, range(batch_size, len(rows), batch_size))
-            batches = self._dataset(
-                lambda: (_batch((rows,), x) for x in chosen), 1, len(chosen)
-            )
-            logits = super().predict(batches, **kwargs)[np.argsort(order)]
+        batches, order = self._texts.unlabeled(x, batch_size)
+        logits = np.zeros((0, self.labels.size), np.float32)
+        if int(batches.cardinality()) != 0:
+            with self._texts.errors():
+                logits = super().predict(batches, **kwargs)[order]
         kind = self.labels.kind
         if kind == REGRESSION:
             return {export.VALUE: logits[:, 0]}
@@ -250,9 +251,11 @@ class TextClassifier(keras.Model):
             pairs: whether it takes pairs of texts.
 
         Raises:
-            UserError: the folder cannot be written, or the weights are
-                quantized.
+            UserError: the folder is not empty or cannot be written, or the
+                weights are quantized.
         """
+        filepath = os.fspath(filepath)
+        outputs.check_new_folder(filepath, "pass another folder")
         settings = flags.replace(Settings(), max_seq_length=self.max_length)
         given = self.tokenizer
         casing = given.do_lower_case, given.strip_accents
@@ -260,13 +263,13 @@ class TextClassifier(keras.Model):
             path = os.path.join(scratch, "vocab.txt")
             storage.write_whole(path, given.content)
             source = encoders.weights_of(
-                self.network, Tokenizer(path, *casing), os.fspath(filepath)
+                self.network, Tokenizer(path, *casing), filepath
             )
             classifier = export.Classifier(
                 source, settings, self.labels, pairs, source.values
             )
             export_folder.write(
-                os.fspath(filepath),
+                filepath,
                 lambda x: graphs.save(classifier, x, "tokens", "examples"),
             )
 
@@ -311,89 +314,11 @@ class TextClassifier(keras.Model):
             self.compile(AdamWeightDecay(schedule))
         self._has_schedule = True
 
-    def _batches(
-        self, x, y=None, weights=None, batch_size: int = 32, shuffle=False
-    ) -> tf.data.Dataset:
-        """Batches of the encoder's inputs, and of ids of labels and weights.
-
-        The shuffled ones are those of the scripts.
-        """
-        if isinstance(x, tf.data.Dataset):
-            return self._encoded(x)
-        columns = self._columns(x, y, weights)
-        lengths = np.array([len(ids) for ids, _ in columns[0]])
-        count = len(lengths)
-        size = min(batch_size, count)
-        steps, epochs = math.ceil(count / size), itertools.count()
-
-        def batches():
-            chosen = np.split(np.arange(count), range(size, count, size))
-            if shuffle:
-                step = next(epochs) * steps
-                order = batching.choose(count, lengths, size, self.seed, step)
-                chosen = itertools.islice(order, steps)
-            for rows in chosen:
-                yield _batch(columns, rows)
-
-        return self._dataset(batches, len(columns), steps)
-
-    def _encoded(self, x: tf.data.Dataset) -> tf.data.Dataset:
-        """Converts a dataset of batches of strings, and perhaps of labels."""
-        spec = x.element_spec if isinstance(x.element_spec, tuple) else (0,)
-        if isinstance(spec[0], dict):
-            return x  # of `fit`, for its validation
-
-        def batches():
-            for element in x.as_numpy_iterator():
-                texts, *others = element if len(spec) > 1 else (element,)
-                texts = texts if isinstance(texts, tuple) else (texts,)
-                decoded = tuple(_decoded(column) for column in texts)
-                if others and others[0].dtype == object:
-                    others[0] = _decoded(others[0])
-                columns = self._columns(decoded, *others)
-                yield _batch(columns, np.arange(len(columns[0])))
-
-        return self._dataset(batches, len(spec), int(x.cardinality()))
-
-    def _dataset(self, batches, size: int, steps: int) -> tf.data.Dataset:
-        """A dataset of the first 1, 2 or 3 of inputs, labels and weights."""
-        kind = self.labels.kind
-        shape = [None, self.labels.size] if kind == MULTI_LABEL else [None]
-        inputs = tf.TensorSpec([None, None], tf.int32)
-        signature = (
-            dict.fromkeys(features.ENCODER_INPUTS, inputs),
-            tf.TensorSpec(shape, tf.int32 if kind == CLASSES else tf.float32),
-            tf.TensorSpec([None], tf.float32),
-        )[:size]
-        dataset = tf.data.Dataset.from_generator(
-            batches, output_signature=signature
-        )
-        if steps >= 0:
-            size = tf.data.experimental.assert_cardinality(steps)
-            dataset = dataset.apply(size)
-        return dataset.prefetch(2)
-
-    def _columns(self, x, y=None, weights=None) -> tuple:
-        """Ids of the texts, and labels and weights that are not None."""
-        texts = x if isinstance(x, tuple) else (x,)
-        a, *b = (strings(column, "texts") for column in texts)
-        columns = [] if y is None else [self._ids(y)]
-        if weights is not None:
-            columns.append(np.asarray(weights, np.float32))
-        sizes = [len(column) for column in (a, *b, *columns)]
-        if set(sizes) != {max(1, len(a))}:
-            raise UserError(
-                f"{' and '.join(map(str, sizes))} rows",
-                expected="as many labels as texts, and one or more",
-            )
-        b = b[0] if b else [""] * len(a)
-        return self.tokenizer.rows(a, b, self.max_length), *columns
-
     def _ids(self, labels) -> np.ndarray:
         """Labels -> ids, int32 [N]; 0 and 1, float32 [N, C]; float32 [N]."""
         names, kind = self.labels.names, self.labels.kind
         if kind == REGRESSION:
-            return np.asarray(labels, np.float32)
+            return finite(labels, "labels")
 
         def number(label) -> int:
             is_name = isinstance(label, str) and label in names
@@ -406,7 +331,10 @@ class TextClassifier(keras.Model):
             return int(found)
 
         if kind == CLASSES:
+            fix = "pass a name or number for each text, no one-hot rows"
+            labels = elements(labels, "labels", fix)
             return np.array([number(label) for label in labels], np.int32)
+        labels = lists(labels, "labels", names)
         ids = np.zeros((len(labels), len(names)), np.float32)
         for row, chosen in zip(ids, labels):
             if len(chosen) == len(names) and set(chosen) <= {0, 1}:
@@ -425,43 +353,9 @@ def _labels(network, names, multi_label: bool, regression: bool) -> Labels:
         if not task or task["kind"] not in (CLASSES, MULTI_LABEL, REGRESSION):
             raise UserError("no labels", fix="pass their names")
         return Labels(task["kind"], tuple(task["labels"]))
-    names = tuple(map(str, names))
+    names = tuple(map(str, elements(names, "labels")))
     if len(set(names)) < max(len(names), 2 - multi_label):
         raise UserError(
             f"labels={list(names)!r:.60}", expected="two or more names, once"
         )
     return Labels(MULTI_LABEL if multi_label else CLASSES, names)
-
-
-def _batch(columns: tuple, chosen: np.ndarray) -> tuple:
-    """Some rows of the columns; the encoder's inputs for ids of texts."""
-    rows = [columns[0][i] for i in chosen]
-    inputs = batching.pad(rows, max(len(ids) for ids, _ in rows))
-    return inputs, *(column[chosen] for column in columns[1:])
-
-
-def _decoded(texts: np.ndarray) -> list[str]:
-    return [text.decode(errors="replace") for text in texts]
-
-
-def _split(columns: tuple, share: float) -> tuple:
-    """Splits texts, labels and weights into training and validation."""
-    if isinstance(columns[0], tf.data.Dataset):
-        raise UserError("validation_split", fix="pass validation_data")
-    count = len(columns[1])
-    at = math.floor(count * (1.0 - share))
-    if not 0 < at < count:
-        raise UserError(
-            f"validation_split={share} of {count} texts",
-            expected="texts on both sides",
-        )
-
-    def rows(column, part):
-        if isinstance(column, tuple):  # pairs of texts
-            return tuple(rows(x, part) for x in column)
-        return column if column is None else list(column)[part]
-
-    return tuple(
-        tuple(rows(column, part) for column in columns)
-        for part in (slice(at), slice(at, None))
-    )

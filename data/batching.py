@@ -7,11 +7,18 @@ from typing import TypeVar
 import numpy as np
 import tensorflow as tf
 
+from bert.common.errors import UserError
 from bert.data import features, sequences
 from bert.data.records import example_files, pipelines
 
 EncodedExample = tuple[list[int], list[int]]  # ids and segment ids, unpadded
 AnyExample = TypeVar("AnyExample")
+
+
+def check_size(batch_size: int) -> None:
+    """Rejects a batch size that is no number from 1."""
+    if not isinstance(batch_size, int | np.integer) or batch_size < 1:
+        raise UserError(f"batch_size={batch_size}", expected="1 or more")
 
 
 def bucket_lengths(max_seq_length: int) -> list[int]:

@@ -22,6 +22,7 @@ from bert.data.text import (
     tokenizer_files,
     vocabulary,
 )
+from bert.data.text.columns import strings
 
 PADDING = ("longest", "max_length")
 # Up to about here a word at a time is faster than arrays, in any script.
@@ -192,16 +193,18 @@ class Tokenizer:
         max_length: int | None = None,
         padding: str = "longest",
         offsets: bool = False,
+        **others,
     ) -> dict[str, np.ndarray]:
         """Converts texts, or pairs of texts, to a batch.
 
         Args:
-            texts: one text or a list.
+            texts: one text, a list, an array or a column of a table.
             text_pairs: the second text of each sequence, or None.
             max_length: longer sequences are truncated, of a pair the longer
                 text; default: the tokenizer's.
             padding: to the "longest" sequence of the batch, or "max_length".
             offsets: also return the characters of each token.
+            **others: of other libraries, rejected by name.
 
         Returns:
             input_ids, input_mask, segment_ids: int32 [B, S]; and `offsets`,
@@ -211,6 +214,12 @@ class Tokenizer:
         Raises:
             UserError: an argument is invalid.
         """
+        if others:
+            raise UserError(
+                f"the argument {next(iter(others))}",
+                expected="text_pairs, max_length, padding or offsets",
+                fix="arrays of NumPy, padded and truncated, are returned",
+            )
         texts = strings(texts, "texts")
         limit = self.max_length if max_length is None else max_length
         pairs = [""] * len(texts)
@@ -278,7 +287,7 @@ class Tokenizer:
             raise UserError(
                 f"padding={padding!r}", expected=f"one of {', '.join(PADDING)}"
             )
-        if not 3 <= max_length <= self.max_length:
+        if max_length not in range(3, self.max_length + 1):
             raise UserError(
                 f"max_length={max_length}",
                 expected=f"3 to {self.max_length}, the tokenizer's",
@@ -293,10 +302,19 @@ class Tokenizer:
     def with_offsets(self, texts: list[str]) -> list[Tokens]:
         """Splits texts into tokens with character offsets.
 
-        Args:
-            texts: texts without halves of surrogate pairs.
+        Raises:
+            UserError: a text has half of a surrogate pair, which no byte of
+                UTF-8 stands for.
         """
-        raw = [text.encode() for text in texts]
+        try:
+            raw = [text.encode() for text in texts]
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"half a surrogate pair at {error.start} of "
+                f"{error.object!a:.60}",
+                expected="Unicode text, for offsets",
+            ) from None
+
         ids, starts, limits = self.graph.tokenize_with_offsets(raw)
         splits = ids.merge_dims(1, 2).row_splits.numpy()
         ids = ids.flat_values.numpy()
@@ -331,23 +349,6 @@ class Tokenizer:
             none = [(0, 0)]
             joined.append(none + one + none + (two + none if two else []))
         return rows, joined
-
-
-def strings(values, name: str) -> list[str]:
-    """Returns a list of one or several strings.
-
-    Args:
-        values: a string, or an iterable of strings.
-        name: of the argument, for messages.
-
-    Raises:
-        UserError: an element is another object, such as bytes or None.
-    """
-    values = [values] if isinstance(values, str) else list(values)
-    for i, value in enumerate(values):
-        if not isinstance(value, str):
-            raise UserError(f"{name}[{i}] is {value!r:.60}", expected="a str")
-    return values
 
 
 def _fill(inside: np.ndarray, rows: list[list[int]]) -> np.ndarray:

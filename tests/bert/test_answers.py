@@ -5,6 +5,7 @@ import bert
 from bert.common.errors import UserError
 from bert.modeling import checkpoints, models
 from tests.helpers import library_files
+from tests.helpers.frames import Frame
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +71,8 @@ def test_vectors_of_length_one(loaded):
     np.testing.assert_allclose(scaled, plain / lengths, atol=1e-6)
     assert bert.embed("tree", loaded).shape == (1, plain.shape[1])
     assert bert.embed([], loaded).shape == (0, plain.shape[1])
+    table = Frame(Text=["the cat", "tree"])
+    np.testing.assert_array_equal(bert.embed(table, loaded), plain)
 
 
 def test_long_texts_are_truncated(loaded):
@@ -118,3 +121,16 @@ def test_mistakes(folder, loaded):
             bert.embed("the", loaded, max_length=length)
     with pytest.raises(UserError, match="no vocabulary"):
         bert.embed("the", (loaded[0], None))
+    with pytest.raises(UserError, match="path=None; expected a path, or a"):
+        bert.load_encoder(None)
+    with pytest.raises(UserError, match="path=.*Encoder.*; expected a path"):
+        bert.embed("the", loaded[0])
+    with pytest.raises(UserError, match="texts is {'text': .*; expected a li"):
+        bert.embed({"text": ["the"]}, loaded)
+    tokens = [*loaded[1].tokens, "more"]
+    larger = bert.Tokenizer("more.txt", tokens=tokens)
+    message = (
+        rf"more.txt: {len(tokens)} tokens; expected at most {len(tokens) - 1}"
+    )
+    with pytest.raises(UserError, match=message):
+        bert.embed("more", (loaded[0], larger))

@@ -1,3 +1,5 @@
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import bert
 from bert.common.errors import UserError
 from bert.modeling.formats import model_folder
 from tests.helpers import library_files
+from tests.helpers.frames import Frame
 
 SPAM = ["Win a prize now!", "free money now", "win free money", "A free prize"]
 HAM = ["see you at noon", "lunch at noon?", "see you now", "lunch"]
@@ -22,6 +25,7 @@ TINY = bert.BertConfig(
     initializer_range=0.1,
 )
 FIT = {"batch_size": 8, "verbose": 0}
+dataset = tf.data.Dataset.from_tensor_slices
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +149,51 @@ def test_datasets_are_those_of_lists(new, fitted):
     assert int(model.optimizer.iterations) == 8
 
 
+def test_a_table_of_one_column_is_a_column(new, fitted):
+    expected = probabilities(fitted)
+    for texts in (Frame(text=TEXTS), np.array(TEXTS)[:, np.newaxis]):
+        np.testing.assert_array_equal(probabilities(fitted, texts), expected)
+    pairs = probabilities(fitted, (Frame(a=SPAM), Frame(b=HAM)))
+    np.testing.assert_array_equal(pairs, probabilities(fitted, (SPAM, HAM)))
+    columns = Frame(text=TEXTS), Frame(label=LABELS)
+    assert fitted.evaluate(*columns, verbose=0)[1] == 1.0
+    rows = dataset(([[x] for x in TEXTS], [[x] for x in LABELS])).batch(8)
+    assert fitted.evaluate(rows, verbose=0)[1] == 1.0
+    model = new(multi_label=True)
+    labels = Frame(ham=[0, 1, 0, 0], spam=[1, 1, 0, 0])
+    names = [["spam"], ["ham", "spam"], [], []]
+    assert model.evaluate(SPAM, labels, verbose=0) == model.evaluate(
+        SPAM, names, verbose=0
+    )
+    model.compile("sgd")
+    history = model.fit(Frame(text=SPAM), labels, validation_split=0.25, **FIT)
+    assert len(history.history["val_loss"]) == 1
+    eggs = dataset((SPAM, [["eggs", "ham"]] * 4)).batch(2)
+    with pytest.raises(
+        UserError, match="^the label 'eggs'; expected one of ha"
+    ):
+        model.fit(eggs, verbose=0)
+
+
+def test_a_dataset_of_unknown_labels_is_predicted(fitted):
+    expected = probabilities(fitted, (SPAM, HAM))
+    for labels in ([-1] * 4, ["?"] * 4):
+        batches = dataset(((SPAM, HAM), labels)).batch(3)
+        found = probabilities(fitted, batches)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_no_text_is_an_empty_answer(new, fitted):
+    for texts in ([], ([], []), dataset(SPAM).batch(2).take(0)):
+        answers = fitted.predict(texts, verbose=0)
+        assert (answers["label"], answers["probabilities"].shape) == (
+            [],
+            (0, 2),
+        )
+    numbers = new(None, regression=True).predict([], verbose=0)["value"]
+    assert (numbers.shape, numbers.dtype) == ((0,), np.float32)
+
+
 @pytest.mark.long
 def test_class_weights_are_of_names(new):
     weights = {"ham": 0.0, "spam": 1.0}
@@ -202,11 +251,35 @@ def test_a_fine_tuned_model_brings_its_labels_and_its_head(tmp_path):
     ("arguments", "message"),
     [
         ((TEXTS, LABELS[1:]), "64 and 63 rows; expected as many labels as"),
-        (([], []), "0 and 0 rows; expected"),
+        (([], []), "no texts; expected one or more"),
         (([1.0], ["ham"]), r"texts\[0\] is 1.0; expected a str"),
         ((["win"], ["spma"]), "the label 'spma'; expected one of ham, spam"),
         ((["win"], [2]), "the label 2; expected one of ham, spam"),
         ((["win"], [None]), "the label None; expected one of ham, spam"),
+        ((["win"], [[0, 1]]), "labels of shape .1, 2.; .* no one-hot rows"),
+        ((["win"], 1), "labels is 1; expected a list, or a column"),
+        ((Frame(a=SPAM, b=HAM), SPAM), "texts of shape .4, 2.; .* for pairs"),
+        (({"text": SPAM}, SPAM), "texts is {'text': .* a list, or a column"),
+        (((SPAM, HAM, HAM), SPAM), "3 columns of texts; expected one, or two"),
+        ((TEXTS,), "y is None, x a list; expected .* a tf.data.Dataset"),
+        ((iter(TEXTS),), "y is None, x a list_iterator; .* a tf.data.Dataset"),
+        ((TEXTS, LABELS, 0), "batch_size=0; expected 1 or more"),
+        ((TEXTS, LABELS, 2.5), "batch_size=2.5; expected 1 or more"),
+        (
+            (["win"], ["ham"], 1, [math.inf]),
+            r"sample_weight\[0\] is inf; expected a finite number",
+        ),
+        ((dataset(TEXTS).batch(2),), "x is a tf.data.Dataset of .* alone"),
+        ((dataset(TEXTS).batch(2), LABELS), "y is .'ham.*|x is .* alone"),
+        ((dataset((TEXTS, LABELS)),), r"tf.data.Dataset of .* \.batch\(32\)"),
+        (
+            (dataset(({"text": TEXTS}, LABELS)).batch(2),),
+            r"tf.data.Dataset of .*'text'.*; map it to them",
+        ),
+        (
+            (dataset((TEXTS, LABELS[:-1] + ["eggs"])).batch(2),),
+            "^the label 'eggs'; expected one of ham, spam$",
+        ),
     ],
 )
 def test_mistakes_are_one_line(fitted, arguments, message):
@@ -218,6 +291,11 @@ def test_mistakes_are_one_line(fitted, arguments, message):
     ("arguments", "message"),
     [
         ({"validation_split": 1.0}, "validation_split=1.0 of 64 texts"),
+        ({"validation_data": (TEXTS,)}, "y is None, x a list"),
+        (
+            {"class_weight": {"ham": math.nan, "spam": 1.0}},
+            r"class_weight\[0\] is nan; expected a finite number",
+        ),
         ({"class_weight": {"eggs": 1.0}}, "the label 'eggs'"),
         ({"class_weight": {}, "sample_weight": [1.0]}, "64 and 64 and 1 rows"),
     ],
@@ -227,7 +305,37 @@ def test_mistakes_of_fit(new, arguments, message):
         new().fit(TEXTS, LABELS, **arguments)
 
 
+def test_mistakes_of_predict(fitted):
+    with pytest.raises(UserError, match=r"^texts\[1\] is None; expected a str"):
+        fitted.predict(["win", None])
+    with pytest.raises(UserError, match="batch_size=0; expected 1 or more"):
+        fitted.predict(["win"], 0)
+    with pytest.raises(UserError, match=r"tf.data.Dataset of .* \.batch\(32"):
+        fitted.predict(dataset(TEXTS))
+
+
+@pytest.mark.parametrize("value", [math.nan, None, math.inf])
+def test_numbers_are_finite(new, value):
+    model = new(None, regression=True)
+    message = rf"labels\[1\] is {value}; expected a finite number"
+    for y in ([1.0, value], [[1.0], [value]]):
+        with pytest.raises(UserError, match=message):
+            model.fit(["win", "lunch"], y)
+    model.evaluate(["win", "lunch"], [[1.0], [2.0]], verbose=0)
+
+
+def test_an_export_writes_over_nothing(fitted, tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match="already exists; .* another folder"):
+        fitted.export(tmp_path)
+    assert [x.name for x in tmp_path.iterdir()] == ["mine.txt"]
+
+
 def test_mistakes_of_names(new):
+    with pytest.raises(UserError, match="labels=.*io.*; expected two or more"):
+        new(labels="io")
+    with pytest.raises(UserError, match="labels is 2; expected a list"):
+        new(labels=2)
     with pytest.raises(UserError, match="two or more names"):
         new(labels=["ham", "ham"])
     with pytest.raises(UserError, match="max_length=17; expected 3 to 16"):

@@ -98,6 +98,17 @@ def test_offsets_are_truncated_with_the_tokens(tokenizer):
     assert batch["offsets"].tolist() == [
         [[0, 0], [0, 3], [4, 7], [0, 0], [0, 1], [0, 0]]
     ]
+    batch = tokenizer("the cat sees a dog", max_length=5, offsets=True)
+    assert batch["offsets"].tolist() == [
+        [[0, 0], [0, 3], [4, 7], [8, 12], [0, 0]]
+    ]
+
+
+def test_half_a_surrogate_pair_has_no_offsets(tokenizer):
+    assert tokenizer.decode(tokenizer(["a \ud800"])["input_ids"]) == ["a [UNK]"]
+    message = r"half a surrogate pair at 2 of 'a \\ud800'; expected Unicode"
+    with pytest.raises(UserError, match=message):
+        tokenizer(["a \ud800"], offsets=True)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +156,8 @@ def test_no_text_is_an_empty_batch(tokenizer):
         ({"padding": "left"}, "padding='left'; expected one of longest"),
         ({"max_length": 14}, "max_length=14; expected 3 to 13"),
         ({"max_length": 2}, "max_length=2; expected 3 to 13"),
+        ({"max_length": "5"}, "max_length=5; expected 3 to 13"),
+        ({"return_tensors": "tf"}, "argument return_tensors; expected text_p"),
     ],
 )
 def test_invalid_arguments(options, message, tokenizer):

@@ -1,0 +1,239 @@
+"""Batches of an encoder's inputs, of texts in whatever holds them."""
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from bert.common.errors import UserError
+from bert.data import batching, features
+from bert.data.text.columns import finite, strings
+from bert.data.text.tokenizer import Tokenizer
+from bert.tasks.classification.examples import CLASSES, MULTI_LABEL, Labels
+
+
+class TextBatches:
+    """Converts texts, and perhaps labels and weights, to batches.
+
+    Texts are a column of strings, a tuple of two for pairs, or a
+    `tf.data.Dataset` of batches of them, or of `(texts, labels)` or `(texts,
+    labels, weights)`.
+
+    Args:
+        tokenizer: of the texts.
+        max_length: S; longer texts are truncated.
+        labels: kind and names of the labels.
+        ids_of: labels -> ids, int32 [N]; 0 and 1, float32 [N, C]; or numbers,
+            float32 [N].
+        seed: of the order.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        max_length: int,
+        labels: Labels,
+        ids_of: Callable,
+        seed: int,
+    ):
+        self._tokenizer, self._max_length = tokenizer, max_length
+        self._labels, self._ids_of, self._seed = labels, ids_of, seed
+        self._error = None  # of a text in a dataset
+
+    def labeled(
+        self, x, y=None, weights=None, batch_size: int = 32, shuffle=False
+    ) -> tf.data.Dataset:
+        """Batches of the encoder's inputs, of ids of labels, and of weights.
+
+        Raises:
+            UserError: a text, a label or a weight is invalid, or there is none.
+        """
+        if not isinstance(x, tf.data.Dataset):
+            columns = self._labeled_columns(x, y, weights)
+            return self._batches(columns, batch_size, shuffle)
+        spec = x.element_spec
+        has_labels = isinstance(spec, tuple) and len(spec) > 1
+        if not has_labels or y is not None or weights is not None:
+            raise UserError(
+                f"x is a tf.data.Dataset of {spec!r:.60}, y is {y!r:.60}",
+                expected="one of batches of (texts, labels), or of (texts, "
+                "labels, weights), alone",
+            )
+        return self._encoded(x)
+
+    def split(
+        self, x, y, weights, share: float, batch_size: int, shuffle: bool
+    ) -> tuple[tf.data.Dataset, tf.data.Dataset]:
+        """Batches as of `labeled`, and those of the last texts, a share."""
+        if isinstance(x, tf.data.Dataset):
+            raise UserError("validation_split", fix="pass validation_data")
+        columns = self._labeled_columns(x, y, weights)
+        count = len(columns[0])
+        at = math.floor(count * (1.0 - share))
+        if not 0 < at < count:
+            raise UserError(
+                f"validation_split={share} of {count} texts",
+                expected="texts on both sides",
+            )
+        first, last = slice(at), slice(at, None)
+        return (
+            self._batches(
+                [part[first] for part in columns], batch_size, shuffle
+            ),
+            self._batches([part[last] for part in columns], batch_size),
+        )
+
+    def unlabeled(self, x, batch_size: int):
+        """Batches of the encoder's inputs, of texts of similar lengths.
+
+        Returns:
+            the batches, and the position of each text in them.
+
+        Raises:
+            UserError: a text is invalid.
+        """
+        if isinstance(x, tf.data.Dataset):
+            if isinstance(x.element_spec, tuple):
+                x = x.map(lambda *element: element[:1])  # labels are not read
+            return self._encoded(x), slice(None)
+        batching.check_size(batch_size)
+        columns = self._columns(x)
+        order = np.argsort([len(ids) for ids, _ in columns[0]])
+        starts = range(0, len(order), batch_size)
+        batches = self._dataset(
+            lambda: (
+                _batch(columns, order[i : i + batch_size]) for i in starts
+            ),
+            1,
+            len(starts),
+        )
+        return batches, np.argsort(order)
+
+    def _batches(self, columns, batch_size: int, shuffle=False):
+        """Batches of columns; the shuffled ones are those of the scripts."""
+        batching.check_size(batch_size)
+        lengths = np.array([len(ids) for ids, _ in columns[0]])
+        count = len(lengths)
+        size = min(batch_size, count)
+        steps, epochs = math.ceil(count / size), itertools.count()
+
+        def batches():
+            chosen = np.split(np.arange(count), range(size, count, size))
+            if shuffle:
+                step = next(epochs) * steps
+                order = batching.choose(count, lengths, size, self._seed, step)
+                chosen = itertools.islice(order, steps)
+            for rows in chosen:
+                yield _batch(columns, rows)
+
+        return self._dataset(batches, len(columns), steps)
+
+    def _encoded(self, x: tf.data.Dataset) -> tf.data.Dataset:
+        """Converts a dataset of batches of strings, and perhaps of labels."""
+        is_tuple = isinstance(x.element_spec, tuple)
+        spec = x.element_spec if is_tuple else (x.element_spec,)
+        if isinstance(spec[0], dict) and features.INPUT_IDS in spec[0]:
+            return x  # of `fit`, for its validation
+        texts = spec[0] if isinstance(spec[0], tuple) else spec[:1]
+        if not all(
+            isinstance(part, tf.TensorSpec) and part.shape.rank != 0
+            for part in (*texts, *spec[1:])
+        ) or any(part.dtype != tf.string for part in texts):
+            raise UserError(
+                f"a tf.data.Dataset of {x.element_spec!r:.90}",
+                expected="batches of strings, or of (texts, labels)",
+                fix="map it to them, and call .batch(32)",
+            )
+
+        def batches():
+            for element in x.as_numpy_iterator():
+                texts, *others = element if is_tuple else (element,)
+                texts = texts if isinstance(texts, tuple) else (texts,)
+                decoded = tuple(_decoded(column) for column in texts)
+                if others and others[0].dtype == object:
+                    others[0] = _decoded(others[0])
+                try:
+                    columns = self._columns(decoded, *others)
+                except UserError as error:
+                    self._error = error
+                    raise
+                yield _batch(columns, np.arange(len(columns[0])))
+
+        return self._dataset(batches, len(spec), int(x.cardinality()))
+
+    def _dataset(self, batches, size: int, steps: int) -> tf.data.Dataset:
+        """A dataset of the first 1, 2 or 3 of inputs, labels and weights."""
+        kind = self._labels.kind
+        shape = [None, self._labels.size] if kind == MULTI_LABEL else [None]
+        inputs = tf.TensorSpec([None, None], tf.int32)
+        signature = (
+            dict.fromkeys(features.ENCODER_INPUTS, inputs),
+            tf.TensorSpec(shape, tf.int32 if kind == CLASSES else tf.float32),
+            tf.TensorSpec([None], tf.float32),
+        )[:size]
+        dataset = tf.data.Dataset.from_generator(
+            batches, output_signature=signature
+        )
+        if steps >= 0:
+            size = tf.data.experimental.assert_cardinality(steps)
+            dataset = dataset.apply(size)
+        return dataset.prefetch(2)
+
+    def _labeled_columns(self, x, y, weights) -> tuple:
+        """Columns of at least one text that has a label."""
+        if y is None:
+            raise UserError(
+                f"y is None, x a {type(x).__name__}",
+                expected="labels in y, or in a tf.data.Dataset as x",
+            )
+        columns = self._columns(x, y, weights)
+        if not columns[0]:
+            raise UserError("no texts", expected="one or more")
+        return columns
+
+    def _columns(self, x, y=None, weights=None) -> tuple:
+        """Ids of the texts, and labels and weights that are not None."""
+        texts = x if isinstance(x, tuple) else (x,)
+        if len(texts) not in (1, 2):
+            raise UserError(
+                f"{len(texts)} columns of texts", expected="one, or two"
+            )
+        fix = "pass one, or a tuple of two for pairs"
+        a, *b = (strings(part, "texts", fix) for part in texts)
+        others = [] if y is None else [self._ids_of(y)]
+        if weights is not None:
+            others.append(finite(weights, "sample_weight"))
+        sizes = [len(part) for part in (a, *b, *others)]
+        if len(set(sizes)) > 1:
+            raise UserError(
+                f"{' and '.join(map(str, sizes))} rows",
+                expected="as many labels as texts",
+            )
+        b = b[0] if b else [""] * len(a)
+        return self._tokenizer.rows(a, b, self._max_length), *others
+
+    @contextlib.contextmanager
+    def errors(self):
+        """Raises the error of a dataset's texts, not that of its graph."""
+        try:
+            yield
+        except tf.errors.OpError:
+            error, self._error = self._error, None
+            if error is None:
+                raise
+            raise error from None
+
+
+def _batch(columns: tuple, chosen: np.ndarray) -> tuple:
+    """Some rows of the columns; the encoder's inputs for ids of texts."""
+    rows = [columns[0][i] for i in chosen]
+    inputs = batching.pad(rows, max(len(ids) for ids, _ in rows))
+    return inputs, *(column[chosen] for column in columns[1:])
+
+
+def _decoded(texts: np.ndarray) -> np.ndarray:
+    """Strings of bytes, in the same shape."""
+    return np.vectorize(lambda x: x.decode(errors="replace"), "O")(texts)
