@@ -305,11 +305,11 @@ def test_golden(section, tmp_path, monkeypatch):
 
 
 def close(value, expected) -> bool:
-    """Whether values are equal, numbers within 1e-6."""
+    """Whether values are equal, numbers within 1e-5."""
     if isinstance(value, list):
         return all(map(close, value, expected)) and len(value) == len(expected)
     if isinstance(value, float):
-        return math.isclose(value, expected, rel_tol=1e-6, abs_tol=1e-6)
+        return math.isclose(value, expected, rel_tol=1e-5, abs_tol=1e-5)
     return value == expected
 
 

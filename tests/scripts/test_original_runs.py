@@ -172,9 +172,14 @@ def test_the_next_steps_are_those_of_the_original(original, resume, tmp_path):
     assert f"resuming from step 3 in {prefix}\n" in resume(prefix)
     assert config.is_op_determinism_enabled()  # as for any run
     found = tensors(tmp_path / "run" / "model.ckpt-5")
-    assert set(found) == set(expected)
-    for name, value in found.items():
-        np.testing.assert_allclose(value, expected[name], atol=1e-6)
+    assert set(found) == set(expected) and found.pop("global_step") == 5
+    for ending in ("/adam_m", "/adam_v", ""):
+        names = [x for x in found if x.endswith(ending)]
+        # The gradient of a key's bias is the noise around zero.
+        scale = max(np.abs(expected[name]).max() for name in names)
+        for name in names:
+            value = found.pop(name)
+            np.testing.assert_allclose(value, expected[name], 0, 1e-5 * scale)
 
 
 def test_a_checkpoint_without_moments_is_rejected(original, resume, tmp_path):

@@ -139,4 +139,4 @@ def test_any_number_of_choices_and_the_export_alone(trained, run_script):
     assert answer["best"] == [best for best, _ in found]
     for probabilities, (_, expected) in zip(answer["probabilities"], found):
         more = [0.0] * (5 - len(expected))
-        np.testing.assert_allclose(probabilities, expected + more, atol=2e-6)
+        np.testing.assert_allclose(probabilities, expected + more, atol=1e-5)
