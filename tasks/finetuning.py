@@ -75,8 +75,6 @@ def check(
         )
     if model.path != training.output_dir:
         model.check_casing(tokenizer)
-    if begun and not training.do_train:
-        ModelFolder.open(training.output_dir).check_casing(tokenizer)
     return model
 
 
@@ -147,17 +145,37 @@ def recorded_labels(training: Training) -> tuple[str, dict] | None:
         is none, or the run trains.
 
     Raises:
-        UserError: the file is damaged.
+        UserError: the file is damaged or was edited.
     """
     path, task = training.output_dir, None
     if training.do_train:
         return None
     if run_folder.has_checkpoint(path):
-        task = model_folder.recorded_task(path)
+        task = model_folder.task_of(path)
     elif training.model.init_checkpoint:
         path = training.model.init_checkpoint
         task = model_folder.task_of(path)
     return (path, task) if task else None
+
+
+def recorded_length(training: Training) -> int | None:
+    """Finds the --max_seq_length of the run that goes on or answers.
+
+    Returns:
+        that of its `task.json` or, without labels, of its checkpoint; None if
+        there is no such run, or its length is unknown.
+
+    Raises:
+        UserError: a file is damaged or was edited.
+    """
+    path = training.output_dir
+    if not run_folder.has_checkpoint(path):
+        path = None if training.do_train else training.model.init_checkpoint
+    if not (path and storage.any_starts_with(path)):
+        return None
+    recorded = model_folder.task_of(path) or {}
+    recorded = model_folder.recorded_settings(path) | recorded
+    return recorded.get("max_seq_length")
 
 
 def check_labels(folder: str, labels: dict) -> None:
@@ -170,9 +188,9 @@ def check_labels(folder: str, labels: dict) -> None:
     Raises:
         UserError: they have other labels.
     """
-    recorded = model_folder.recorded_task(folder)
+    recorded = model_folder.task_of(folder)
     names = map(os.path.basename, storage.files_below(folder))
-    if recorded and "checkpoint" in names and recorded != labels:
+    if recorded and "checkpoint" in names and recorded | labels != recorded:
         raise UserError(
             f"holds a run with the labels {shown(recorded)}",
             path=folder,

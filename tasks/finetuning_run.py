@@ -35,7 +35,6 @@ class FineTuningRun:
         task: the network to train, and its losses.
         num_examples: examples of training; 0 if nothing is trained.
         choices: sequences of an example.
-        labels: kind and names of the labels, for `task.json`, or None.
 
     Attributes:
         folder: the folder of the run.
@@ -51,9 +50,8 @@ class FineTuningRun:
         task: training_run.TrainingTask,
         num_examples: int = 0,
         choices: int = 1,
-        labels: dict | None = None,
     ):
-        self._model, self._labels = model, labels
+        self._model, self._labels = model, task.labels
         self._tuning = tuning = script_settings.tuning
         self._training = training = tuning.training
         self._choices, self.folder = choices, folder
@@ -111,8 +109,9 @@ class FineTuningRun:
         """
         if self._run.start(self._model):
             say("warning: no --init_checkpoint: training from random weights")
-        if self._labels:
-            model_folder.write_task(self.folder.path, self._labels)
+        if self._labels and self._training.do_train:
+            length = {"max_seq_length": self._tuning.max_seq_length}
+            model_folder.write_task(self.folder.path, self._labels | length)
 
     def train(
         self,

@@ -15,10 +15,10 @@ from bert.common.errors import UserError
 from bert.common.storage import write_whole
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
+from bert.modeling.formats.model_folder import VOCABULARY, ModelFolder
 from bert.tasks import eval_report
 from bert.training import cluster
 
-VOCABULARY = "vocab.txt"
 BEST = "best"  # folder of the best checkpoint
 
 
@@ -55,7 +55,7 @@ class RunFolder:
 
         Raises:
             UserError: another process trains in the folder, it is a file, or
-                it holds a run with another network or vocabulary.
+                it holds a run with another network, vocabulary or casing.
         """
         path = shared = training.output_dir
         devices = training.devices
@@ -69,8 +69,9 @@ class RunFolder:
                 held.enter_context(contextlib.redirect_stdout(nowhere))
             elif training.do_train:
                 held.enter_context(claim(shared))
-            _check(shared, config, tokenizer)
-            yield cls(path, shared, config, tokenizer)
+            folder = cls(path, shared, config, tokenizer)
+            folder.check()
+            yield folder
 
     @property
     def is_chief(self) -> bool:
@@ -82,6 +83,29 @@ class RunFolder:
         return dataclasses.replace(
             self, path=self.file(name), shared=os.path.join(self.shared, name)
         )
+
+    def check(self) -> None:
+        """Rejects the run of another network, vocabulary or casing.
+
+        Raises:
+            UserError: the folder holds one.
+        """
+        folder, tokenizer = self.shared, self.tokenizer
+        _check_is_folder(folder)
+        path = os.path.join(folder, "bert_config.json")
+        if storage.exists(path):
+            if BertConfig.from_json_file(path) != self.config:
+                raise UserError(
+                    "holds a run with another config",
+                    path=folder,
+                    fix="pass another --output_dir, or the config of this run",
+                )
+        path = os.path.join(folder, VOCABULARY)
+        if tokenizer and storage.exists(path):
+            fix = "pass another --output_dir, or the run's vocabulary"
+            tokenizer.same_as(Tokenizer(path), fix)
+        if tokenizer and has_checkpoint(folder):
+            ModelFolder.open(folder).check_casing(tokenizer)
 
     def file(self, name: str) -> str:
         """The path of a file that this process writes."""
@@ -168,24 +192,6 @@ def claim(folder: str) -> Iterator[None]:
 def _remove_empty(folder: pathlib.Path) -> None:
     with contextlib.suppress(OSError):
         folder.rmdir()
-
-
-def _check(
-    folder: str, config: BertConfig, tokenizer: Tokenizer | None
-) -> None:
-    """Rejects a folder with a run of another network or vocabulary."""
-    _check_is_folder(folder)
-    path = os.path.join(folder, "bert_config.json")
-    if storage.exists(path) and BertConfig.from_json_file(path) != config:
-        raise UserError(
-            "holds a run with another config",
-            path=folder,
-            fix="pass another --output_dir, or the config of this run",
-        )
-    path = os.path.join(folder, VOCABULARY)
-    if tokenizer and storage.exists(path):
-        fix = "pass another --output_dir, or the run's vocabulary"
-        tokenizer.same_as(Tokenizer(path), fix)
 
 
 def _check_is_folder(folder: str) -> None:

@@ -12,6 +12,7 @@ from bert.common import flags
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.modeling import checkpoints, dropout, fused_ops, losses, precision
+from bert.modeling.formats import model_folder
 from bert.modeling.formats.model_folder import ModelFolder
 from bert.tasks import run_folder, settings
 from bert.training import distribution, optimization, plan, workers
@@ -30,6 +31,7 @@ class TrainingTask:
         batch_weights, batch_sums: see `training.steps`.
         measures: see `training.steps.StepTask`.
         records: JSON value that identifies the training data.
+        labels: kind and names of the labels, as in `task.json`, or None.
         num_train_steps: number of training steps; 0: no training.
         num_warmup_steps: number of steps of linear warm-up.
     """
@@ -40,6 +42,7 @@ class TrainingTask:
     batch_sums: Callable[[dict, dict], dict]
     measures: tuple[str, ...] = ("loss", "accuracy")
     records: str = ""
+    labels: dict | None = None
     num_train_steps: int = 0
     num_warmup_steps: int = 0
 
@@ -101,6 +104,9 @@ class TrainingRun:
                 for name in ("do_lower_case", "strip_accents")
             },
             "records": task.records,
+            model_folder.HASHES: model_folder.hashes_of(
+                folder.tokenizer and folder.tokenizer.tokens, task.labels
+            ),
             "environment": {
                 **distribution.environment(self.strategy),
                 "dropout": dropout.VERSION,

@@ -9,12 +9,14 @@
 The best checkpoint of a run is in a folder of its own, below the others.
 """
 
+import contextlib
 import dataclasses
 import functools
+import hashlib
 import json
 import os
 import re
-from typing import TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 
@@ -28,7 +30,8 @@ from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats import huggingface
 
-TASK = "task.json"
+TASK, VOCABULARY = "task.json", "vocab.txt"
+HASHES = "hashes"  # setting of a checkpoint: file beside it -> hash
 _OBJECTS = b"_CHECKPOINTABLE_OBJECT_GRAPH"  # first name of such a checkpoint
 _START = 1 << 10  # bytes of an index
 
@@ -36,10 +39,15 @@ _START = 1 << 10  # bytes of an index
 class _Task(TypedDict):
     kind: str
     labels: list[str]
+    max_seq_length: NotRequired[Annotated[int, msgspec.Meta(ge=3)]]
 
 
 class _Description(msgspec.Struct):
     settings: dict | None = None
+
+
+class _Hashes(msgspec.Struct):
+    hashes: dict[str, str] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +155,7 @@ class ModelFolder:
             return saved_models.read_casing(self._variables)
         if not self.path:
             return None, None
-        return recorded_casing(_prefix_of(self.path))
+        return recorded_casing(self.path)
 
     @functools.cached_property
     def tokenizers(self) -> list[Tokenizer]:
@@ -158,7 +166,7 @@ class ModelFolder:
             casing = [x if y is None else y for x, y in pairs]
         paths = []
         if self.path:
-            paths.append(beside(self.path, "vocab.txt"))
+            paths.append(beside(self.path, VOCABULARY))
             paths.append(asset(folder_of(self.path)))
         paths = [x for x in paths if storage.is_file(x)]
         if self.given.vocab_file:
@@ -198,11 +206,14 @@ class ModelFolder:
             tokenizer: of another vocabulary; None: the first of `tokenizers`.
 
         Raises:
-            UserError: there is no vocabulary, or a token has another id.
+            UserError: there is no vocabulary, a token has another id, or the
+                vocabulary of a run was edited.
         """
         if not self.tokenizers and tokenizer is None:
-            self._find("vocab.txt", "vocab_file")
+            self._find(VOCABULARY, "vocab_file")
         for other in self.tokenizers:
+            if self.path and other.path == beside(self.path, VOCABULARY):
+                _check_unchanged(self.path, VOCABULARY, other.tokens)
             fix = f"pass --vocab_file={other.path}"
             if other.path.endswith(".json"):
                 fix = "correct one of the two files"
@@ -359,33 +370,80 @@ def recorded_settings(path: str) -> dict:
     """Reads the flags that a checkpoint was trained with; {} if unknown.
 
     Args:
-        path: the checkpoint, as prefix or as folder, which means its newest.
+        path: the checkpoint, as prefix or as folder, which means the newest
+            that is not damaged, as a run resumes from it.
 
     Raises:
         UserError: its JSON is damaged.
     """
-    path = f"{_prefix_of(path)}.json"
+    *newer, oldest = _prefixes_of(path)
+    for prefix in newer:
+        with contextlib.suppress(UserError):
+            return _settings_of(prefix)
+    return _settings_of(oldest)
+
+
+def _settings_of(prefix: str) -> dict:
+    path = f"{prefix}.json"
     if not storage.exists(path):
         return {}
     return json_files.read(path, _Description, has_nan=True).settings or {}
 
 
-def recorded_casing(prefix: str) -> tuple[bool | None, bool | None]:
+def hash_of(value: Any) -> str:
+    """Hexadecimal digits of a JSON value, to notice edits of a file."""
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def hashes_of(tokens: list[str] | None, task: dict | None) -> dict[str, str]:
+    """The setting HASHES of a run.
+
+    Args:
+        tokens: of its vocabulary, in order; None: unknown.
+        task: its `task.json`, or None. The length is the user's to change.
+    """
+    values = {VOCABULARY: tokens, TASK: task and _names_of(task)}
+    return {name: hash_of(x) for name, x in values.items() if x is not None}
+
+
+def _names_of(task: dict) -> list:
+    return [task["kind"], task["labels"]]
+
+
+def _check_unchanged(path: str, name: str, value: Any) -> None:
+    """Rejects a file beside a checkpoint that is not the one of its training.
+
+    Raises:
+        UserError: it was edited.
+    """
+    recorded = recorded_settings(path)
+    with json_files.reported(f"{_prefix_of(path)}.json"):
+        hashes = msgspec.convert(recorded, _Hashes).hashes
+    if hashes.get(name) not in (None, hash_of(value)):
+        raise UserError(
+            "was edited after the training",
+            path=beside(path, name),
+            expected="the file that the run wrote",
+            fix="restore it, or copy the model again",
+        )
+
+
+def recorded_casing(path: str) -> tuple[bool | None, bool | None]:
     """Reads the casing that a checkpoint was trained with.
 
     Args:
-        prefix: prefix of the checkpoint. The JSON of our own checkpoints is
-            read first, then `tokenizer_config.json` beside it.
+        path: the checkpoint, as for `recorded_settings`. The JSON of our own
+            checkpoints is read first, then `tokenizer_config.json` beside it.
 
     Returns:
         do_lower_case, or None if unknown, and strip_accents, or None if it
         equals do_lower_case.
     """
-    settings = recorded_settings(prefix)
-    with json_files.reported(f"{prefix}.json"):
+    settings = recorded_settings(path)
+    with json_files.reported(f"{_prefix_of(path)}.json"):
         casing = msgspec.convert(settings, tokenizer_files.Casing)
     if casing.do_lower_case is None:
-        return tokenizer_files.read_casing(folder_of(prefix))
+        return tokenizer_files.read_casing(folder_of(path))
     return casing.do_lower_case, casing.strip_accents
 
 
@@ -393,7 +451,8 @@ def recorded_task(folder: str) -> dict | None:
     """Reads the `task.json` of a folder, if there is one.
 
     Returns:
-        `kind` of the labels, and `labels`, their names in order.
+        `kind` of the labels, and `labels`, their names in order; of a run,
+        also `max_seq_length`, unless an earlier version wrote it.
 
     Raises:
         UserError: it is damaged.
@@ -417,17 +476,28 @@ def task_of(path: str) -> dict | None:
 
     Args:
         path: the checkpoint, as folder or prefix.
+
+    Raises:
+        UserError: it is damaged, or was edited after the training.
     """
-    return recorded_task(os.path.dirname(beside(path, TASK)))
+    task = recorded_task(os.path.dirname(beside(path, TASK)))
+    if task:
+        _check_unchanged(path, TASK, _names_of(task))
+    return task
 
 
 def _prefix_of(path: str) -> str:
     """The prefix of the newest checkpoint of a folder, by its step."""
+    return _prefixes_of(path)[0]
+
+
+def _prefixes_of(path: str) -> list[str]:
+    """The prefixes of the checkpoints of a folder, the newest first."""
     if not storage.is_folder(path):
-        return path
+        return [path]
     indexes = storage.find(path.rstrip("/"), "*.index")
     found = [x.removesuffix(".index") for x in indexes]
-    return max(found, key=_step_of, default=path)
+    return sorted(found, key=_step_of, reverse=True) or [path]
 
 
 def step_of(path: str) -> int:

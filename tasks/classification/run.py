@@ -100,9 +100,9 @@ class Classification:
                     folder.shared,
                     next((x.path for x in data.of(TRAIN)), None),
                 ),
+                data.describe(),
             ),
             sum(len(x.examples) for x in data.of(TRAIN)),
-            labels=data.describe(),
         )
 
     @functools.cached_property
@@ -289,10 +289,12 @@ def run(
     evaluated = []
     seconds, start = tuning.training.seconds, time.monotonic()
     folder.write_inputs()
-    model_folder.write_task(folder.path, data.describe())
+    length = {"max_seq_length": tuning.max_seq_length}
+    model_folder.write_task(folder.path, data.describe() | length)
 
     def make_task(one: Settings) -> Classification:
         own = folder.below(os.path.basename(one.tuning.training.output_dir))
+        own.check()
         return Classification(one, model, own, data, folder)
 
     for one in of_seeds:

@@ -90,9 +90,9 @@ class Labelling:
                 task_losses.token_weights,
                 task_losses.token_sums,
                 records=data,
+                labels={"kind": kind, "labels": labels},
             ),
             count,
-            labels={"kind": kind, "labels": labels},
         )
 
     def train(self) -> str:

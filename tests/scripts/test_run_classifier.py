@@ -114,6 +114,7 @@ def test_a_run_learns_and_writes_the_originals_files(made):
     assert json.loads((run / "task.json").read_text()) == {
         "kind": "classes",
         "labels": ["0", "1"],
+        "max_seq_length": S,
     }
 
 
@@ -225,7 +226,9 @@ def test_cut_texts_and_a_model_that_learned_nothing_are_reported(
     ids=["padded", "mirrored"],
 )
 def test_no_example_is_lost_at_any_batch_size(made, classify, tmp_path, named):
-    classify("--do_predict", init_checkpoint=made / "run" / "best", **named)
+    """Nor are its last tokens: the length is that of the training."""
+    named |= {"init_checkpoint": made / "run" / "best", "max_seq_length": None}
+    classify("--do_predict", **named)
     expected = np.array(rows_of(made / "run" / "test_results.tsv"), "f4")
     found = np.array(rows_of(tmp_path / "run" / "test_results.tsv"), "f4")
     np.testing.assert_allclose(found, expected, atol=1e-5)
@@ -244,25 +247,50 @@ def test_a_finished_run_does_not_train_and_predicts_again(made, classify):
     assert sorted(os.listdir(made / "run")) == names
 
 
-def test_other_examples_than_those_of_the_run_change_nothing(
-    made, classify, tmp_path, monkeypatch
+OWN = {"task_name": "tsv", "text_column": 3, "label_column": 0, "header": True}
+EDITED = "was edited after the training; expected the file that the run wrote"
+
+
+@pytest.mark.parametrize(
+    ("words", "named", "edit", "message"),
+    [
+        # The same examples in another order.
+        ("train", {}, ("train.tsv", ""), "run with other training data; pass"),
+        ("train nodo_lower_case", {}, (), "case=False; expected True, which"),
+        ("train nostrip_accents", {}, (), "accents=False; expected True, whi"),
+        ("eval nodo_lower_case", {}, (), "case=False; expected True, which"),
+        ("train", {**OWN, "labels": "1,0"}, (), "labels 0, 1; expected 1, 0"),
+        ("eval", {**OWN, "labels": "1,0"}, (), "labels 0, 1; expected 1, 0"),
+        ("eval", {"vocab_file": None}, ("vocab.txt", "dog", "fox"), EDITED),
+        ("eval", OWN, ("task.json", '"0"', '"2"'), EDITED),
+        ("train", OWN, ("task.json", '"0"', '"2"'), EDITED),
+    ],
+)
+def test_what_does_not_belong_to_a_run_changes_nothing(
+    made, classify, tmp_path, monkeypatch, words, named, edit, message
 ):
-    """Nor the same in another order."""
     run = shutil.copytree(made / "run", tmp_path / "again")
+    for name in ("dev.tsv", "train.tsv"):
+        shutil.copy(made / name, tmp_path)
+    if edit and edit[0] == "train.tsv":
+        header, *lines = (made / "train.tsv").read_text().splitlines()
+        text = "\n".join([header, *reversed(lines), ""])
+        (tmp_path / "train.tsv").write_text(text)
+    elif edit:
+        text = (run / edit[0]).read_text()
+        assert text.replace(*edit[1:]) != text
+        (run / edit[0]).write_text(text.replace(*edit[1:]))
     before = {path: path.read_bytes() for path in run.glob("*.*")}
-    named = {"output_dir": run, "data_dir": tmp_path, "eval_steps": 22}
-    shutil.copy(made / "dev.tsv", tmp_path)
-    header, *lines = (made / "train.tsv").read_text().splitlines()
-    text = "\n".join([header, *reversed(lines), ""])
-    (tmp_path / "train.tsv").write_text(text)
     monkeypatch.setattr("sys.argv", ["again"])
-    _, err = classify("--do_train", code=2, **named)
-    assert err.endswith(
-        f"error: {run}: holds a run with other training data; pass another "
-        f"--output_dir, with --init_checkpoint={run} to start from its "
-        "weights\n"
-    )
+    named = {"data_dir": tmp_path, "eval_steps": 22, **named}
+    if "eval" in words:
+        named |= {"init_checkpoint": None, "bert_config_file": None}
+    words = [f"--{word}" for word in f"do_{words}".split()]
+    _, err = classify(*words, code=2, output_dir=run, **named)
+    assert message in err.splitlines()[-1]
     assert {path: path.read_bytes() for path in run.glob("*.*")} == before
+
+
 
 
 def test_an_export_tells_its_scores_and_an_example(made):
