@@ -42,7 +42,8 @@ class FineTuning:
     )
     max_seq_length: int = flag(
         128,
-        "Maximum number of tokens of a sequence.",
+        "Maximum number of tokens of a sequence; if not given, a fine-tuned "
+        "model keeps its own.",
         at_least=3,
         resume=True,
         cache_key=True,

@@ -13,6 +13,7 @@ from bert.common import flags, storage
 from bert.common import main as common_main
 from bert.common.errors import UserError
 from bert.common.formats import published
+from bert.tasks import finetuning
 from bert.training import cluster, preemption, workers
 
 # TensorFlow's and XLA's first lines.
@@ -24,7 +25,8 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
 
     From here on --init_checkpoint is a path: the name of a published model
     becomes its folder, also in the description of the run. With --plan the
-    output_dir is a temporary folder.
+    output_dir is a temporary folder. Without --max_seq_length a fine-tuned
+    model keeps its length.
 
     Args:
         argv, settings_class, usage: as for `flags.parse`.
@@ -41,7 +43,13 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
         atexit.register(storage.remove_folder, folder)
         settings = flags.replace(settings, output_dir=folder)
     start = values["init_checkpoint"] or values.get("bert_hub_module_handle")
-    return flags.replace(settings, init_checkpoint=published.fetch(start))
+    settings = flags.replace(settings, init_checkpoint=published.fetch(start))
+    if hasattr(settings, "tuning"):
+        length = finetuning.recorded_length(settings.tuning.training)
+        if length and "max_seq_length" not in settings.given:
+            settings = flags.replace(settings, max_seq_length=length)
+            settings.check()
+    return settings
 
 
 def run(main: Callable[[list[str]], None], argv: list[str]) -> int:

@@ -129,6 +129,7 @@ class Settings:
         at_least=1,
         topic=TRAINING,
     )
+    given: frozenset[str] = frozenset()
 
     @property
     def task(self) -> str:

@@ -47,6 +47,7 @@ class Settings:
         "Let windows cross sentences, but not documents.",
         cache_key=True,
     )
+    given: frozenset[str] = frozenset()
 
     def check(self) -> None:
         """Checks the flags against each other.

@@ -21,6 +21,7 @@ class Settings:
     predict_file: str | None = flag(
         None, "CSV or JSON lines, labels ignored, for --do_predict.", path=True
     )
+    given: frozenset[str] = frozenset()
 
     def check(self) -> None:
         """Checks that the required files are named.

@@ -6,14 +6,16 @@ import pytest
 
 from bert.common import flags
 from bert.common.errors import UserError
+from bert.tasks import finetuning
+from bert.tasks import main as tasks_main
 from bert.tasks.classification import inputs
 from bert.tasks.classification.settings import Settings
 
 
-def write_model(folder, labels, kind="classes"):
+def write_model(folder, labels, kind="classes", **more):
     """Writes the files of a trained model that the labels are read from."""
     folder.mkdir(exist_ok=True, parents=True)
-    task = {"kind": kind, "labels": labels}
+    task = {"kind": kind, "labels": labels, **more}
     (folder / "task.json").write_text(json.dumps(task))
     (folder / "checkpoint").touch()
 
@@ -50,6 +52,28 @@ def test_labels_that_the_weights_do_not_have_are_rejected(tmp_path):
         labels_of(tmp_path, "--multi_label", labels="b,a", **named)
     found = labels_of(tmp_path, "--multi_label", labels="x,y", **named)
     assert found == ("x", "y")  # other names for the same
+
+
+@pytest.mark.parametrize(
+    ("words", "recorded", "length"),
+    [
+        ("--do_predict", {"max_seq_length": 67}, 67),
+        ("--do_train", {"max_seq_length": 67}, 67),  # it goes on
+        ("--do_predict --max_seq_length=31", {"max_seq_length": 67}, 31),
+        ("--do_predict", {}, 53),  # of the checkpoint, as without labels
+    ],
+)
+def test_the_length_is_that_of_the_weights(tmp_path, words, recorded, length):
+    write_model(tmp_path / "run", ["a", "b"], **recorded)
+    described = json.dumps({"settings": {"max_seq_length": 53}})
+    (tmp_path / "run" / "model.ckpt-7.json").write_text(described)
+    (tmp_path / "run" / "model.ckpt-7.index").touch()
+    argv = ["", *words.split(), f"--output_dir={tmp_path}/run"]
+    settings = tasks_main.parse(argv, Settings, "")
+    assert settings.tuning.max_seq_length == length
+    new = flags.replace(settings, output_dir=str(tmp_path / "new"))
+    start = flags.replace(new, init_checkpoint=f"{tmp_path}/run", do_train=True)
+    assert finetuning.recorded_length(start.tuning.training) is None
 
 
 def test_another_share_than_that_of_the_training_is_reported(tmp_path, capsys):
