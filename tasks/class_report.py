@@ -79,7 +79,12 @@ def worst(errors: Iterable[dict]) -> list[dict]:
     return heapq.nlargest(_WORST, errors, key=lambda x: x["probability"])
 
 
-def log_one_answer(found: Sequence[int], names: Sequence[str]) -> None:
-    """Warns if a model predicts the same class for all examples."""
-    if len(found) > 1 and len(set(found)) == 1:
-        say(f"warning: all {len(found):,} predictions are {names[found[0]]!r}")
+def log_one_answer(answers: Sequence) -> None:
+    """Warns if a model predicts the same for all examples.
+
+    Args:
+        answers: a label of each example, or the list of its labels.
+    """
+    first, *others = answers
+    if others and all(answer == first for answer in others):
+        say(f"warning: all {len(answers):,} predictions are {first!r}")

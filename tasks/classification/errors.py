@@ -1,5 +1,6 @@
 """The report of an evaluation: references, classes and worst errors."""
 
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
@@ -20,7 +21,7 @@ def report(part: inputs.Part, labels: Labels, logits: np.ndarray) -> dict:
     gold = part.labels
     found = metrics.answers(logits, labels.kind)
     if labels.kind == CLASSES:
-        class_report.log_one_answer(found.tolist(), labels.names)
+        class_report.log_one_answer([labels.names[i] for i in found])
         return {
             "references": class_report.references_of_classes(
                 gold, labels.size, "eval_accuracy", "eval_loss"
@@ -29,6 +30,9 @@ def report(part: inputs.Part, labels: Labels, logits: np.ndarray) -> dict:
             "worst_errors": worst(part.examples, labels, logits),
         }
     if labels.kind == MULTI_LABEL:
+        class_report.log_one_answer(
+            [list(itertools.compress(labels.names, row)) for row in found]
+        )
         _, counts = np.unique(gold, axis=0, return_counts=True)
         share = float(counts.max() / counts.sum())
         return {

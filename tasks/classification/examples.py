@@ -35,7 +35,8 @@ class File:
         path: the file, see `data.tables`.
         text, text_b, label, id: columns; all but `text` are optional.
         header: whether line 1 names the columns.
-        may_lack_label: whether `label` is ignored if no column has the name.
+        may_lack: those of "label" and "id" that are ignored if the file has
+            no such column.
         keep: (column, value) of the rows to keep; None keeps all rows.
         delimiter: the delimiter of fields, see `tables.rows`.
         skip_broken: skip and report rows with too few or too many fields,
@@ -50,7 +51,7 @@ class File:
     label: tables.Column | None = None
     id: tables.Column | None = None
     header: bool = True
-    may_lack_label: bool = False
+    may_lack: tuple[str, ...] = ()
     keep: tuple[tables.Column, str] | None = None
     delimiter: str | None = None
     skip_broken: bool = False
@@ -132,8 +133,11 @@ def read(file: File) -> Table:
 
     def choose(line_1: list[str]) -> list[tables.Column]:
         names.extend(line_1)
-        if file.may_lack_label and file.label not in line_1:
-            columns.pop("label", None)
+        size = len(line_1)
+        present = {"label": line_1, "id": [*line_1, *range(-size, size)]}
+        for name in file.may_lack:
+            if columns.get(name) not in present[name]:
+                columns.pop(name, None)
         return list(columns.values())
 
     rows = tables.rows(
@@ -174,7 +178,7 @@ def read(file: File) -> Table:
 def divide(
     table: Table, share: float, seed: int, by_label: bool
 ) -> tuple[Table, Table]:
-    """Divides a table at random.
+    """Divides a table at random; copies of a text stay together.
 
     Args:
         table: the table.
@@ -189,9 +193,11 @@ def divide(
     Raises:
         UserError: one of them has no examples.
     """
+    firsts = first_copies(table.examples)
     by_key: dict[str, list[int]] = {}
-    for number, example in enumerate(table.examples):
-        key = str(example.label).strip() if by_label else ""
+    for number in sorted(set(firsts)):
+        label = table.examples[number].label
+        key = str(label).strip() if by_label else ""
         by_key.setdefault(key, []).append(number)
     generator, chosen = np.random.default_rng(seed), set()
     for _, numbers in sorted(by_key.items()):
@@ -200,12 +206,25 @@ def divide(
         drawn = generator.permutation(numbers)[: wanted * (len(numbers) > 1)]
         chosen.update(drawn.tolist())
     parts = [], []
-    for number, example in enumerate(table.examples):
+    for number, example in zip(firsts, table.examples, strict=True):
         parts[number in chosen].append(example)
     if not all(parts):
-        raise _no_example(table.file)
+        raise UserError(
+            f"--eval_share={share} of {len(set(firsts)):,} different texts",
+            path=table.file.path,
+            expected="enough for training and evaluation",
+        )
     first, second = (dataclasses.replace(table, examples=x) for x in parts)
     return first, second
+
+
+def first_copies(examples: list[TextExample]) -> list[int]:
+    """The number of the first example with the same texts, for each one."""
+    numbers: dict[tuple[str, str], int] = {}
+    return [
+        numbers.setdefault((example.text, example.text_b), number)
+        for number, example in enumerate(examples)
+    ]
 
 
 def discover(table: Table, labels: Labels) -> tuple[str, ...]:

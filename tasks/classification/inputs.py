@@ -147,6 +147,8 @@ def read(settings: Settings) -> Data:
         if split == TRAIN and labels.kind != REGRESSION:
             lines += notes.of_labels(file.path, rows, labels)
         lines += notes.of_texts(file.path, whole.examples)
+        if split != TEST:
+            lines += notes.of_copies(file.path, whole.examples)
         if split == TEST and file.label is not None and not part.is_labelled:
             lines.append(notes.of_missing_labels(file.path, rows))
         parts.append(part)
@@ -223,9 +225,10 @@ def _own_task(settings: Settings) -> ClassificationTask:
             text,
             text_b,
             label,
-            key if path == paths.get(TEST) else None,
+            key,
             header,
-            may_lack_label=path not in labelled,
+            ("id",) * (path != paths.get(TEST))
+            + ("label",) * (path not in labelled),
             delimiter=delimiter,
         )
         files[split] = (file if path in labelled else _lines(file),)

@@ -5,7 +5,12 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from bert.data import tables
-from bert.tasks.classification.examples import CLASSES, Labels, TextExample
+from bert.tasks.classification.examples import (
+    CLASSES,
+    Labels,
+    TextExample,
+    first_copies,
+)
 
 _SHOWN = 20  # labels of a message
 _FEW = 5  # examples of a label
@@ -54,6 +59,34 @@ def of_texts(path: str, examples: list[TextExample]) -> Iterator[str]:
         yield (
             f"warning: {path}: {len(empty):,} row{s} without text (line{s} "
             f"{tables.first_few(empty)})"
+        )
+
+
+def of_copies(path: str, examples: list[TextExample]) -> Iterator[str]:
+    """Yields a warning about rows with the texts of an earlier one.
+
+    Args:
+        path: the file.
+        examples: its examples, with labels as the file has them.
+    """
+    firsts = [examples[number] for number in first_copies(examples)]
+    pairs = [x for x in zip(firsts, examples) if x[0] is not x[1]]
+    contradictions = [
+        copy.line
+        for first, copy in pairs
+        if str(copy.label).strip() != str(first.label).strip()
+    ]
+    if pairs:
+        lines = tables.first_few([copy.line for _, copy in pairs])
+        more = ""
+        if contradictions:
+            more = (
+                f", {len(contradictions):,} of them with another label (lines "
+                f"{tables.first_few(contradictions)})"
+            )
+        yield (
+            f"warning: {path}: {len(pairs):,} copies of earlier rows (lines "
+            f"{lines}){more}"
         )
 
 

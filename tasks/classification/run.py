@@ -141,7 +141,7 @@ class Classification:
         for part in reversed(self._data.of(DEV)):
             result |= self._scores(part)
         self.report = errors.report(part, self._data.labels, self.evaluated)
-        self.report["task"] = self._settings.task
+        self.report |= {"task": self._settings.task, "records": part.path}
         return result
 
     def predict(self) -> list[str]:

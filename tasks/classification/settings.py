@@ -37,7 +37,7 @@ class OwnTables:
     )
     label_column: str | None = flag(None, "tsv: column of the label.")
     id_column: str | None = flag(
-        None, "tsv: column of the ids in the predictions."
+        None, "tsv: column of the ids in predictions and reports."
     )
     delimiter: str | None = flag(
         None,

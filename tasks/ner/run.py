@@ -191,9 +191,10 @@ class Labelling:
         names += sorted({label for *_, label, _ in words} - set(names))
         number = {name: i for i, name in enumerate(names)}
         gold, found = ([number[word[i]] for word in words] for i in range(2, 4))
-        class_report.log_one_answer(found, names)
+        class_report.log_one_answer([guess for *_, guess in words])
         return {
             "task": "ner",
+            "records": self._settings.eval_file,
             "references": class_report.references_of_classes(
                 gold, len(names), "eval_accuracy", "eval_loss"
             ),

@@ -67,12 +67,19 @@ def test_the_worst_errors_are_the_surest():
 
 
 @pytest.mark.parametrize(
-    ("found", "warns"), [([1, 1, 1], True), ([1, 1, 0], False), ([1], False)]
+    ("answers", "warned"),
+    [
+        (["dog"] * 3, "'dog'"),
+        (["dog", "dog", "cat"], None),
+        (["dog"], None),
+        ([["cat", "dog"]] * 3, "['cat', 'dog']"),
+        ([[]] * 3, "[]"),
+    ],
 )
-def test_one_answer_to_everything_is_reported(capsys, found, warns):
-    class_report.log_one_answer(found, NAMES)
-    err = capsys.readouterr().err
-    assert err == "warning: all 3 predictions are 'dog'\n" * warns
+def test_one_answer_to_everything_is_reported(capsys, answers, warned):
+    class_report.log_one_answer(answers)
+    line = f"warning: all 3 predictions are {warned}\n"
+    assert capsys.readouterr().err == line * (warned is not None)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +125,7 @@ def test_the_file_holds_all_digits_and_the_lines_six(tmp_path, capsys):
     metrics = {"acc": 2 / 3, "total": 7}
     references = {"acc/majority": 0.5, "acc/chance": 1 / 3}
     folder = RunFolder(str(tmp_path), str(tmp_path), None, None)
-    report = {"task": "x", "references": references}
+    report = {"task": "x", "records": "x.tsv", "references": references}
     path, _ = folder.write_results(31, metrics, report)
     assert capsys.readouterr().out == (
         "acc = 0.666667 (majority 0.500000, chance 0.333333)\n"
@@ -129,10 +136,12 @@ def test_the_file_holds_all_digits_and_the_lines_six(tmp_path, capsys):
 
 
 def test_the_report_is_strict_json(tmp_path, capsys):
-    report = {"task": "mrpc", "references": {"loss/chance": 1.0}}
-    path = eval_report.write(str(tmp_path), {"loss": math.inf}, report)
+    report = {"task": "mrpc", "records": "dev.tsv"}
+    report["references"] = {"loss/chance": 1.0}
+    path = eval_report.write(str(tmp_path), 31, {"loss": math.inf}, report)
     with open(path) as file:
         found = json.load(file)
     warning = capsys.readouterr().err.removeprefix("warning: ").strip()
-    assert found == {"metrics": {"loss": None}, "warning": warning, **report}
+    report |= {"metrics": {"loss": None}, "step": 31, "warning": warning}
+    assert found == report
     assert "loss inf (chance 1.000000)" in warning

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bert.tasks.classification import answers, errors
+from bert.tasks.classification import answers, errors, inputs
 from bert.tasks.classification.examples import (
     CLASSES,
     MULTI_LABEL,
@@ -84,6 +84,13 @@ def test_the_worst_errors_name_their_rows():
     ]
     assert (found[0]["label"], found[0]["predicted"]) == ("c", "a")
     assert found[0]["probability"] == pytest.approx(6 / 8)
+
+
+def test_no_label_for_any_example_is_reported(capsys):
+    rows = [TextExample(x, x, "", [1, 0, 0], 2) for x in "ab"]
+    part = inputs.Part(inputs.DEV, "dev.csv", rows)
+    errors.report(part, SEVERAL, np.full((2, 3), -1, np.float32))
+    assert capsys.readouterr().err == "warning: all 2 predictions are []\n"
 
 
 def test_numbers_are_clipped_to_the_range_of_glue(tmp_path):

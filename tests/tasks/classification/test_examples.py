@@ -42,7 +42,7 @@ def discover(file, labels):
 
 def labelled(tmp_path, counts):
     """A file with this number of examples of each label."""
-    rows = [f"{i}\t{y}" for y, n in counts.items() for i in range(n)]
+    rows = [f"{y} {i}\t{y}" for y, n in counts.items() for i in range(n)]
     return File(write(tmp_path, "t\tl\n" + "\n".join(rows)), "t", label="l")
 
 
@@ -65,6 +65,19 @@ def test_a_file_is_divided_with_the_same_share_of_each_label(tmp_path):
     assert sorted(train + held_out) == sorted(read(source, labels))
     assert divided(source, labels) == [train, held_out]
     assert divided(source, labels, seed=8) != [train, held_out]
+
+
+def test_copies_of_a_text_are_on_one_side(tmp_path):
+    """Also copies with another label."""
+    rows = [f"{i % 7}\t{'no yes'.split()[i % 2]}" for i in range(61)]
+    path = write(tmp_path, "t\tl\n" + "\n".join(rows))
+    parts = divided(File(path, "t", label="l"), YES_NO, 0.3)
+    train, held_out = ({example[1] for example in part} for part in parts)
+    assert len(held_out) == 2 and not train & held_out
+    assert sum(map(len, parts)) == 61
+    path = write(tmp_path, "t\tl\n" + "a\tno\n" * 9)
+    with pytest.raises(UserError, match="--eval_share=0.2 of 1 different text"):
+        divided(File(path, "t", label="l"), YES_NO)
 
 
 def test_numbers_are_divided_as_one(tmp_path):

@@ -198,7 +198,7 @@ def test_an_export_alone_has_both_texts(tmp_path):
 def test_a_share_of_examples_with_several_labels_is_that_of_all(tmp_path):
     path, letters = tmp_path / "t.tsv", "abcdefghij"
     pairs = [f"{x},{y}" for x in letters for y in letters if x < y]
-    path.write_text("t\tl\n" + "".join(f"text\t{x}\n" for x in pairs))
+    path.write_text("t\tl\n" + "".join(f"text {x}\t{x}\n" for x in pairs))
     named = {"train_file": path, "task_name": "tsv", "eval_share": 0.2}
     named |= {"text_column": "t", "label_column": "l"}
     data = read("--do_train", "--do_eval", "--multi_label", **named)
@@ -240,6 +240,15 @@ def test_only_a_file_to_predict_needs_ids(tmp_path):
     data = read("--do_train", "--do_predict", **named)
     assert examples(data, TRAIN) == [[("0", "one", "", 0), ("1", "two", "", 1)]]
     assert examples(data, TEST) == [[("m1", "one", "", None)]]
+
+
+@pytest.mark.parametrize("column", ["id", 0])
+def test_an_evaluation_names_the_ids_of_its_file(tmp_path, column):
+    (tmp_path / "dev.csv").write_text("id,t,l\nm1,one,a\nm2,two,b\n")
+    named = {"text_column": 1, "label_column": 2, "id_column": column}
+    named |= {"task_name": "csv", "eval_file": tmp_path / "dev.csv"}
+    data = read("--do_eval", "--header", labels="a,b", **named)
+    assert [x[0] for x in examples(data, DEV)[0]] == ["m1", "m2"]
 
 
 @pytest.mark.parametrize(("named", "scored"), [("", False), ("b", True)])

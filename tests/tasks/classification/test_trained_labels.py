@@ -85,7 +85,8 @@ def test_another_share_than_that_of_the_training_is_reported(tmp_path, capsys):
         text = json.dumps({"settings": settings})
         path.with_name(f"{path.name}.json").write_text(text)
     table = tmp_path / "table.tsv"
-    table.write_text("t\tl\n" + "one\ta\ntwo\tb\n" * 9)
+    rows = [f"text {i}\t{'ab'[i % 2]}\n" for i in range(18)]
+    table.write_text("t\tl\n" + "".join(rows))
     named = {"task_name": "tsv", "text_column": "t", "label_column": "l"}
     named |= {"train_file": table, "output_dir": tmp_path / "run"}
     for share, seed, count in ((0.2, 7, 0), (0.2, 8, 1), (0.1, 8, 2)):
