@@ -51,8 +51,8 @@ class TextClassifier(keras.Model):
             fine-tuned with.
         multi_label: a text may have several labels, or none.
         regression: the labels are numbers.
-        max_length: longer texts are truncated, in tokens; None: 128, or all
-            positions of a smaller model.
+        max_length: longer texts are truncated, in tokens; None: as in its
+            fine-tuning, else 128, or all positions of a smaller model.
         seed: of the head's initial weights, and of the order of the texts.
 
     Attributes:
@@ -79,11 +79,13 @@ class TextClassifier(keras.Model):
         super().__init__(**kwargs)
         network, self.tokenizer = encoders.load_pair(model)
         self.labels = _labels(network, labels, multi_label, regression)
+        task = getattr(getattr(network, "checkpoint", None), "task", None) or {}
         if not isinstance(network, Classifier):
             network = heads.classifier(network, self.labels.size, seed)
         self.network, self.seed = network, seed
         longest = encoders.config_of(network).max_position_embeddings
-        self.max_length = max_length or min(128, longest)
+        usual = task.get("max_seq_length", 128)
+        self.max_length = max_length or min(usual, longest)
         if not 3 <= self.max_length <= longest:
             raise UserError(
                 f"max_length={max_length}", expected=f"3 to {longest}"

@@ -90,16 +90,15 @@ class RunFolder:
         Raises:
             UserError: the folder holds one.
         """
-        folder, tokenizer = self.shared, self.tokenizer
+        folder, config, tokenizer = self.shared, self.config, self.tokenizer
         _check_is_folder(folder)
         path = os.path.join(folder, "bert_config.json")
-        if storage.exists(path):
-            if BertConfig.from_json_file(path) != self.config:
-                raise UserError(
-                    "holds a run with another config",
-                    path=folder,
-                    fix="pass another --output_dir, or the config of this run",
-                )
+        if storage.exists(path) and BertConfig.from_json_file(path) != config:
+            raise UserError(
+                "holds a run with another config",
+                path=folder,
+                fix="pass another --output_dir, or the config of this run",
+            )
         path = os.path.join(folder, VOCABULARY)
         if tokenizer and storage.exists(path):
             fix = "pass another --output_dir, or the run's vocabulary"
@@ -156,7 +155,7 @@ class RunFolder:
                 shown = eval_report.describe(key, value, references)
             print(f"{key} = {shown}")
         if report is not None:
-            paths.append(eval_report.write(self.path, metrics, report))
+            paths.append(eval_report.write(self.path, step, metrics, report))
         return paths
 
 

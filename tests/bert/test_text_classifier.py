@@ -236,10 +236,10 @@ def test_under_a_strategy_in_bfloat16(new):
 def test_a_fine_tuned_model_brings_its_labels_and_its_head(tmp_path):
     saved = library_files.run(tmp_path / "run")
     names = ["low", "middle", "high"]
-    task = {"kind": "classes", "labels": names}
+    task = {"kind": "classes", "labels": names, "max_seq_length": 7}
     model_folder.write_task(str(tmp_path / "run"), task)
     model = bert.TextClassifier(str(tmp_path / "run"))
-    assert model.labels.names == tuple(names)
+    assert model.labels.names == tuple(names) and model.max_length == 7
     head = model.network.get_layer("classifier").output_weights
     np.testing.assert_array_equal(head, saved["output_weights"])
     (tmp_path / "run" / "task.json").unlink()
