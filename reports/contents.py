@@ -138,11 +138,15 @@ def _references_of(run: RunFiles, name: str) -> list[tuple[str, float]]:
 
 
 def scores(runs: list[RunFiles]) -> Table | None:
-    """Metrics of the last evaluations, each above its references."""
+    """Metrics of the last evaluations, each above its references.
+
+    Their steps and records are first: a run may have gone on since then.
+    """
     rows: dict[str, list] = {}
     for number, run in enumerate(runs):
         evaluation = run.evaluation
         for values in (
+            _evaluated(run),
             evaluation.get("metrics", {}),
             run.results,
             evaluation.get("references", {}),
@@ -159,6 +163,17 @@ def scores(runs: list[RunFiles]) -> Table | None:
         ["metric", *[run.name for run in runs]],
         [[_row_title(name), *rows[name]] for name in ordered],
     )
+
+
+def _evaluated(run: RunFiles) -> dict[str, str]:
+    """What the last evaluation of a run has evaluated."""
+    found = {"evaluated": run.evaluation.get("records")}
+    # Only eval_results.txt of earlier versions has the step.
+    step = run.evaluation.get("step", run.results.get("global_step"))
+    if is_number(step):
+        later = f", now {run.step:,}" if (run.step or 0) > step else ""
+        found["at step"] = f"{int(step):,}{later}"
+    return {name: text for name, text in found.items() if text}
 
 
 def _row_title(name: str) -> str:

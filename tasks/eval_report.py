@@ -71,18 +71,24 @@ def warning(metrics: dict[str, float], references: dict[str, float]) -> str:
     )
 
 
-def write(folder: str, metrics: dict[str, float], report: dict) -> str:
+def write(
+    folder: str, step: int, metrics: dict[str, float], report: dict
+) -> str:
     """Writes the report, and warns if the model is not better than references.
 
     Args:
         folder: output_dir of the run.
+        step: training step of the evaluated weights.
         metrics: metric -> value.
-        report: the other values of the file; `task`, the task's name.
+        report: the other values of the file; `task`, the task's name;
+            `records`, the evaluated file.
 
     Returns:
         the path of the file.
     """
-    whole = {"task": report["task"], "metrics": metrics, **report}
+    first = {"task": report["task"], "step": step}
+    first |= {"records": report["records"], "metrics": metrics}
+    whole = first | report
     if worse := warning(metrics, report.get("references", {})):
         say(f"warning: {worse}")
         whole["warning"] = worse

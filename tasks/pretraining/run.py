@@ -3,11 +3,12 @@
 import dataclasses
 import functools
 
+from bert.common import storage
 from bert.common.errors import UserError
 from bert.common.progress import say
 from bert.data.pretraining import dynamic_masking, masking
 from bert.data.records import reader
-from bert.data.records.records import fingerprint, locating_damage
+from bert.data.records.records import Records, fingerprint, locating_damage
 from bert.modeling import losses, models
 from bert.tasks import training_run
 from bert.tasks.pretraining.inputs import Inputs, Phase
@@ -151,14 +152,22 @@ class Pretraining:
         counts = TargetCounts(self._folder.config.vocab_size)
         with locating_damage(self._inputs.sets):
             metrics = self._scores(counts)
-        references = counts.references()
-        report = {"task": "pretraining", "references": references}
+        report = {
+            "task": "pretraining",
+            "records": storage.name_of(self._evaluated.files),
+            "references": counts.references(),
+        }
         return self._folder.write_results(self.run.step, metrics, report)
+
+    @property
+    def _evaluated(self) -> Records:
+        """The held-out records, else the last ones."""
+        inputs = self._inputs
+        return inputs.held_out or inputs.phases[-1].records
 
     def _scores(self, counts: TargetCounts | None = None) -> dict[str, float]:
         """Losses and accuracies; counts the targets too."""
-        inputs, settings = self._inputs, self._settings
-        records = inputs.held_out or inputs.phases[-1].records
+        settings, records = self._settings, self._evaluated
         batches = reader.evaluation_batches(
             records.files,
             records.schema,

@@ -192,6 +192,7 @@ class Squad:
             references[name] = 100 * silent
         return {
             "task": "squad",
+            "records": self._predict.path,
             "references": references,
             "worst_errors": class_report.worst(
                 {

@@ -133,6 +133,7 @@ class Choosing:
         positions = np.bincount([x.label for x in examples])
         self.report = {
             "task": "swag",
+            "records": self._settings.eval_file,
             "references": {
                 f"eval_accuracy/{eval_report.CHANCE}": float(np.mean(chances)),
                 f"eval_accuracy/{eval_report.MAJORITY}": float(

@@ -91,6 +91,8 @@ def write_classifier(folder: pathlib.Path, **settings) -> pathlib.Path:
     scores = {"precision": 0.5, "recall": 0.25, "f1": 0.3333333, "support": 11}
     report = {
         "task": "classification",
+        "step": 20,
+        "records": "dev & <b>.tsv",
         "metrics": {"eval_accuracy": 0.71},
         "references": {"eval_accuracy/majority": 0.4211},
         "warning": "no better than <b>: eval_loss",
@@ -99,7 +101,12 @@ def write_classifier(folder: pathlib.Path, **settings) -> pathlib.Path:
         "per_class": dict.fromkeys(LABELS, scores),
         "worst_errors": [
             {"text": EVIL, "label": "cat", "predicted": LABELS[1]},
-            {"text": ["one", "two"], "label": "cat", "probability": 0.987},
+            {
+                "id": "n7",
+                "text": ["one", "two"],
+                "label": "cat",
+                "probability": 0.987,
+            },
         ],
     }
     (folder / "eval_report.json").write_text(json.dumps(report))

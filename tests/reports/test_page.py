@@ -65,6 +65,7 @@ def test_pretraining_has_curves_with_references_and_data(rendered):
     assert "training 8.4 held out 8.65" in text
     assert "40,009" in text and "777" not in text  # of other records
     assert "[UNK] of all tokens 1.23%" in text
+    assert "at step 30 loss 9.35" in text  # of the evaluation
     assert "step 30 of 30" in text and "tensorflow 2.21.0" in text
 
 
@@ -78,9 +79,10 @@ def test_fine_tuning_has_its_errors(rendered):
     assert "Warning: no better than <b>: eval_loss Curves" in text
     assert "cat dog & <b> bird cat 11 2 0 dog & <b> 3 13 1 bird 0 0 17" in text
     assert "cat 0.5 0.25 0.3333 11" in text
-    assert "one and two is cat , predicted – with a probability of 0.987" in (
-        text
-    )
+    # The run went on after the evaluation.
+    assert "evaluated dev & <b>.tsv at step 20, now 30 eval accuracy" in text
+    error = "one and two n7 is cat , predicted – with a probability of 0.987"
+    assert error in text
     right = [a for tag, a in found.tags if a.get("class") == "number right"]
     assert [a["style"] for a in right] == [
         "--share: 38.1%",

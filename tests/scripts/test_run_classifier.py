@@ -177,7 +177,8 @@ def test_the_report_has_references_classes_and_errors(made):
     labels = [row[0] for row in table]
     assert report["task"] == "mrpc" and report["labels"] == ["0", "1"]
     result = run_folders.results(made / "run")
-    del result["global_step"]
+    assert report["step"] == result.pop("global_step")
+    assert report["records"] == f"{made}/dev.tsv"
     assert report["metrics"] == result
     majority = max(labels.count("0"), labels.count("1")) / DEV
     assert report["references"]["eval_accuracy/majority"] == majority
@@ -289,8 +290,6 @@ def test_what_does_not_belong_to_a_run_changes_nothing(
     _, err = classify(*words, code=2, output_dir=run, **named)
     assert message in err.splitlines()[-1]
     assert {path: path.read_bytes() for path in run.glob("*.*")} == before
-
-
 
 
 def test_an_export_tells_its_scores_and_an_example(made):

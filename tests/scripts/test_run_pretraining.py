@@ -177,6 +177,7 @@ def test_results_have_the_originals_keys(pretrain, four_steps):
     found = json.loads(report.read_text())
     del values["global_step"]
     assert found["task"] == "pretraining" and found["metrics"] == values
+    assert found["records"].endswith(".tfrecord") and found["step"] > 0
     assert found["references"]["masked_lm_loss/chance"] == np.log(small.V)
     assert len(found["references"]) == 5
     loss = values["masked_lm_loss"]
