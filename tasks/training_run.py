@@ -104,7 +104,7 @@ class TrainingRun:
                 for name in ("do_lower_case", "strip_accents")
             },
             "records": task.records,
-            model_folder.HASHES: model_folder.hashes_of(
+            **model_folder.hashes_of(
                 folder.tokenizer and folder.tokenizer.tokens, task.labels
             ),
             "environment": {

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import re
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import msgspec
 
@@ -31,7 +31,7 @@ from bert.modeling.config import BertConfig
 from bert.modeling.formats import huggingface
 
 TASK, VOCABULARY = "task.json", "vocab.txt"
-HASHES = "hashes"  # setting of a checkpoint: file beside it -> hash
+_HASH = "sha256 of {}"  # setting of a checkpoint, for a file beside it
 _OBJECTS = b"_CHECKPOINTABLE_OBJECT_GRAPH"  # first name of such a checkpoint
 _START = 1 << 10  # bytes of an index
 
@@ -44,10 +44,6 @@ class _Task(TypedDict):
 
 class _Description(msgspec.Struct):
     settings: dict | None = None
-
-
-class _Hashes(msgspec.Struct):
-    hashes: dict[str, str] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,7 +209,8 @@ class ModelFolder:
             self._find(VOCABULARY, "vocab_file")
         for other in self.tokenizers:
             if self.path and other.path == beside(self.path, VOCABULARY):
-                _check_unchanged(self.path, VOCABULARY, other.tokens)
+                hashes = hashes_of(other.tokens, None)
+                _check_unchanged(self.path, VOCABULARY, hashes)
             fix = f"pass --vocab_file={other.path}"
             if other.path.endswith(".json"):
                 fix = "correct one of the two files"
@@ -390,36 +387,26 @@ def _settings_of(prefix: str) -> dict:
     return json_files.read(path, _Description, has_nan=True).settings or {}
 
 
-def hash_of(value: Any) -> str:
-    """Hexadecimal digits of a JSON value, to notice edits of a file."""
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
-
-
 def hashes_of(tokens: list[str] | None, task: dict | None) -> dict[str, str]:
-    """The setting HASHES of a run.
+    """Settings of a run by which edits of its files are noticed.
 
     Args:
         tokens: of its vocabulary, in order; None: unknown.
         task: its `task.json`, or None. The length is the user's to change.
     """
-    values = {VOCABULARY: tokens, TASK: task and _names_of(task)}
-    return {name: hash_of(x) for name, x in values.items() if x is not None}
+    values = {VOCABULARY: tokens}
+    values[TASK] = task and [task["kind"], task["labels"]]
+    return {
+        _HASH.format(name): hashlib.sha256(json.dumps(x).encode()).hexdigest()
+        for name, x in values.items()
+        if x is not None
+    }
 
 
-def _names_of(task: dict) -> list:
-    return [task["kind"], task["labels"]]
-
-
-def _check_unchanged(path: str, name: str, value: Any) -> None:
-    """Rejects a file beside a checkpoint that is not the one of its training.
-
-    Raises:
-        UserError: it was edited.
-    """
-    recorded = recorded_settings(path)
-    with json_files.reported(f"{_prefix_of(path)}.json"):
-        hashes = msgspec.convert(recorded, _Hashes).hashes
-    if hashes.get(name) not in (None, hash_of(value)):
+def _check_unchanged(path: str, name: str, hashes: dict[str, str]) -> None:
+    """Rejects a file beside a checkpoint that was edited after its training."""
+    key = _HASH.format(name)
+    if recorded_settings(path).get(key) not in (None, hashes[key]):
         raise UserError(
             "was edited after the training",
             path=beside(path, name),
@@ -482,7 +469,7 @@ def task_of(path: str) -> dict | None:
     """
     task = recorded_task(os.path.dirname(beside(path, TASK)))
     if task:
-        _check_unchanged(path, TASK, _names_of(task))
+        _check_unchanged(path, TASK, hashes_of(None, task))
     return task
 
 
