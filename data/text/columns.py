@@ -45,13 +45,14 @@ def lists(values, name: str, columns: tuple[str, ...]) -> list:
         UserError: it has other columns, or an element is no list.
     """
     array = _array(values, name)
-    titles = getattr(values, "column_names", getattr(values, "columns", ()))
+    names = getattr(values, "column_names", getattr(values, "columns", ()))
+    titles = list(names)
     width = array.shape[1] if array.ndim > 1 else len(columns)
     if tuple(titles or columns) != columns or (
         hasattr(values, "__array__") and width != len(columns)
     ):
         raise UserError(
-            f"{name} of {list(titles) or list(array.shape)}",
+            f"{name} of {titles or list(array.shape)}",
             expected=f"the columns {', '.join(columns)}",
         )
     for i, value in enumerate(array.tolist()):

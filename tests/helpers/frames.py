@@ -11,7 +11,7 @@ class Frame:
     """
 
     def __init__(self, **columns):
-        self.columns = list(columns)
+        self.columns = np.array(list(columns), object)  # neither true nor false
         self._rows = list(zip(*columns.values(), strict=True))
 
     def __iter__(self):
