@@ -8,7 +8,7 @@
 TensorFlow is imported when one of the names of `__all__` is first used, but for
 `BertConfig` and `Tokenizer`, which do without. If `bert` is imported before
 `tensorflow` and `keras`, they load without log messages about missing devices.
-Keras knows the layers and the optimizer, in either order.
+Keras knows the classes of ours, in either order.
 """
 
 import importlib
@@ -61,14 +61,21 @@ def __dir__() -> list[str]:
 
 
 def _register() -> None:
-    """Registers the layers and the optimizer, for Keras to load models."""
-    loaded = {name for name in sys.modules if name.startswith("bert.modeling.")}
-    if loaded - {"bert.modeling.config"}:
-        return  # one of them imports Keras: not all of it is defined
+    """Registers the classes of ours, for Keras to load models."""
+    loading = [  # they import Keras: not all of them is defined
+        name
+        for name, module in sys.modules.items()
+        if name.startswith("bert.") and module.__spec__._initializing
+    ]
+    if any(name.startswith("bert.modeling.") for name in loading):
+        return
     from bert.modeling import dropout, models, task_models  # noqa: F401
 
     if dropout.ON_TENSORFLOW:
         from bert.training import optimization  # noqa: F401
+
+        if not loading:
+            from bert import library  # noqa: F401
 
 
 tensorflow_log.hold_back_import()

@@ -13,6 +13,7 @@ from bert.heads import (
     token_classifier,
 )
 from bert.modeling.config import BertConfig
+from bert.modeling.hub import HubEncoder  # for Keras to load
 from bert.records import pretraining_dataset
 from bert.text_classifier import TextClassifier
 from bert.training.optimization import AdamWeightDecay, WarmupLinearDecay

@@ -1,3 +1,4 @@
+import glob
 import inspect
 import pathlib
 import re
@@ -71,6 +72,24 @@ def _run(code, *options):
 def test_tensorflow_is_quiet_after_the_library():
     done = _run("import bert, keras, tensorflow")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+CLASS = re.compile(r'^@keras.*serializable\("bert"\)\nclass (\w+)', re.M)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("modules", ["bert, keras", "keras, bert"])
+def test_every_class_is_known_to_keras(modules):
+    paths = glob.glob(f"{ROOT}/bert/**/*.py", recursive=True)  # of links too
+    sources = [pathlib.Path(path).read_text() for path in paths]
+    names = [f"bert>{x}" for text in sources for x in CLASS.findall(text)]
+    assert len(names) > 10
+    done = _run(
+        f"import {modules}\n"
+        f"for name in {names}:\n"
+        "    assert keras.saving.get_registered_object(name), name"
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_missing_package_is_named_with_the_remedy():
