@@ -163,10 +163,13 @@ def reduce_and_clip(
         loss_scale: float32 scalar, the factor of the loss, or None.
 
     Returns:
-        (dense gradients, their float32 norm, the factor that clips them: NaN
+        (dense gradients, float32; their norm, the factor that clips them: NaN
         where the norm is not finite, as of `tf.clip_by_global_norm`).
     """
-    gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+    gradients = [
+        tf.cast(tf.convert_to_tensor(gradient), tf.float32)
+        for gradient in gradients
+    ]
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync > 1:
         gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
@@ -226,9 +229,19 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        self.adam_m, self.adam_v = self.add_optimizer_variables(
-            variables, ["adam_m", "adam_v"]
-        )
+
+        def moments(variable) -> list[keras.Variable]:
+            prefix = variable.path.replace("/", "_")
+            return [  # float32 also of lower policies, which lack the range
+                self.add_variable(
+                    variable.shape, dtype="float32", name=f"{prefix}_{name}"
+                )
+                for name in ("adam_m", "adam_v")
+            ]
+
+        slots = list(map(moments, variables))
+        self.adam_m = [m for m, _ in slots]
+        self.adam_v = [v for _, v in slots]
         self.rate_factors = (1.0,) * len(variables)
 
     @property
@@ -317,7 +330,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     @tf.function(jit_compile=True, autograph=False)
     def _compute(self, value, m, v, gradient, factor, rate, step, learn, decay):
         new = RULES[self.rule](
-            value,
+            tf.cast(value, tf.float32),
             gradient * factor,
             m,
             v,
@@ -328,7 +341,10 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             beta_2=self.beta_2,
             epsilon=self.epsilon,
         )
-        return [tf.where(learn, a, b) for a, b in zip(new, (value, m, v))]
+        return [
+            tf.where(learn, tf.cast(a, b.dtype), b)
+            for a, b in zip(new, (value, m, v))
+        ]
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         gradients, _, factor = reduce_and_clip(grads)
