@@ -42,24 +42,36 @@ class Classifier(keras.Model):
         elif loss is None:
             loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
             metrics = ["accuracy"] if metrics is None else metrics
-        for part in keras.tree.flatten(loss):
-            name = getattr(part, "__name__", part)
-            if isinstance(part, keras.Loss):
-                is_wrong = part.get_config().get("from_logits") is False
-            else:
-                is_wrong = "crossentropy" in str(name).lower()
-            if is_wrong:
-                raise UserError(
-                    f"the loss {name!r:.60} takes probabilities",
-                    expected="a loss of logits",
-                    fix="pass no loss, or one with from_logits=True",
-                )
+        check_loss(loss)
         super().compile(optimizer, loss, loss_weights, metrics, **kwargs)
 
     def compile_from_config(self, config):
         """Compiles a model that is loaded, and builds its optimizer."""
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
+
+
+def check_loss(loss) -> None:
+    """Rejects a loss of probabilities.
+
+    Args:
+        loss: a loss, its name or its function; or a structure of them.
+
+    Raises:
+        UserError: it is a cross-entropy without from_logits=True.
+    """
+    for part in map(keras.losses.get, keras.tree.flatten(loss)):
+        name = getattr(part, "__name__", part)
+        if isinstance(part, keras.Loss):
+            is_wrong = part.get_config().get("from_logits") is False
+        else:
+            is_wrong = "crossentropy" in str(name).lower()
+        if is_wrong:
+            raise UserError(
+                f"the loss {name!r:.60} takes probabilities",
+                expected="a loss of logits",
+                fix="pass no loss, or one with from_logits=True",
+            )
 
 
 def build_classifier(

@@ -290,6 +290,7 @@ def test_a_classifier_is_trained_on_logits_by_default(tmp_path):
     "loss",
     [
         "sparse_categorical_crossentropy",
+        "bce",
         keras.losses.SparseCategoricalCrossentropy(),
         {"logits": keras.losses.categorical_crossentropy},
     ],
