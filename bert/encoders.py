@@ -105,6 +105,9 @@ def save(
 ) -> None:
     """Saves an encoder, or an encoder with heads of BERT, and its tokenizer.
 
+    The labels of a `TextClassifier`, or of the fine-tuned model that a head
+    is of, are saved with it.
+
         bert.save(encoder, "saved", tokenizer)
         encoder, tokenizer = bert.load_encoder("saved")
 
@@ -145,7 +148,8 @@ def weights_of(
         UserError: the model has weights without such a name.
     """
     values = {name: x.numpy() for name, x in _variables(model).items()}
-    return conversion.Bert(path, config_of(model), values, [], tokenizer)
+    task = getattr(model, "task", None)
+    return conversion.Bert(path, config_of(model), values, [], tokenizer, task)
 
 
 def load_pair(

@@ -26,12 +26,16 @@ def classifier(
         a functional model that takes the encoder's inputs and returns a
         dict: logits, float32 [B, C].
     """
+    return _with_heads(new_classifier(encoder, num_labels, seed), encoder)
+
+
+def new_classifier(
+    encoder: Encoder, num_labels: int, seed: int
+) -> task_models.Classifier:
+    """As `classifier`, with initial weights of the head."""
     _thaw_pooler(encoder)
-    return _with_heads(
-        task_models.build_classifier(
-            config_of(encoder), num_labels, seed, encoder=encoder
-        ),
-        encoder,
+    return task_models.build_classifier(
+        config_of(encoder), num_labels, seed, encoder=encoder
     )
 
 
@@ -170,4 +174,6 @@ def _with_heads(
             f"initial weights, none of this shape in {checkpoint.path}: "
             f"{', '.join(new)}"
         )
+    else:
+        model.task = checkpoint.task  # its labels, for `bert.save`
     return model

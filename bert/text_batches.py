@@ -3,11 +3,11 @@
 import contextlib
 import itertools
 import math
-from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
+from bert import text_labels
 from bert.common.errors import UserError
 from bert.data import batching, features
 from bert.data.text.columns import finite, strings
@@ -26,8 +26,6 @@ class TextBatches:
         tokenizer: of the texts.
         max_length: S; longer texts are truncated.
         labels: kind and names of the labels.
-        ids_of: labels -> ids, int32 [N]; 0 and 1, float32 [N, C]; or numbers,
-            float32 [N].
         seed: of the order.
     """
 
@@ -36,11 +34,10 @@ class TextBatches:
         tokenizer: Tokenizer,
         max_length: int,
         labels: Labels,
-        ids_of: Callable,
         seed: int,
     ):
         self._tokenizer, self._max_length = tokenizer, max_length
-        self._labels, self._ids_of, self._seed = labels, ids_of, seed
+        self._labels, self._seed = labels, seed
         self._error = None  # of a text in a dataset
 
     def labeled(
@@ -203,7 +200,7 @@ class TextBatches:
             )
         fix = "pass one, or a tuple of two for pairs"
         a, *b = (strings(part, "texts", fix) for part in texts)
-        others = [] if y is None else [self._ids_of(y)]
+        others = [] if y is None else [text_labels.ids(y, self._labels)]
         if weights is not None:
             others.append(finite(weights, "sample_weight"))
         sizes = [len(part) for part in (a, *b, *others)]

@@ -1,24 +1,26 @@
 """A classifier of texts: strings in, labels out, as a Keras model."""
 
+import itertools
 import os
 import tempfile
 
 import keras
 import numpy as np
 
-from bert import encoders, heads
+from bert import encoders, heads, text_labels
 from bert.common import flags, outputs, storage
 from bert.common.errors import UserError
-from bert.data.text.columns import elements, finite, lists
+from bert.common.progress import say
+from bert.data.text.columns import finite
 from bert.data.text.tokenizer import Tokenizer
+from bert.modeling import task_models
 from bert.modeling.task_models import Classifier
 from bert.serving import export_folder, graphs
-from bert.tasks.classification import answers, export, metrics
+from bert.tasks.classification import export, metrics
 from bert.tasks.classification.examples import (
     CLASSES,
     MULTI_LABEL,
     REGRESSION,
-    Labels,
 )
 from bert.tasks.classification.settings import Settings
 from bert.text_batches import TextBatches
@@ -36,10 +38,11 @@ class TextClassifier(keras.Model):
         model.predict(["win a prize now"])["label"]  # ["spam"]
 
     Texts are strings in a list, an array, a column or a table of one column;
-    or a tuple of two of them, for pairs. Labels are names or numbers from
-    0; for `multi_label`, a list of names or a row of 0 and 1 for each text;
-    for `regression`, any numbers. A `tf.data.Dataset` holds batches of
-    `(texts, labels)` or `((texts, second_texts), labels)`.
+    or a tuple of two of them, for pairs. Labels are names, or the numbers
+    from 0 of names that are no numbers; for `multi_label`, a list of names or
+    a row of 0 and 1 for each text; for `regression`, any numbers. A
+    `tf.data.Dataset` holds batches of `(texts, labels)` or
+    `((texts, second_texts), labels)`.
 
     Without `compile`, `fit` takes the original's optimizer, and its schedule
     for the number of steps that it will take.
@@ -47,8 +50,9 @@ class TextClassifier(keras.Model):
     Args:
         model: path or name of a model, as for `load_encoder`; or its encoder
             and tokenizer.
-        labels: names of the labels, in order; None: those that the model was
-            fine-tuned with.
+        labels: names of the labels, in order; a number or a bool, such as 1
+            or True, has the name "1" or "True". None: those that the model
+            was fine-tuned with; other names or another kind get a new head.
         multi_label: a text may have several labels, or none.
         regression: the labels are numbers.
         max_length: longer texts are truncated, in tokens; None: as in its
@@ -68,7 +72,7 @@ class TextClassifier(keras.Model):
     def __init__(
         self,
         model,
-        labels: list[str] | None = None,
+        labels: list | None = None,
         *,
         multi_label: bool = False,
         regression: bool = False,
@@ -78,9 +82,19 @@ class TextClassifier(keras.Model):
     ):
         super().__init__(**kwargs)
         network, self.tokenizer = encoders.load_pair(model)
-        self.labels = _labels(network, labels, multi_label, regression)
+        trained = text_labels.of_encoder(network)
+        self.labels = text_labels.chosen(
+            labels, trained, multi_label, regression
+        )
         task = getattr(getattr(network, "checkpoint", None), "task", None) or {}
-        if not isinstance(network, Classifier):
+        if trained and trained != self.labels:
+            say(
+                f"a new head: {network.checkpoint.path} has one for "
+                f"{text_labels.shown(trained)}, not for "
+                f"{text_labels.shown(self.labels)}"
+            )
+            network = heads.new_classifier(network, self.labels.size, seed)
+        elif not isinstance(network, Classifier):
             network = heads.classifier(network, self.labels.size, seed)
         self.network, self.seed = network, seed
         longest = encoders.config_of(network).max_position_embeddings
@@ -90,9 +104,14 @@ class TextClassifier(keras.Model):
             raise UserError(
                 f"max_length={max_length}", expected=f"3 to {longest}"
             )
+        network.task = {  # for `bert.save`
+            "kind": self.labels.kind,
+            "labels": list(self.labels.names),
+            "max_seq_length": self.max_length,
+        }
         self._has_schedule = True  # until `compile` is called
         self._texts = TextBatches(
-            self.tokenizer, self.max_length, self.labels, self._ids, seed
+            self.tokenizer, self.max_length, self.labels, seed
         )
         self.jit_compile = False  # else each length is compiled
         self.built = True
@@ -110,17 +129,22 @@ class TextClassifier(keras.Model):
                 error of regression.
             metrics: of logits; None: accuracy, but of regression.
             **kwargs: of Keras.
+
+        Raises:
+            UserError: the loss takes probabilities.
         """
-        kind, default = self.labels.kind, None
-        if kind == CLASSES:
-            losses, default = keras.losses.SparseCategoricalCrossentropy, "acc"
-        elif kind == MULTI_LABEL:
-            losses = keras.losses.BinaryCrossentropy
-            default = keras.metrics.BinaryAccuracy("acc", threshold=0.0)
+        losses, default = {
+            CLASSES: (keras.losses.SparseCategoricalCrossentropy, ["accuracy"]),
+            MULTI_LABEL: (
+                keras.losses.BinaryCrossentropy,
+                [keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)],
+            ),
+            REGRESSION: (None, None),
+        }[self.labels.kind]
         if loss is None:
-            loss = "mse" if kind == REGRESSION else losses(from_logits=True)
-        if metrics is None and default:
-            metrics = [default]
+            loss = losses(from_logits=True) if losses else "mse"
+        task_models.check_loss(loss)
+        metrics = default if metrics is None else metrics
         kwargs.setdefault("jit_compile", False)
         super().compile(optimizer, loss, metrics=metrics, **kwargs)
         self._has_schedule = False
@@ -184,7 +208,7 @@ class TextClassifier(keras.Model):
                 raise UserError(
                     f"class_weight for {kind}", fix="pass sample_weight"
                 )
-            ids = self._ids(list(class_weight)).tolist()
+            ids = text_labels.ids(list(class_weight), self.labels).tolist()
             weights = finite(class_weight.values(), "class_weight")
             class_weight = dict(zip(ids, weights.tolist()))
         if self._has_schedule:
@@ -193,8 +217,9 @@ class TextClassifier(keras.Model):
                 raise UserError(
                     "a dataset of unknown size", fix="pass steps_per_epoch"
                 )
-            self._compile(learning_rate or _RATE, epochs * steps)
-        elif learning_rate:
+            rate = _RATE if learning_rate is None else learning_rate
+            self._compile(rate, epochs * steps)
+        elif learning_rate is not None:
             raise UserError("learning_rate", fix="pass it to the optimizer")
         with self._texts.errors():
             return super().fit(
@@ -225,9 +250,9 @@ class TextClassifier(keras.Model):
             **kwargs: of Keras.
 
         Returns:
-            label, a list of N names, joined by commas for `multi_label`, and
-            probabilities, float32 [N, C]; for `regression`, value, float32
-            [N].
+            label, a list of N names, or of N lists of names for
+            `multi_label`, and probabilities, float32 [N, C]; for
+            `regression`, value, float32 [N].
 
         Raises:
             UserError: a text is invalid.
@@ -240,8 +265,13 @@ class TextClassifier(keras.Model):
         kind = self.labels.kind
         if kind == REGRESSION:
             return {export.VALUE: logits[:, 0]}
+        names, chosen = self.labels.names, metrics.answers(logits, kind)
+        if kind == MULTI_LABEL:
+            answers = [list(itertools.compress(names, row)) for row in chosen]
+        else:
+            answers = [names[i] for i in chosen]
         return {
-            export.LABEL: answers.names_of(logits, self.labels),
+            export.LABEL: answers,
             export.PROBABILITIES: metrics.probabilities(logits, kind),
         }
 
@@ -315,49 +345,3 @@ class TextClassifier(keras.Model):
         with self.distribute_strategy.scope():
             self.compile(AdamWeightDecay(schedule))
         self._has_schedule = True
-
-    def _ids(self, labels) -> np.ndarray:
-        """Labels -> ids, int32 [N]; 0 and 1, float32 [N, C]; float32 [N]."""
-        names, kind = self.labels.names, self.labels.kind
-        if kind == REGRESSION:
-            return finite(labels, "labels")
-
-        def number(label) -> int:
-            is_name = isinstance(label, str) and label in names
-            found = names.index(label) if is_name else label
-            if found not in range(len(names)):
-                raise UserError(
-                    f"the label {label!r:.60}",
-                    expected=f"one of {', '.join(names)}",
-                )
-            return int(found)
-
-        if kind == CLASSES:
-            fix = "pass a name or number for each text, no one-hot rows"
-            labels = elements(labels, "labels", fix)
-            return np.array([number(label) for label in labels], np.int32)
-        labels = lists(labels, "labels", names)
-        ids = np.zeros((len(labels), len(names)), np.float32)
-        for row, chosen in zip(ids, labels):
-            if len(chosen) == len(names) and set(chosen) <= {0, 1}:
-                row[:] = chosen
-            else:
-                row[[number(label) for label in chosen]] = 1.0
-        return ids
-
-
-def _labels(network, names, multi_label: bool, regression: bool) -> Labels:
-    """The labels of the arguments, or those of a fine-tuned model."""
-    task = getattr(getattr(network, "checkpoint", None), "task", None)
-    if regression:
-        return Labels(REGRESSION)
-    if names is None:
-        if not task or task["kind"] not in (CLASSES, MULTI_LABEL, REGRESSION):
-            raise UserError("no labels", fix="pass their names")
-        return Labels(task["kind"], tuple(task["labels"]))
-    names = tuple(map(str, elements(names, "labels")))
-    if len(set(names)) < max(len(names), 2 - multi_label):
-        raise UserError(
-            f"labels={list(names)!r:.60}", expected="two or more names, once"
-        )
-    return Labels(MULTI_LABEL if multi_label else CLASSES, names)

@@ -48,7 +48,7 @@ def lists(values, name: str, columns: tuple[str, ...]) -> list:
     names = getattr(values, "column_names", getattr(values, "columns", ()))
     titles = list(names)
     width = array.shape[1] if array.ndim > 1 else len(columns)
-    if tuple(titles or columns) != columns or (
+    if (tuple(map(str, titles)) or columns) != columns or (
         hasattr(values, "__array__") and width != len(columns)
     ):
         raise UserError(

@@ -6,15 +6,16 @@ import pytest
 import tensorflow as tf
 
 import bert
+from bert import text_labels
 from bert.common.errors import UserError
 from bert.modeling.formats import model_folder
 from tests.helpers import library_files
 from tests.helpers.frames import Frame
 
 SPAM = ["Win a prize now!", "free money now", "win free money", "A free prize"]
-HAM = ["see you at noon", "lunch at noon?", "see you now", "lunch"]
+HAM = ["see you at noon", "lünch at noon?", "see you now", "lünch"]
 TEXTS, LABELS = (SPAM + HAM) * 8, (["spam"] * 4 + ["ham"] * 4) * 8
-WORDS = ("win a prize now ! free money see you at noon ? lunch").split()
+WORDS = ("win a prize now ! free money see you at noon ? lünch").split()
 TINY = bert.BertConfig(
     vocab_size=18,
     hidden_size=16,
@@ -33,7 +34,7 @@ def tokenizer(tmp_path_factory):
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     path.write_text("".join(f"{word}\n" for word in special + WORDS))
-    return bert.Tokenizer(str(path))
+    return bert.Tokenizer(str(path), strip_accents=False)
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +74,13 @@ def probabilities(model, texts=TEXTS, **arguments):
 
 def test_texts_and_names_go_in_and_labels_come_out(fitted):
     history = fitted.history.history
-    assert history["val_acc"][-1] == 1.0
+    assert history["val_accuracy"][-1] == 1.0
     assert history["val_loss"][-1] < 0.1 < history["val_loss"][0]
     schedule = fitted.optimizer._learning_rate
     # 48 of 64 texts are not held out: 6 batches of 8 in each of 8 epochs.
     assert (schedule.num_train_steps, schedule.num_warmup_steps) == (48, 4)
     assert schedule.peak == pytest.approx(3e-3)
-    answers = fitted.predict(["lunch", *SPAM, "noon"], 2, verbose=0)
+    answers = fitted.predict(["lünch", *SPAM, "noon"], 2, verbose=0)
     assert answers["label"] == ["ham", *["spam"] * 4, "ham"]
     assert answers["probabilities"].shape == (6, 2)
     np.testing.assert_allclose(answers["probabilities"].sum(-1), 1.0, 1e-6)
@@ -117,9 +118,10 @@ def test_an_optimizer_of_compile_is_kept(new, tmp_path):
 def test_an_export_answers_as_the_model(fitted, tmp_path):
     fitted.export(tmp_path / "export")
     serve = tf.saved_model.load(tmp_path / "export").signatures
-    outputs = serve["serving_default"](text=tf.constant(TEXTS))
-    assert [x.decode() for x in outputs["label"].numpy()] == LABELS
-    expected = probabilities(fitted)
+    texts = [*TEXTS, " ".join(TEXTS)]  # the last is longer than max_length
+    outputs = serve["serving_default"](text=tf.constant(texts))
+    assert [x.decode() for x in outputs["label"].numpy()][:-1] == LABELS
+    expected = probabilities(fitted, texts)
     np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
     fitted.export(tmp_path / "pairs", pairs=True)
     serve = tf.saved_model.load(tmp_path / "pairs").signatures
@@ -194,21 +196,94 @@ def test_no_text_is_an_empty_answer(new, fitted):
     assert (numbers.shape, numbers.dtype) == ((0,), np.float32)
 
 
-@pytest.mark.long
 def test_class_weights_are_of_names(new):
-    weights = {"ham": 0.0, "spam": 1.0}
+    weights = {"spam": 1.0, "ham": 0.0}  # not in the order of the ids
     model = trained(new(), TEXTS, LABELS, 2, class_weight=weights)
     assert model.predict(HAM, verbose=0)["label"] == ["spam"] * 4
+
+
+def test_each_epoch_has_another_order_without_the_held_out_texts(
+    new, monkeypatch
+):
+    model, epochs = new(), []
+    rows = [(list(range(i + 3)),) * 2 for i in range(16)]  # all differ
+    tokenize = lambda texts, *_: [rows[int(x)] for x in texts]  # noqa: E731
+    monkeypatch.setattr(model.tokenizer, "rows", tokenize)
+
+    def lengths(batches):
+        parts = [np.sum(inputs["input_mask"], 1) for inputs, _ in batches]
+        return np.concatenate(parts).tolist()
+
+    def fit(_, batches, validation_data, **given):
+        epochs.extend(lengths(batches) for _ in range(2))
+        assert lengths(validation_data) == [15, 16, 17, 18]
+
+    monkeypatch.setattr(keras.Model, "fit", fit)
+    for shuffle in (True, False):
+        model.fit(
+            [str(i) for i in range(16)],
+            LABELS[:16],
+            batch_size=4,
+            epochs=2,
+            validation_split=0.25,
+            shuffle=shuffle,
+        )
+    trained = list(range(3, 15))
+    assert epochs[0] != epochs[1]
+    assert [sorted(x) for x in epochs[:2]] == [trained, trained]
+    assert epochs[2:] == [trained, trained]
 
 
 def test_several_labels_or_none(new):
     labels = [["spam"] if label == "spam" else [] for label in LABELS]
     model = trained(new(multi_label=True), TEXTS, labels, 16)
     answers = model.predict([HAM[0], SPAM[0]], verbose=0)
-    assert answers["label"] == ["", "spam"]
+    assert answers["label"] == [[], ["spam"]]
     rows = [[0, label == "spam"] for label in LABELS]
     loss, accuracy = model.evaluate(TEXTS, rows, verbose=0)
     assert (loss < 0.3, accuracy) == (True, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "values", "expected"),
+    [
+        (np.array([1, 0]), [0, 1, np.int64(1), 1.0, "1"], [1, 0, 0, 0, 0]),
+        ([1, 2, 3, 4, 5], [1, 5, 2], [0, 4, 1]),
+        (np.array([2.0, 0.5]), [0.5, 2, 2.0], [1, 0, 0]),
+        (np.array([True, False]), [False, np.True_, True], [1, 0, 0]),
+        (["1", "0"], [0, 1, "0"], [1, 0, 1]),
+        (["ham", "spam"], ["spam", 0, np.int32(1)], [1, 0, 1]),
+        ([1, 2], [0], "the label 0; expected one of 1, 2"),
+        ([True, False], [1], "the label 1; expected one of True, False"),
+        (["ham", "spam"], ["1"], "the label '1'; expected one of ham, spam"),
+        ([1, 1.0], [], "two or more names, once"),
+        ([1.0, float("nan")], [], "two or more names, once"),
+        (["ham", None], [], "two or more names, once"),
+    ],
+)
+def test_labels_that_are_numbers_are_values(new, labels, values, expected):
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=expected):
+            text_labels.ids(values, new(labels).labels)
+    else:
+        ids = text_labels.ids(values, new(labels).labels)
+        assert ids.tolist() == expected
+
+
+def test_the_names_of_numbers_are_predicted_saved_and_exported(
+    fitted, tokenizer, tmp_path
+):
+    model = bert.TextClassifier((fitted.network, tokenizer), np.array([1, 0]))
+    is_ham = np.array(LABELS) == "ham"
+    expected = is_ham.astype(int).astype(str).tolist()
+    assert model.evaluate(TEXTS, is_ham.astype(int), verbose=0)[1] == 1.0
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.predict(TEXTS, verbose=0)["label"] == expected
+    again.export(tmp_path / "export")
+    serve = tf.saved_model.load(tmp_path / "export").signatures
+    outputs = serve["serving_default"](text=tf.constant(TEXTS))
+    assert [x.decode() for x in outputs["label"].numpy()] == expected
 
 
 @pytest.mark.long
@@ -233,18 +308,63 @@ def test_under_a_strategy_in_bfloat16(new):
     assert model.predict(SPAM, verbose=0)["label"] == ["spam"] * 4
 
 
-def test_a_fine_tuned_model_brings_its_labels_and_its_head(tmp_path):
-    saved = library_files.run(tmp_path / "run")
+def test_a_fine_tuned_model_brings_its_labels_and_its_head(tmp_path, capsys):
+    path = str(tmp_path / "run")
+    saved = library_files.run(tmp_path / "run")["output_weights"]
     names = ["low", "middle", "high"]
     task = {"kind": "classes", "labels": names, "max_seq_length": 7}
-    model_folder.write_task(str(tmp_path / "run"), task)
-    model = bert.TextClassifier(str(tmp_path / "run"))
-    assert model.labels.names == tuple(names) and model.max_length == 7
-    head = model.network.get_layer("classifier").output_weights
-    np.testing.assert_array_equal(head, saved["output_weights"])
+    model_folder.write_task(path, task)
+    for labels in (None, names):
+        model = bert.TextClassifier(path, labels)
+        assert model.labels.names == tuple(names) and model.max_length == 7
+        head = model.network.get_layer("classifier").output_weights
+        np.testing.assert_array_equal(head, saved)
+    assert "head" not in capsys.readouterr().err
+    for labels, kind in (
+        (["a", "b", "c"], {}),
+        (names, {"multi_label": True}),
+        (None, {"regression": True}),
+    ):
+        model = bert.TextClassifier(path, labels, **kind)
+        head = model.network.get_layer("classifier").output_weights.numpy()
+        assert head.shape != saved.shape or (head != saved).any()
+        (line,) = capsys.readouterr().err.splitlines()
+        assert (
+            f"a new head: {path}/model.ckpt-7 has one for classes low" in line
+        )
+    with pytest.raises(UserError, match="the order of training, classes low, "):
+        bert.TextClassifier(path, names[::-1])
     (tmp_path / "run" / "task.json").unlink()
     with pytest.raises(UserError, match="no labels; pass their names"):
-        bert.TextClassifier(str(tmp_path / "run"))
+        bert.TextClassifier(path)
+
+
+@pytest.mark.parametrize("to", ["google", "huggingface", "model_garden"])
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (["ham", "spam"], {}),
+        ([1, 0], {"multi_label": True}),
+        (None, {"regression": True}),
+    ],
+)
+def test_a_saved_folder_has_the_labels(new, labels, kind, to, tmp_path):
+    model = new(labels, **kind)
+    bert.save(model.network, str(tmp_path / "a"), model.tokenizer, to)
+    again = bert.TextClassifier(str(tmp_path / "a"))
+    assert again.labels == model.labels
+    logits = again.network(again.tokenizer(HAM))["logits"]
+    expected = model.network(model.tokenizer(HAM))["logits"]
+    np.testing.assert_array_equal(logits, expected)
+    # A model of `bert.classifier` has those of the head that it starts from.
+    encoder, tokenizer = bert.load_encoder(str(tmp_path / "a"))
+    same = bert.classifier(encoder, model.labels.size)
+    bert.save(same, str(tmp_path / "b"), tokenizer, to)
+    assert bert.TextClassifier(str(tmp_path / "b")).labels == model.labels
+    other = bert.classifier(encoder, 3)
+    bert.save(other, str(tmp_path / "c"), tokenizer, to)
+    with pytest.raises(UserError, match="no labels"):
+        bert.TextClassifier(str(tmp_path / "c"))
 
 
 @pytest.mark.parametrize(
@@ -329,6 +449,29 @@ def test_an_export_writes_over_nothing(fitted, tmp_path):
     with pytest.raises(UserError, match="already exists; .* another folder"):
         fitted.export(tmp_path)
     assert [x.name for x in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "sparse_categorical_crossentropy",
+        keras.losses.SparseCategoricalCrossentropy(),
+    ],
+)
+def test_a_loss_of_probabilities_is_rejected(new, loss):
+    with pytest.raises(UserError, match="takes probabilities"):
+        new().compile("adam", loss)
+
+
+def test_a_learning_rate_of_zero_is_zero(new):
+    model = new()
+    before = [x.numpy() for x in model.weights]
+    model.fit(TEXTS[:8], LABELS[:8], learning_rate=0.0, **FIT)
+    for value, variable in zip(before, model.weights, strict=True):
+        np.testing.assert_array_equal(value, variable)
+    model.compile("adam")
+    with pytest.raises(UserError, match="learning_rate; pass it to the opt"):
+        model.fit(TEXTS, LABELS, learning_rate=0.0)
 
 
 def test_mistakes_of_names(new):

@@ -1,0 +1,134 @@
+"""The labels of a classifier of texts: their names, and labels to ids."""
+
+import numbers
+
+import numpy as np
+
+from bert.common.errors import UserError
+from bert.data.text.columns import elements, finite, lists
+from bert.tasks import finetuning
+from bert.tasks.classification.examples import (
+    CLASSES,
+    MULTI_LABEL,
+    REGRESSION,
+    Labels,
+)
+
+_LABEL = (str, numbers.Number, np.bool_)
+
+
+def of_encoder(encoder) -> Labels | None:
+    """Returns the labels that an encoder was fine-tuned with, if it was."""
+    task = getattr(getattr(encoder, "checkpoint", None), "task", None)
+    if not task or task["kind"] not in (CLASSES, MULTI_LABEL, REGRESSION):
+        return None
+    return Labels(task["kind"], tuple(task["labels"]))
+
+
+def chosen(
+    given, trained: Labels | None, multi_label: bool, regression: bool
+) -> Labels:
+    """Returns the labels of the arguments, or those of a fine-tuned model.
+
+    Args:
+        given: names, numbers or bools, in order; None: those of the model.
+        trained: the labels of the model.
+        multi_label, regression: the kind.
+
+    Raises:
+        UserError: there are none, a name is missing or occurs twice, or they
+            are those of the model in another order.
+    """
+    if regression:
+        return Labels(REGRESSION)
+    if given is None and trained is None:
+        raise UserError("no labels", fix="pass their names")
+    if given is None and not multi_label:
+        return trained
+    given = trained.names if given is None else given
+    given = elements(given, "labels")
+    names = tuple(map(_name, given))
+    is_whole = all(isinstance(x, _LABEL) and x == x for x in given)  # no NaN
+    if not is_whole or len(set(names)) < max(len(names), 2 - multi_label):
+        raise UserError(
+            f"labels={given!r:.60}", expected="two or more names, once"
+        )
+    labels = Labels(MULTI_LABEL if multi_label else CLASSES, names)
+    if (
+        trained not in (None, labels)
+        and labels.kind == trained.kind
+        and sorted(names) == sorted(trained.names)
+    ):
+        raise UserError(
+            f"labels={given!r:.60}",
+            expected=f"the order of training, {shown(trained)}",
+            fix="pass none, for those of the model",
+        )
+    return labels
+
+
+def shown(labels: Labels) -> str:
+    """Formats kind and names of labels for a message."""
+    return f"{labels.kind} {finetuning.shown({'labels': labels.names})}"
+
+
+def ids(values, labels: Labels) -> np.ndarray:
+    """Converts the labels of texts to what a model is trained on.
+
+    Args:
+        values: N names, or numbers or bools that are names; the number from 0
+            of a name, where no name is a number; for MULTI_LABEL, lists of
+            them, or rows of 0 and 1; for REGRESSION, numbers.
+        labels: kind and names of the labels.
+
+    Returns:
+        for CLASSES, ids, int32 [N]; for MULTI_LABEL, 0 and 1, float32 [N, C];
+        for REGRESSION, float32 [N].
+
+    Raises:
+        UserError: a label is unknown.
+    """
+    if labels.kind == REGRESSION:
+        return finite(values, "labels")
+    names = labels.names
+    known = {name: i for i, name in enumerate(names)}
+    positions = range(0 if any(map(_is_value, names)) else len(names))
+
+    def number(label) -> int:
+        if (name := _name(label)) in known:
+            return known[name]
+        if isinstance(label, str) or label not in positions:
+            raise UserError(
+                f"the label {label!r:.60}",
+                expected=f"one of {', '.join(names)}",
+            )
+        return int(label)
+
+    if labels.kind == CLASSES:
+        fix = "pass a name or number for each text, no one-hot rows"
+        values = elements(values, "labels", fix)
+        return np.array([number(label) for label in values], np.int32)
+    values = lists(values, "labels", names)
+    rows = np.zeros((len(values), len(names)), np.float32)
+    for row, several in zip(rows, values):
+        if len(several) == len(names) and set(several) <= {0, 1}:
+            row[:] = several
+        else:
+            row[[number(label) for label in several]] = 1.0
+    return rows
+
+
+def _name(label) -> str:
+    """The name of a label; that of 1.0 is "1"."""
+    name = str(label)
+    is_float = isinstance(label, float | np.floating)
+    return name.removesuffix(".0") if is_float else name
+
+
+def _is_value(name: str) -> bool:
+    """Whether a label of this name is a number or a bool."""
+    try:
+        float(name)
+    except ValueError:
+        return name in ("True", "False")
+    return True
