@@ -167,6 +167,7 @@ def _with_heads(
     }
     values = checkpoints.without_other_heads(checkpoint.values, named)
     new = checkpoints.assign(named, values, checkpoint.path, required=())
+    model.task = None if new else checkpoint.task  # labels, for `bert.save`
     if may_be_new:
         new = [name for name in new if name in checkpoint.values]
     if new:
@@ -174,6 +175,4 @@ def _with_heads(
             f"initial weights, none of this shape in {checkpoint.path}: "
             f"{', '.join(new)}"
         )
-    else:
-        model.task = checkpoint.task  # its labels, for `bert.save`
     return model

@@ -361,10 +361,11 @@ def test_a_saved_folder_has_the_labels(new, labels, kind, to, tmp_path):
     same = bert.classifier(encoder, model.labels.size)
     bert.save(same, str(tmp_path / "b"), tokenizer, to)
     assert bert.TextClassifier(str(tmp_path / "b")).labels == model.labels
-    other = bert.classifier(encoder, 3)
-    bert.save(other, str(tmp_path / "c"), tokenizer, to)
-    with pytest.raises(UserError, match="no labels"):
-        bert.TextClassifier(str(tmp_path / "c"))
+    for build, size in ((bert.classifier, 3), (bert.token_classifier, 2)):
+        folder = str(tmp_path / build.__name__)
+        bert.save(build(encoder, size), folder, tokenizer, to)
+        with pytest.raises(UserError, match="no labels"):
+            bert.TextClassifier(folder)
 
 
 @pytest.mark.parametrize(
