@@ -217,8 +217,7 @@ class TextClassifier(keras.Model):
                 raise UserError(
                     "a dataset of unknown size", fix="pass steps_per_epoch"
                 )
-            rate = _RATE if learning_rate is None else learning_rate
-            self._compile(rate, epochs * steps)
+            self._compile(learning_rate, epochs * steps)
         elif learning_rate is not None:
             raise UserError("learning_rate", fix="pass it to the optimizer")
         with self._texts.errors():
@@ -236,7 +235,7 @@ class TextClassifier(keras.Model):
     ):
         """Loss and metrics of labeled texts; see `fit` for the arguments."""
         if not self.compiled:
-            self._compile(_RATE, 1)
+            self._compile(None, 1)
         batches = self._texts.labeled(x, y, sample_weight, batch_size)
         with self._texts.errors():
             return super().evaluate(batches, **kwargs)
@@ -339,9 +338,10 @@ class TextClassifier(keras.Model):
         """None without `compile`, as the next `fit` has its own schedule."""
         return None if self._has_schedule else super().get_compile_config()
 
-    def _compile(self, learning_rate: float, steps: int) -> None:
+    def _compile(self, learning_rate: float | None, steps: int) -> None:
         """Compiles with the original's optimizer and schedule."""
-        schedule = WarmupLinearDecay(learning_rate, steps, int(_WARMUP * steps))
+        peak = _RATE if learning_rate is None else learning_rate
+        schedule = WarmupLinearDecay(peak, steps, int(_WARMUP * steps))
         with self.distribute_strategy.scope():
             self.compile(AdamWeightDecay(schedule))
         self._has_schedule = True
