@@ -290,15 +290,15 @@ def test_a_second_weight_decay_is_rejected():
 @pytest.mark.parametrize("policy", ["bfloat16", "float16"])
 def test_variables_of_a_lower_policy_are_trained(policy):
     """Their moments are float32: in float16 small squares would be 0."""
+    keras.utils.set_random_seed(1)
     layers = [keras.layers.Dense(7), keras.layers.LayerNormalization()]
     for layer in layers:
         layer.dtype_policy = policy
-    inputs = keras.Input((5,), dtype="float32")
-    mixed = keras.layers.Dense(1, dtype="float32")
-    model = keras.Model(inputs, mixed(layers[1](layers[0](inputs))))
-    model.compile(AdamWeightDecay(0.1), "mse", jit_compile=False)
+    last = keras.layers.Dense(1, dtype="float32")
+    model = keras.Sequential([keras.Input((5,)), *layers, last])
+    model.compile(AdamWeightDecay(0.01), "mse", jit_compile=False)
     x = np.random.default_rng(1).normal(size=(11, 5))
-    losses = model.fit(x, x[:, :1], epochs=13, verbose=0).history["loss"]
-    assert losses[-1] < 0.5 * losses[0]
+    history = model.fit(x, x[:, :1], 11, epochs=97, verbose=0).history
+    assert history["loss"][-1] < 0.3 * history["loss"][0]
     assert {x.dtype for x in model.weights} == {policy, "float32"}
     assert {x.dtype for x in model.optimizer.adam_v} == {"float32"}
