@@ -296,7 +296,7 @@ class TrainingRun:
             SystemExit: the run was interrupted, and saved; or planned.
         """
         if self._training.plan:
-            plan.report(self.trainer.steps, schedules[-1])
+            plan.report(self.trainer.steps, schedules)
             raise SystemExit
         self.trainer.train(schedules, validation, self._training.seconds)
 

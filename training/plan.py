@@ -15,7 +15,7 @@ _WARM_UP, _STEPS = 2, 10
 _RSS_PEAK, _RESET_PEAK = "/proc/self/status", "/proc/self/clear_refs"
 
 
-def report(steps: Steps, schedule: Schedule) -> None:
+def report(steps: Steps, schedules: list[Schedule]) -> None:
     """Prints the memory and the time of a run; takes steps.
 
     Weights, gradients and two moments take 16 bytes a parameter. The rest
@@ -24,8 +24,27 @@ def report(steps: Steps, schedule: Schedule) -> None:
 
     Args:
         steps: of the run.
-        schedule: of its last part.
+        schedules: its parts, one after the other.
     """
+    trained = steps.task.model.trainable_variables
+    parameters = sum(x.shape.num_elements() for x in trained)
+    print(
+        f"{parameters:,} parameters trained: {_megabytes(16 * parameters)} of "
+        "weights, gradients and moments"
+    )
+    first, times = steps.optimizer.step, []
+    for schedule in schedules:
+        count = schedule.num_train_steps - first
+        if count > 0:
+            steps.optimizer.iterations.assign(first)
+            times.append(_report_part(steps, schedule, count))
+            first = schedule.num_train_steps
+    if len(times) > 1:
+        print(f"all steps take {duration(sum(times))}")
+
+
+def _report_part(steps: Steps, schedule: Schedule, num_steps: int) -> float:
+    """Prints the memory and the time of a part; returns its seconds."""
     batches, seconds = schedule.batches(), []
     iterator, once = iter(batches), tf.constant(1)
     for _ in range(_WARM_UP + _STEPS):
@@ -34,22 +53,18 @@ def report(steps: Steps, schedule: Schedule) -> None:
         seconds.append(time.perf_counter() - start)
     widest = max(batches.take(_WARM_UP + _STEPS), key=_size)
     size, count = schedule.batch_size, steps.strategy.num_replicas_in_sync
-    trained = steps.task.model.trainable_variables
-    parameters = sum(x.shape.num_elements() for x in trained)
     peak, limit = _peak(steps, widest, 1), _memory()
     example = max(1, _peak(steps, widest, 2) - peak) * count / size
     largest = int(size + (limit - peak) * count / example)
     step = statistics.median(seconds[-_STEPS:])
-    total = schedule.num_train_steps * step
     print(
-        f"{parameters:,} parameters trained: {_megabytes(16 * parameters)} of "
-        "weights, gradients and moments\n"
         f"batch of {size}: {_megabytes(peak)} of {_megabytes(limit)} on each "
         f"device, {_megabytes(example / count)} for an example more; about "
         f"{largest:,} fit\n"
         f"{step:.3f} s a step, {size / step:,.1f} examples/s: "
-        f"{schedule.num_train_steps:,} steps take {duration(total)}"
+        f"{num_steps:,} steps take {duration(num_steps * step)}"
     )
+    return num_steps * step
 
 
 def _size(batch: dict) -> int:

@@ -1,0 +1,66 @@
+"""The plan of a run: the time and memory of each of its phases."""
+
+import types
+
+import tensorflow as tf
+
+from bert.training import plan
+
+DEVICES, MB = 2, 10**6
+SECONDS = {7: 2.0, 11: 5.0}  # of a step, by the length of its sequences
+
+
+class Optimizer:
+    def __init__(self):
+        self.iterations = tf.Variable(0)
+
+    @property
+    def step(self):
+        return int(self.iterations.numpy())
+
+
+def test_each_phase_is_timed_without_its_compilation(monkeypatch, capsys):
+    clock, called, begun = [0.0], [], []
+    optimizer = Optimizer()
+
+    def train(iterator, count):
+        length = next(iterator)["ids"].shape[1]
+        is_compiled = called.count(length) > 1
+        called.append(length)
+        clock[0] += SECONDS[length] if is_compiled else 100.0
+        return optimizer.iterations.assign_add(count)
+
+    def schedule(length, batch_size, last):
+        def batches():
+            begun.append(optimizer.step)
+            ids = tf.zeros([batch_size, length])
+            return tf.data.Dataset.from_tensors({"ids": ids}).repeat()
+
+        return types.SimpleNamespace(
+            batches=batches, batch_size=batch_size, num_train_steps=last
+        )
+
+    steps = types.SimpleNamespace(
+        train=train,
+        optimizer=optimizer,
+        strategy=types.SimpleNamespace(num_replicas_in_sync=DEVICES),
+        task=types.SimpleNamespace(
+            model=types.SimpleNamespace(trainable_variables=[tf.zeros([3, 5])])
+        ),
+    )
+    monkeypatch.setattr(plan.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(plan, "_memory", lambda: 300 * MB)
+    # Two examples more on each device take 40 MB.
+    monkeypatch.setattr(plan, "_peak", lambda _, __, n: (60 + 40 * n) * MB)
+    plan.report(steps, [schedule(7, 4, 90), schedule(11, 4, 100)])
+    memory = "batch of 4: 100.0 MB of 300.0 MB on each device, 10.0 MB for an "
+    memory += "example more; about 24 fit"
+    assert capsys.readouterr().out.splitlines() == [
+        "15 parameters trained: 0.0 MB of weights, gradients and moments",
+        memory,
+        "2.000 s a step, 2.0 examples/s: 90 steps take 3 min 00 s",
+        memory,
+        "5.000 s a step, 0.8 examples/s: 10 steps take 50 s",
+        "all steps take 3 min 50 s",
+    ]
+    assert begun == [0, 90]
