@@ -264,8 +264,9 @@ def test_accents_that_are_stripped_are_warned_of(create, folder, flag, count):
     hindi = "हिन्दी में\nthe cat .\n\n" * 13
     (folder / "hindi.gz").write_bytes(gzip.compress(hindi.encode()))
     files = f"en={folder}/corpus.txt,hi={folder}/hindi.gz"
-    _, _, err = create("out", flag, input_file=files)
+    made, _, err = create("out", flag, input_file=files)
     assert err.count("vowel signs") == err.count("--nostrip_acc") == count
+    assert listing(made)["strip_accents"] is bool(count)
 
 
 def test_statistics_stand_in_the_manifest(create):

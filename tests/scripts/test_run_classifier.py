@@ -246,6 +246,10 @@ def test_a_finished_run_does_not_train_and_predicts_again(made, classify):
     assert "finished" in err and "wrote 61" not in err
     assert (made / "run" / "test_results.tsv").read_bytes() == before
     assert sorted(os.listdir(made / "run")) == names
+    expected = np.loadtxt(made / "run" / "test_results.tsv")
+    classify("--do_predict", output_dir=made / "run")  # with the best, too
+    found = np.loadtxt(made / "run" / "test_results.tsv")
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 OWN = {"task_name": "tsv", "text_column": 3, "label_column": 0, "header": True}
