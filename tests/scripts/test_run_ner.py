@@ -125,6 +125,7 @@ def test_names_in_checkpoints_and_what_is_not_trained(trained):
     assert task == {
         "labels": ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"],
         "kind": "entities",
+        "max_seq_length": S,
     }
 
 
