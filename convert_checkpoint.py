@@ -4,8 +4,7 @@ r"""Converts BERT weights from one format to another, all heads included.
         --output=minilm_google
 
 The outputs of both models are compared before the files get their names. No
-graph is loaded and no pickle is read; doctor.py examines checkpoints and
-SavedModels of strangers.
+graph is loaded and no pickle is read.
 """
 
 import sys

@@ -1,9 +1,8 @@
-r"""Diagnoses records, vocabulary, config, checkpoint, SavedModel and runs.
+r"""Diagnoses records, vocabulary, config, checkpoint and runs.
 
     python doctor.py --input_file='records/*.tfrecord*' --vocab_file=vocab.txt \
         --bert_config_file=config.json --init_checkpoint=bert_model.ckpt \
         --output_dir=run
-    python doctor.py --model=downloaded_export
 
 All flags are optional. Prints one line per finding: wrong inputs would stop or
 spoil a run; suspicious ones are not seen in healthy runs. The exit code is 1

@@ -17,7 +17,7 @@ The output for an invalid line is {"error": "...", "line": 3}; with --strict,
 the script exits with code 2 instead.
 
 A model that you did not export yourself needs --trust_model: loading it runs
-it as a program. doctor.py examines it first.
+it as a program.
 
 The model is loaded once, and each line is answered as soon as it is read, so
 another program can keep this one open and send it one line at a time.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bert.checks import model, records, saved_model_scan
+from bert.checks import model, records
 from bert.checks.settings import Settings
 from bert.common import storage
 from bert.common.errors import UserError
@@ -80,8 +80,6 @@ def examine(settings: Settings) -> list[Finding]:
     if tokenizer := scan.tokenizer or tokenizer:  # the former has a casing
         size = config.vocab_size if config else None
         found += vocabulary_checks.check_use(tokenizer, size, config_file)
-    if settings.model:
-        found += saved_model_scan.examine(settings.model)
     description = folder and check_files(folder, found)
     if description:
         newest = f"{saver.PREFIX}-{description.step}"

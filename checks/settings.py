@@ -25,11 +25,6 @@ class Settings:
     init_checkpoint: str | None = flag(
         None, "Checkpoint: its prefix, such as bert_model.ckpt.", path=True
     )
-    model: str | None = flag(
-        None,
-        "Folder of a SavedModel, which is examined without being loaded.",
-        path=True,
-    )
     output_dir: str | None = flag(
         None, "Folder of a run of run_pretraining.py.", path=True
     )

@@ -149,8 +149,7 @@ def read(prefix: str, with_optimizer: bool = False) -> dict[str, np.ndarray]:
         raise UserError(
             f"cannot be read: {error}",
             path=path,
-            fix="the checkpoint is damaged: copy it again, or examine it with "
-            "doctor.py --init_checkpoint",
+            fix="the checkpoint is damaged: copy it again",
         ) from None
 
 

@@ -76,7 +76,7 @@ def load(path: str, trust_model: bool = False):
             "not loaded: a SavedModel's graph runs like a program",
             path=path,
             fix="if you trust its source, pass trust_model=True "
-            "(--trust_model); doctor.py --model examines it",
+            "(--trust_model)",
         )
     with contextlib.suppress(ImportError):  # TPU hosts may not have it
         import tensorflow_text  # noqa: F401 registers its operations

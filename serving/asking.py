@@ -115,7 +115,7 @@ class Settings:
                 "not among the exports of this user",
                 path=self.model,
                 fix="loading a SavedModel runs it as a program: if you trust "
-                "its source, pass --trust_model; doctor.py --model examines it",
+                "its source, pass --trust_model",
             )
         if self.reads_table and not self.input_file:
             raise UserError(

@@ -69,7 +69,6 @@ FILE_CALLS = {
     *map("glob.{}".format, ("glob", "iglob")),
 }
 FILES_OF_NO_FLAG = {
-    "checks/saved_model_scan.py:_check_files": "links, which are local",
     "common/packages.py": "the folders of the project",
     "common/storage.py": "",
     "common/locks.py": "locks, which are local",

@@ -116,8 +116,7 @@ def read(path: str) -> tuple[dict[str, np.ndarray], list[str]]:
         raise UserError(
             f"cannot be read: {error}",
             path=path,
-            fix="the checkpoint is damaged: copy it again, or examine it with "
-            "doctor.py --init_checkpoint",
+            fix="the checkpoint is damaged: copy it again",
         ) from None
     values, poolers, skipped = {}, {}, []
     for key, array in arrays.items():

@@ -3,8 +3,6 @@
 import json
 import pathlib
 
-import tensorflow as tf
-
 import create_pretraining_data
 from bert.common import tensor_files
 from bert.data.text import tokenizer_files
@@ -58,15 +56,3 @@ def write(folder: pathlib.Path) -> None:
     create_pretraining_data.main(["create_pretraining_data", *argv])
     content = (folder / "records" / "good.tfrecord").read_bytes()
     (folder / "bare" / "good.tfrecord").write_bytes(content)
-    _save(folder)
-
-
-def _save(folder: pathlib.Path) -> None:
-    asset = tf.saved_model.Asset(str(folder / "model" / "vocab.txt"))
-    root = tf.train.Checkpoint(a=tf.Variable(1.0))
-    root.asset = asset
-    serve = tf.function(
-        lambda text: {"length": tf.strings.length(text)},
-        [tf.TensorSpec([None], tf.string, name="text")],
-    )
-    tf.saved_model.save(root, str(folder / "saved"), serve)

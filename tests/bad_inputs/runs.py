@@ -72,7 +72,6 @@ RUNS = {  # name -> script and flags
     "doctor_checkpoint": (doctor, {"init_checkpoint": CHECKPOINT}),
     "doctor_config": (doctor, {"bert_config_file": CONFIG}),
     "doctor_bare": (doctor, {"input_file": "{folder}/bare/good.tfrecord"}),
-    "doctor_model": (doctor, {"model": "{folder}/saved"}),
     "doctor_records": (
         doctor,
         {"input_file": "{folder}/records/good.tfrecord"},

@@ -14,7 +14,6 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from bert.checks import model, saved_model_scan
 from bert.common.errors import UserError
 from bert.data import features, tables
 from bert.data.corpus import documents, raw_text
@@ -65,20 +64,12 @@ def records(path):
     reader.check_records(path, SCHEMA, 99)
 
 
-def checkpoint(path):
-    prefix = path.removesuffix(".index")
-    findings = model.examine(prefix, None)
-    reject([x for x in findings if x.level == "wrong"])
-
-
 READERS = {
     "model/vocab.txt": vocabulary.read_vocabulary,
     "model/bert_config.json": BertConfig.from_json_file,
     "model/task.json": in_folder(model_folder.recorded_task),
     "records/_good.manifest.json": manifest.read_manifest,
     "bare/good.tfrecord": records,
-    "model/bert_model.ckpt.index": checkpoint,
-    "saved/saved_model.pb": in_folder(saved_model_scan.scan),
     "hf/config.json": huggingface.read_config,
     "hf/model.safetensors": in_folder(huggingface.read),
     "hf/tokenizer_config.json": in_folder(tokenizer_files.read),
