@@ -7,7 +7,6 @@ shown if that fails.
 
 import contextlib
 import gc
-import importlib.machinery
 import logging
 import os
 import sys
@@ -51,7 +50,11 @@ class _Finder:
         """As in `importlib.abc.MetaPathFinder`."""
         if name != self._package:
             return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
+
+        # All behind it are asked: tools that trace imports are among them.
+        others = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        specs = (finder.find_spec(name, path, target) for finder in others)
+        spec = next(filter(None, specs), None)
         if spec and spec.loader:
             load = spec.loader.exec_module
 

@@ -17,6 +17,11 @@ class config:
 PROGRAM = """
 import gc, os, sys
 from bert.common import tensorflow_log
+class Tracer:
+    asked = []
+    def find_spec(name, path, target=None):
+        Tracer.asked.append(name)
+sys.meta_path.insert(0, Tracer)
 sys.stderr.write("before\\n")
 tensorflow_log.hold_back_import(lambda: sys.stderr.write("starts\\n"))
 try:
@@ -26,6 +31,7 @@ try:
 except KeyError:
     os.write(2, b"failed\\n")
 assert gc.isenabled() and gc.get_freeze_count()
+assert "tensorflow" in Tracer.asked
 os.write(2, b"after\\n")
 """
 
