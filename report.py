@@ -1,7 +1,6 @@
-"""Draws the report of a run, or of several side by side, as one HTML file.
+"""Draws the report of a run as one HTML file.
 
     python report.py run
-    python report.py run_a run_b --output_file=both.html
     python report.py run --watch
 
 The page has curves with their references, statistics of the data, errors,
@@ -24,34 +23,31 @@ from bert.reports import drawing
 class Settings:
     """Settings of report.py."""
 
-    runs: str | None = flag(
+    run: str | None = flag(
         None,
-        "Folders of the runs: arguments without a flag, as above, or separated "
-        "by commas.",
+        "Folder of the run: an argument without a flag, as above.",
         required=True,
         path=True,
         positional=True,
     )
     output_file: str | None = flag(
         None,
-        "The page. Default: report.html in the folder of the run; of several "
-        "runs, in the current folder.",
+        "The page. Default: report.html in the folder of the run.",
         path=True,
     )
     watch: bool = flag(
-        False, "Draw the page again whenever files of the runs change."
+        False, "Draw the page again whenever files of the run change."
     )
 
 
 def main(argv: list[str]) -> None:
     """Runs the script."""
     settings = flags.parse(argv, Settings, __doc__)
-    folders = settings.runs.split(",")
-    where = folders[0] if len(folders) == 1 else "."
-    path = settings.output_file or os.path.join(where, drawing.REPORT)
+    folder = settings.run
+    path = settings.output_file or os.path.join(folder, drawing.REPORT)
     if settings.watch:
-        drawing.watch(folders, path)
-    drawing.draw(folders, path)
+        drawing.watch(folder, path)
+    drawing.draw(folder, path)
     print(f"wrote {path}")
 
 

@@ -60,8 +60,7 @@ class Flag:
         cache_key: whether files made from the inputs depend on the flag.
         path: whether the value is a path or several; `~` is expanded.
         per_worker: whether workers may have other values.
-        positional: whether arguments that are not flags are its value, joined
-            by commas.
+        positional: whether the argument that is not a flag is its value.
         topic: of the flag in `--help`.
         where: names of the nested fields that lead to the flag.
     """
@@ -172,8 +171,7 @@ def parse(argv: list[str], settings_class: type, usage: str) -> Any:
     try:
         rest = values(argv)
         if positional and rest[1:]:
-            values[positional[0]].parse(",".join(rest[1:]))
-            del rest[1:]
+            values[positional[0]].parse(rest.pop(1))
     except absl_flags.Error as error:
         unknown = getattr(error, "flagname", " ")
         near = [f"--{x.name}" for x in declared if unknown in x.name][:3]

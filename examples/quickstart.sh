@@ -78,5 +78,4 @@ Returns the sorted unique elements of an array.
 The layer is called with a batch of inputs.
 SENTENCES
 
-show "$python" report.py "$out/run" "$out/packages" \
-    --output_file="$out/report.html"
+show "$python" report.py "$out/packages"

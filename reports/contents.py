@@ -1,9 +1,8 @@
-"""Contents of a report of runs, as plain values."""
+"""Contents of the report of a run, as plain values."""
 
-import dataclasses
 import math
 
-from bert.reports.figures import NUM_COLOURS, Figure, Line
+from bert.reports.figures import Figure, Line
 from bert.reports.run_files import RunFiles, is_number
 
 _MOST_LABELS = 20  # rows of a confusion matrix
@@ -25,32 +24,15 @@ _FROM_ZERO = _ORDER[-4:]
 _EVAL = "eval_"
 
 
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """A table of the page.
-
-    Attributes:
-        columns: head of each column.
-        rows: cells of each row.
-    """
-
-    columns: list[str]
-    rows: list[list]
-
-
-def curves(runs: list[RunFiles]) -> list[Figure]:
+def curves(run: RunFiles) -> list[Figure]:
     """The figures: losses, accuracies, learning rate, norm and throughput."""
-    alone = len(runs) == 1
     lines: dict[str, list[Line]] = {}
-    for number, run in enumerate(runs):
-        for is_eval, points in enumerate((run.train, run.held_out)):
-            kind = "held out" if is_eval else "training"
-            colour = is_eval if alone else number % NUM_COLOURS
-            for name, series in _series(run, points).items():
-                label = kind if alone else f"{run.name}, {kind}"
-                lines.setdefault(name, []).append(
-                    Line(label, *zip(*series), colour, bool(is_eval))
-                )
+    for label, points in (("training", run.train), ("held out", run.held_out)):
+        is_eval = points is run.held_out
+        for name, series in _series(run, points).items():
+            line = Line(label, *zip(*series), int(is_eval), is_eval)
+            lines.setdefault(name, []).append(line)
+
     names = sorted(
         lines, key=lambda x: (_ORDER.index(x) if x in _ORDER else 2, x)
     )
@@ -58,7 +40,7 @@ def curves(runs: list[RunFiles]) -> list[Figure]:
         Figure(
             *_title(name),
             lines[name],
-            _references(runs, name),
+            _references(run, name),
             has_zero=name in _FROM_ZERO,
         )
         for name in names
@@ -100,27 +82,11 @@ def _series(run: RunFiles, points: list[dict]) -> dict[str, list]:
     }
 
 
-def _references(runs: list[RunFiles], name: str) -> list[tuple[str, float]]:
-    """Values of a quantity that need no learning.
+def _references(run: RunFiles, name: str) -> list[tuple[str, float]]:
+    """Values of a quantity that need no learning: (kind, value) of each.
 
-    A reference of a run belongs to the quantity that its name starts with; it
-    is named after the run unless all runs have it.
+    The evaluation's are named `metric/kind`.
     """
-    owners: dict[tuple[str, float], list[str]] = {}
-    for run in runs:
-        for reference in _references_of(run, name):
-            owners.setdefault(reference, []).append(run.name)
-    return [
-        (
-            label if len(of) == len(runs) else f"{', '.join(of)}: {label}",
-            value,
-        )
-        for (label, value), of in owners.items()
-    ]
-
-
-def _references_of(run: RunFiles, name: str) -> list[tuple[str, float]]:
-    """(kind, value) of each; the evaluation's are named `metric/kind`."""
     found = []
     for reference, value in run.evaluation.get("references", {}).items():
         metric, _, kind = reference.partition("/")
@@ -137,32 +103,22 @@ def _references_of(run: RunFiles, name: str) -> list[tuple[str, float]]:
     return found
 
 
-def scores(runs: list[RunFiles]) -> Table | None:
-    """Metrics of the last evaluations, each above its references.
+def scores(run: RunFiles) -> list[tuple[str, object]]:
+    """Metrics of the last evaluation, each above its references.
 
-    Their steps and records are first: a run may have gone on since then.
+    Its step and records are first: the run may have gone on since then.
     """
-    rows: dict[str, list] = {}
-    for number, run in enumerate(runs):
-        evaluation = run.evaluation
-        for values in (
-            _evaluated(run),
-            evaluation.get("metrics", {}),
-            run.results,
-            evaluation.get("references", {}),
-        ):
-            for name, value in values.items():
-                if name != "global_step":
-                    row = rows.setdefault(name, [None] * len(runs))
-                    row[number] = value
-    if not rows:
-        return None
-    metrics = list(dict.fromkeys(name.partition("/")[0] for name in rows))
-    ordered = sorted(rows, key=lambda x: metrics.index(x.partition("/")[0]))
-    return Table(
-        ["metric", *[run.name for run in runs]],
-        [[_row_title(name), *rows[name]] for name in ordered],
-    )
+    evaluation = run.evaluation
+    values = {
+        **_evaluated(run),
+        **evaluation.get("metrics", {}),
+        **run.results,
+        **evaluation.get("references", {}),
+    }
+    values.pop("global_step", None)
+    metrics = list(dict.fromkeys(name.partition("/")[0] for name in values))
+    ordered = sorted(values, key=lambda x: metrics.index(x.partition("/")[0]))
+    return [(_row_title(name), values[name]) for name in ordered]
 
 
 def _evaluated(run: RunFiles) -> dict[str, str]:
@@ -181,20 +137,17 @@ def _row_title(name: str) -> str:
     return (kind and f"– {kind}") or metric.replace("_", " ")
 
 
-def data(runs: list[RunFiles]) -> list[dict]:
-    """Statistics of the data of each run that has any."""
-    found = []
-    for run in runs:
-        labels = {
-            name: row.get("support", 0)
-            for name, row in run.evaluation.get("per_class", {}).items()
-        }
-        most = max(labels.values(), default=0) or 1
-        rows = [row for entry in run.records for row in _records(entry)]
-        if rows or labels:
-            shares = [(x, n, 100 * n / most) for x, n in labels.items()]
-            found.append({"name": run.name, "rows": rows, "labels": shares})
-    return found
+def data(run: RunFiles) -> dict[str, list]:
+    """Statistics of the records of a run, and its labels with their shares."""
+    labels = {
+        name: row.get("support", 0)
+        for name, row in run.evaluation.get("per_class", {}).items()
+    }
+    most = max(labels.values(), default=0) or 1
+    return {
+        "rows": [row for entry in run.records for row in _records(entry)],
+        "labels": [(x, n, 100 * n / most) for x, n in labels.items()],
+    }
 
 
 def _records(entry: dict) -> list[tuple]:
@@ -231,7 +184,6 @@ def errors(run: RunFiles) -> dict:
         cells = [(matrix[i][j], 45 * matrix[i][j] / total) for j in kept]
         rows.append((labels[i], cells))
     return {
-        "name": run.name,
         "matrix": rows,
         "dropped": len(matrix) - len(kept),
         "classes": [
@@ -250,16 +202,3 @@ _CLASS_SCORES = ("precision", "recall", "f1", "support")
 
 def _texts(text) -> list[str]:
     return text if isinstance(text, list) else [text]
-
-
-def different_settings(runs: list[RunFiles]) -> Table | None:
-    """Settings that differ between runs; None of a single run."""
-    if len(runs) == 1:
-        return None
-    names = sorted({name for run in runs for name in run.settings})
-    rows = []
-    for name in names:
-        values = [run.settings.get(name) for run in runs]
-        if any(value != values[0] for value in values):
-            rows.append([name, *values])
-    return Table(["setting", *[run.name for run in runs]], rows)

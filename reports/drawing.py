@@ -1,4 +1,4 @@
-"""Drawing of a page of runs: at the end of a script, and while they train."""
+"""Drawing of the page of a run: at the end of a script, and while it trains."""
 
 import os
 import time
@@ -10,28 +10,28 @@ from bert.common.progress import say
 from bert.reports import run_files
 
 REPORT = "report.html"
-# Seconds between two looks at the runs; a store charges for each.
+# Seconds between two looks at a run; a store charges for each.
 _SECONDS, _SECONDS_REMOTE = 2.0, 30.0
 
 
-def draw(folders: list[str], path: str) -> None:
-    """Draws a page of runs.
+def draw(folder: str, path: str) -> None:
+    """Draws the page of a run.
 
     Args:
-        folders: their output_dirs.
+        folder: its output_dir.
         path: the page.
 
     Raises:
-        UserError: a folder is not that of a run, a file is damaged, the page
+        UserError: the folder is not that of a run, a file is damaged, the page
             cannot be written, or packages are missing.
     """
-    runs = run_files.read_runs(folders)
+    run = run_files.read_run(folder)
     outputs.check_file(path, "output_file")
     extras.check("report", "jinja2", "matplotlib")
     say(f"drawing the report to {path} ...")
     from bert.reports import page  # loads matplotlib, which takes seconds
 
-    page.write(runs, path)
+    page.write(run, path)
 
 
 def draw_trained(settings: Any) -> None:
@@ -45,26 +45,26 @@ def draw_trained(settings: Any) -> None:
     if values["do_train"] and values["report"]:
         folder = values["output_dir"]
         try:
-            draw([folder], os.path.join(folder, REPORT))
+            draw(folder, os.path.join(folder, REPORT))
         except (UserError, StorageError) as error:
             say(f"{REPORT} is not written: {error}")
 
 
-def watch(folders: list[str], path: str) -> None:
-    """Draws a page of runs whenever their files change, until Ctrl-C.
+def watch(folder: str, path: str) -> None:
+    """Draws the page of a run whenever its files change, until Ctrl-C.
 
     Args:
-        folders: their output_dirs, which need not exist yet.
+        folder: its output_dir, which need not exist yet.
         path: the page.
     """
-    is_slow = any(map(storage.is_remote, folders))
+    is_slow = storage.is_remote(folder)
     drawn = None
     while True:
         try:
-            times = run_files.times(folders)
+            times = run_files.times(folder)
             if times != drawn:
                 drawn = times
-                draw(folders, path)
+                draw(folder, path)
         except (UserError, StorageError) as error:
             say(str(error))
         time.sleep(_SECONDS_REMOTE if is_slow else _SECONDS)

@@ -1,4 +1,4 @@
-"""The page of one run, or of several side by side: one HTML file.
+"""The page of a run: one HTML file.
 
     run_files -> contents (curves, tables) -> page.html -> report.html
 
@@ -17,13 +17,13 @@ from bert.reports import contents, figures
 from bert.reports.run_files import RunFiles, is_number
 
 
-def write(runs: list[RunFiles], path: str) -> None:
-    """Writes the report of runs."""
-    write_whole(path, render(runs))
+def write(run: RunFiles, path: str) -> None:
+    """Writes the report of a run."""
+    write_whole(path, render(run))
 
 
-def render(runs: list[RunFiles]) -> str:
-    """Returns the page of runs as HTML."""
+def render(run: RunFiles) -> str:
+    """Returns the page of a run as HTML."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent),
         autoescape=True,
@@ -34,16 +34,15 @@ def render(runs: list[RunFiles]) -> str:
     environment.filters["shown"] = _shown
     plots = [
         (figure, markupsafe.Markup(figures.draw(figure, f"f{i}")))
-        for i, figure in enumerate(contents.curves(runs))
+        for i, figure in enumerate(contents.curves(run))
     ]
     now = datetime.datetime.now(datetime.UTC)
     return environment.get_template("page.html").render(
-        runs=runs,
+        run=run,
         plots=plots,
-        scores=contents.scores(runs),
-        data=contents.data(runs),
-        parts=[contents.errors(run) for run in runs],
-        different=contents.different_settings(runs),
+        scores=contents.scores(run),
+        data=contents.data(run),
+        errors=contents.errors(run),
         time=f"{now:%Y-%m-%d %H:%M} UTC",
     )
 

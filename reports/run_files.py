@@ -29,7 +29,7 @@ class RunFiles:
 
     Attributes:
         folder: as given.
-        name: a short name, unique among the runs of a report.
+        name: of the folder.
         train, held_out: points of the curves, ascending by step.
         step: of the newest checkpoint or point; None if there is none.
         settings: flag -> value.
@@ -55,41 +55,21 @@ class RunFiles:
     commands: list[str]
 
 
-def read_runs(folders: list[str]) -> list[RunFiles]:
-    """Reads the folders of runs.
+def times(folder: str) -> dict[str, int]:
+    """Path -> time of the last change of each file that a report shows."""
+    names = (CURVES, "eval_results.txt", "eval_report.json")
+    paths = [os.path.join(folder, name) for name in names]
+    paths += storage.find(folder, f"{_PREFIX}*.json")
+    return {x: storage.version(x)[1] for x in paths if storage.exists(x)}
+
+
+def read_run(folder: str) -> RunFiles:
+    """Reads the folder of a run.
 
     Raises:
-        UserError: a folder is missing or is not that of a run, or a file is
+        UserError: it is missing or is not that of a run, or a file is
             damaged.
     """
-    names = _names(folders)
-    return [_read(folder, name) for folder, name in zip(folders, names)]
-
-
-def times(folders: list[str]) -> dict[str, int]:
-    """Path -> time of the last change of each file that a report shows."""
-    changed = {}
-    for folder in folders:
-        names = (CURVES, "eval_results.txt", "eval_report.json")
-        paths = [os.path.join(folder, name) for name in names]
-        for path in (*paths, *storage.find(folder, f"{_PREFIX}*.json")):
-            if storage.exists(path):
-                changed[path] = storage.version(path)[1]
-    return changed
-
-
-def _names(folders: list[str]) -> list[str]:
-    """Shortest ends of the paths that tell the runs apart."""
-    parts = [storage.absolute(folder).split(os.sep) for folder in folders]
-    deepest = max(map(len, parts))
-    for depth in range(1, deepest + 1):
-        names = [os.sep.join(x[-depth:]) for x in parts]
-        if len(set(names)) == len(names):
-            return names
-    return [f"{name} ({i})" for i, name in enumerate(names, 1)]
-
-
-def _read(folder: str, name: str) -> RunFiles:
     if not storage.is_folder(folder):
         raise UserError("no such folder", path=folder, expected="a run")
     path = os.path.join(folder, CURVES)
@@ -108,7 +88,7 @@ def _read(folder: str, name: str) -> RunFiles:
     environment = settings.pop("environment", {})
     return RunFiles(
         folder,
-        name,
+        os.path.basename(storage.absolute(folder)),
         [point for point in points if point.get("kind") == "train"],
         [point for point in points if point.get("kind") == "eval"],
         max(steps, default=None),

@@ -288,7 +288,7 @@ def test_absl_flags_of_the_process_stay_as_they_are():
     assert set(absl_flags.FLAGS) == before
 
 
-def test_arguments_are_the_value_of_a_positional_flag():
+def test_an_argument_is_the_value_of_a_positional_flag():
     @dataclasses.dataclass(frozen=True)
     class Named:
         runs: str | None = flags.flag(None, "Runs.", required=True, path=True)
@@ -302,11 +302,13 @@ def test_arguments_are_the_value_of_a_positional_flag():
         size: int = flags.flag(3, "Size.")
 
     home = os.path.expanduser("~")
-    words = ["script", "a", "--size=5", "~/b"]
+    words = ["script", "~/b", "--size=5"]
     found = flags.parse(words, Positional, "")
-    assert found == Positional(f"a,{home}/b", 5)
+    assert found == Positional(f"{home}/b", 5)
+    with pytest.raises(UserError, match="unexpected argument 'c'"):
+        flags.parse([*words, "c"], Positional, "")
     assert flags.parse(["x", "--runs=a"], Positional, "").runs == "a"
     with pytest.raises(UserError, match="missing --runs"):
         flags.parse(["script"], Positional, "")
-    with pytest.raises(UserError, match="unexpected argument 'a'"):
+    with pytest.raises(UserError, match="unexpected argument '~/b'"):
         flags.parse(words, Named, "")

@@ -67,6 +67,6 @@ def test_a_change_draws_the_page_again(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(time, "sleep", wait)
     with pytest.raises(KeyboardInterrupt):
-        drawing.watch([str(folder)], str(path))
+        drawing.watch(str(folder), str(path))
     assert states == [False, True, False, True]
     assert "no such folder; expected a run" in capsys.readouterr().err

@@ -17,13 +17,10 @@ def rendered(tmp_path_factory):
     """Text of the page of a run of pre-training and of one of fine-tuning."""
     folder = tmp_path_factory.mktemp("runs")
     folders = [
-        report_files.write_run(folder / "first", learning_rate=1e-3),
-        report_files.write_classifier(folder / "second", learning_rate=5e-5),
+        report_files.write_run(folder / "first"),
+        report_files.write_classifier(folder / "second"),
     ]
-    return [
-        page.render(run_files.read_runs([str(x) for x in some]))
-        for some in (folders[:1], folders[1:], folders)
-    ]
+    return [page.render(run_files.read_run(str(x))) for x in folders]
 
 
 def test_a_page_is_one_file_without_scripts(rendered):
@@ -41,7 +38,7 @@ def test_a_page_is_one_file_without_scripts(rendered):
 
 
 def test_every_text_of_a_user_is_escaped(rendered):
-    first, second, _ = map(Page, rendered)
+    first, second = map(Page, rendered)
     assert report_files.EVIL in first.texts  # a setting
     assert "run.py \\ --x='<i>'" in first.texts
     assert report_files.EVIL in second.texts  # of the worst errors
@@ -66,7 +63,7 @@ def test_pretraining_has_curves_with_references_and_data(rendered):
     assert "40,009" in text and "777" not in text  # of other records
     assert "[UNK] of all tokens 1.23%" in text
     assert "at step 30 loss 9.35" in text  # of the evaluation
-    assert "step 30 of 30" in text and "tensorflow 2.21.0" in text
+    assert "Step 30 of 30" in text and "tensorflow 2.21.0" in text
 
 
 def test_fine_tuning_has_its_errors(rendered):
@@ -93,37 +90,12 @@ def test_fine_tuning_has_its_errors(rendered):
 
 def test_manifests_that_are_not_ours_are_ignored(tmp_path):
     folder = report_files.write_run(tmp_path / "run")
-    before = run_files.read_runs([str(folder)])
+    before = run_files.read_run(str(folder))
     for number, text in enumerate(
         ("[]", '{"a": 1}\n{"a": 2}', '{"runs": [1]}', '{"shards": [{}]}')
     ):
         (folder / f"{number}.manifest.json").write_text(text)
-    assert run_files.read_runs([str(folder)]) == before
-
-
-def test_runs_stand_side_by_side(rendered):
-    found = Page(rendered[2])
-    text = " ".join(found.texts)
-    assert "metric first second" in text
-    assert "first, training 9.1 first, held out 9.35" in text
-    assert "second, training 0.8 second, held out 0.83" in text
-    assert "second: majority 0.4211" in text
-    assert "learning_rate 0.001 5e-5" in text
-    assert found.headings[-3:] == [
-        "Different settings",
-        "Settings: first",
-        "Settings: second",
-    ]
-
-
-def test_runs_of_one_name_are_told_apart(tmp_path):
-    folders = [tmp_path / x / "run" for x in "ab"]
-    for folder in folders:
-        report_files.write_classifier(folder)
-    runs = run_files.read_runs([str(x) for x in folders])
-    assert [run.name for run in runs] == ["a/run", "b/run"]
-    twice = run_files.read_runs([str(folders[0])] * 2)
-    assert len({run.name for run in twice}) == 2
+    assert run_files.read_run(str(folder)) == before
 
 
 def test_a_run_that_has_only_begun_has_a_page(tmp_path):
@@ -133,7 +105,7 @@ def test_a_run_that_has_only_begun_has_a_page(tmp_path):
             path.unlink()
     lines = (folder / "metrics.jsonl").read_text().splitlines(True)
     (folder / "metrics.jsonl").write_text(lines[0] + '{"step": 20, "ki')
-    found = Page(page.render(run_files.read_runs([str(folder)])))
+    found = Page(page.render(run_files.read_run(str(folder))))
     assert found.headings == ["Curves", "Settings"]
     assert found.count("svg") == 7  # no throughput yet
 
@@ -141,7 +113,7 @@ def test_a_run_that_has_only_begun_has_a_page(tmp_path):
 def test_the_manifest_of_the_records_is_read(tmp_path):
     folder = report_files.write_run(tmp_path / "run")
     (manifest,) = folder.glob("_a.manifest.json")
-    (run,) = run_files.read_runs([str(folder)])
+    run = run_files.read_run(str(folder))
     assert run.records == [json.loads(manifest.read_text())]
 
 
@@ -157,7 +129,7 @@ def test_a_damaged_file_is_named(tmp_path, name, content, message):
     folder = report_files.write_run(tmp_path / "run")
     (folder / name).write_text(content)
     with pytest.raises(UserError, match=message):
-        run_files.read_runs([str(folder)])
+        run_files.read_run(str(folder))
 
 
 def test_references_of_an_evaluation_replace_the_own_ones(tmp_path):
@@ -169,10 +141,8 @@ def test_references_of_an_evaluation_replace_the_own_ones(tmp_path):
     }
     report = json.dumps({"references": references})
     (folder / "eval_report.json").write_text(report)
-    (run,) = run_files.read_runs([str(folder)])
-    found = {
-        figure.title: figure.references for figure in contents.curves([run])
-    }
+    run = run_files.read_run(str(folder))
+    found = {figure.title: figure.references for figure in contents.curves(run)}
     assert found["Masked LM: loss"] == [("chance", 8.5), ("unigrams", 7.25)]
     assert found["Masked LM: accuracy"] == []
     assert found["Next sentence: accuracy"] == [("majority", 0.59)]

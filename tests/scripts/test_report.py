@@ -11,31 +11,20 @@ def test_the_report_of_a_run_is_in_its_folder(run_script, tmp_path):
     folder = report_files.write_run(tmp_path / "run")
     code, out, _ = run_script(report, str(folder))
     assert (code, out) == (0, f"wrote {folder}/report.html\n")
+    path = tmp_path / "c.html"
+    code, out, _ = run_script(report, run=folder, output_file=path)
+    assert (code, out) == (0, f"wrote {path}\n")
+    assert "Curves" in Page(path.read_text()).headings
     assert "Curves" in Page((folder / "report.html").read_text()).headings
-
-
-def test_two_runs_have_one_in_the_current_folder(
-    run_script, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    report_files.write_run(tmp_path / "a")
-    report_files.write_classifier(tmp_path / "b")
-    code, _, err = run_script(report, "a", "b")
-    assert code == 0, err
-    text = (tmp_path / "report.html").read_text()
-    assert "Different settings" in Page(text).headings
-    code, out, _ = run_script(report, "a", "--output_file=c.html", "b")
-    assert (code, out) == (0, "wrote c.html\n")
-    code, out, _ = run_script(report, "--runs=a,b")
-    assert (code, out) == (0, "wrote ./report.html\n")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "missing --runs; see --help"),
+        ([], "missing --run; see --help"),
         (["nix"], "nix: no such folder; expected a run"),
         (["."], ".: no metrics.jsonl and no results of an evaluation;"),
+        (["run", "other"], "unexpected argument 'other'"),
         (["run", "--output_file=nix/a.html"], "--output_file='nix/a.html'; ex"),
     ],
 )
