@@ -11,8 +11,9 @@ if something is wrong, 2 if the command line is. Nothing is written.
 
 import sys
 
+from bert.checks import findings
 from bert.checks.settings import Settings
-from bert.common import findings, flags
+from bert.common import flags
 from bert.common import main as common_main
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from bert.checks.findings import Finding, fine, suspicious, wrong
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.findings import Finding, fine, suspicious, wrong
 from bert.modeling import checkpoints, models
 from bert.modeling.checkpoints import first_of
 from bert.modeling.config import BertConfig

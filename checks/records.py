@@ -7,10 +7,10 @@ import os
 
 import numpy as np
 
+from bert.checks.findings import Finding, fine, suspicious, wrong
 from bert.checks.record_statistics import Counter
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.findings import Finding, fine, suspicious, wrong
 from bert.common.progress import say
 from bert.data.corpus import documents
 from bert.data.pretraining import partitions

@@ -6,16 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bert.checks import model, records
+from bert.checks import model, records, vocabulary
+from bert.checks.findings import Finding, fine, suspicious, wrong
 from bert.checks.settings import Settings
 from bert.common import storage
 from bert.common.errors import UserError
-from bert.common.findings import Finding, fine, suspicious, wrong
 from bert.common.formats import published
 from bert.common.formats.curves import read_curves
 from bert.common.progress import say
 from bert.data.records.records import check_alike
-from bert.data.text import vocabulary_checks
 from bert.data.text.tokenizer import Tokenizer
 from bert.modeling.config import BertConfig
 from bert.modeling.formats.model_folder import ModelFolder
@@ -54,7 +53,7 @@ def examine(settings: Settings) -> list[Finding]:
     config = config_file and attempt(BertConfig.from_json_file, config_file)
     tokenizer = vocab_file and attempt(Tokenizer, vocab_file, None)
     if tokenizer:
-        found += vocabulary_checks.check_file(tokenizer)
+        found += vocabulary.check_file(tokenizer)
     scan = records.Scan()
     if settings.input_file:
         size = config.vocab_size if config else None
@@ -72,14 +71,14 @@ def examine(settings: Settings) -> list[Finding]:
         length = scan.max_seq_length
         attempt(config.check_length, length, "max_seq_length", config_file)
     if tokenizer:
-        found += vocabulary_checks.check_hash(tokenizer, scan.runs)
+        found += vocabulary.check_hash(tokenizer, scan.runs)
     if tokenizer and checkpoint:
         attempt(
             lambda: ModelFolder.open(checkpoint).check_vocabulary(tokenizer)
         )
     if tokenizer := scan.tokenizer or tokenizer:  # the former has a casing
         size = config.vocab_size if config else None
-        found += vocabulary_checks.check_use(tokenizer, size, config_file)
+        found += vocabulary.check_use(tokenizer, size, config_file)
     description = folder and check_files(folder, found)
     if description:
         newest = f"{saver.PREFIX}-{description.step}"

@@ -1,11 +1,10 @@
-"""Checks of a vocabulary, and of its use."""
+"""Warnings of a vocabulary that does not match its use."""
 
 import itertools
 import unicodedata
 from collections.abc import Iterable
 
 from bert.common.errors import UserError
-from bert.common.findings import SUSPICIOUS, Finding, fine, suspicious, wrong
 from bert.common.progress import say
 from bert.data.text import tokenization, vocabulary
 from bert.data.text.tokenizer import Tokenizer
@@ -17,58 +16,27 @@ _MOST_STRIPPED = 0.003  # share of the characters; in English 0.0005
 _LONGEST_TOKEN = 256  # bytes without `##`; limit of TensorFlow Text
 
 
-def check_file(tokenizer: Tokenizer) -> list[Finding]:
-    """Examines the file of a vocabulary."""
-    found, path, vocab = [], tokenizer.path, tokenizer.vocab
-    if b"\r\n" in tokenizer.content + b"\n":
-        found.append(
-            suspicious(
-                "lines end in CR LF",
-                path=path,
-                expected="LF: other tools read the CR as part of the token",
-                fix=f"sed -i 's/\\r$//' {path}",
-            )
-        )
-    if vocab[vocabulary.PAD] != 0:
-        found.append(
-            suspicious(
-                f"[PAD] is token {vocab[vocabulary.PAD]}",
-                path=path,
-                expected="0, the id of padding",
-                fix="move it to the first line, and make the records again",
-            )
-        )
-    casing = {
-        True: "cased",
-        False: "uncased",
-        None: "without letters of either case",
-    }
-    found.append(
-        fine(f"{len(vocab):,} tokens, {casing[is_cased(vocab)]}", path=path)
-    )
-    return found
-
-
-def check_use(
+def mismatches(
     tokenizer: Tokenizer,
     vocab_size: int | None = None,
     config_file: str | None = None,
-) -> list[Finding]:
+) -> list[UserError]:
     """Compares a vocabulary with its casing and the config.
 
     Args:
         tokenizer: its `do_lower_case` may be None: unknown.
-        vocab_size: from the config; None without a config.
+        vocab_size: from the config; None without a config. That it is too
+            small is an error elsewhere.
         config_file: path of the config, for messages.
 
     Returns:
-        findings.
+        what does not seem to match.
     """
-    found, path, size = [], tokenizer.path, len(tokenizer.vocab)
+    warnings, path, size = [], tokenizer.path, len(tokenizer.vocab)
     cased = is_cased(tokenizer.vocab)
     if tokenizer.do_lower_case is True and cased is True:
-        found.append(
-            suspicious(
+        warnings.append(
+            UserError(
                 "has tokens with capital letters, do_lower_case is True",
                 path=path,
                 expected="an uncased vocabulary, or do_lower_case False",
@@ -76,51 +44,38 @@ def check_use(
             )
         )
     if tokenizer.do_lower_case is False and cased is False:
-        found.append(
-            suspicious(
+        warnings.append(
+            UserError(
                 "has no token with a capital letter, do_lower_case is False",
                 path=path,
                 expected="a cased vocabulary, or do_lower_case True",
                 fix="words with capital letters become [UNK]",
             )
         )
-    if vocab_size in (None, size):
-        return found
-    message = {
-        "path": config_file,
-        "expected": f"{size}, the number of tokens of {path}",
-        "fix": "pass the config of this vocabulary, or to run_pretraining.py "
+    if (
+        vocab_size
+        and vocab_size > size
+        and not vocabulary.is_padded(vocab_size, size)
+    ):
+        warnings.append(wrong_size(tokenizer, vocab_size, config_file))
+    return warnings
+
+
+def wrong_size(
+    tokenizer: Tokenizer, vocab_size: int, config_file: str | None
+) -> UserError:
+    """Describes a config of another size than the vocabulary."""
+    size = len(tokenizer.vocab)
+    return UserError(
+        f"vocab_size is {vocab_size}",
+        path=config_file,
+        expected=f"{size}, the number of tokens of {tokenizer.path}",
+        fix="pass the config of this vocabulary, or to run_pretraining.py "
         f"--vocab_size={size}",
-    }
-    level = fine if vocabulary.is_padded(vocab_size, size) else suspicious
-    level = wrong if vocab_size < size else level
-    return [*found, level(f"vocab_size is {vocab_size}", **message)]
+    )
 
 
-def check_hash(tokenizer: Tokenizer, runs: list[dict]) -> list[Finding]:
-    """Checks that records were created with this vocabulary.
-
-    Args:
-        tokenizer: of the vocabulary.
-        runs: entries of the records' manifest.
-
-    Returns:
-        one finding for each other vocabulary.
-    """
-    others = {run["vocab_sha256"]: run["vocab_file"] for run in runs}
-    others.pop(tokenizer.sha256, None)
-    return [
-        wrong(
-            f"sha256 is {tokenizer.sha256[:12]}…",
-            path=tokenizer.path,
-            expected=f"{other[:12]}…, the vocabulary of the records",
-            fix=f"pass --vocab_file={file}",
-        )
-        for other, file in others.items()
-    ]
-
-
-def check_texts(tokenizer: Tokenizer, texts: list[str]) -> list[Finding]:
+def unknown_words(tokenizer: Tokenizer, texts: list[str]) -> list[UserError]:
     """Checks the share of [UNK] in some texts."""
     first = [tokenizer.exact.tokenize(text) for text in texts]
     total = sum(map(len, first))
@@ -128,7 +83,7 @@ def check_texts(tokenizer: Tokenizer, texts: list[str]) -> list[Finding]:
     if unknown <= _MOST_UNKNOWN * total:
         return []
     return [
-        suspicious(
+        UserError(
             f"{unknown / total:.1%} of the tokens of the first {len(first):,} "
             "texts are [UNK]",
             path=tokenizer.path,
@@ -147,15 +102,13 @@ def warn(
     """Warns if a vocabulary does not seem to fit the network or the texts.
 
     Args:
-        tokenizer, vocab_size, config_file: see `check_use`.
+        tokenizer, vocab_size, config_file: see `mismatches`.
         texts: texts, of which the first thousand are looked at.
     """
     texts = list(itertools.islice(texts, _TEXTS))
-    findings = check_use(tokenizer, vocab_size, config_file)
-    findings += check_texts(tokenizer, texts)
-    for finding in findings:
-        if finding.level == SUSPICIOUS:
-            say(f"warning: {finding.message}")
+    warnings = mismatches(tokenizer, vocab_size, config_file)
+    for warning in [*warnings, *unknown_words(tokenizer, texts)]:
+        say(f"warning: {warning}")
 
     warn_of_accents(tokenizer.strips_accents, tokenizer.path, texts)
 

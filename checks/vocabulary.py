@@ -1,0 +1,83 @@
+"""Findings about a vocabulary: its file, its use, the records' own one."""
+
+from bert.checks.findings import (
+    SUSPICIOUS,
+    WRONG,
+    Finding,
+    fine,
+    suspicious,
+    wrong,
+)
+from bert.data.text import vocabulary, vocabulary_checks
+from bert.data.text.tokenizer import Tokenizer
+
+
+def check_file(tokenizer: Tokenizer) -> list[Finding]:
+    """Examines the file of a vocabulary."""
+    found, path, vocab = [], tokenizer.path, tokenizer.vocab
+    if b"\r\n" in tokenizer.content + b"\n":
+        found.append(
+            suspicious(
+                "lines end in CR LF",
+                path=path,
+                expected="LF: other tools read the CR as part of the token",
+                fix=f"sed -i 's/\\r$//' {path}",
+            )
+        )
+    if vocab[vocabulary.PAD] != 0:
+        found.append(
+            suspicious(
+                f"[PAD] is token {vocab[vocabulary.PAD]}",
+                path=path,
+                expected="0, the id of padding",
+                fix="move it to the first line, and make the records again",
+            )
+        )
+    casing = {
+        True: "cased",
+        False: "uncased",
+        None: "without letters of either case",
+    }[vocabulary_checks.is_cased(vocab)]
+    found.append(fine(f"{len(vocab):,} tokens, {casing}", path=path))
+    return found
+
+
+def check_use(
+    tokenizer: Tokenizer,
+    vocab_size: int | None = None,
+    config_file: str | None = None,
+) -> list[Finding]:
+    """Compares a vocabulary with its casing and the config.
+
+    Args:
+        tokenizer, vocab_size, config_file: see `vocabulary_checks.mismatches`.
+    """
+    warnings = vocabulary_checks.mismatches(tokenizer, vocab_size, config_file)
+    found = [Finding(SUSPICIOUS, str(warning)) for warning in warnings]
+    if vocab_size and vocab_size < len(tokenizer.vocab):
+        error = vocabulary_checks.wrong_size(tokenizer, vocab_size, config_file)
+        found.append(Finding(WRONG, str(error)))
+    return found
+
+
+def check_hash(tokenizer: Tokenizer, runs: list[dict]) -> list[Finding]:
+    """Checks that records were created with this vocabulary.
+
+    Args:
+        tokenizer: of the vocabulary.
+        runs: entries of the records' manifest.
+
+    Returns:
+        one finding for each other vocabulary.
+    """
+    others = {run["vocab_sha256"]: run["vocab_file"] for run in runs}
+    others.pop(tokenizer.sha256, None)
+    return [
+        wrong(
+            f"sha256 is {tokenizer.sha256[:12]}…",
+            path=tokenizer.path,
+            expected=f"{other[:12]}…, the vocabulary of the records",
+            fix=f"pass --vocab_file={file}",
+        )
+        for other, file in others.items()
+    ]
