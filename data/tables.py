@@ -147,7 +147,10 @@ def text_of(value, what: str) -> str:
 
 def first_few(lines: list[int]) -> str:
     """Formats line numbers for a message."""
-    return ", ".join(map(str, lines[:5])) + ", ..." * (len(lines) > 5)
+    shown = list(map(str, lines[:5]))
+    if len(lines) > 5:
+        shown.append("...")
+    return ", ".join(shown)
 
 
 def _empty(path: str) -> UserError:
@@ -155,7 +158,7 @@ def _empty(path: str) -> UserError:
 
 
 def _count(fields: int) -> str:
-    return f"{fields} column{'s' * (fields != 1)}"
+    return "1 column" if fields == 1 else f"{fields} columns"
 
 
 def _index(

@@ -83,7 +83,9 @@ def read_run(folder: str) -> RunFiles:
             expected="the output_dir of a run",
         )
     step, description = _description(folder)
-    steps = [point["step"] for point in points] + [step] * (step is not None)
+    steps = [point["step"] for point in points]
+    if step is not None:
+        steps.append(step)
     settings = dict(description.get("settings", {}))
     environment = settings.pop("environment", {})
     return RunFiles(

@@ -242,4 +242,8 @@ def describe(
         parts = [f"devices: {found['replicas']} x {found['device']} ({kind})"]
     if "threads" in found:
         parts.append(f"{found['threads']} threads")
-    return ", ".join(filter(None, [*parts, precision, "XLA" * use_xla]))
+    if precision:
+        parts.append(precision)
+    if use_xla:
+        parts.append("XLA")
+    return ", ".join(parts)

@@ -366,7 +366,7 @@ def split_partition(content: bytes) -> list[list[str]]:
 
 def number_of(files: list[str]) -> str:
     """Formats the number of files for a message: `1 file`, `1,200 files`."""
-    return f"{len(files):,} file{'s' * (len(files) != 1)}"
+    return "1 file" if len(files) == 1 else f"{len(files):,} files"
 
 
 def file_size(path: str) -> int:

@@ -261,7 +261,7 @@ def check_documents(count: int, files: list[str]) -> None:
     """
     if count < 2:
         raise UserError(
-            f"{count} document{'s' * (not count)} with text",
+            f"{count} {'document' if count else 'documents'} with text",
             path=",".join(files),
             expected="at least 2: a random next sentence comes from another "
             "document",

@@ -52,7 +52,9 @@ class SegmentedTokenizer:
         for part in basic.tokenize(word):
             is_punctuation = tokenization.is_punctuation(part[0])
             for token in self._exact.wordpiece_tokenizer.tokenize(part):
-                starts = is_punctuation or after_punctuation
-                ids.append(self.vocab[token] + len(self.vocab) * (not starts))
+                token_id = self.vocab[token]
+                if not (is_punctuation or after_punctuation):
+                    token_id += len(self.vocab)  # it continues the word
+                ids.append(token_id)
                 after_punctuation = is_punctuation
         return tuple(ids)
